@@ -1,8 +1,8 @@
-"""Runs every benchmark, or those that are named: `python -m benchmarks [NAME...] [--OPTION...]`.
+"""Runs every benchmark, or the named ones: `python -m benchmarks [NAME...] [--OPTION...]`.
 
-Each is a folder with a `run.py` that prints a table and compares with a peer in the same run; nothing here is a test. The
-numbers depend on the machine, so the tables give ratios. `fuzz` alone compares nothing: it gives the command damaged
-files, for a minute unless `--minutes` says otherwise.
+Each is a folder with a `run.py` that prints a table and compares with a peer in the same run. None is a test. The numbers
+depend on the machine, so the tables give ratios. Only `fuzz` compares nothing: it runs the command on damaged files, for a
+minute or `--minutes`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ HERE = Path(__file__).parent
 
 
 def main(arguments: list[str]) -> int:
-    """Runs benchmarks one after the other; returns the number of those that failed.
+    """Runs benchmarks one after the other. Returns the number of failed ones.
 
     Args:
-        arguments: Names, and from the first that begins with a dash on, options for those that are named.
+        arguments: Names, followed by options for the named ones, from the first word with a dash on.
     """
     first = next((place for place, text in enumerate(arguments) if text.startswith("-")), len(arguments))
     names, options = arguments[:first], arguments[first:]

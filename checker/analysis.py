@@ -1,7 +1,7 @@
-"""The front door: decides whether a history of one object, or of independent ones, is linearizable.
+"""Decides whether a history of one object is linearizable; this is the main function of the checker.
 
-Every answer is exact or `unknown`. A valid one can bring its linearization, which other code has replayed; an invalid one
-brings a small part of the history that is invalid too, which a brute force has confirmed where it could.
+Every answer is exact or `unknown`. A valid answer can include its linearization, which independent code replays. An invalid
+answer includes a small part of the history that is invalid by itself. A brute force confirms it if it is small enough.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from checker.configurations import configurations, final_paths
 from checker.counterexample import SHRINK_S, reason
 from checker.encode import Encoded, encode
 from checker.errors import Disagreement
-from checker.explain import NOTHING_TESTED, Telling, explain
+from checker.explain import NOTHING_TESTED, Evidence, explain
 from checker.hardness import of_objects
 from checker.hints import solve_by_hints
 from checker.models import Model
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from checker.hints import Hints
     from harness.op import Operation, Value
 
-# The pair that `cross_check` compares: what `auto` or the given algorithm says, and this.
+# `cross_check` compares the verdict with that of `SECOND_OPINION`, or with `THIRD_OPINION` if that is the same algorithm.
 SECOND_OPINION = "wgl"
 THIRD_OPINION = "linear"
 _CONFIGS_OPERATIONS = 20_000
@@ -59,22 +59,22 @@ def analysis(
     """Decides whether the operations on one object are linearizable.
 
     Args:
-        model: What the object does, or the name of a built-in model.
-        operations: The history; its order is that of `invoke_index` and `complete_index`. Keys are not looked at.
+        model: The model of the object, or the name of a built-in model.
+        operations: The history; its order is that of `invoke_index` and `complete_index`. Keys are ignored.
         algorithm: `auto`, or one of `checker.solving.ALGORITHMS`.
         time_limit: Seconds; None for no limit.
-        memory_limit: Bytes for searches; None for half of what is available.
+        memory_limit: Bytes for searches; None for half of the available memory.
         threads: None for all cores.
-        certificate: Whether to give the linearization of a valid history.
-        counterexample: Whether to look for a small part of an invalid one, and to explain it.
-        cross_check: Whether to ask a second algorithm, and to raise `Disagreement` if it says the opposite.
-        part: Whether these are only some operations of the object, so that nothing is said about what is not among them.
-        empty: The verdict if there are no operations: unknown, or valid as knossos has it.
+        certificate: Whether to return the linearization of a valid history.
+        counterexample: Whether to look for a small invalid part of an invalid history, and to explain it.
+        cross_check: Whether to run a second algorithm, and to raise `Disagreement` if its verdict is the opposite.
+        part: Whether these are only some operations of the object; then the explanation claims nothing about the others.
+        empty: The verdict if there are no operations: unknown, or valid as in knossos.
         cancellation: Ends the check from another thread.
 
     Raises:
-        ModelError: An operation or an option does not fit.
-        Disagreement: Two algorithms, or an algorithm and the check of its own answer, do not agree.
+        ModelError: An operation or an option does not fit the model.
+        Disagreement: Two algorithms disagree, or an algorithm and the check of its own answer.
         KernelError: The native part failed.
     """
     limits = Limits(
@@ -106,7 +106,7 @@ def analysis(
 
 
 def _untested(model: Model, verdict: Verdict) -> Analysis:
-    """Returns the result for an object that nothing was done on."""
+    """Returns the result for an object without operations."""
     return Analysis(
         valid=verdict,
         model=model.name,
@@ -130,21 +130,21 @@ def conclude(
     limit_s: float = SHRINK_S,
     hints: Hints | None = None,
 ) -> Analysis:
-    """Turns what the kernel says into a result, and checks it as far as that is quick.
+    """Makes a result from the kernel's outcome, and checks it as far as that is quick.
 
     Args:
-        model: What the object does.
+        model: The model of the object.
         operations: The history.
-        encoded: The same for the kernel.
-        outcome: What the kernel says.
+        encoded: The history, encoded for the kernel.
+        outcome: The kernel's outcome.
         certificate: See `analysis`.
         counterexample: See `analysis`.
         part: See `analysis`.
-        limit_s: For how many seconds a small counterexample is looked for.
+        limit_s: The maximum time for a small counterexample, in seconds.
         hints: What is known about the system's own order.
 
     Raises:
-        Disagreement: The system's own order is legal, and the kernel says that none is; or a brute force finds an order.
+        Disagreement: The system's own order is legal, but the kernel finds none; or a brute force finds an order.
     """
     verdict = Verdict(outcome["verdict"])
     known = encoded.operations
@@ -172,11 +172,11 @@ def conclude(
     core = [known[i] for i in outcome["core"]]
     if verdict is not Verdict.INVALID or op is None:
         result = Analysis(**fields)
-        return replace(result, explanation=explain(result, model, Telling(core=core, unsuited=outcome["unsuited"])))
+        return replace(result, explanation=explain(result, model, Evidence(core=core, unsuited=outcome["unsuited"])))
     fields["previous_ok"] = _previous_ok(operations, op)
     if not counterexample:
         result = Analysis(**fields)
-        return replace(result, explanation=explain(result, model, Telling(core=core)))
+        return replace(result, explanation=explain(result, model, Evidence(core=core)))
     if not outcome["configs"]:
         fields["configs"] = _configurations_before(model, known, op)
     fields["final_paths"] = final_paths(model, fields["configs"], op)
@@ -186,7 +186,7 @@ def conclude(
     fields["kind"] = why.kind or outcome["kind"]
     result = Analysis(**fields)
     named = why.core if why.kind is not None else core
-    told = Telling(
+    evidence = Evidence(
         core=named,
         pattern=why.pattern,
         whole=() if part else operations,
@@ -194,12 +194,11 @@ def conclude(
         configs=why.configs,
         value=_lacking(model, encoded, outcome),
     )
-    text = explain(result, model, told)
-    return replace(result, explanation=text)
+    return replace(result, explanation=explain(result, model, evidence))
 
 
 def _lacking(model: Model, encoded: Encoded, outcome: Outcome) -> Value:
-    """Returns the value of a user's own model that was there too early, too often or never; nil if it is not about one."""
+    """Returns the value of a user's own model that was present too early, too often or never; nil if there is none."""
     if outcome["analyzer"] != FLOW or encoded.coder.step is None:
         return None
     found = lack(model, encoded)
@@ -207,18 +206,18 @@ def _lacking(model: Model, encoded: Encoded, outcome: Outcome) -> Value:
 
 
 def confirm(model: Model, operations: Sequence[Operation], encoded: Encoded, result: Analysis, limits: Limits) -> None:
-    """Asks a second algorithm.
+    """Runs a second algorithm.
 
     Raises:
-        Disagreement: It says the opposite.
+        Disagreement: Its verdict is the opposite.
     """
-    said = contradiction(model, encoded.problem, result.valid, result.analyzer, limits)
-    if said is not None:
-        raise Disagreement(said, operations)
+    message = contradiction(model, encoded.problem, result.valid, result.analyzer, limits)
+    if message is not None:
+        raise Disagreement(message, operations)
 
 
 def contradiction(model: Model, problem: Problem, verdict: Verdict, analyzer: str, limits: Limits) -> str | None:
-    """Asks an algorithm other than `analyzer`, and returns how it contradicts the verdict; None if it does not."""
+    """Runs an algorithm other than `analyzer`, and returns a sentence if it contradicts the verdict; else None."""
     other = THIRD_OPINION if analyzer == SECOND_OPINION else SECOND_OPINION
     [outcome] = solve([problem], replace(limits, algorithm=other))
     second = Verdict(outcome["verdict"])
@@ -238,7 +237,7 @@ def _previous_ok(operations: Sequence[Operation], op: Operation) -> Operation | 
 
 
 def _configurations_before(model: Model, known: Sequence[Operation], op: Operation) -> Any:
-    """Asks the search how the object may stand before `op` returns; none if that would take long."""
+    """Returns the configurations before `op` returns, by a search; none if that would take long."""
     end = op.complete_index
     until = [other for other in known if end is not None and other.invoke_index <= end]
     if len(until) > _CONFIGS_OPERATIONS:

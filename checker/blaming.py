@@ -1,4 +1,4 @@
-"""Tells a mistake in a user's own model from one of Labrys: the former is an error of the input, with its place in the file."""
+"""Separates errors in a user's own model from errors in Labrys. The former are errors of the input, with file and line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST: Final = 300
 
 @contextmanager
 def blaming(cls: type[Model]) -> Iterator[None]:
-    """Makes an exception that the code of a model raises a `ModelError`; errors of the checker pass as they are.
+    """Raises an exception from the code of a model as `ModelError`; errors of the checker stay as they are.
 
     Args:
         cls: The model's class.
@@ -39,15 +39,15 @@ def blaming(cls: type[Model]) -> Iterator[None]:
         place = _place(error, cls)
         if place is None:
             raise
-        said = one_line(sentence(error))
+        text = one_line(sentence(error))
         raise ModelError(
-            f"model {plain_name(cls.name)}: {place} failed: {type(error).__name__}: {plain_name(said, _MOST)}; "
+            f"model {plain_name(cls.name)}: {place} failed: {type(error).__name__}: {plain_name(text, _MOST)}; "
             "correct the model"
         ) from error
 
 
 def _place(error: Exception, cls: type[Model]) -> str | None:
-    """Returns where the model's code was when an exception came; None if it was not that code."""
+    """Returns the place of an exception in the model's code; None if it is not from that code."""
     files = {
         getattr(sys.modules.get(base.__module__), "__file__", None)
         for base in cls.__mro__

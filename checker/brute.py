@@ -1,7 +1,8 @@
 """Tries every order, to verify other algorithms. It shares no code with the kernel.
 
-A configuration is a set of done operations and the state that they led to. The next operation is any remaining one that starts
-before every remaining one has ended. This is exponential in concurrency, so it is for small histories, or with a bound.
+A configuration is a set of operations that have taken effect, and the resulting state. The next operation is any remaining one
+that starts before every remaining one has ended. This is exponential in concurrency, so it is for small histories, or with a
+bound.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def linearizable(model: Model, operations: Sequence[Operation], *, bound: int | None = None) -> bool | None:
-    """Says whether the history has a linearization.
+    """Returns whether the history has a linearization.
 
     Args:
-        model: What the object does.
-        operations: All on one object.
-        bound: How many steps to try at most.
+        model: The model of the object.
+        operations: All operations on one object.
+        bound: The maximum number of steps.
 
     Returns:
         None if the bound was reached.
@@ -43,7 +44,7 @@ def linearization(
     must = sum(1 << i for i, op in enumerate(kept) if op.type is not OpType.INFO)
     seen: set[tuple[int, Hashable]] = set()
     steps = 0
-    # A stack of (operations done, state, the order that led there, linked backwards).
+    # A stack of (operations that took effect, state, the order so far, linked backwards).
     stack: list[tuple[int, State, tuple[int, object] | None]] = [(0, model.initial, None)]
     while stack:
         done, state, path = stack.pop()

@@ -37,12 +37,12 @@ def judge_history(history: History, judge: Judge, *, empty: Verdict, read_s: flo
 
     Args:
         history: The history.
-        judge: What decides.
+        judge: The checker of the workload.
         empty: The verdict on a history without operations.
         read_s: Seconds that reading took.
 
     Raises:
-        InputError: An operation is none of the judge's.
+        InputError: The judge does not know an operation.
     """
     began_s = time.perf_counter()
     operations = history.operations
@@ -52,16 +52,16 @@ def judge_history(history: History, judge: Judge, *, empty: Verdict, read_s: flo
 
 
 def judge_table(path: Path, name: str, judge: Judge, *, empty: Verdict) -> Judged | None:
-    """Decides the history in a Parquet file of one run from arrays; None if objects have to say what is wrong with it.
+    """Decides the history in a Parquet file of one run from arrays; None if only objects can report its error.
 
     Args:
         path: The file.
-        name: What it is called.
-        judge: What decides.
+        name: Its name for messages.
+        judge: The checker of the workload.
         empty: The verdict on a history without operations.
 
     Raises:
-        InputError: The file is not of this format, or an operation is none of the judge's.
+        InputError: The file has another format, or the judge does not know an operation.
     """
     began_s = time.perf_counter()
     rules, reader, parts = Rules(), ColumnReader(name), []
@@ -99,7 +99,7 @@ def judge_table(path: Path, name: str, judge: Judge, *, empty: Verdict) -> Judge
 
 
 def _shown(path: Path, columns: Columns, found: Mapping[str | None, tuple[Judgement, Int64s]]) -> dict[int, Operation]:
-    """Returns the operations of anomalies by the index of their invoke; one pass over the file finds all."""
+    """Returns the operations of anomalies by the index of their invoke, from one pass over the file."""
     rows = {
         int(of_key[row])
         for judgement, of_key in found.values()

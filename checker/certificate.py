@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def replay(model: Model, operations: Sequence[Operation], order: Sequence[Operation]) -> None:
-    """Checks that an order, of the very objects in `operations`, is a linearization of them, in one pass.
+    """Checks in one pass that an order of the same objects as in `operations` is a linearization of them.
 
     Raises:
-        CertificateError: It is not, and why.
+        CertificateError: It is not; the message has the reason.
     """
-    # Operations that are equal are still different ones, so that objects are compared.
+    # Equal operations are still different operations, so objects are compared by identity.
     known = set(map(id, operations))
     done: set[int] = set()
     state = model.initial
@@ -38,7 +38,7 @@ def replay(model: Model, operations: Sequence[Operation], order: Sequence[Operat
         end = op.complete_index if op.type is not OpType.INFO else None
         if latest is not None and end is not None and end < latest.invoke_index:
             raise CertificateError(
-                f"event {end} ends an operation that the order puts behind the one that event {latest.invoke_index} begins"
+                f"event {end} ends an operation that the order puts after the operation that event {latest.invoke_index} begins"
             )
         if latest is None or op.invoke_index > latest.invoke_index:
             latest = op

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.blaming import blaming
-from checker.deciders import SAY_IT, Decider, Wanted
+from checker.deciders import MODEL_HINT, Decider, Wanted
 from checker.edn.reader import loads
 from checker.errors import CheckFailed, Disagreement, ModelError
 from checker.formats.conventions import OWN
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 RUN_HISTORY: Final = "history.jsonl"
 RUN_TEST: Final = "test.json"
 MAX_TEST_BYTES: Final = 16 << 20
-LONG_ROWS: Final = 20_000  # from here on arrays are worth their start-up; below, the general way shows more
+LONG_ROWS: Final = 20_000  # for fewer rows, objects are as fast as arrays, and show more
 EXPLAIN_S: Final = 10.0  # for the counterexamples of one history
 _SHOWS_ALL: Final = "linear"
 _AUTO: Final = "auto"
@@ -57,21 +57,21 @@ _CONVENTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is asked of each history.
+    """The options of a check.
 
     Attributes:
-        wanted: What decides, where that is not what the run says, or a compare-and-set register.
+        wanted: The model or the workload, if the user set one.
         initial: The initial state in EDN; None: the model's own.
-        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not those of the file or of its format.
-        keyed: Whether values are pairs of a key and a value; None: as the history shows it.
-        algorithm: As `checker.analysis` takes it.
+        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, if they differ from those of the file or its format.
+        keyed: Whether values are pairs of a key and a value; None: detected.
+        algorithm: As in `checker.analysis`.
         time_limit_s: Seconds for each history; None for no limit.
-        memory_limit: Bytes for each history; None for half of what is available.
-        cross_check: Whether a second algorithm has to agree.
-        certificate: Whether to give the linearization of valid histories.
-        unpack_limit: Bytes that a compressed history may become; None: as `checker.formats.source.Source` has it.
-        empty: The verdict on a history without operations: unknown, or valid as knossos has it.
-        explain_model: Whether to say what the search took.
+        memory_limit: Bytes for each history; None for half of the available memory.
+        cross_check: Whether a second algorithm must agree.
+        certificate: Whether to return the linearization of valid histories.
+        unpack_limit: The maximum size of an uncompressed history; None: the default of `checker.formats.source.Source`.
+        empty: The verdict on a history without operations: unknown, or valid as in knossos.
+        explain_model: Whether to return statistics of the search.
     """
 
     wanted: Wanted
@@ -89,20 +89,20 @@ class Request:
 
     @property
     def needs_objects(self) -> bool:
-        """Whether something is asked for that is made of objects: configurations, legal orders, what the search took."""
+        """Whether an option needs objects: configurations, legal orders, statistics of the search."""
         return self.algorithm == _SHOWS_ALL or self.certificate or self.explain_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A history that was decided.
+    """The result for a history.
 
     Attributes:
-        history: What was read.
-        conventions: How it was taken.
-        analysis: What is known about it.
-        weakened: By convention, how many operations it has taken as saying less than they may.
-        read_s: Seconds that reading took.
+        history: The history.
+        conventions: The conventions of the check.
+        analysis: The result of the check.
+        weakened: By convention, the number of operations whose meaning it weakened.
+        read_s: The duration of reading, in seconds.
     """
 
     history: History
@@ -118,7 +118,7 @@ class Checked:
 
     @property
     def operations(self) -> int:
-        """How many operations there are."""
+        """The number of operations."""
         return self.analysis.operations
 
     @property
@@ -128,17 +128,17 @@ class Checked:
 
     @property
     def analyzers(self) -> Sequence[str]:
-        """What decided, sorted."""
+        """The analyzers that decided, sorted."""
         return sorted({of_key.analyzer for of_key in self.analysis.keys.values()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A file that could not be decided.
+    """A file that could not be checked.
 
     Attributes:
-        name: As the user gave it.
-        error: Why.
+        name: The name that the user gave.
+        error: The reason.
     """
 
     name: str
@@ -146,22 +146,22 @@ class Refused:
 
 
 def check_file(name: str, request: Request) -> Iterator[Checked | Judged | Refused]:
-    """Decides the history in a file, in a run's folder or on standard input; or each run's in a file that holds several.
+    """Decides the history in a file, in a run's folder or on standard input; or each run's history in a file of several runs.
 
-    What goes wrong with the history of one run of several is a result of that run, and the others are decided.
+    An error in the history of one run of several is the result of that run, and the others are decided.
 
     Raises:
-        LabrysError: It cannot be read, does not fit the model, or the checker failed.
+        LabrysError: The file is unreadable or does not fit the model, or the checker failed.
     """
     began_s = time.perf_counter()
     path = name
     run: Path | None = None
-    if name != STANDARD_INPUT and os.path.isdir(name):  # noqa: PTH112 - says no to what it cannot look at
+    if name != STANDARD_INPUT and os.path.isdir(name):  # noqa: PTH112 - it returns False for inaccessible paths
         run = Path(name)
         path = _history_of_run(run)
     decider = request.wanted.of_history() if run is None else _decider_of_run(run, request.wanted)
     if decider.judge is not None:
-        _hold_to_judges(decider, request)
+        _refuse_model_options(decider, request)
     with opened(path, request.unpack_limit, within=run) as source:
         if detect(source) == PARQUET:
             yield from _check_parquet(source, decider, request)
@@ -171,14 +171,14 @@ def check_file(name: str, request: Request) -> Iterator[Checked | Judged | Refus
 
 
 def refusal(error: BaseException) -> LabrysError:
-    """Returns an error that a file had as one that can be shown.
+    """Returns the error of a file as one that can be shown.
 
     Raises:
-        BaseException: The error itself, if it is no fault of the file or of its check: the command is to end.
+        BaseException: The error itself, if the command has to end, such as after Ctrl-C.
     """
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
         raise error
-    # Whatever else there is, such as too little memory or a panic of the kernel, the other files are judged.
+    # After any other error, such as too little memory or a panic of the kernel, the other files are checked.
     return error if isinstance(error, LabrysError) else CheckFailed(error).with_traceback(error.__traceback__)
 
 
@@ -200,7 +200,7 @@ def _check_each(
 def _check_one(history: History, decider: Decider, request: Request, began_s: float) -> Checked | Judged:
     read_s = time.perf_counter() - began_s
     if decider.judge is not None:
-        from checker.by_judge import judge_history  # noqa: PLC0415 - brings pyarrow, which models do without
+        from checker.by_judge import judge_history  # noqa: PLC0415 - loads pyarrow, which models do not need
 
         return judge_history(history, decider.judge, empty=request.empty, read_s=read_s)
     conventions = {**conventions_of(history.format), **history.conventions, **request.conventions}
@@ -229,11 +229,11 @@ def _check_one(history: History, decider: Decider, request: Request, began_s: fl
 
 
 def _check_parquet(source: Source, decider: Decider, request: Request) -> Iterator[Checked | Judged | Refused]:
-    """Decides the history of each run in a Parquet file; a long one from arrays, if they can say it."""
+    """Decides the history of each run in a Parquet file; a long one from arrays, if arrays can represent it."""
     began_s = time.perf_counter()
     with on_disk(source) as path:
         if decider.judge is not None:
-            from checker.by_judge import judge_table  # noqa: PLC0415 - brings pyarrow, which models do without
+            from checker.by_judge import judge_table  # noqa: PLC0415 - loads pyarrow, which models do not need
 
             judged = judge_table(path, source.name, decider.judge, empty=request.empty)
             if judged is not None:
@@ -250,13 +250,13 @@ def _check_parquet(source: Source, decider: Decider, request: Request) -> Iterat
 
 
 def _class_of(decider: Decider) -> type[Model]:
-    assert decider.model is not None  # noqa: S101 - what no judge decides, a model does
+    assert decider.model is not None  # noqa: S101 - a decider has a judge or a model
     return decider.model
 
 
 def _check_long(path: Path, file: str, cls: type[Model], request: Request, began_s: float) -> Checked | None:
-    """Decides the one history in a Parquet file from arrays; None if they cannot say it."""
-    from checker.tables import check_table, read_table  # noqa: PLC0415 - for long histories alone
+    """Decides the only history in a Parquet file from arrays; None if arrays cannot represent it."""
+    from checker.tables import check_table, read_table  # noqa: PLC0415 - only for long histories
 
     conventions = {**conventions_of(PARQUET), **request.conventions}
     chosen = make_model(cls, request.initial, conventions)
@@ -279,7 +279,7 @@ def _check_long(path: Path, file: str, cls: type[Model], request: Request, began
 
 
 def conventions_of(found: str) -> Mapping[str, str]:
-    """Returns how histories of a format are taken where the user says nothing."""
+    """Returns the default conventions of a format."""
     return _CONVENTIONS.get(found, OWN)
 
 
@@ -292,7 +292,7 @@ def make_model(chosen: type[Model] | str, initial: str | None, conventions: Mapp
         conventions: `nil_read`, `failed_cas` and `crashed_dequeue`.
 
     Raises:
-        InputError: The initial state is no EDN, or none of this model's.
+        InputError: The initial state is not EDN, or does not fit the model.
     """
     options: dict[str, Any] = dict(conventions)
     if initial is not None:
@@ -316,7 +316,7 @@ def _history_of_run(run: Path) -> str:
 
 
 def _decider_of_run(run: Path, wanted: Wanted) -> Decider:
-    """Returns what decides a run's history."""
+    """Returns the model or the judge of a run's history."""
     if wanted.model is not None:
         return wanted.of_history()
     path = run / RUN_TEST
@@ -327,15 +327,17 @@ def _decider_of_run(run: Path, wanted: Wanted) -> Decider:
     except (InputError, OSError, LookupError, TypeError, AttributeError) as error:
         if wanted.workload is not None:
             return wanted.of_history()
-        raise InputError(f"{path}: expected the workload's name, to know what decides: {error}; {SAY_IT}") from error
+        raise InputError(
+            f"{path}: expected the workload's name, to choose the checker: {error}; {MODEL_HINT}"
+        ) from error
     return wanted.of_run(workload, options, str(path))
 
 
-def _hold_to_judges(decider: Decider, request: Request) -> None:
-    """Refuses what is asked of models alone, since it would change nothing.
+def _refuse_model_options(decider: Decider, request: Request) -> None:
+    """Refuses options that only models have, because they would change nothing.
 
     Raises:
-        InputError: Something of that kind is asked for.
+        InputError: There is such an option.
     """
     asked = {
         "--initial": request.initial is not None,

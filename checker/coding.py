@@ -67,8 +67,8 @@ class KernelColumns(NamedTuple):
         f: Opcodes.
         a: First arguments.
         b: Second arguments.
-        s: Where operations start.
-        e: Where they end.
+        s: The start of each operation.
+        e: The end of each operation.
     """
 
     f: Bytes
@@ -78,13 +78,13 @@ class KernelColumns(NamedTuple):
     e: Int64s
 
 
-class Unsuited(Exception):  # noqa: N818 - it is no error: objects can say it
-    """Arrays cannot say these operations."""
+class Unsuited(Exception):  # noqa: N818 - not an error: the caller uses objects
+    """Arrays cannot represent these operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """The columns of some operations for the kernel, and which of them say something."""
+    """The columns of some operations for the kernel, and which of them matter to the verdict."""
 
     keep: Flags
     f: Bytes
@@ -100,10 +100,10 @@ class Coder:
     """
 
     def __init__(self, model: NativeModel, reader: ColumnReader) -> None:
-        """Prepares to code what `reader` reads.
+        """Prepares to code the batches of `reader`.
 
         Raises:
-            Unsuited: The model is not one of those that can be coded.
+            Unsuited: The model has no coding.
         """
         code = _CODES.get(type(model))
         if code is None:
@@ -117,7 +117,7 @@ class Coder:
         """Returns a batch for the kernel.
 
         Raises:
-            Unsuited: It has an operation or a value that is for objects to say.
+            Unsuited: Arrays cannot represent an operation or a value.
         """
         batch = _Batch(
             keep=np.zeros(len(columns), np.bool_),
@@ -131,14 +131,14 @@ class Coder:
 
     @property
     def numbers_values(self) -> bool:
-        """Returns whether numbers stand for values; if not, they are counts or processes."""
+        """Returns whether numbers represent values; if not, they are counts or processes."""
         return not isinstance(self._model, Counter | Mutex)
 
     def initial(self) -> list[int]:
-        """Returns the state at the beginning.
+        """Returns the initial state.
 
         Raises:
-            Unsuited: It is for objects to say.
+            Unsuited: Arrays cannot represent it.
         """
         model = self._model
         if isinstance(model, FifoQueue):
@@ -153,7 +153,7 @@ class Coder:
         """Returns the number of one value.
 
         Raises:
-            Unsuited: It is a pair of integers, or is written in two ways.
+            Unsuited: It is a pair of integers, which has two codings.
         """
         if value is None:
             return _NIL
@@ -165,11 +165,11 @@ class Coder:
         text = json_text(value) or ""
         return _TEXT + self._reader.place_of(text)
 
-    def hold_to_texts(self) -> None:
-        """Looks at all texts at the end.
+    def check_texts(self) -> None:
+        """Checks all texts at the end.
 
         Raises:
-            Unsuited: Two of them may be one value.
+            Unsuited: Two texts may be the same value.
         """
         if any(_NEGATIVE_ZERO in text for text in self._reader.texts):
             raise Unsuited
@@ -186,7 +186,7 @@ class Coder:
     def register(self, columns: Columns, rows: Flags, f: str, batch: _Batch) -> None:
         """Codes read, write and cas."""
         model = self._model
-        assert isinstance(model, Register)  # noqa: S101 - as the table below has it
+        assert isinstance(model, Register)  # noqa: S101 - see `_CODES`
         if f not in model.functions:
             raise Unsuited
         if f == "read":
@@ -264,7 +264,7 @@ class Coder:
     def queue(self, columns: Columns, rows: Flags, f: str, batch: _Batch) -> None:
         """Codes enqueue and dequeue."""
         model = self._model
-        assert isinstance(model, FifoQueue | UnorderedQueue)  # noqa: S101 - as the table below has it
+        assert isinstance(model, FifoQueue | UnorderedQueue)  # noqa: S101 - see `_CODES`
         if f not in {"enqueue", "dequeue"}:
             raise Unsuited
         rows = rows & (columns.type != FAIL)
@@ -295,16 +295,16 @@ _CODES: Final[Mapping[type[Model], Callable[[Coder, Columns, Flags, str, _Batch]
 
 
 class Coded:
-    """The kernel's columns of a whole history, filled batch by batch: 37 bytes an operation, less where a column stays empty.
+    """The kernel's columns of a whole history, filled batch by batch: at most 37 bytes for each operation.
 
     Attributes:
-        rows: How many operations there were, with those that say nothing.
-        count: How many of them are here.
-        by_key: By the place of a key: how many operations it had.
+        rows: The number of operations, with those that do not matter to the verdict.
+        count: The number of operations in the columns.
+        by_key: By the place of a key, the number of its operations.
     """
 
     def __init__(self, rows: int) -> None:
-        """Makes room for so many operations."""
+        """Allocates columns for so many operations."""
         self.rows = 0
         self.count = 0
         self.by_key = np.zeros(0, np.int64)
@@ -334,14 +334,14 @@ class Coded:
         self.count = here.stop
 
     def finish(self, initial: Sequence[int], *, numbers: bool) -> list[int]:
-        """Puts the operations in the order of their keys, and numbers close together.
+        """Sorts the operations by their keys, and makes the numbers dense.
 
         Args:
-            initial: The state at the beginning.
-            numbers: Whether numbers stand for values, and so may be changed.
+            initial: The initial state.
+            numbers: Whether numbers represent values, and so may be changed.
 
         Returns:
-            The state at the beginning in the numbers of the columns.
+            The initial state in the numbers of the columns.
         """
         if len(self.by_key) > 1:
             order = np.argsort(self._key[: self.count], kind="stable")
@@ -353,12 +353,12 @@ class Coded:
         columns = (self._a[: self.count], self._b[: self.count], begin)
         plain = [(column > _NIL) & (column < _TEXT) for column in columns]
         pairs = list(zip(columns, plain, strict=True))
-        least = min(int(column.min(where=mask, initial=_TEXT)) for column, mask in pairs)
+        lowest = min(int(column.min(where=mask, initial=_TEXT)) for column, mask in pairs)
         greatest = max(int(column.max(where=mask, initial=_NIL)) for column, mask in pairs)
-        if greatest < least:  # there is no integer at all
-            least = greatest = 0
+        if greatest < lowest:  # there is no integer at all
+            lowest = greatest = 0
         for column in columns:
-            column[column == _NIL] = least - 1
+            column[column == _NIL] = lowest - 1
             texts = column >= _TEXT
             column[texts] += greatest + 1 - _TEXT
         numbered: list[int] = begin.tolist()

@@ -149,10 +149,10 @@ def check(
     from harness.verdict import Verdict
 
     context = click.get_current_context()
-    said = given_by_user(context, "model" if model is not None else "workload")
+    by_person = given_by_user(context, "model" if model is not None else "workload")
     given = {"nil_read": nil_read, "failed_cas": failed_cas, "crashed_dequeue": crashed_dequeue}
     request = Request(
-        wanted=Wanted(model=model, workload=workload, settings=workload_options, by_place=said),
+        wanted=Wanted(model=model, workload=workload, settings=workload_options, by_place=by_person),
         initial=initial,
         conventions={name: value for name, value in given.items() if value is not None},
         keyed=keyed,
@@ -176,7 +176,7 @@ def check(
 
 
 def _results(files: tuple[str, ...], request: Request) -> list[Checked | Judged | Refused]:
-    """Decides each file. The error of a single one is raised; beside other results it is a result."""
+    """Decides each file. The error of a single file is raised; with other results, it is a result too."""
     from checker.checking import Refused, check_file, refusal
 
     results: list[Checked | Judged | Refused] = []
@@ -184,7 +184,7 @@ def _results(files: tuple[str, ...], request: Request) -> list[Checked | Judged 
         try:
             for found in check_file(file, request):
                 results.append(found)
-                _tell(found)
+                _report(found)
         except BaseException as error:
             why = refusal(error)
             if len(files) == 1 and not results:
@@ -192,12 +192,12 @@ def _results(files: tuple[str, ...], request: Request) -> list[Checked | Judged 
                 raise
             refused = Refused(name=file, error=why)
             results.append(refused)
-            _tell(refused)
+            _report(refused)
     return results
 
 
-def _tell(found: Checked | Judged | Refused) -> None:
-    """Says on standard error what a result has beside its verdict: warnings, and where a mistake of our own happened."""
+def _report(found: Checked | Judged | Refused) -> None:
+    """Prints the warnings of a result on standard error, and the traceback of an error in Labrys."""
     from checker.checking import Refused
     from checker.errors import CheckFailed
     from harness.process import in_full
@@ -212,18 +212,18 @@ def _tell(found: Checked | Judged | Refused) -> None:
 
 
 def _keep(error: LabrysError) -> None:
-    """Keeps the history that algorithms disagree about, if that is the error, and notes where."""
+    """Keeps the history on which algorithms disagree, if that is the error, and adds a note with the path."""
     from checker.errors import Disagreement
 
     if isinstance(error, Disagreement):
         try:
             error.add_note(_kept(error))
-        except Exception as problem:  # noqa: BLE001 - whatever it is, the disagreement is told
+        except Exception as problem:  # noqa: BLE001 - any other error must not hide the disagreement
             error.add_note(f"the history could not be kept: {problem}")
 
 
 def _kept(error: Disagreement) -> str:
-    """Keeps the history that algorithms disagree about, and says where."""
+    """Keeps the history on which algorithms disagree, and returns a sentence with the path."""
     import tempfile
     from pathlib import Path
 

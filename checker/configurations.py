@@ -1,6 +1,6 @@
 """The possible configurations of an object at a moment, and the impossible steps from there.
 
-The kernel returns the operations that lead to a state. The model in Python replays them, so results show the states of the
+The kernel returns the operations that lead to a state. The model in Python replays them, so the results have the states of the
 model.
 """
 
@@ -25,7 +25,7 @@ _MAX_REPLAYED: Final = 100_000
 def configurations(
     model: Model, known: Sequence[Operation], configs: Sequence[tuple[list[int], int | None, list[int]]]
 ) -> tuple[Configuration, ...]:
-    """Returns the kernel's configurations with states as the model shows them."""
+    """Returns the kernel's configurations with the states of the model."""
     shown: list[Configuration] = []
     for path, last, pending in configs:
         state = _replay(model, [known[i] for i in path])
@@ -54,7 +54,7 @@ def _replay(model: Model, path: Sequence[Operation]) -> State | Inconsistent:
 
 
 def final_paths(model: Model, configs: Sequence[Configuration], op: Operation) -> tuple[tuple[PathStep, ...], ...]:
-    """Returns at most ten of the orders of pending operations that end in something impossible, as knossos does."""
+    """Returns at most ten orders of pending operations that end in an impossible step, as knossos does."""
     paths: list[tuple[PathStep, ...]] = []
     for config in configs:
         start = () if config.last_op is None else (PathStep(op=config.last_op, model=config.model),)

@@ -1,18 +1,19 @@
-"""Joins values that compare-and-sets link into chains, a part of them at a time, in arrays.
+"""Joins values that compare-and-sets link into chains, in parts, with arrays.
 
-A compare-and-set that took effect says which value was there right before its own. So the values of a register form chains,
-each from a plain write or the initial value on, and what happened to a chain stands together in every order: a block, as a
-single value is for zones. Within it the order is forced, and it can be realized iff nothing ends before something of an
-earlier value starts. A stretch of a chain says all of this in a few numbers, so stretches are joined wherever both are at
-hand, in any order, and only those go on whose neighbours are elsewhere.
+A compare-and-set that took effect shows which value the register held right before its own value. So the values of a register
+form chains, each from a plain write or from the initial value on. In every linearization, the operations of a chain stand
+together: the chain is a block, as a single value is for zones. The order within the block is forced. It is possible iff no
+operation ends before an operation of an earlier value starts. A stretch of a chain reduces to a few numbers that contain all of
+this. So stretches can be joined in any order, wherever both are available. Only stretches whose neighbours are elsewhere go on.
 
-The law: whatever is joined here is joined in the end, and nothing that contradicts is hidden by it.
+The rule: joins in parts give the same result as one join of all pieces, and they hide no contradiction.
 
-- A value knows how many compare-and-sets expect it (`waits`), and is joined to the next one only when all of them are
-  accounted for: so two that took effect on one value are seen, however far from each other they are.
-- One that never returned counts only if its value was observed, by a read or by another that counts. It is `alive` as soon as
-  someone did, and accounted for as one without effect only when all who could have are.
-- Values that need each other and have no beginning form a circle, which is found when it is whole.
+- A value has a count of the compare-and-sets that expect it (`waits`). It is joined to the next value only when all of them are
+  accounted for. So two that took effect on the same value are found, however far apart they are.
+- A compare-and-set that never returned counts only if its value was observed, by a read or by another one that counts. It is
+  `alive` as soon as there is such an observation. It is accounted for as one without effect only when all operations that could
+  observe its value are.
+- Values that depend on each other without a beginning form a circle, which is found when it is complete.
 
 A piece is a stretch of a chain: a row of `COLUMNS`, all 64-bit integers.
 """
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
     Pieces = Mapping[str, Integers]
 
-# `address` is the number of the run and key. `write_start` is where the write of the first value starts, -1 for the initial
-# value: by it pieces are put in the order of time. `previous_value` is the value that the first compare-and-set expects, or
-# says how else the piece begins; `first_value` and `last_value` are its own. `waits` is how many who expect the last value are
-# not accounted for; `alive` is whether the piece certainly took effect. `least_end` is the least end of its operations, and
-# `least_end_value` the value of that operation; `greatest_start` is the greatest start, likewise.
+# `address`: the number of the run and key. `write_start`: the start of the write of the first value, -1 for the initial value;
+# it defines the order of pieces in time. `previous_value`: the value that the first compare-and-set expects; without one, a
+# constant below. `first_value`, `last_value`: the first and the last value of the piece. `waits`: how many operations that
+# expect the last value are not accounted for. `alive`: whether the piece certainly took effect. `least_end`: the minimum end of
+# its operations, and `least_end_value` the value of that operation. `greatest_start`: the maximum start, likewise.
 COLUMNS: Final = (
     "address",
     "write_start",
@@ -53,37 +54,39 @@ COLUMNS: Final = (
     "greatest_start",
     "greatest_start_value",
 )
-# Two questions may be asked along: from when on something is seen that began after a certain index. `since` is the least such
-# end so far, `opened` whether a compare-and-set of the piece began after it, so that all that follows shows it.
+# Optional columns for two questions: from which return on is something observed that began after a certain index? `since` is
+# the minimum such return so far. `opened` is whether a compare-and-set of the piece began after the index, so that all later
+# values show it.
 MARKS: Final = ("since_0", "opened_0", "since_1", "opened_1")
 
-# How a piece begins, if not with a compare-and-set.
-ROOTED: Final = NEVER  # with a write, or the initial value
-UNWRITTEN: Final = NEVER - 1  # with a value that nobody wrote
-LOOSE: Final = NEVER - 2  # with something that contradicts and was told of
+# The values of `previous_value` for a piece that does not begin with a compare-and-set.
+ROOTED: Final = NEVER  # it begins with a write, or the initial value
+UNWRITTEN: Final = NEVER - 1  # it begins with a value that nobody wrote
+LOOSE: Final = NEVER - 2  # it begins with a contradiction that is in the results
 _LEAST_WORD: Final = LOOSE
 
-# The `outcome` of a row; of several contradictions the kernel tells of the one that comes first here.
-OPEN: Final = 0  # a piece whose neighbours are still to come
-BLOCK: Final = 1  # a whole chain
-# One took effect on a value that nobody wrote: something of `least_end_value` shows it by the return `least_end`.
+# The `outcome` of a row. Of several contradictions, the kernel reports the one that comes first here.
+OPEN: Final = 0  # a piece whose neighbours are not here yet
+BLOCK: Final = 1  # a complete chain
+# A compare-and-set took effect on a value that nobody wrote. An operation of `least_end_value` shows it at the return
+# `least_end`.
 PHANTOM: Final = 2
-# Two took effect on one value: something of `greatest_start_value` and of `least_end_value` shows it by the return `least_end`.
-# `greatest_start` is then the first return that shows the former.
+# Two compare-and-sets took effect on one value. Operations of `greatest_start_value` and of `least_end_value` show it at the
+# return `least_end`. `greatest_start` is the first return that shows the former.
 LOST: Final = 3
-CIRCLE: Final = 4  # there is no first one: something of `least_end_value` shows it by the return `least_end`
-# Something of `least_end_value` ends before something of the earlier value `greatest_start_value` starts.
+CIRCLE: Final = 4  # the chain has no first value; an operation of `least_end_value` shows it at the return `least_end`
+# An operation of `least_end_value` ends before one of the earlier value `greatest_start_value` starts.
 ORDER: Final = 5
-UNSOLVED: Final = 6  # nothing can be said of the key
+UNSOLVED: Final = 6  # the key has no result
 CONTRADICTIONS: Final = (PHANTOM, LOST, CIRCLE, ORDER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contracted:
-    """What became of pieces.
+    """The result of a join.
 
     Attributes:
-        left: Those that wait for others.
+        left: The pieces that wait for others.
         done: Rows with an `outcome`: blocks and contradictions.
     """
 
@@ -92,11 +95,11 @@ class Contracted:
 
 
 def contract(pieces: Pieces, *, whole: bool) -> Contracted:
-    """Joins what can be joined.
+    """Joins pieces as far as possible.
 
     Args:
-        pieces: Of any keys; all values of a key's pieces are different.
-        whole: Whether no others of these keys are to come.
+        pieces: Pieces of any keys; all values of a key's pieces are different.
+        whole: Whether these are all pieces of their keys.
     """
     work = _Work(pieces, whole=whole)
     work.settle()
@@ -105,7 +108,7 @@ def contract(pieces: Pieces, *, whole: bool) -> Contracted:
 
 
 class _Work:
-    """Pieces by their positions, and what is found out about them."""
+    """Pieces by their positions, and the state of the join."""
 
     def __init__(self, pieces: Pieces, *, whole: bool) -> None:
         self._whole = whole
@@ -117,10 +120,10 @@ class _Work:
         self._parent = _owners(self._address, pieces["last_value"], self._previous)
         self._gone = np.zeros(len(self._address), bool)
         self._before = np.full(len(self._address), -1)
-        self._told: list[dict[str, Integers]] = []
+        self._contradictions: list[dict[str, Integers]] = []
 
     def settle(self) -> None:
-        """Finds out which pieces took effect, and takes away those that did not."""
+        """Determines which pieces took effect, and removes those that did not."""
         alive, parent, rest = self._alive, self._parent, self._rest
         rising = np.flatnonzero(alive)
         while rising.size:
@@ -140,7 +143,7 @@ class _Work:
         self._gone = dead & ((parent >= 0) | self._whole)
 
     def link(self) -> None:
-        """Finds which piece follows on which; tells of those of which none can."""
+        """Finds the predecessor of each piece; reports pieces that cannot have one."""
         parent, ends = self._parent, self._pieces["least_end"]
         kids = np.flatnonzero(self._alive & (parent >= 0))
         kids = kids[np.lexsort((ends[kids], parent[kids]))]
@@ -151,12 +154,12 @@ class _Work:
         nowhere = self._previous[above] == UNWRITTEN
         phantom = np.flatnonzero(nowhere & ~second)
         if len(lost) or len(phantom):
-            least = self._shown()
+            first_shown = self._first_shown()
             one, two = kids[lost - 1], kids[lost]
-            shown = np.maximum(ends[least[one]], ends[least[two]])
-            self._tell(LOST, two, least_end=shown, **self._values(least[one], least[two]))
-            seen = least[kids[phantom]]
-            self._tell(PHANTOM, kids[phantom], least_end=ends[seen], **self._values(seen, seen))
+            shown = np.maximum(ends[first_shown[one]], ends[first_shown[two]])
+            self._report(LOST, two, least_end=shown, **self._values(first_shown[one], first_shown[two]))
+            seen = first_shown[kids[phantom]]
+            self._report(PHANTOM, kids[phantom], least_end=ends[seen], **self._values(seen, seen))
         loose = second | nowhere
         self._previous[kids[loose]] = LOOSE
         np.subtract.at(self._rest, above[loose], 1)
@@ -165,8 +168,8 @@ class _Work:
         self._before[kids[sure]] = above[sure]
         self._rest[above[sure]] = 0
 
-    def _shown(self) -> Integers:
-        """Returns for each piece which of those that rest on it, or itself, ends first and so shows it first."""
+    def _first_shown(self) -> Integers:
+        """Returns for each piece the first to end among itself and the pieces that depend on it; its end shows the piece."""
         order = np.argsort(self._pieces["least_end"], kind="stable")
         rank, above = _inverse(order), np.where(self._alive, self._parent, -1)
         for _ in range(len(rank).bit_length() + 1):
@@ -186,45 +189,45 @@ class _Work:
         }
 
     def joined(self) -> Contracted:
-        """Puts together what follows on each other."""
+        """Joins each piece with its predecessors."""
         top, depth, circling = _ranked(self._before)
-        self._tell_circles(np.flatnonzero(circling))
+        self._report_circles(np.flatnonzero(circling))
         self._gone |= circling
         kept = np.flatnonzero(~self._gone)
         order = kept[np.lexsort((depth[kept], top[kept]))]
         starting = np.ones(len(order), bool)
         starting[1:] = top[order][1:] != top[order][:-1]
-        self._tell_order(order, starting)
+        self._report_order(order, starting)
         whole = self._reduced(order, np.flatnonzero(starting))
         closed = (whole["previous_value"] >= _LEAST_WORD) & ((whole["waits"] == 0) | self._whole)
         blocks = closed & (whole["previous_value"] == ROOTED)
-        done = [_said(BLOCK, _taken(whole, blocks)), *self._told]
+        done = [_rows(BLOCK, _taken(whole, blocks)), *self._contradictions]
         left = ~closed
         if self._whole:
-            done.append(_said(UNSOLVED, _taken(whole, left)))
+            done.append(_rows(UNSOLVED, _taken(whole, left)))
             left = np.zeros_like(left)
         names = done[0].keys()
         return Contracted(
             left=_taken(whole, left), done={name: np.concatenate([part[name] for part in done]) for name in names}
         )
 
-    def _tell(self, outcome: int, places: Integers, **others: Integers) -> None:
+    def _report(self, outcome: int, places: Integers, **others: Integers) -> None:
         if len(places):
-            self._told.append(_said(outcome, {**_taken(self._pieces, places), **others}))
+            self._contradictions.append(_rows(outcome, {**_taken(self._pieces, places), **others}))
 
-    def _tell_circles(self, places: Integers) -> None:
-        """Tells of each circle by the one of its returns that shows it first."""
+    def _report_circles(self, places: Integers) -> None:
+        """Reports each circle, by the first return that shows it."""
         if not len(places):
             return
-        least, above = np.arange(len(self._address)), self._before.copy()
+        smallest, above = np.arange(len(self._address)), self._before.copy()
         above[above < 0] = np.flatnonzero(above < 0)
         for _ in range(len(places).bit_length() + 1):
-            least, above = np.minimum(least, least[above]), above[above]
-        order = places[np.lexsort((self._pieces["least_end"][places], least[places]))]
-        self._tell(CIRCLE, order[np.unique(least[order], return_index=True)[1]])
+            smallest, above = np.minimum(smallest, smallest[above]), above[above]
+        order = places[np.lexsort((self._pieces["least_end"][places], smallest[places]))]
+        self._report(CIRCLE, order[np.unique(smallest[order], return_index=True)[1]])
 
-    def _tell_order(self, order: Integers, starting: Flags) -> None:
-        """Tells for each key of one who ends before someone of an earlier value starts: where that someone starts first."""
+    def _report_order(self, order: Integers, starting: Flags) -> None:
+        """Reports for each key an operation that ends before one of an earlier value starts, where the latter starts first."""
         starts, ends = self._pieces["greatest_start"], self._pieces["least_end"]
         by_start = np.argsort(starts[order], kind="stable")
         stretch = np.cumsum(starting) * len(order)
@@ -240,7 +243,7 @@ class _Work:
         each = np.unique(self._address[late], return_index=True)[1]
         late, early = late[each], early[each]
         values = self._pieces["greatest_start_value"]
-        self._tell(ORDER, late, greatest_start=starts[early], greatest_start_value=values[early])
+        self._report(ORDER, late, greatest_start=starts[early], greatest_start_value=values[early])
 
     def _reduced(self, order: Integers, heads: Integers) -> Pieces:
         """Returns a piece for each stretch of pieces that begins at one of `heads`."""
@@ -276,7 +279,7 @@ class _Work:
 
 
 def _owners(address: Integers, last_value: Integers, previous_value: Integers) -> Integers:
-    """Returns for each piece the one whose last value is its previous value; -1 for none."""
+    """Returns for each piece the piece whose last value is its previous value; -1 for none."""
     size = len(address)
     if not size:
         return np.zeros(0, np.int64)
@@ -289,7 +292,7 @@ def _owners(address: Integers, last_value: Integers, previous_value: Integers) -
 
 
 def _ranked(before: Integers) -> tuple[Integers, Integers, Flags]:
-    """Returns for each the first one of those that it follows, how far away that is, and whether it goes round in a circle."""
+    """Returns for each piece its first ancestor, the distance to it, and whether the piece is in a circle."""
     top = np.where(before >= 0, before, np.arange(len(before)))
     depth = (before >= 0).astype(np.int64)
     for _ in range(len(before).bit_length()):
@@ -311,5 +314,5 @@ def _taken(pieces: Pieces, which: NDArray[Any]) -> dict[str, Integers]:
     return {name: column[which] for name, column in pieces.items()}
 
 
-def _said(outcome: int, rows: Mapping[str, Integers]) -> dict[str, Integers]:
+def _rows(outcome: int, rows: Mapping[str, Integers]) -> dict[str, Integers]:
     return {"outcome": np.full(len(rows["address"]), outcome, np.int64), **rows}

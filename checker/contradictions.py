@@ -40,15 +40,15 @@ _LISTS: Final = frozenset({"list-append", "kv"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
-    """What is told.
+class Contradiction:
+    """A contradiction to explain.
 
     Attributes:
         model: The model's name.
         kind: The kind of contradiction; None if it has none.
         core: The operations that the analyzer names, in its order.
         pattern: The pattern of a register; None if it is none.
-        whole: All operations of the object, those that failed too; empty if they are not all at hand.
+        whole: All operations of the object, with failed ones; empty if some are not available.
     """
 
     model: str
@@ -58,32 +58,32 @@ class Story:
     whole: Sequence[Operation] = ()
 
 
-def told(story: Story) -> str | None:
+def sentences(found: Contradiction) -> str | None:
     """Returns the sentences of a contradiction; None if its kind has none, or its operations do not show it."""
-    if story.pattern is not None:
-        return _BY_PATTERN[story.pattern.kind](story, story.pattern)
-    tell = _BY_KIND.get(story.kind or "")
-    return tell(story) if tell is not None and story.core else None
+    if found.pattern is not None:
+        return _BY_PATTERN[found.pattern.kind](found, found.pattern)
+    words = _BY_KIND.get(found.kind or "")
+    return words(found) if words is not None and found.core else None
 
 
 def made(op: Operation) -> Value:
-    """Returns the value that an operation makes; None if it makes none."""
+    """Returns the value that an operation writes or adds; None if it does not."""
     if op.f == "cas":
         return op.value[1] if isinstance(op.value, list | tuple) and len(op.value) == 2 else None
     return op.value if op.f in _MAKERS else None
 
 
 def seen(op: Operation) -> Value:
-    """Returns the value that an operation saw."""
+    """Returns the value that an operation observed."""
     if op.f == "cas":
         return op.value[0]
     return op.result if op.result is not None or op.value is None else op.value
 
 
-def _makers(story: Story, value: Value) -> list[Operation]:
-    """Returns the operations of the whole history that make a value, those that failed too."""
+def _makers(found: Contradiction, value: Value) -> list[Operation]:
+    """Returns the operations of the whole history that write or add a value, with failed ones."""
     form = identity(value)
-    return [op for op in story.whole if (op.f in _MAKERS or op.f == "cas") and identity(made(op)) == form]
+    return [op for op in found.whole if (op.f in _MAKERS or op.f == "cas") and identity(made(op)) == form]
 
 
 def _ended_seeing(op: Operation) -> Parts:
@@ -94,52 +94,52 @@ def _began_seeing(op: Operation) -> Parts:
     return [f"{what(op)} began at ", began(op), " and succeeded"] if op.f == "cas" else [did(op), " at ", began(op)]
 
 
-def _phantom(story: Story) -> str:
-    core = story.core
+def _phantom(found: Contradiction) -> str:
+    core = found.core
     if len(core) == 2 and core[0].f == "cas" and core[0].type is OpType.INFO:
         swap, saw = core
         return sentence(
-            *_ended_seeing(saw), f", which only {what(swap)} can have made", *_not_made(story, swap, seen(swap))
+            *_ended_seeing(saw), f", which only {what(swap)} can have made", *_not_made(found, swap, seen(swap))
         )
-    return sentence(*_ended_seeing(core[-1]), *_not_made(story, core[-1], _missing(story, core[-1])))
+    return sentence(*_ended_seeing(core[-1]), *_not_made(found, core[-1], _missing(found, core[-1])))
 
 
-def _unmade_pattern(story: Story, pattern: Pattern) -> str:
-    """Tells of a value that nobody had made by then, whether somebody did so later or not."""
-    if pattern.against is not None and not story.whole:
+def _unmade_pattern(found: Contradiction, pattern: Pattern) -> str:
+    """Explains a value that no operation had written by then; a later one may have."""
+    if pattern.against is not None and not found.whole:
         return sentence(*_ended_seeing(pattern.saw), ", but ", *_first_began([pattern.against]), ".")
-    return sentence(*_ended_seeing(pattern.saw), *_not_made(story, pattern.saw, seen(pattern.saw)))
+    return sentence(*_ended_seeing(pattern.saw), *_not_made(found, pattern.saw, seen(pattern.saw)))
 
 
-def _missing(story: Story, saw: Operation) -> Value:
-    """Returns what nobody made: what was seen, or the first such member of a list."""
+def _missing(found: Contradiction, saw: Operation) -> Value:
+    """Returns the value that was never written: the observed value, or the first such member of a list."""
     value = saw.value if saw.f == "contains" else seen(saw)
-    if story.model in _MANY and saw.f == "read" and isinstance(value, list | tuple) and story.whole:
+    if found.model in _MANY and saw.f == "read" and isinstance(value, list | tuple) and found.whole:
         end = saw.complete_index or 0
         there = {
             identity(made(op))
-            for op in story.whole
+            for op in found.whole
             if op.f in _MAKERS and op.type is not OpType.FAIL and op.invoke_index < end
         }
         return next((member for member in value if identity(member) not in there), value)
     return value
 
 
-def _not_made(story: Story, saw: Operation, value: Value) -> Parts:
-    """Says that nobody made a value: nobody ever did, those failed who tried, or they began later."""
-    verb, shown = _MADE.get(story.model, "wrote"), value_text(value)
-    if story.model == "kv":
+def _not_made(found: Contradiction, saw: Operation, value: Value) -> Parts:
+    """Returns the reason why a value cannot exist: no operation ever wrote it, its writes failed, or they began later."""
+    verb, shown = _MADE.get(found.model, "wrote"), value_text(value)
+    if found.model == "kv":
         return [", but the puts and appends that had begun by then cannot make it."]
     end = saw.complete_index
-    makers = _makers(story, value)
+    makers = _makers(found, value)
     others = [op for op in makers if op.type is not OpType.FAIL]
     unclear = end is None or any(op.invoke_index < end for op in others)
-    if not story.whole or unclear:
+    if not found.whole or unclear:
         return [f", but no operation that {verb} {shown} can have taken effect by then."]
     failed = [op for op in makers if op.type is OpType.FAIL and end is not None and op.invoke_index < end]
     if not failed:
         return [", but ", *_first_began(others), "."] if others else [f", but no process ever {verb} {shown}."]
-    first = min(failed, key=lambda op: (op.f == "cas", op.invoke_index))  # a cas mostly fails for a good reason
+    first = min(failed, key=lambda op: (op.f == "cas", op.invoke_index))  # a failed cas is mostly normal
     error = (first.error or "").partition(":")[0][:_ERROR_CHARACTERS]
     why = f" ({error})" if error else ""
     more = f", {len(failed) - 1} more of that value failed too" if len(failed) > 1 else ""
@@ -153,14 +153,14 @@ def _first_began(makers: Sequence[Operation]) -> Parts:
     return [f"{which} began only at ", began(first)]
 
 
-def _future(story: Story) -> str | None:
-    if len(story.core) < 2:
+def _future(found: Contradiction) -> str | None:
+    if len(found.core) < 2:
         return None
-    maker, saw = story.core[0], story.core[1] if story.model in _LISTS else story.core[-1]
+    maker, saw = found.core[0], found.core[1] if found.model in _LISTS else found.core[-1]
     return sentence(*_ended_seeing(saw), ", but ", *_first_began([maker]), ".")
 
 
-def _stale_pattern(story: Story, pattern: Pattern) -> str:
+def _stale_pattern(found: Contradiction, pattern: Pattern) -> str:
     saw, source, known, against = pattern.saw, pattern.source, pattern.known, pattern.against
     assert against is not None  # noqa: S101 - a pattern of this kind has one
     shown = value_text(seen(saw))
@@ -172,7 +172,7 @@ def _stale_pattern(story: Story, pattern: Pattern) -> str:
         parts.append(_initially(shown))
     elif known is not source:
         parts += [f"{_upper(did(known))} at ", ended(known), before]
-    elif (count := _writes_until(story, saw)) > 1:
+    elif (count := _writes_until(found, saw)) > 1:
         parts += [
             f"The last of the {count} operations that wrote {shown} until then had completed at ",
             ended(source),
@@ -183,10 +183,10 @@ def _stale_pattern(story: Story, pattern: Pattern) -> str:
     return sentence(*parts)
 
 
-def _writes_until(story: Story, saw: Operation) -> int:
-    """Returns how many operations wrote what an operation saw, and began before it ended."""
+def _writes_until(found: Contradiction, saw: Operation) -> int:
+    """Returns how many operations wrote the value that an operation observed, and began before that one ended."""
     end = saw.complete_index or 0
-    return sum(op.type is not OpType.FAIL and op.invoke_index < end for op in _makers(story, seen(saw)))
+    return sum(op.type is not OpType.FAIL and op.invoke_index < end for op in _makers(found, seen(saw)))
 
 
 def _initially(shown: str) -> str:
@@ -194,9 +194,9 @@ def _initially(shown: str) -> str:
 
 
 def _seen_again(pattern: Pattern, shown: str) -> str:
-    """Tells of a value that was there, that another one had replaced, and that was seen again."""
+    """Explains a value that the register held, that another value replaced, and that was read again."""
     saw, source, known, against = pattern.saw, pattern.source, pattern.known, pattern.against
-    assert against is not None  # noqa: S101 - the caller has looked at it
+    assert against is not None  # noqa: S101 - the caller has checked it
     then: Parts = [*_ended_seeing(against), ", but ", *_began_seeing(saw)]
     if source is None or known is None:
         return sentence(*then, ". ", _initially(shown))
@@ -207,7 +207,7 @@ def _seen_again(pattern: Pattern, shown: str) -> str:
     return sentence(*_ended_seeing(known), ", ", *then, f" again. Only {what(source)} can have made it, once.")
 
 
-def _lost_update_pattern(_story: Story, pattern: Pattern) -> str:
+def _lost_update_pattern(_found: Contradiction, pattern: Pattern) -> str:
     assert pattern.against is not None  # noqa: S101 - a pattern of this kind has one
     shown = value_text(seen(pattern.saw))
     parts: Parts = [*_ended_seeing(pattern.against), ", and ", *_ended_seeing(pattern.saw)]
@@ -218,11 +218,11 @@ def _lost_update_pattern(_story: Story, pattern: Pattern) -> str:
     return sentence(*parts, f", but {shown} was written only once, by process {source.process}", *when, ".")
 
 
-def _stale(story: Story) -> str | None:
-    """Tells of two values of which each was there before the other."""
-    if len(story.core) < 4:
+def _stale(found: Contradiction) -> str | None:
+    """Explains two values, each of which the object held before the other."""
+    if len(found.core) < 4:
         return None
-    a, b, c, d = story.core[:4]
+    a, b, c, d = found.core[:4]
     if not (_before(a, b) and _before(c, d)):
         return None
     return sentence(
@@ -233,14 +233,14 @@ def _stale(story: Story) -> str | None:
 
 
 def _before(one: Operation, other: Operation) -> bool:
-    """Says whether an operation had ended before another one began."""
+    """Returns whether an operation ended before another one began."""
     if one.type is OpType.INFO or one.complete_index is None:
         return False
     return one.complete_index < other.invoke_index
 
 
-def _lost_update(story: Story) -> str | None:
-    swaps = [op for op in story.core if op.f == "cas"]
+def _lost_update(found: Contradiction) -> str | None:
+    swaps = [op for op in found.core if op.f == "cas"]
     for place, one in enumerate(swaps):
         for other in swaps[place + 1 :]:
             if same(seen(one), seen(other)):
@@ -249,22 +249,22 @@ def _lost_update(story: Story) -> str | None:
     return None
 
 
-def _cycle(story: Story) -> str:
-    if len(story.core) == 1:
-        return sentence(f"{what(story.core[0])} saw what only it can have made itself.")
+def _cycle(found: Contradiction) -> str:
+    if len(found.core) == 1:
+        return sentence(f"{what(found.core[0])} saw what only it can have made itself.")
     text = "Each of these operations saw the value of another of them, so none can have come first: "
-    return sentence(text, *listed(story.core, _NAMED), ".")
+    return sentence(text, *listed(found.core, _NAMED), ".")
 
 
-def _order(story: Story) -> str | None:
-    core = story.core
+def _order(found: Contradiction) -> str | None:
+    core = found.core
     if len(core) < 2:
         return None
-    if story.model == "fifo-queue":
+    if found.model == "fifo-queue":
         return _overtaken(core)
     if (replaced := _replaced(core)) is not None:
         return replaced
-    if story.model in _LISTS:
+    if found.model in _LISTS:
         core = core[:2]
     first, last = core[0], core[-1]
     if not _before(last, first):
@@ -277,7 +277,7 @@ def _order(story: Story) -> str | None:
 
 
 def _replaced(core: Sequence[Operation]) -> str | None:
-    """Tells of a read that began after a compare-and-set had taken away the value that it saw; values are unique here."""
+    """Explains a read that began after a compare-and-set had replaced the value that it returned; values are unique here."""
     for read in core:
         for swap in core:
             took = swap.f == "cas" and read.f == "read" and same(seen(swap), seen(read))
@@ -287,7 +287,7 @@ def _replaced(core: Sequence[Operation]) -> str | None:
 
 
 def _overtaken(core: Sequence[Operation]) -> str | None:
-    """Tells of two elements that came out of a queue in the wrong order."""
+    """Explains two elements that left a queue in the wrong order."""
     if len(core) != 4:
         return None
     first_in, second_in, second_out, first_out = core
@@ -298,19 +298,19 @@ def _overtaken(core: Sequence[Operation]) -> str | None:
     )  # fmt: skip
 
 
-def _fork(story: Story) -> str:
-    core = story.core
+def _fork(found: Contradiction) -> str:
+    core = found.core
     one, other = core[-2:] if len(core) > 1 else (core[0], core[0])
-    rule = "one of two lists begins with the other" if story.model in _LISTS else "one of two sets contains the other"
-    where = "of one list" if story.model in _LISTS else "where nothing was removed"
+    rule = "one of two lists begins with the other" if found.model in _LISTS else "one of two sets contains the other"
+    where = "of one list" if found.model in _LISTS else "where nothing was removed"
     return sentence(*_ended_seeing(one), ", and ", *_ended_seeing(other), f". But of two reads {where} {rule}.")
 
 
-def _duplicate(story: Story) -> str | None:
-    core = story.core
-    if story.model == "counter" and len(core) == 2:
+def _duplicate(found: Contradiction) -> str | None:
+    core = found.core
+    if found.model == "counter" and len(core) == 2:
         return sentence(f"{what(core[0])} and {what(core[1])} cannot both have found the same count.")
-    if story.model in _LISTS and len(core) == 2:
+    if found.model in _LISTS and len(core) == 2:
         return sentence(*_ended_seeing(core[1]), f", but {what(core[0])} is in it twice.")
     if len(core) != 3:
         return None
@@ -321,8 +321,8 @@ def _duplicate(story: Story) -> str | None:
     )  # fmt: skip
 
 
-def _lost(story: Story) -> str:
-    core = story.core
+def _lost(found: Contradiction) -> str:
+    core = found.core
     if len(core) < 3:
         return sentence(*_ended_seeing(core[0]), ", but an element is missing, and no operation had removed it.")
     first, second, out = core
@@ -332,23 +332,23 @@ def _lost(story: Story) -> str:
     )  # fmt: skip
 
 
-def _not_reached(story: Story) -> str:
-    saw = story.core[-1]
+def _not_reached(found: Contradiction) -> str:
+    saw = found.core[-1]
     return sentence(*_ended_seeing(saw), f", but by then the counter cannot have stood at {value_text(seen(saw))}.")
 
 
-def _too_low(story: Story) -> str:
-    if len(story.core) < 2:
-        return _not_reached(story)
-    missed, saw = story.core[0], story.core[-1]
+def _too_low(found: Contradiction) -> str:
+    if len(found.core) < 2:
+        return _not_reached(found)
+    missed, saw = found.core[0], found.core[-1]
     return sentence(
         f"{what(saw)} began at ", began(saw), f", but {what(missed)} had completed at ", ended(missed),
         ", and the count leaves no room for it.",
     )  # fmt: skip
 
 
-def _overlap(story: Story) -> str:
-    core = story.core
+def _overlap(found: Contradiction) -> str:
+    core = found.core
     holders = [op for op in core if op.f == "acquire"]
     if len(holders) < 2:
         return sentence(f"{what(core[0])} completed at ", ended(core[0]), ", but the lock was not free.")
@@ -360,8 +360,8 @@ def _overlap(story: Story) -> str:
     return sentence(*_ended_seeing(one), *until, ", but ", *_ended_seeing(other), " too.")
 
 
-def _not_empty(story: Story) -> str:
-    empty, *elements = story.core
+def _not_empty(found: Contradiction) -> str:
+    empty, *elements = found.core
     parts: Parts = [*_ended_seeing(empty), ", but all that time something was in the queue"]
     for op in elements[:_NAMED]:
         moment: Parts = ["completed at ", ended(op)] if op.f == "enqueue" else ["began only at ", began(op)]
@@ -373,13 +373,13 @@ def _upper(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-_BY_PATTERN: Final[Mapping[str, Callable[[Story, Pattern], str]]] = {
+_BY_PATTERN: Final[Mapping[str, Callable[[Contradiction, Pattern], str]]] = {
     PHANTOM: _unmade_pattern,
     FUTURE: _unmade_pattern,
     STALE: _stale_pattern,
     LOST_UPDATE: _lost_update_pattern,
 }
-_BY_KIND: Final[Mapping[str, Callable[[Story], str | None]]] = {
+_BY_KIND: Final[Mapping[str, Callable[[Contradiction], str | None]]] = {
     PHANTOM: _phantom,
     FUTURE: _future,
     STALE: _stale,

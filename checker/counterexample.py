@@ -1,10 +1,10 @@
 """Finds a small part of a history that is not linearizable by itself, as an explanation for people.
 
-An operation may be left out only if a linearization of the whole history stays one without it. This holds for
+The search may leave out an operation only if each linearization of the whole history stays one without it. This holds for
 
 - an observer;
-- a write, append or add whose value no kept operation sees;
-- a write, if another write comes between it and all operations that see its value;
+- a write, append or add, if no kept operation observes its value;
+- a write, if another write comes between it and all operations that observe its value;
 - an element of a queue, with all its operations.
 
 An operation without a return by the end of the part may have happened later, or never. So the part is always a reason for the
@@ -63,7 +63,9 @@ if TYPE_CHECKING:
 SHRINK_S: Final = 2.0
 _TEST_S: Final = 0.5
 _MOST_CONTEXT: Final = 3
-_MOST_TAKERS: Final = 4  # who took a value too often; with more of them another reason may be simpler
+_MOST_TAKERS: Final = (
+    4  # the maximum number of operations that took one value; with more, another reason may be simpler
+)
 _BRUTE_STEPS: Final = 200_000
 _BRUTE_OPERATIONS: Final = 24
 _READS_ONLY: Final = frozenset({0, 2})
@@ -72,15 +74,15 @@ _MAKERS: Final = frozenset({WRITE, CAS, ADD, APPEND, PUT})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """A small part of a history that is not linearizable, and what is wrong with it.
+    """A small part of a history that is not linearizable, and the kind of contradiction in it.
 
     Attributes:
         operations: The part, in the order of the invokes.
-        culprit: The one of them that cannot be, given the others.
-        kind: The kind of contradiction as the kernel names it; None if it does not tell.
+        culprit: The operation that is impossible, given the others.
+        kind: The kind of contradiction, by the kernel's name; None if the kernel gives none.
         core: The operations that the kernel names, in its order.
-        pattern: The pattern that they are; None if they are none.
-        configs: How the object may stand before the culprit returns, if there is nothing but the part; empty if not known.
+        pattern: The pattern that they form; None if they form none.
+        configs: The configurations before the culprit returns, of the part alone; empty if they are unknown.
     """
 
     operations: tuple[Operation, ...]
@@ -92,35 +94,35 @@ class Reason:
 
 
 def reason(model: Model, encoded: Encoded, outcome: Outcome, *, limit_s: float = SHRINK_S) -> Reason:
-    """Returns why a history is invalid, in as few operations as could be found.
+    """Returns why a history is invalid, in as few operations as possible.
 
     Args:
-        model: What the object does.
+        model: The model of the object.
         encoded: The history.
-        outcome: What the kernel says of it.
-        limit_s: For how many seconds a pattern that is none is made smaller.
+        outcome: The kernel's outcome for it.
+        limit_s: The maximum time to make a part smaller, in seconds.
 
     Raises:
-        Disagreement: The brute force finds a legal order of what was found.
+        Disagreement: The brute force finds a legal order of the part.
     """
     if encoded.coder.step is not None and outcome["op"] is not None:
         return _of_own_model(model, encoded, outcome, outcome["op"], time.monotonic() + limit_s)
     pattern = next(iter(patterns(encoded)), None)
     if pattern is not None:
-        _hold_to_brute_force(model, f"{pattern.kind} pattern", pattern.operations)
+        _confirm_by_brute_force(model, f"{pattern.kind} pattern", pattern.operations)
         return Reason(operations=pattern.operations, culprit=pattern.saw, kind=pattern.kind, pattern=pattern)
     part = _Part(model, encoded, outcome, time.monotonic() + limit_s)
     kept = part.shrunk(outcome["core"])
     small = tuple(encoded.operations[i] for i in kept)
-    _hold_to_brute_force(model, outcome["analyzer"], small)
-    [told] = solve([encoded.part(kept, part.end)], Limits(time_limit_s=_TEST_S, threads=1))
-    core = tuple(small[i] for i in told["core"])
-    # Nothing that is left can be done without, so the whole contradicts itself by the last return.
-    return Reason(operations=small, culprit=max(small, key=_returned), kind=told["kind"], core=core)
+    _confirm_by_brute_force(model, outcome["analyzer"], small)
+    [again] = solve([encoded.part(kept, part.end)], Limits(time_limit_s=_TEST_S, threads=1))
+    core = tuple(small[i] for i in again["core"])
+    # The part is minimal, so it contradicts itself only from its last return on.
+    return Reason(operations=small, culprit=max(small, key=_returned), kind=again["kind"], core=core)
 
 
 def _of_own_model(model: Model, encoded: Encoded, outcome: Outcome, op: int, deadline_s: float) -> Reason:
-    """Returns why a history of a model that only Python knows is invalid, with the states in which the model refuses `op`."""
+    """Returns why a history of a user's own model is invalid, with the states in which the model refuses `op`."""
     analyzer = outcome["analyzer"]
     kind = outcome["kind"]
     kept = outcome["core"]
@@ -134,21 +136,22 @@ def _of_own_model(model: Model, encoded: Encoded, outcome: Outcome, op: int, dea
     elif analyzer != FLOW:
         kept = _with_context(encoded, op, kept, deadline_s)
         if analyzer == RELAXED and _alone(encoded, op, kept)["verdict"] != "invalid":
-            # A part that begins in states which a search told need not contradict itself from the initial state.
+            # A part from states of a search need not contradict itself from the initial state.
             kept = part.shrunk([])
     small = tuple(encoded.operations[i] for i in kept)
     if analyzer == FLOW:
-        _hold_to_step(model, encoded.operations[op], small, "impossible" if kind == IMPOSSIBLE else "flow")
+        _confirm_by_step(model, encoded.operations[op], small, "impossible" if kind == IMPOSSIBLE else "flow")
     else:
-        _hold_to_brute_force(model, analyzer, small)
-    told = _alone(encoded, op, kept)
-    states = configurations(model, small, told["configs"]) if told["op"] is not None and kept[told["op"]] == op else ()
+        _confirm_by_brute_force(model, analyzer, small)
+    again = _alone(encoded, op, kept)
+    is_culprit = again["op"] is not None and kept[again["op"]] == op
+    states = configurations(model, small, again["configs"]) if is_culprit else ()
     core = small if analyzer == FLOW else ()
     return Reason(operations=small, culprit=encoded.operations[op], kind=kind, core=core, configs=states)
 
 
 def _with_context(encoded: Encoded, op: int, kept: list[int], deadline_s: float) -> list[int]:
-    """Adds what makes the other operations legal, so that `op` is the one that is not: a write to a read of its value.
+    """Adds operations so that `op` is the only illegal one, such as the write of a value that another kept operation reads.
 
     A part of an invalid history stays a reason with more of its operations.
     """
@@ -179,14 +182,14 @@ def _with_context(encoded: Encoded, op: int, kept: list[int], deadline_s: float)
 
 
 def _alone(encoded: Encoded, op: int, kept: Sequence[int]) -> Outcome:
-    """Returns what the search says of some operations, up to the return of `op`."""
+    """Returns the outcome of a search in some operations, up to the return of `op`."""
     limits = Limits(algorithm="linear", time_limit_s=_TEST_S, threads=1)
     [outcome] = solve([encoded.part(kept, encoded.operations[op].complete_index)], limits)
     return outcome
 
 
-def _hold_to_step(model: Model, op: Operation, small: tuple[Operation, ...], method: str) -> None:
-    """Refuses a model that says by a method that operations have no legal order, where its `step` allows one."""
+def _confirm_by_step(model: Model, op: Operation, small: tuple[Operation, ...], method: str) -> None:
+    """Raises an error if a method of a model excludes a legal order that its `step` allows."""
     if len(small) <= _BRUTE_OPERATIONS and linearizable(model, small, bound=_BRUTE_STEPS):
         raise ModelError(
             f"model {model.name}: by its `{method}` the operation of event {op.invoke_index} cannot return what it did, but "
@@ -194,7 +197,7 @@ def _hold_to_step(model: Model, op: Operation, small: tuple[Operation, ...], met
         )
 
 
-def _hold_to_brute_force(model: Model, who: str, small: tuple[Operation, ...]) -> None:
+def _confirm_by_brute_force(model: Model, who: str, small: tuple[Operation, ...]) -> None:
     if len(small) <= _BRUTE_OPERATIONS and linearizable(model, small, bound=_BRUTE_STEPS):
         raise Disagreement(
             f"model {model.name}: {who} finds invalid because of {len(small)} operations that a brute force finds "
@@ -220,7 +223,7 @@ class _Part:
         self.end = None if op is None else encoded.operations[op].complete_index
 
     def shrunk(self, core: Sequence[int]) -> list[int]:
-        """Returns a part that is invalid, as small as could be found in time; `core` is what the analyzer named."""
+        """Returns an invalid part, as small as possible in the time; the analyzer named the operations in `core`."""
         end = INFINITE if self.end is None else self.end
         kept = [
             i
@@ -249,7 +252,7 @@ class _Part:
         return current
 
     def _without_overwritten(self, current: list[int]) -> list[int] | None:
-        """Leaves out writes that another write certainly hides from all who see such a value; None if there are none."""
+        """Leaves out writes that another write hides from all operations that observe the same value; None if none."""
         if any(self._codes[i].f not in {READ, WRITE, CAS} for i in current):
             return None
         removed = False
@@ -262,14 +265,17 @@ class _Part:
         return current if removed else None
 
     def _made_twice(self, write: int, others: Sequence[int]) -> bool:
-        """Says whether what a write made is not seen, or made by another too: a value from nowhere would explain nothing."""
+        """Returns whether the value of a write is not observed, or another operation writes it too.
+
+        Without this, the part would have a value from nowhere, which explains nothing.
+        """
         codes = self._codes
         value = codes[write].a
         seen = any(codes[i].f in {READ, CAS} and codes[i].a == value for i in others)
         return not seen or any(_made(codes[i]) == value for i in others)
 
     def _hidden(self, write: int, others: Sequence[int]) -> bool:
-        """Says whether some write begins after this one's end and ends before all who see its value begin."""
+        """Returns whether a write begins after the end of this one, and ends before all that observe its value begin."""
         operations, codes = self._operations, self._codes
         end = _end(operations[write])
         later = [i for i in others if codes[i].f == WRITE and operations[i].invoke_index > end]
@@ -278,7 +284,7 @@ class _Part:
         return hides < min((operations[i].invoke_index for i in seen_by), default=INFINITE)
 
     def _without_some(self, current: list[int], units: list[list[int]]) -> list[int] | None:
-        """Leaves out units in ever smaller chunks; None if not even one could go."""
+        """Leaves out units in ever smaller chunks; None if none could be left out."""
         size = max(len(units) // 2, 1)
         removed = False
         while units and time.monotonic() < self._deadline_s:
@@ -297,7 +303,7 @@ class _Part:
         return current if removed else None
 
     def _removable(self, current: Sequence[int]) -> list[list[int]]:
-        """Returns groups of operations, each of which may be left out, in whatever combination."""
+        """Returns groups of operations that may be left out, in any combination."""
         codes = self._codes
         observers = [[i] for i in current if self._observes(i)]
         present = {codes[i].f for i in current}
@@ -332,7 +338,7 @@ class _Part:
         return list(elements.values())
 
     def _holds(self, current: Iterable[int]) -> list[list[int]]:
-        """Pairs an acquire with the release of the same process that follows, where processes take turns with themselves."""
+        """Pairs each acquire with the next release of the same process; empty if a process does not alternate between them."""
         by_process: dict[int, list[int]] = {}
         for i in sorted(current, key=lambda i: self._operations[i].invoke_index):
             by_process.setdefault(self._codes[i].a, []).append(i)
@@ -344,7 +350,7 @@ class _Part:
         return holds
 
     def closure(self, core: Sequence[int], kept: Sequence[int]) -> list[int]:
-        """Returns some operations and those that what they saw came from."""
+        """Returns some operations, and all operations that the values they observed come from."""
         sources: dict[int, list[int]] = {}
         always: list[int] = []
         for i in kept:
@@ -355,7 +361,7 @@ class _Part:
             if made is not None:
                 sources.setdefault(made, []).append(i)
             elif code.f not in OBSERVERS:
-                # What it does cannot be told apart by value.
+                # Its effect has no value by which it could be selected.
                 always.append(i)
         members = set(kept)
         closed: set[int] = set()
@@ -371,7 +377,7 @@ class _Part:
 
 
 def _returned(op: Operation) -> int:
-    """Returns when an operation ended; those that never did come first."""
+    """Returns the end of an operation; those without an end come first."""
     return -1 if _end(op) == INFINITE else _end(op)
 
 
@@ -380,7 +386,7 @@ def _end(op: Operation) -> int:
 
 
 def _made(code: Code) -> int | None:
-    """Returns the value that an operation leaves behind, or takes away for good."""
+    """Returns the value that an operation leaves in the object, or removes from it."""
     if code.f in {WRITE, ADD, ENQUEUE, DEQUEUE}:
         return code.a
     if code.f == CAS:

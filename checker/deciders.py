@@ -1,7 +1,7 @@
-"""Chooses what decides a history: a model, or the judge of a workload. A workload is found by its name alone.
+"""Chooses the checker of a history: a model, or the judge of a workload. A workload is found only by its name.
 
-A run is checked by the workload that it names, with its recorded options. The name from a file is looked up among the installed
-workloads, and its options must have the right types. Only a person can name a module.
+A run is checked by its own workload, with its recorded options. The name from a file is looked up among the installed
+workloads, and its options must have the right types. Only the user can name a module.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL: Final = DEFAULT
 OPTION_FLAG: Final = "--workload-option"
-SAY_IT: Final = "set it with --model or --workload"
+MODEL_HINT: Final = "set it with --model or --workload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decider:
-    """What decides a history.
+    """The checker of a history.
 
     Attributes:
         name: The model's name, or the workload's.
         model: The model's class; None: the workload decides.
         judge: The workload that decides; None: the model does.
-        options: The options that the judge was made with, where they are not its defaults, as text.
+        options: The judge's options that differ from its defaults, as text.
     """
 
     name: str
@@ -45,13 +45,13 @@ class Decider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a person says about what decides; it goes before what a run says.
+    """The user's choice of a model or a workload; it overrides what a run records.
 
     Attributes:
-        model: The model's name, or its `module:Class`; None: not said.
-        workload: The workload's name, or its `module:Name`; None: not said.
+        model: The model's name, or its `module:Class`; None for no choice.
+        workload: The workload's name, or its `module:Name`; None for no choice.
         settings: Options of the workload that its verdict depends on, as `NAME=VALUE`.
-        by_place: Whether the person may name the model or the workload by `module:Name`; a file may not.
+        by_place: Whether the user may name the model or the workload by `module:Name`; a file may not.
     """
 
     model: str | None = None
@@ -66,10 +66,10 @@ class Wanted:
             raise InputError(f"{OPTION_FLAG} needs a workload, and --model excludes it; give one of them")
 
     def of_history(self) -> Decider:
-        """Returns what decides a history that belongs to no run.
+        """Returns the checker of a history without a run.
 
         Raises:
-            InputError: The model or the workload cannot be had, or the workload does not take the settings.
+            InputError: The model or the workload is missing, or the workload does not take the settings.
         """
         if self.workload is not None:
             return of_workload(self.workload, settings=self.settings, by_place=self.by_place)
@@ -78,27 +78,27 @@ class Wanted:
         return _of_model(self.model or DEFAULT_MODEL, by_place=self.by_place)
 
     def of_run(self, workload: Value, options: Value, source: str) -> Decider:
-        """Returns what decides the history of a run.
+        """Returns the checker of a run's history.
 
         Args:
-            workload: The workload's name, as the run says it.
-            options: The run's options, as it says them.
-            source: The file that says so, for errors.
+            workload: The workload's recorded name.
+            options: The run's recorded options.
+            source: The file that records them, for errors.
 
         Raises:
-            InputError: The workload cannot be had, or does not take the options; the message names the source.
+            InputError: The workload is missing, or does not take the options; the message names the source.
         """
         if self.model is not None:
             return self.of_history()
         if self.workload is not None and self.workload != workload:
             return self.of_history()
         if not isinstance(workload, str):
-            raise InputError(f"{source}: expected the workload's name, found {shown(workload)}; {SAY_IT}")
+            raise InputError(f"{source}: expected the workload's name, found {shown(workload)}; {MODEL_HINT}")
         known = options if isinstance(options, dict) else {}
         try:
             return of_workload(workload, options=known, source=source, settings=self.settings)
         except InputError as error:
-            raise InputError(f"{source}: {str(error).removeprefix(f'{source}: ')}; {SAY_IT}") from error
+            raise InputError(f"{source}: {str(error).removeprefix(f'{source}: ')}; {MODEL_HINT}") from error
 
 
 def of_workload(
@@ -109,30 +109,29 @@ def of_workload(
     settings: Sequence[str] = (),
     by_place: bool = False,
 ) -> Decider:
-    """Returns what decides the histories of a workload: its model, or itself.
+    """Returns the checker of a workload's histories: its model, or the workload itself.
 
     Args:
         name: The workload's name.
         options: The options that a run records.
         source: The file that records them, for errors.
-        settings: What a person says instead, as `NAME=VALUE`.
-        by_place: Whether a person says the name, who may say `module:Name` as well.
+        settings: The user's options, which override them, as `NAME=VALUE`.
+        by_place: Whether `module:Name` is allowed, because the name is from the user.
 
     Raises:
-        InputError: There is no such workload, it cannot be loaded or does not take its options, or it has a model that is not
-            there.
+        InputError: There is no such workload, it cannot be loaded or does not take its options, or its model is missing.
     """
-    from harness.declare import assigned, build, recorded  # noqa: PLC0415 - histories without a workload do without
+    from harness.declare import assigned, build, recorded  # noqa: PLC0415 - only for workloads
     from harness.plugins import WORKLOADS, find  # noqa: PLC0415
 
     workload = find(WORKLOADS, name, by_place=by_place).load()
     chosen = recorded(workload.Options, options or {}, source)
     chosen |= assigned(workload.Options, settings, flag=OPTION_FLAG, owner=f"the workload {plain_name(name)}")
     if workload.model is None:
-        told = ", ".join(f"{option}={value}" for option, value in sorted(chosen.items()))
-        return Decider(name=workload.name, judge=workload(build(workload.Options, chosen)), options=told)
+        text = ", ".join(f"{option}={value}" for option, value in sorted(chosen.items()))
+        return Decider(name=workload.name, judge=workload(build(workload.Options, chosen)), options=text)
     try:
-        return _of_model(workload.model, by_place=True)  # it is the workload's code that says so
+        return _of_model(workload.model, by_place=True)  # the name is from the workload's code
     except ModelError as error:
         raise InputError(f"the workload {plain_name(name)} needs a model that cannot be loaded: {error}") from error
 

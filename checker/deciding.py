@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
 _NEAR: Final = "zones"
 _SEARCH: Final = "search"
-# How long the search has before a reason is looked for, and how long that may take; then all the time that is left.
+# By turns: how long the search runs, and then the search for a reason; the last turn has all the remaining time.
 _TURNS: Final = ((0.5, 1.0), (4.0, 4.0), (32.0, 16.0), (None, 0.0))
-# How long a history that a rule can walk through is searched, and how long the walk may take.
+# For a history that a rule can walk through, by turns: how long the search runs, and then the walk.
 _WALKS: Final = ((0.1, 2.0), (4.0, 60.0))
-_EARLIER_S: Final = 0.3  # how long an earlier return than that of a lack is looked for
+_EARLIER_S: Final = 0.3  # how long to search for a return before that of a violated condition
 _LEAST_S: Final = 1e-3
 
 
 class History(Protocol):
-    """A history on its way to a verdict.
+    """A history without a verdict so far.
 
     Attributes:
         problem: The history for the kernel.
         own: Whether the model is a user's own.
-        events: The history by classes; made when it is asked for first.
+        events: The history by classes; computed on first use.
     """
 
     @property
@@ -62,13 +62,13 @@ class History(Protocol):
     def events(self) -> Events: ...  # noqa: D102
 
     def end(self, op: int) -> int:
-        """Returns when an operation ended."""
+        """Returns the end of an operation."""
 
     def lack(self) -> Lack | None:
-        """Returns what must be and is not; see `checker.necessary.lack`."""
+        """Returns a violated necessary condition; see `checker.necessary.lack`."""
 
     def before(self, end: int) -> tuple[Problem, Sequence[int]]:
-        """Returns what had begun before a moment, as far as it had gone right before, and its positions in the history."""
+        """Returns the operations that began before a moment, with their state right before it, and their positions."""
 
     def reason(self, op: int, deadline_s: float) -> list[int] | None:
         """Returns a small reason; see `checker.relaxing.smallest`."""
@@ -117,12 +117,12 @@ class Objects:
 def decide_all(
     histories: Sequence[History], limits: Limits, *, want_order: bool = False, fail_fast: bool = False
 ) -> list[Outcome]:
-    """Returns what is known of each history; see `checker.solving.solve`.
+    """Returns the outcome of each history; see `checker.solving.solve`.
 
     Args:
         histories: The histories, all of one model.
-        limits: What the check may use, all histories together.
-        want_order: Whether valid histories get their order.
+        limits: The limits of the check, for all histories together.
+        want_order: Whether to return the order of valid histories.
         fail_fast: Whether one invalid history is enough.
     """
     problems = [each.problem for each in histories]
@@ -158,7 +158,7 @@ def decide_all(
 
 
 def _put(outcomes: list[Outcome], places: Sequence[int], found: Sequence[Outcome | None]) -> list[int]:
-    """Puts what was found in its place, and returns the places for which nothing was."""
+    """Stores outcomes at their places, and returns the places without an outcome."""
     for i, outcome in zip(places, found, strict=True):
         if outcome is not None:
             outcomes[i] = outcome
@@ -166,20 +166,20 @@ def _put(outcomes: list[Outcome], places: Sequence[int], found: Sequence[Outcome
 
 
 class _Clock:
-    """What is left of the time that a check may take."""
+    """The remaining time of a check."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._end_s = None if limits.time_limit_s is None else time.monotonic() + limits.time_limit_s
 
     def limits(self, algorithm: str, most_s: float | None) -> Limits:
-        """Returns the limits of a call that takes at most so many seconds; None for all that are left."""
+        """Returns the limits of a call that takes at most so many seconds; None for all the remaining time."""
         left_s = None if self._end_s is None else max(self._end_s - time.monotonic(), _LEAST_S)
         known = [seconds for seconds in (left_s, most_s) if seconds is not None]
         return replace(self._limits, algorithm=algorithm, time_limit_s=min(known, default=None))
 
     def is_over(self) -> bool:
-        """Says whether no time is left."""
+        """Returns whether no time is left."""
         return self._end_s is not None and time.monotonic() >= self._end_s
 
 
@@ -188,7 +188,7 @@ def _cancelled(outcome: Outcome) -> Outcome:
 
 
 def _lacking(history: History, clock: _Clock) -> Outcome | None:
-    """Returns the outcome of a history in which something must be and is not."""
+    """Returns the outcome of a history that violates a necessary condition; None if it violates none."""
     began_s = time.perf_counter()
     found = history.lack()
     if found is None:
@@ -212,12 +212,12 @@ def _ruled(history: History, clock: _Clock, *, want_order: bool) -> Outcome | No
 
 
 def _walked(history: History, clock: _Clock, walk_s: float, *, want_order: bool) -> Outcome | None:
-    """Returns the outcome of a history that a walk decides; None if it takes too long."""
+    """Returns the outcome of a walk; None if it takes too long."""
     return by_walk(history.events, clock.limits(AUTO, walk_s), want_order=want_order)
 
 
 def _earlier(history: History, op: int, clock: _Clock) -> Outcome | None:
-    """Asks the search whether an earlier return has no linearization already; None if there is none, or time is over."""
+    """Searches for an earlier return without a linearization; None if there is none, or time is over."""
     problem, kept = history.before(history.end(op))
     [outcome] = solve([problem], clock.limits(_SEARCH, _EARLIER_S))
     if outcome["verdict"] != "invalid" or outcome["op"] is None:
@@ -230,11 +230,11 @@ def _earlier(history: History, op: int, clock: _Clock) -> Outcome | None:
 
 
 def _reasoned(history: History, outcome: Outcome, clock: _Clock, reason_s: float) -> Outcome | None:
-    """Returns the outcome of a history that a small reason at the furthest return refutes; None if none is found."""
+    """Returns the outcome of a history that a small reason at the furthest return refutes; None if there is no reason."""
     if outcome["op"] is None:
         return None
     seconds = clock.limits(_SEARCH, reason_s).time_limit_s
-    assert seconds is not None  # noqa: S101 - it is asked for
+    assert seconds is not None  # noqa: S101 - `reason_s` is a limit
     core = history.reason(outcome["op"], time.monotonic() + seconds)
     if core is None:
         return None

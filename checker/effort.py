@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from harness.op import Operation
 
 _NAMED: Final = 4
-_WIDE: Final = 12  # from so many open operations on, or with crashed ones, the advice is shown
+_WIDE: Final = 12  # from this number of open operations on, or with crashed ones, the advice is shown
 _LONG_S: Final = 1.0
-_COUNTED: Final = ("states", "entries")  # counters of the kernel that are told by themselves
+_COUNTED: Final = ("states", "entries")  # counters of the kernel with fields of their own
 _REDUCTIONS: Final[Mapping[str, str]] = {
     "absorbed": "operations that change nothing any more, applied at once",
     "commuted": "orders of operations that commute, left out",
@@ -36,22 +36,22 @@ _REDUCTIONS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """What one key of a history took.
+    """The effort of the check of one key.
 
     Attributes:
-        key: The key; None where the history has only one object.
-        analyzer: What decided.
+        key: The key; None if the history has only one object.
+        analyzer: The analyzer that decided.
         seconds: Wall time.
         steps: Steps of the search.
-        operations: How many operations were looked at.
-        classes: How many classes they make.
+        operations: The number of operations.
+        classes: The number of their classes.
         observers: How many of the operations only observe.
-        states: How many states were seen; None where the kernel does not count them.
-        entries: How many transitions the table has; None likewise.
+        states: The number of states; None if the kernel does not count them.
+        entries: The number of transitions in the table; None likewise.
         stats: The counters of the kernel.
-        widest: How many operations were open at once at most; those that never returned not counted.
-        widest_at: The operation that began then; None if there is none.
-        crashed: How many operations never returned, by what they are, the most frequent first.
+        widest: The maximum number of operations that were open at once, without those that never returned.
+        widest_at: The operation that began at that moment; None if there is none.
+        crashed: The number of operations that never returned, by kind, the most frequent first.
     """
 
     key: str | None
@@ -69,7 +69,7 @@ class Effort:
     crashed: Mapping[str, int]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as JSON-like data."""
+        """Returns it as JSON values."""
         at = self.widest_at
         return {
             "key": self.key,
@@ -94,7 +94,7 @@ class Effort:
         seen += [] if self.entries is None else [f"a table of {self.entries:,} transitions"]
         steps = f"{self.steps:,} steps of a search, " if self.steps else ""
         lines = [
-            f"Looked at{of_key}: {self.operations:,} operations, {self.observers:,} of which only observe; {', '.join(seen)}.",
+            f"Checked{of_key}: {self.operations:,} operations, {self.observers:,} of which only observe; {', '.join(seen)}.",
             f"Algorithm: {self.analyzer}; {steps}{self.seconds:.3f} s.",
         ]
         lines += [
@@ -122,11 +122,11 @@ class Effort:
 
 
 def effort(encoded: Encoded, outcome: Outcome, key: str | None) -> Effort:
-    """Returns what a key took.
+    """Returns the effort of the check of a key.
 
     Args:
         encoded: The key's operations.
-        outcome: What the kernel says of them.
+        outcome: The kernel's outcome for them.
         key: The key.
     """
     stats = dict(outcome.get("stats", {}))
@@ -158,10 +158,10 @@ def effort(encoded: Encoded, outcome: Outcome, key: str | None) -> Effort:
 
 
 def _widest(encoded: Encoded) -> tuple[int, Operation | None]:
-    """Returns how many operations that returned were open at once, and the operation that began then."""
+    """Returns the maximum number of returned operations that were open at once, and the operation that began then."""
     events = [(start, 1, i) for i, start in enumerate(encoded.starts) if encoded.ends[i] != INFINITE]
     events += [(end, 0, i) for i, end in enumerate(encoded.ends) if end != INFINITE]
-    # What ends where another begins is still open then.
+    # An operation that ends at the index of another's start is still open then.
     events.sort(key=lambda event: (event[0], -event[1]))
     count = most = 0
     at: Operation | None = None

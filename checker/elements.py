@@ -1,17 +1,17 @@
-"""Decides sets, each element by itself.
+"""Decides sets, one element at a time.
 
-Add, remove and contains of one element say nothing of the others, so a set is one object for each element that is there or
-not. A history is linearizable exactly if it is for each object alone (locality; Herlihy and Wing, *Linearizability: a
-correctness condition for concurrent objects*, ACM TOPLAS 12(3), 1990). An element has two states and four classes of
-operations, of which those that end first go first, so the search of one element goes through no more states than the product
-of how many of each class are open: for a fixed number of processes the time is linear.
+Add, remove and contains of one element are independent of the other elements. So a set is one object for each element, which is
+present or absent. A history is linearizable exactly if it is for each object alone (locality; Herlihy and Wing,
+*Linearizability: a correctness condition for concurrent objects*, ACM TOPLAS 12(3), 1990). An element has two states and four
+classes of operations. Within a class, operations that end first go first. So the search of one element visits at most as many
+states as the product of the numbers of open operations in each class. For a fixed number of processes the time is linear.
 
-A read of the whole set connects the elements. It is a contains for each of them, so what is invalid for one element is
-invalid. But the first such return is not always the first of the whole, and where all elements are valid, the search
-decides.
+A read of the whole set connects the elements. It implies a contains for each of them, so a history that is invalid for one
+element is invalid. But the first such return is not always the first one of the whole history. And if all elements are valid,
+the search decides.
 
-The first return by which no linearization is left is the first one of any element. The orders of the elements are one order
-by the moments at which the operations take effect: in each element, the greatest start so far.
+The first return without a linearization is the earliest one of any element. The orders of the elements are merged by the
+moments at which operations take effect: for each element, the maximum start so far.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def by_element(events: Events, limits: Limits, *, want_order: bool) -> Outcome |
 
     Args:
         events: The history.
-        limits: What the check may use.
-        want_order: Whether a valid history gets its order.
+        limits: The limits of the check.
+        want_order: Whether to return the order of a valid history.
     """
     began_s = time.perf_counter()
     groups: dict[int, list[int]] = {element: [] for element in events.initial}
@@ -89,12 +89,12 @@ def by_element(events: Events, limits: Limits, *, want_order: bool) -> Outcome |
 
 
 def is_connected(events: Events) -> bool:
-    """Says whether reads of a whole set connect its elements."""
+    """Returns whether reads of a whole set connect its elements."""
     return any(code.f == READ_SET for code in events.classes)
 
 
 class _Reads:
-    """The reads of the whole set, of which each says of each element whether it is there."""
+    """The reads of the whole set; each observes for each element whether it is present."""
 
     def __init__(self, events: Events, reads: Sequence[int]) -> None:
         held = {place: frozenset(code.items) for place, code in enumerate(events.classes) if code.f == READ_SET}
@@ -104,7 +104,7 @@ class _Reads:
         self._events = events
 
     def problem(self, element: int, group: Sequence[int]) -> Problem:
-        """Returns the history of one element for the kernel: its own operations, and then the reads as contains."""
+        """Returns the history of one element for the kernel: its own operations, then the reads as contains."""
         events = self._events
         codes = [events.classes[events.members[i]] for i in group]
         return Problem(
@@ -119,10 +119,10 @@ class _Reads:
 
 
 def _merged(events: Events, decided: Sequence[tuple[Sequence[int], Outcome]]) -> list[int]:
-    """Returns the orders of all elements as one, by the moments at which operations take effect."""
+    """Returns the merged order of all elements, by the moments at which operations take effect."""
     moments: list[tuple[int, int]] = []
     for group, found in decided:
-        assert found["order"] is not None  # noqa: S101 - it was asked for
+        assert found["order"] is not None  # noqa: S101 - `want_order` was set
         moment = -INFINITE
         for i in positions(found["order"]):
             moment = max(moment, events.starts[group[i]])

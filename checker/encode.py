@@ -1,8 +1,8 @@
 """Encodes the operations of one object as the columns of the kernel.
 
-The order of a history is that of its events. The interval of an operation runs from the index of its invoke to that of its
+The order of a history is the order of its events. The interval of an operation runs from the index of its invoke to that of its
 completion. An operation that did not return never ends. Operations that certainly had no effect are left out, and so are those
-without meaning.
+that observe nothing.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Events:
 
     Attributes:
         family: The kernel's name of the model.
-        classes: The operations of each class as the kernel sees them.
-        members: By operation: its class, by its place in `classes`.
-        starts: By operation: when it began.
-        ends: By operation: when it ended, or `INFINITE`.
-        initial: The initial state as the kernel has it.
+        classes: The operations of each class, in the kernel's form.
+        members: By operation, the place of its class in `classes`.
+        starts: By operation, its start.
+        ends: By operation, its end, or `INFINITE`.
+        initial: The initial state, in the kernel's form.
     """
 
     family: str
@@ -51,17 +51,17 @@ class Events:
 
 @dataclass(frozen=True, kw_only=True)
 class Encoded:
-    """A history as the kernel has it.
+    """A history, encoded for the kernel.
 
     Attributes:
         problem: The columns.
-        operations: By position in the columns: the operation.
-        codes: By position: the operation as the kernel sees it; operations that are alike have one object.
-        classes: Those objects, each once.
-        starts: By position: when the operation began.
-        ends: By position: when it ended, or `INFINITE`.
-        initial: The initial state as the kernel has it.
-        coder: What gave the codes.
+        operations: By position in the columns, the operation.
+        codes: By position, the operation in the kernel's form; equal operations share one object.
+        classes: These objects, each once.
+        starts: By position, the start of the operation.
+        ends: By position, the end of the operation, or `INFINITE`.
+        initial: The initial state, in the kernel's form.
+        coder: The coder that made the codes.
     """
 
     problem: Problem
@@ -74,11 +74,11 @@ class Encoded:
     coder: _Native | _Custom
 
     def part(self, kept: Sequence[int], end: int | None) -> Problem:
-        """Returns some of the operations for the kernel, as far as they have gone at a moment.
+        """Returns some of the operations for the kernel, as they were at a moment.
 
         Args:
             kept: Their positions.
-            end: The index of the moment's event. What returned later may have happened by then, or not. None for the end.
+            end: The index of the moment's event; operations that returned later are open. None for the end of the history.
         """
         ends = array("q")
         for i in kept:
@@ -195,7 +195,7 @@ class _Native:
     """Codes of a model that the kernel knows."""
 
     step = table = None
-    states = entries = None  # the kernel's own matter
+    states = entries = None  # the kernel counts them
 
     def __init__(self, model: NativeModel) -> None:
         self.family = model.family
@@ -212,11 +212,11 @@ class _Native:
         return None
 
     def call(self, code: Code) -> Call:
-        raise NotImplementedError(f"the kernel knows the model {self._model.name}, and asks for no call of {code}")
+        raise NotImplementedError(f"the kernel knows the model {self._model.name}, so {code} has no call")
 
 
 class _Custom:
-    """Numbers for the states and operations of a model that only Python knows."""
+    """Numbers for the states and operations of a user's own model."""
 
     family = "custom"
 
@@ -240,7 +240,7 @@ class _Custom:
         return []
 
     def call(self, code: Code) -> Call:
-        """Returns what the model sees of the operations of a class."""
+        """Returns the call that the model gets for the operations of a class."""
         return self.table.calls[code.a]
 
     def observers(self) -> bytes:

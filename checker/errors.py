@@ -20,23 +20,23 @@ class KernelError(LabrysError):
     """The native part of the checker failed; the history has no verdict."""
 
 
-class CheckFailed(LabrysError):  # noqa: N818 - says what happened to the check
-    """Something that nobody foresaw went wrong while one history was read or decided; it has no verdict."""
+class CheckFailed(LabrysError):  # noqa: N818 - the name states the problem
+    """An unexpected error while one history was read or decided; the history has no verdict."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(f"the check failed: {type(error).__name__}: {sentence(error)}")
 
 
 class CertificateError(LabrysError):
-    """An order that was given for a linearization is none: the checker contradicts itself."""
+    """The order of a valid history is not a linearization: the checker contradicts itself."""
 
 
-class Disagreement(LabrysError):  # noqa: N818 - it names what happened
-    """Two algorithms do not agree about one history, so at least one of them is wrong.
+class Disagreement(LabrysError):  # noqa: N818 - the name states the problem
+    """Two algorithms disagree about one history, so at least one of them is wrong.
 
     Attributes:
-        operations: The history, for a report of the bug.
-        conventions: How it was judged; empty if that is not known.
+        operations: The history, for a bug report.
+        conventions: The conventions of the check; empty if they are unknown.
     """
 
     def __init__(self, message: str, operations: Sequence[Operation]) -> None:

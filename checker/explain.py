@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from checker.contradictions import Story, told
+from checker.contradictions import Contradiction, sentences
 from checker.models.base import Inconsistent, NativeModel
 from checker.necessary import ANALYZER as FLOW
 from checker.necessary import DUPLICATE, FUTURE, IMPOSSIBLE, SEARCH
@@ -34,7 +34,7 @@ _NAMED: Final = 4
 _REASON: Final = 160  # characters of a model's message
 _ALONE: Final = frozenset(
     {"value", "s", "pending", "list", "state", "locked?", "owner"}
-)  # need no name beside the value
+)  # fields whose value needs no name
 _STATE: Final[Mapping[str, str]] = {
     "register": "the register can only have held ",
     "cas-register": "the register can only have held ",
@@ -52,17 +52,18 @@ _STATE: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
-    """What an explanation is made of, beside the result.
+class Evidence:
+    """The input of an explanation, besides the result.
 
     Attributes:
         core: The operations that the analyzer names.
-        unsuited: Why the analyzer that was asked for does not apply.
-        pattern: The pattern that the counterexample is.
-        whole: All operations of the object, those that failed too; empty if they are not all at hand.
+        unsuited: Why the requested analyzer does not apply.
+        pattern: The pattern of the counterexample.
+        whole: All operations of the object, with failed ones; empty if some are not available.
         small: The operations of the counterexample.
-        configs: How the object may stand before `op` returns, if there is nothing but the counterexample; empty if not known.
-        value: The value that was there too early, too often or never, of a user's own model; of what is impossible, why.
+        configs: The configurations before `op` returns, of the counterexample alone; empty if they are unknown.
+        value: Of a user's own model, the value that was present too early, too often or never. Of an impossible operation, the
+            reason.
     """
 
     core: Sequence[Operation]
@@ -74,47 +75,49 @@ class Telling:
     value: Value = None
 
 
-def explain(result: Analysis, model: Model, telling: Telling) -> str:
+def explain(result: Analysis, model: Model, evidence: Evidence) -> str:
     """Returns the explanation of a result.
 
     Args:
-        result: The result, but for its explanation.
-        model: What the object does.
-        telling: What is told.
+        result: The result, without its explanation.
+        model: The model of the object.
+        evidence: The evidence.
     """
     if result.valid is Verdict.VALID:
         return VALID.format(operations=result.operations)
     if result.valid is Verdict.UNKNOWN:
-        return _unknown(result, telling.unsuited)
+        return _unknown(result, evidence.unsuited)
     if result.op is None:
         return "No order of the operations is possible."
     if not isinstance(model, NativeModel):
-        of_own = _from_nowhere(result, result.op, telling) or _refused(result, result.op, model, telling)
+        of_own = _from_nowhere(result, result.op, evidence) or _refused(result, result.op, model, evidence)
         return of_own or _by_search(result, result.op, model)
-    story = Story(model=model.name, kind=result.kind, core=telling.core, pattern=telling.pattern, whole=telling.whole)
-    return told(story) or _by_search(result, result.op, model)
+    found = Contradiction(
+        model=model.name, kind=result.kind, core=evidence.core, pattern=evidence.pattern, whole=evidence.whole
+    )
+    return sentences(found) or _by_search(result, result.op, model)
 
 
-def _from_nowhere(result: Analysis, op: Operation, telling: Telling) -> str | None:
-    """Tells of a value that a user's own model says an operation needs, and that was not there; None if it is not that."""
+def _from_nowhere(result: Analysis, op: Operation, evidence: Evidence) -> str | None:
+    """Explains an operation of a user's own model that needs a value that was not present; None if this is not the reason."""
     if result.analyzer != FLOW or result.kind == SEARCH:
         return None
     if result.kind == IMPOSSIBLE:
-        why = name(one_line(str(telling.value)).rstrip("."), _REASON)
+        why = name(one_line(str(evidence.value)).rstrip("."), _REASON)
         return sentence(f"{what(op)} at ", ended(op), f" is possible in no state: {why}.")
-    shown = value_text(telling.value)
+    shown = value_text(evidence.value)
     who: list[str | Instant] = [f"{what(op)} at ", ended(op), f" needs {shown}, but "]
     if result.kind == FUTURE:
-        first = telling.core[0]
+        first = evidence.core[0]
         return sentence(*who, f"{what(first)}, the first to make it, began only at ", began(first), ".")
     if result.kind == DUPLICATE:
         return sentence(*who, "by then it had been taken as often as it can have been made.")
     return sentence(*who, "no operation can have made it by then.")
 
 
-def _refused(result: Analysis, op: Operation, model: Model, telling: Telling) -> str | None:
-    """Tells of an operation with the words of a user's own model; None if the states before its return are not known."""
-    configs = telling.configs or result.configs
+def _refused(result: Analysis, op: Operation, model: Model, evidence: Evidence) -> str | None:
+    """Explains an operation with the message of a user's own model; None if the states before its return are unknown."""
+    configs = evidence.configs or result.configs
     call = model.call(op)
     refusals = [model.step(config.state, call) for config in configs]
     reasons = {
@@ -125,8 +128,8 @@ def _refused(result: Analysis, op: Operation, model: Model, telling: Telling) ->
     shown = " or ".join(name(each, _REASON) for each in sorted(reasons)[:_STATES])
     more = f" or another of {len(reasons) - _STATES} reasons" if len(reasons) > _STATES else ""
     who = [*span(op), ", which failed,"] if op.type is OpType.FAIL else [f"{what(op)} at ", ended(op)]
-    if telling.configs and 1 < len(telling.small) <= _NAMED + 1:
-        given = [other for other in telling.small if other is not op]
+    if evidence.configs and 1 < len(evidence.small) <= _NAMED + 1:
+        given = [other for other in evidence.small if other is not op]
         after = all(_ended_before(other, op) for other in given)
         beside = [" after " if after else " together with ", *listed(given, _NAMED)]
         return sentence(*who, " is not possible", *beside, f": {shown}{more}.")
@@ -141,7 +144,7 @@ def _ended_before(one: Operation, other: Operation) -> bool:
 
 
 def _by_search(result: Analysis, op: Operation, model: Model) -> str:
-    """Tells of an operation that does not fit how the object may stand before its return."""
+    """Explains an operation that fits no possible state before its return."""
     what_it_did: list[str | Instant] = [did(op), " at ", ended(op)]
     if op.type is OpType.FAIL:
         what_it_did = [*span(op), " failed"]

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
 CAUSES: Final = frozenset({"timeout", "out-of-memory"})
 _NEAR_S: Final = 0.5
-_MOST: Final = 3  # reasons that are told
-_FEW_BITS: Final = 6.0  # a search goes through 2^6 configurations for each operation in no time
-_BUSY: Final = 0.75  # of the peak
+_MOST: Final = 3  # the maximum number of reasons
+_FEW_BITS: Final = 6.0  # a search visits 2^6 configurations for each operation very fast
+_BUSY: Final = 0.75  # a share of the peak
 _NAMED: Final = 4
 _FUNCTIONS: Final[Mapping[int, str]] = {
     WRITE: "write",
@@ -92,7 +92,7 @@ class Hardness:
         reason: Its name, one of `REASONS`.
         sentence: What makes the history hard.
         advice: What to change in the workload.
-        figures: The counts that the sentence tells, by name.
+        figures: The counts in the sentence, by name.
     """
 
     reason: str
@@ -106,7 +106,7 @@ class Hardness:
         return f"{self.sentence} {self.advice}"
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as JSON-like data."""
+        """Returns it as JSON values."""
         return {
             "reason": self.reason,
             "sentence": self.sentence,
@@ -117,13 +117,13 @@ class Hardness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A reason before it is told.
+    """A reason without its sentence.
 
     Attributes:
         reason: One of `REASONS`.
         figures: Counts by name.
-        example: The position of an operation that the sentence shows; None if it shows none.
-        functions: How many operations of each function there are, the most frequent first.
+        example: The position of the operation in the sentence; None if there is none.
+        functions: The number of operations of each function, the most frequent first.
     """
 
     reason: str
@@ -138,12 +138,12 @@ class Ended:
 
     Attributes:
         problem: The history for the kernel.
-        events: The same by classes.
-        functions: By class: its function.
-        changes: By class: whether its operations may change the state.
+        events: The history by classes.
+        functions: By class, its function.
+        changes: By class, whether its operations may change the state.
         own: Whether the model is a user's own.
-        states: How many states of the model were seen; None if nobody counts them.
-        furthest: The position of the furthest return that the search reached; None if it is not known.
+        states: The number of states of the model; None if it was not counted.
+        furthest: The position of the furthest return that the search reached; None if it is unknown.
         hinted: Whether operations carry an order.
     """
 
@@ -158,12 +158,12 @@ class Ended:
 
 
 def of_objects(model: Model, encoded: Encoded, outcome: Outcome) -> tuple[Hardness, ...]:
-    """Returns why a search ended, the most important reason first; nothing if it did not come to a limit.
+    """Returns why a search ended, the most important reason first; nothing if it did not reach a limit.
 
     Args:
-        model: What the object does.
+        model: The model of the object.
         encoded: The history.
-        outcome: What the kernel says of it.
+        outcome: The kernel's outcome for it.
     """
     if outcome["cause"] not in CAUSES:
         return ()
@@ -181,16 +181,16 @@ def of_objects(model: Model, encoded: Encoded, outcome: Outcome) -> tuple[Hardne
         furthest=outcome["op"],
         hinted=any(op.order is not None for op in encoded.operations),
     )
-    return Why(ended).told(encoded.operations.__getitem__)
+    return Why(ended).reasons(encoded.operations.__getitem__)
 
 
 def of_columns(problem: Problem, events: Events, outcome: Outcome) -> Why:
-    """Returns why a search of a built-in model came to a limit.
+    """Returns why a search of a built-in model reached a limit.
 
     Args:
         problem: The history for the kernel.
-        events: The same by classes.
-        outcome: What the kernel says of it.
+        events: The history by classes.
+        outcome: The kernel's outcome for it.
     """
     ended = Ended(
         problem=problem,
@@ -203,21 +203,21 @@ def of_columns(problem: Problem, events: Events, outcome: Outcome) -> Why:
 
 
 class Why:
-    """Why a search ended, before it is told: telling takes operations, which a history of columns has to read."""
+    """Why a search ended, before the sentences: these need operations, which a history of columns must read first."""
 
     def __init__(self, ended: Ended) -> None:
-        """Looks at the history."""
+        """Finds the reasons."""
         self._ended = ended
         self._findings = findings(ended)
 
     @property
     def examples(self) -> list[int]:
-        """Returns the positions of the operations that the sentences show."""
+        """Returns the positions of the operations in the sentences."""
         return [finding.example for finding in self._findings if finding.example is not None]
 
-    def told(self, operation: Callable[[int], Operation]) -> tuple[Hardness, ...]:
+    def reasons(self, operation: Callable[[int], Operation]) -> tuple[Hardness, ...]:
         """Returns the reasons, the most important first; `operation` returns the operation at a position."""
-        return tuple(_told(finding, self._ended, operation) for finding in self._findings)
+        return tuple(_hardness(finding, self._ended, operation) for finding in self._findings)
 
 
 def functions_of(events: Events) -> list[str]:
@@ -226,15 +226,15 @@ def functions_of(events: Events) -> list[str]:
 
 
 def changes_of(events: Events) -> list[bool]:
-    """Returns for each class of a built-in model whether it may change the state."""
+    """Returns whether each class of a built-in model may change the state."""
     return [code.f not in OBSERVERS for code in events.classes]
 
 
 def findings(ended: Ended) -> list[Finding]:
-    """Returns what makes a history hard, the most important first."""
+    """Returns the reasons why a history is hard, the most important first."""
     load = _Load(ended)
     found = [_broken_condition(ended)]
-    # Several searches share the states, and one may have gone further than the one that answered: all operations count.
+    # Several searches share the states, and one may have reached further than the one that answered: all operations count.
     operations = len(ended.events.members)
     if ended.states is not None and log2(max(ended.states, 1)) > load.bits + log2(operations + 1):
         found.append(Finding(reason="states", figures={"states": ended.states, "operations": operations}))
@@ -247,14 +247,14 @@ def findings(ended: Ended) -> list[Finding]:
 
 
 class _Load:
-    """What a search has to keep apart.
+    """The open operations that a search must distinguish.
 
-    The bits are those until the furthest return that the search reached; what overlaps is counted over the whole history.
+    Bits are counted until the furthest return that the search reached; overlaps are counted over the whole history.
 
     Attributes:
-        operations: How many operations began until then.
-        crashed_bits: Bits of the operations that never returned.
-        open_bits: The greatest number of bits of the other operations at one moment.
+        operations: The number of operations that began until then.
+        crashed_bits: The bits of the operations that never returned.
+        open_bits: The maximum number of bits of the other operations at one moment.
     """
 
     def __init__(self, ended: Ended) -> None:
@@ -273,16 +273,16 @@ class _Load:
         self._starts = sorted(moving, key=events.starts.__getitem__)
         self._ends = sorted(moving, key=ends.__getitem__)
         self._events = events
-        self._open: list[int] = []  # by start: how many are open then
+        self._open: list[int] = []  # the number of open operations at each start
         self.open_bits = self._swept(last)
 
     @property
     def bits(self) -> float:
-        """Bits of all operations at the hardest moment."""
+        """The bits of all operations at the hardest moment."""
         return self.crashed_bits + self.open_bits
 
     def _swept(self, last: int) -> float:
-        """Counts what is open, and returns the most bits at one moment until `last`."""
+        """Counts the open operations, and returns the maximum number of bits at one moment until `last`."""
         starts, ends, members = self._events.starts, self._events.ends, self._events.members
         count: Counter[int] = Counter()
         bits = most = 0.0
@@ -320,16 +320,16 @@ class _Load:
 
 
 def _broken_condition(ended: Ended) -> Finding | None:
-    """Returns which condition of the analyzer without a search a history breaks; None if there is no such analyzer."""
+    """Returns the condition of the near-linear analyzer that a history breaks; None if there is no such analyzer."""
     if ended.own:
         return None
     [outcome] = solve([ended.problem], Limits(algorithm="zones", time_limit_s=_NEAR_S, threads=1))
-    look = _CONDITIONS.get(outcome["unsuited"] or "")
-    return None if look is None else look(ended)
+    find = _CONDITIONS.get(outcome["unsuited"] or "")
+    return None if find is None else find(ended)
 
 
 def _repeated(ended: Ended) -> Finding | None:
-    """Finds the value that most operations make."""
+    """Finds the value that the most operations write or add."""
     events = ended.events
     made: Counter[Any] = Counter()
     example: dict[Any, int] = {}
@@ -385,9 +385,9 @@ def _no_turns(ended: Ended) -> Finding:
     return Finding(reason="no-turns", figures={"operations": len(ended.events.members)})
 
 
-_Look: TypeAlias = Callable[[Ended], Finding | None]
-# By what the kernel says of a history to which an analyzer does not apply.
-_CONDITIONS: Final[Mapping[str, _Look]] = {
+_Find: TypeAlias = Callable[[Ended], Finding | None]
+# By the kernel's reason why an analyzer does not apply.
+_CONDITIONS: Final[Mapping[str, _Find]] = {
     "a value is written twice, or the initial value is written": _repeated,
     "an element is enqueued twice": _repeated,
     "the same is appended or put twice, and it is not clear who saw which": _repeated,
@@ -400,7 +400,7 @@ _CONDITIONS: Final[Mapping[str, _Look]] = {
 }
 
 
-def _told(finding: Finding, ended: Ended, operation: Callable[[int], Operation]) -> Hardness:
+def _hardness(finding: Finding, ended: Ended, operation: Callable[[int], Operation]) -> Hardness:
     sentence, advice = REASONS[finding.reason]
     words: dict[str, str] = {name: f"{count:,}" for name, count in finding.figures.items()}
     words["functions"] = _listed(finding.functions)
@@ -425,7 +425,7 @@ def _listed(functions: Mapping[str, int]) -> str:
     return ", ".join([*named, *([f"{more:,} others"] if more else [])])
 
 
-# By name: what makes a history hard, and what to change in the workload.
+# By name: why a history is hard, and what to change in the workload.
 REASONS: Final[Mapping[str, tuple[str, str]]] = {
     "repeated-values": (
         "The value {value} is {verb} {times} times. Values that are {verb} more than once: {values}.",

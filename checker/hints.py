@@ -1,13 +1,12 @@
-"""The order that a system itself tells, as a proof of linearizability.
+"""Uses the order that a system itself reports as a proof of linearizability.
 
 Many systems number their operations: etcd has a revision, Raft the index of a log entry, Kafka an offset, ZooKeeper a zxid. An
 operation may carry that number (`harness.op.Operation.order`). The rule for the operations on one object:
 
 - An operation takes effect after all operations of a lower order.
 - Operations of equal order take effect in any order that real time and the model allow. So a read has the order of the last
-change
-  that it saw. An operation that found nothing to change has this order too. The search tries operations that may change the
-  state before those that only observe (`Model.observes`).
+  change that it observed. An operation that found nothing to change has this order too. The search tries operations that may
+  change the state before those that only observe (`Model.observes`).
 - An operation without an order takes effect wherever real time and the model allow. If it did not return, it may be left out.
 
 The checker never trusts the numbers. An order that follows the rule, agrees with real time and replays through `Model.step` is
@@ -53,7 +52,7 @@ ANALYZER: Final = "hints"
 PART: Final = "order-agrees"
 LIMIT_S: Final = 10.0  # of processor time, for all objects of a history
 MAX_NAMED_KEYS: Final = 20
-_MOMENT_S: Final = 0.5  # for a first look at the order, and for a first try without it
+_MOMENT_S: Final = 0.5  # for the first attempt with the order, and for the first attempt without it
 _LEAST_S: Final = 0.001
 _ORDER: Final = attrgetter("order")
 _NOT_LEGAL: Final = "the system's own order is not a legal one: "
@@ -61,12 +60,12 @@ _NOT_LEGAL: Final = "the system's own order is not a legal one: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
-    """What is known about the order that the system tells.
+    """What is known about the system's own order.
 
     Attributes:
-        agrees: Valid: it is a legal order. Invalid: it is none, whatever the verdict is. Unknown: the budget ended before.
+        agrees: Valid: the order is legal. Invalid: it is not, whatever the verdict is. Unknown: the budget ended before that.
         reason: One sentence.
-        order: All operations that take effect, as positions in the encoded history; None unless the order is legal.
+        order: The positions of all operations that take effect, in the encoded history; None unless the order is legal.
         seconds: Wall time.
     """
 
@@ -77,8 +76,8 @@ class Hints:
 
     @property
     def outcome(self) -> Outcome:
-        """Returns a legal order in the form of the kernel's answers."""
-        assert self.order is not None  # noqa: S101 - asked for only where the order is legal
+        """Returns a legal order as an outcome of the kernel."""
+        assert self.order is not None  # noqa: S101 - only for a legal order
         return {
             "verdict": "valid",
             "cause": None,
@@ -94,10 +93,10 @@ class Hints:
         }
 
     def beside(self, verdict: Verdict, analyzer: str, operations: Sequence[Operation]) -> Hints:
-        """Returns what is known once another algorithm has decided.
+        """Returns what is known after another algorithm has decided.
 
         Raises:
-            Disagreement: It says that no order is legal, and this one is.
+            Disagreement: It finds no legal order, but this one is legal.
         """
         if verdict is not Verdict.INVALID or self.agrees is Verdict.INVALID:
             return self
@@ -114,22 +113,22 @@ def solve_by_hints(
     want_order: bool = False,
     fail_fast: bool = False,
 ) -> list[tuple[Outcome, Hints | None]]:
-    """Decides histories: by the system's own order where it is a legal one, else by the kernel.
+    """Decides histories: by the system's own order if it is legal, else by the kernel.
 
-    Where a first look does not tell, the kernel has a moment before there is a longer look. So an order that is hard to follow
-    does not take the time of a history that is easy to decide.
+    If a short attempt with the order does not decide, the kernel runs shortly before a longer attempt. So an order that is hard
+    to follow does not cost time on a history that is easy to decide.
 
-    A certain algorithm that is asked for decides in any case; the system's own order is looked at beside it.
+    If the user chose an algorithm, it decides in any case, and the system's own order is only examined.
 
     Args:
-        model: What each object does.
-        histories: Of each object its operations, and the same for the kernel.
-        limits: What the check may use, for all of them together.
-        want_order: Whether the kernel has to give the order of valid histories.
+        model: The model of each object.
+        histories: For each object, its operations, and the same encoded for the kernel.
+        limits: The limits of the check, for all objects together.
+        want_order: Whether the kernel has to return the order of valid histories.
         fail_fast: See `checker.solving.solve`.
 
     Returns:
-        For each history what decides it, and what is known about the system's own order; None if no operation carries one.
+        For each history its outcome, and what is known about the system's own order; None if no operation carries one.
     """
     began_s = time.monotonic()
     limit_s = LIMIT_S if limits.time_limit_s is None else min(LIMIT_S, limits.time_limit_s / 2)
@@ -138,21 +137,21 @@ def solve_by_hints(
     hints: list[Hints | None] = [None] * len(histories)
     found: dict[int, Outcome] = {}
 
-    def look(places: Iterable[int], budget_s: float) -> None:
+    def attempt(places: Iterable[int], budget_s: float) -> None:
         allowance = Allowance.of(budget_s, wall_end_s)
         for i in places:
             hints[i] = examine(model, *histories[i], allowance)
 
-    look(range(len(histories)), min(_MOMENT_S, limit_s))
+    attempt(range(len(histories)), min(_MOMENT_S, limit_s))
     unclear = [i for i, known in enumerate(hints) if known is not None and known.agrees is Verdict.UNKNOWN]
     if unclear and limits.algorithm == AUTO:
-        # The kernel has a moment, too: what it decides by then needs no order, and waits for none.
+        # The kernel gets a short time too: a history that it decides by then does not wait for the order.
         moment_s = _MOMENT_S if limits.time_limit_s is None else min(_MOMENT_S, limits.time_limit_s / 4)
         moment = replace(limits, time_limit_s=moment_s)
-        told = kernel([Objects(model, histories[i][1]) for i in unclear], moment)
-        found = {i: outcome for i, outcome in zip(unclear, told, strict=True) if outcome["verdict"] != "unknown"}
-    # Where no order is legal, the system's own is none, and nobody has to look for it.
-    look([i for i in unclear if i not in found or found[i]["verdict"] == "valid"], max(limit_s - _MOMENT_S, 0.0))
+        outcomes = kernel([Objects(model, histories[i][1]) for i in unclear], moment)
+        found = {i: outcome for i, outcome in zip(unclear, outcomes, strict=True) if outcome["verdict"] != "unknown"}
+    # If no order is legal, the system's own order is not, and needs no attempt.
+    attempt([i for i in unclear if i not in found or found[i]["verdict"] == "valid"], max(limit_s - _MOMENT_S, 0.0))
     if limits.time_limit_s is not None:
         used_s = time.monotonic() - began_s
         limits = replace(limits, time_limit_s=max(limits.time_limit_s - used_s, _LEAST_S))
@@ -161,25 +160,25 @@ def solve_by_hints(
         found |= {i: known.outcome for i, known in legal}
     left = [i for i in range(len(histories)) if i not in found]
     if left:
-        asked = [Objects(model, histories[i][1]) for i in left]
-        found |= dict(zip(left, kernel(asked, limits), strict=True))
+        undecided = [Objects(model, histories[i][1]) for i in left]
+        found |= dict(zip(left, kernel(undecided, limits), strict=True))
     return [(found[i], known) for i, known in enumerate(hints)]
 
 
 def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, allowance: Allowance) -> Hints | None:
-    """Looks for a linearization in the order that the system tells.
+    """Looks for a linearization in the system's own order.
 
     Args:
-        model: What the object does.
+        model: The model of the object.
         operations: The history of one object.
-        encoded: The same for the kernel.
-        allowance: How long to look.
+        encoded: The history, encoded for the kernel.
+        allowance: The budget.
 
     Returns:
-        What is known; None if no operation that counts has an order.
+        What is known; None if no relevant operation has an order.
 
     Raises:
-        CertificateError: The order that was found is none: the checker contradicts itself.
+        CertificateError: The order that was found is not legal: the checker contradicts itself.
     """
     orders = list(map(_ORDER, encoded.operations))
     if orders.count(None) == len(orders):
@@ -190,14 +189,14 @@ def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, all
     found = _against_time(encoded, steps)
     if found is None:
         placed = _straight(model, encoded, steps, allowance) or place(model, encoded, steps, allowance)
-        found = _told(encoded, placed, len(encoded.operations) - len(hinted))
+        found = _hints(encoded, placed, len(encoded.operations) - len(hinted))
     if found.order is not None:
         replay(model, operations, [encoded.operations[i] for i in found.order])
     return replace(found, seconds=time.monotonic() - began_s)
 
 
 def _steps(model: Model, encoded: Encoded, hinted: Sequence[int]) -> list[list[int]]:
-    """Returns the steps of the order, as positions: what has the same number, what may change something in front."""
+    """Returns the steps of the order, as positions: operations with the same number, those that may change the state first."""
     observing: dict[Any, bool] = {}
 
     def place_of(i: int) -> tuple[int, bool]:
@@ -211,7 +210,7 @@ def _steps(model: Model, encoded: Encoded, hinted: Sequence[int]) -> list[list[i
 
 
 def _against_time(encoded: Encoded, steps: Sequence[Sequence[int]]) -> Hints | None:
-    """Says which two operations the order puts against real time; None if there are no such two."""
+    """Returns two operations that the order puts against real time; None if there are none."""
     latest: Operation | None = None
     for step in steps:
         for i in step:
@@ -239,7 +238,7 @@ def _straight(model: Model, encoded: Encoded, steps: Sequence[Sequence[int]], al
     for done, i in enumerate(order):
         after = model.step(state, model.call(encoded.operations[i]))
         if isinstance(after, Inconsistent):
-            # Another order of what has the same place may be possible.
+            # Another order of operations with the same number may be possible.
             is_forced = all(len(step) == 1 for step in steps)
             return Placed(refused=i, message=after.message, done=done) if is_forced else None
         if allowance.is_over():
@@ -249,7 +248,7 @@ def _straight(model: Model, encoded: Encoded, steps: Sequence[Sequence[int]], al
 
 
 def _in_time(encoded: Encoded, order: Sequence[int]) -> bool:
-    """Says whether an order agrees with real time."""
+    """Returns whether an order agrees with real time."""
     latest = -1
     for i in order:
         if end_of(encoded, i) < latest:
@@ -258,7 +257,7 @@ def _in_time(encoded: Encoded, order: Sequence[int]) -> bool:
     return True
 
 
-def _told(encoded: Encoded, placed: Placed, unhinted: int) -> Hints:
+def _hints(encoded: Encoded, placed: Placed, unhinted: int) -> Hints:
     total = len(encoded.operations)
     if placed.order is not None:
         text = f"The system's own order, which {total - unhinted} of {total} operations carry, is a legal one."
@@ -286,7 +285,7 @@ def _refusal(op: Operation, placed: Placed) -> tuple[Any, ...]:
 def part_of(found: KeyedAnalysis) -> Part | None:
     """Returns the part of a run's verdict about the system's own order; None if no operation carries one.
 
-    It is an extra: the verdict on the operations themselves needs no order.
+    It is an extra part: the verdict on the operations themselves needs no order.
     """
     agrees = found.order_agrees
     if agrees is None:

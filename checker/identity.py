@@ -21,10 +21,10 @@ _PLAIN = frozenset({int, str, type(None)})
 
 
 def identity(value: Value) -> Hashable:  # noqa: PLR0911 - one return for each type
-    """Returns something hashable that is equal for the same values and for no others.
+    """Returns a hashable form that is equal for equal values only.
 
     Raises:
-        ModelError: The value is not a number, which is not even the same as itself.
+        ModelError: The value is not-a-number (NaN), which does not equal itself.
     """
     kind = type(value)
     if kind in _PLAIN:
@@ -50,12 +50,12 @@ def identity(value: Value) -> Hashable:  # noqa: PLR0911 - one return for each t
 
 
 def same(one: Value, other: Value) -> bool:
-    """Says whether two values are the same."""
+    """Returns whether two values are equal."""
     return identity(one) == identity(other)
 
 
 def is_collection(value: Value) -> bool:
-    """Says whether a value is a list or a set, of Python or of EDN."""
+    """Returns whether a value is a list or a set, of Python or of EDN."""
     return isinstance(value, Collection) and not isinstance(value, (str, bytes, Mapping))
 
 
@@ -65,7 +65,7 @@ def plain_name(value: Value) -> str:
 
 
 def revived(form: Hashable) -> Value:
-    """Returns a value with that identity; lists come as tuples, other collections as Python's own."""
+    """Returns a value with this identity; lists become tuples, and other collections Python's own types."""
     if not isinstance(form, tuple):
         return form
     kind, *rest = form

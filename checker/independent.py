@@ -1,4 +1,4 @@
-"""Histories over independent keys: each key is decided for itself, all at once on all cores.
+"""Decides histories over independent keys: each key by itself, on all cores.
 
 A history is linearizable iff its part on each object is (Herlihy and Wing, 1990), so this is exact.
 """
@@ -34,16 +34,16 @@ EXPLAINED: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyedAnalysis:
-    """What is known about a history over independent keys.
+    """The result for a history over independent keys.
 
     Attributes:
-        valid: The worst verdict of any key; unknown if there are no operations, unless another one was asked for.
+        valid: The worst verdict of any key; without operations, unknown or the requested verdict.
         model: The model's name.
-        operations: How many operations there are.
+        operations: The number of operations.
         seconds: Wall time of the check.
-        keys: By key, in the order of the history.
-        worst_key: The key that decides: of those with the worst verdict the one that shows it earliest.
-        search: What the key took that took longest, if that was asked for.
+        keys: The result of each key, in the order of the history.
+        worst_key: The key that decides: the one with the earliest violation among those with the worst verdict.
+        search: The effort of the slowest key, if it was requested.
     """
 
     valid: Verdict
@@ -56,7 +56,7 @@ class KeyedAnalysis:
 
     @property
     def worst(self) -> Analysis | None:
-        """Returns the analysis that decides; None if there are no operations."""
+        """Returns the result of the key that decides; None if there are no operations."""
         return self.keys.get(self.worst_key) if self.keys else None
 
     @property
@@ -74,27 +74,27 @@ class KeyedAnalysis:
 
     @property
     def order_agrees(self) -> Verdict | None:
-        """Whether the order that the system itself tells is a legal one on each key; None if no operation carries one."""
+        """Whether the system's own order is legal on each key; None if no operation carries one."""
         known = [analysis.order_agrees for analysis in self.keys.values() if analysis.order_agrees is not None]
         return worst(known) if known else None
 
     @property
     def order_reason(self) -> str:
-        """Says why, in one or two sentences; empty if no operation carries an order."""
+        """The reason, in one or two sentences; empty if no operation carries an order."""
         agrees = self.order_agrees
-        told = {key: analysis.order_reason for key, analysis in self.keys.items() if analysis.order_agrees is agrees}
+        reasons = {key: analysis.order_reason for key, analysis in self.keys.items() if analysis.order_agrees is agrees}
         if agrees is None:
             return ""
         if len(self.keys) == 1:
-            return next(iter(told.values()))
+            return next(iter(reasons.values()))
         if agrees is Verdict.VALID:
-            count = f"{len(told)} of {len(self.keys)}"
+            count = f"{len(reasons)} of {len(self.keys)}"
             return f"The system's own order is a legal one on all keys whose operations carry one: {count}."
-        key, reason = next(iter(told.items()))
-        return f"Key {key}: {reason} This is so on {len(told)} of {len(self.keys)} keys."
+        key, reason = next(iter(reasons.items()))
+        return f"Key {key}: {reason} This is so on {len(reasons)} of {len(self.keys)} keys."
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the result as JSON-like data: the deciding key in full, the others in short."""
+        """Returns the result as JSON values: the deciding key in full, and a summary of the others."""
         deciding, agrees = self.worst, self.order_agrees
         result: dict[str, Any] = {} if deciding is None else deciding.to_json()
         analyzers = sorted({analysis.analyzer for analysis in self.keys.values()})
@@ -138,7 +138,7 @@ def check_keys(
     """Decides a history over independent keys; arguments are those of `checker.analysis.analysis`.
 
     Args:
-        model: What each object does.
+        model: The model of each object.
         operations: The history, with keys.
         algorithm: See `analysis`.
         time_limit: Seconds for all keys together.
@@ -147,12 +147,12 @@ def check_keys(
         certificate: See `analysis`.
         counterexample: Whether to look for a small part of invalid keys, and to explain them by it.
         cross_check: See `analysis`.
-        fail_fast: Whether one invalid key is enough; others may end as unknown then.
-        explain: How many invalid keys get a counterexample, those that show it earliest.
-        explain_s: Seconds for all counterexamples together; keys that are left over get none. The first one is always looked
-            for. None: two seconds for each.
+        fail_fast: Whether one invalid key is enough; other keys may then end as unknown.
+        explain: The maximum number of invalid keys with a counterexample; those with the earliest violations.
+        explain_s: Seconds for all counterexamples together; later keys get none. The first key always gets one. None: two
+            seconds for each.
         empty: See `analysis`.
-        explain_model: Whether to say what the slowest key took.
+        explain_model: Whether to return the effort of the slowest key.
         cancellation: See `analysis`.
     """
     limits = Limits(
@@ -179,7 +179,7 @@ def check_keys(
     invalid = [key for key, outcome in by_key.items() if outcome["verdict"] == "invalid"]
     first = sorted(invalid, key=lambda key: _failed_at(encoded[key].operations, by_key[key]["op"]))
     budget = Budget(first[:explain] if counterexample else [], explain_s)
-    # In the order in which they show it, so that the first ones are explained if time runs out.
+    # In the order of their violations, so that the first ones are explained if time runs out.
     analyses = {
         key: conclude(
             chosen,
@@ -211,13 +211,13 @@ def check_keys(
 
 
 class Budget:
-    """Says which invalid keys get a counterexample, and how long each may be looked for."""
+    """Chooses the invalid keys that get a counterexample, and the time for each."""
 
     def __init__(self, keys: Sequence[str | None], limit_s: float | None) -> None:
-        """Begins now.
+        """Starts now.
 
         Args:
-            keys: Those that may get one, in their order.
+            keys: The keys that may get a counterexample, in their order.
             limit_s: Seconds for all of them; None for no limit.
         """
         self._first = keys[:1]
@@ -225,11 +225,11 @@ class Budget:
         self._end_s = math.inf if limit_s is None else time.monotonic() + limit_s
 
     def allows(self, key: str | None) -> bool:
-        """Says whether a key gets a counterexample."""
+        """Returns whether a key gets a counterexample."""
         return key in self._keys and (key in self._first or time.monotonic() < self._end_s)
 
     def share_s(self) -> float:
-        """Returns for how many seconds the next one may be made smaller."""
+        """Returns the maximum time for the next counterexample, in seconds."""
         return min(SHRINK_S, max(self._end_s - time.monotonic(), 0.0))
 
 

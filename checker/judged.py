@@ -20,14 +20,14 @@ UNTESTED: Final = "untested"  # the cause of an unknown verdict of a judge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A history that a judge has decided.
+    """The result of a judge for a history.
 
     Attributes:
-        history: What was read; without operations where it was read as arrays.
-        part: What is known about it.
-        operations: How many operations there are.
-        seconds: Wall time of the judgement.
-        read_s: Seconds that reading took.
+        history: The history; without operations if it was read as arrays.
+        part: The part of the verdict.
+        operations: The number of operations.
+        seconds: Wall time of the check.
+        read_s: The duration of reading, in seconds.
     """
 
     history: History
@@ -43,12 +43,12 @@ class Judged:
 
     @property
     def analyzers(self) -> Sequence[str]:
-        """What decided."""
+        """The name of the judge."""
         return [self.part.name]
 
     @property
     def weakened(self) -> Mapping[str, int]:
-        """Nothing: conventions are of models."""
+        """Nothing: only models have conventions."""
         return {}
 
     @property
@@ -64,7 +64,7 @@ class Judged:
         return UNTESTED if self.operations else EMPTY
 
     def to_json(self) -> dict[str, Any]:
-        """Returns what is known as JSON-like data, with the names that `checker.result.Analysis` has for it."""
+        """Returns the result as JSON values, with the names of `checker.result.Analysis`."""
         details = self.part.details
         first = details.get("counterexample") or {}
         result: dict[str, Any] = {

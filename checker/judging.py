@@ -31,14 +31,14 @@ _TYPES: Final = (OpType.OK, OpType.FAIL, OpType.INFO)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anomaly:
-    """Something that a correct system cannot have done.
+    """Something that a correct system cannot do.
 
     Attributes:
-        kind: A word of the workload's, e.g. `lost`, `duplicated`.
-        subject: What it is about: an element, an offset, a token.
-        explanation: One or two sentences that show it, with the operations' processes, nodes or times where they help.
+        kind: A word of the workload, e.g. `lost`, `duplicated`.
+        subject: The element, offset or token that it is about.
+        explanation: One or two sentences, with the operations' processes, nodes or times where they help.
         rows: The rows of the operations that show it, a dozen at most.
-        decisive: The row of the one that could not have happened, given the others; None if there is no such operation.
+        decisive: The row of the operation that is impossible, given the others; None if there is none.
     """
 
     kind: str
@@ -50,15 +50,15 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What a judge knows about one object.
+    """The result of a judge for one object.
 
     Attributes:
-        verdict: Unknown where nothing was tested, with the reason.
+        verdict: The verdict; unknown with a reason if nothing was tested.
         reason: One sentence with numbers.
-        counts: Word to number, e.g. `{"ok": 100, "lost": 0}`; sums over objects make sense.
+        counts: Word to number, e.g. `{"ok": 100, "lost": 0}`; sums over objects must make sense.
         anomalies: The first anomalies, `MAX_ANOMALIES` at most; `counts` has their true numbers.
-        figures: Other JSON-like data about this object, e.g. quantiles.
-        plot: What a report draws over time, made by `checker.marks.plot`; None if there is nothing to draw.
+        figures: Other JSON values about this object, e.g. quantiles.
+        plot: The plot over time for the report, made by `checker.marks.plot`; None if there is none.
     """
 
     verdict: Verdict
@@ -70,7 +70,7 @@ class Judgement:
 
 
 class Judge(Protocol):
-    """Decides one object; a workload whose checker is no model is one.
+    """Decides one object; a workload with a checker of its own is a judge.
 
     Attributes:
         name: The name of its part of a verdict.
@@ -82,7 +82,7 @@ class Judge(Protocol):
         """Decides the operations of one object, in the order of their invokes.
 
         Raises:
-            InputError: An operation is none of the workload's; the message names its row's event index and what was expected.
+            InputError: The workload does not know an operation; the message has its event index and what was expected.
         """
         ...
 
@@ -91,7 +91,7 @@ def judge_keys(judge: Judge, history: Columns) -> dict[str | None, tuple[Judgeme
     """Decides each object of a history by itself.
 
     Returns:
-        By key, in the order of the history: what is known, and the rows of `history` that the rows of its anomalies stand for.
+        By key, in the order of the history: the judgement, and the rows of `history` that the rows of its anomalies refer to.
     """
     found: dict[str | None, tuple[Judgement, Int64s]] = {}
     for key, rows in history.rows_by_key():
@@ -106,13 +106,13 @@ def part_of(
     operation: Callable[[int], Operation] | None = None,
     faults: Sequence[FaultRecord] = (),
 ) -> Part:
-    """Decides a history, and returns what is known as a part of a verdict.
+    """Decides a history, and returns the result as a part of a verdict.
 
     Args:
-        judge: What decides.
+        judge: The checker.
         history: All operations.
-        operation: Returns the operation of a row; None: made of the columns, without what they do not hold.
-        faults: What became of the run's faults; of several anomalies the part shows one during or after a fault first.
+        operation: Returns the operation of a row; None: made from the columns, which lack some fields.
+        faults: The records of the run's faults. The part shows an anomaly during or after a fault first.
     """
     at = cache(operation or (lambda row: operation_at(history, row)))
     return composed(judge.name, judge_keys(judge, history), len(history), operation=at, faults=faults)
@@ -126,12 +126,12 @@ def composed(
     operation: Callable[[int], Operation],
     faults: Sequence[FaultRecord] = (),
 ) -> Part:
-    """Returns what is known about each object as a part of a verdict.
+    """Returns the judgements of all objects as a part of a verdict.
 
     Args:
         name: The judge's name.
-        found: What `judge_keys` has found.
-        operations: How many operations there are.
+        found: The result of `judge_keys`.
+        operations: The number of operations.
         operation: Returns the operation of a row of the history.
         faults: See `part_of`.
     """
@@ -162,10 +162,10 @@ def composed(
     if (drawn := found[shown][0].plot) is not None:
         details["plot"] = {**drawn, "key": shown}
     if violations:
-        told = [violation.to_json() for violation in violations[:MAX_ANOMALIES]]
+        documents = [violation.to_json() for violation in violations[:MAX_ANOMALIES]]
         examples = counterexamples(violations[:MAX_ANOMALIES])
         details["violations"] = count(violations)
-        details["counterexample"], details["counterexamples"] = told[0], told
+        details["counterexample"], details["counterexamples"] = documents[0], documents
         first = violations[0].explanation
     if verdict is not Verdict.VALID:
         details["invalid_keys" if verdict is Verdict.INVALID else "unknown_keys"] = deciding[:MAX_KEYS]
@@ -175,11 +175,11 @@ def composed(
         if len(found) > 1 and verdict is not Verdict.VALID
         else ""
     )
-    told_counts = ", ".join(f"{number} {word}" for word, number in counts.items())
+    totals = ", ".join(f"{number} {word}" for word, number in counts.items())
     if verdict is Verdict.VALID and len(found) > 1:
-        reason = f"All {len(found)} keys are valid: {told_counts}."
+        reason = f"All {len(found)} keys are valid: {totals}."
     elif violations:
-        reason = f"{first}{more} In all: {told_counts}."
+        reason = f"{first}{more} In all: {totals}."
     else:
         reason = f"{where}{first}{more}"
     return Part(name=name, verdict=verdict, reason=reason, details=details, counterexamples=examples)
@@ -203,7 +203,7 @@ def _violations(
 
 
 def operation_at(history: Columns, row: int) -> Operation:
-    """Returns the operation of a row as far as the columns hold it: without node, error, phase and due time."""
+    """Returns the operation of a row, with the fields that columns have: no node, error, phase and scheduled time."""
     kind = _TYPES[history.type[row]]
     end_ns = int(history.end_ns[row])
     return Operation(
@@ -221,8 +221,8 @@ def operation_at(history: Columns, row: int) -> Operation:
 
 
 def value_at(history: Columns, values: Values, row: int) -> Value:
-    """Returns the value that a column of values has in a row."""
-    from checker.formats.columns import INTEGER, NOTHING, PAIR  # noqa: PLC0415 - brings pyarrow
+    """Returns the value of a column of values in a row."""
+    from checker.formats.columns import INTEGER, NOTHING, PAIR  # noqa: PLC0415 - loads pyarrow
 
     match values.kind[row]:
         case kind if kind == NOTHING:

@@ -1,7 +1,7 @@
-"""Results in the shape of knossos' maps, for tools that read those.
+"""Results in the form of knossos' maps, for tools that read these.
 
-As knossos has them: an operation that is pending is shown as its invocation, with the value that its completion told; one that
-took effect, and the one that failed, as its completion.
+As in knossos, a pending operation is shown as its invocation, with the value of its completion. An operation that took effect,
+and the one that failed, are shown as completions.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def result_map(analysis: Analysis) -> Mapping[Any, Any]:
 
 
 def completion(op: Operation | None) -> Mapping[Any, Any] | None:
-    """Returns the event by which an operation returned; that of its begin if it did not."""
+    """Returns the completion of an operation; its invocation if it did not return."""
     if op is None:
         return None
     if op.type is OpType.INFO:
@@ -70,7 +70,7 @@ def completion(op: Operation | None) -> Mapping[Any, Any] | None:
 
 
 def invocation(op: Operation) -> Mapping[Any, Any]:
-    """Returns the event by which an operation began, with the value that is known in the end."""
+    """Returns the invocation of an operation, with the value of its completion."""
     return _event(op, "invoke", op.invoke_index, op.start_ns)
 
 
@@ -83,7 +83,7 @@ def _event(op: Operation, kind: str, index: int | None, time_ns: int | None) -> 
         "value": value,
         "index": index,
     }
-    if time_ns is not None and (op.start_ns or op.end_ns):  # a history without times has 0 everywhere
+    if time_ns is not None and (op.start_ns or op.end_ns):  # in a history without times, all times are 0
         fields["time"] = time_ns
     if op.error is not None and kind != "invoke":
         fields["error"] = op.error

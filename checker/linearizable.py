@@ -1,6 +1,6 @@
-"""The parts of a run's verdict that a model decides: what a workload that has one returns from its `check`.
+"""The parts of a run's verdict that a model decides; a workload with a model returns them from its `check`.
 
-Objects are independent, so each key is judged by itself, and the worst key decides.
+Objects are independent, so each key is checked by itself, and the worst key decides.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ EXPLAIN_S: Final = 30.0
 def linearizability(
     model: Model | str, operations: Sequence[Operation], faults: Sequence[FaultRecord] = ()
 ) -> list[Part]:
-    """Says whether the operations on each key are linearizable, and whether the order that the system tells is a legal one.
+    """Decides whether the operations on each key are linearizable, and whether the system's own order is legal.
 
     Args:
-        model: What each object does; or the name of an installed model, or `module:Class`, as a workload's `model` has it.
+        model: The model of each object; or the name of an installed model, or `module:Class`, as in a workload's `model`.
         operations: All operations of the run.
-        faults: What became of its faults; of several violations the part shows one during or after a fault first.
+        faults: The records of its faults. The part shows a violation during or after a fault first.
 
     Returns:
-        The part `linearizable`; and `order-agrees`, if operations carry an order.
+        The part `linearizable`; and `order-agrees` if operations carry an order.
 
     Raises:
         ModelError: There is no such model, an operation does not fit it, or its code fails.
@@ -72,16 +72,16 @@ def _linearizable(found: KeyedAnalysis, faults: Sequence[FaultRecord]) -> Part:
     if found.valid is Verdict.INVALID:
         violations = ranked(of_keys(found), faults)
         examples = counterexamples(violations[:MAX_EXPLAINED])
-        told = [violation.to_json() for violation in violations[:MAX_EXPLAINED]]
+        documents = [violation.to_json() for violation in violations[:MAX_EXPLAINED]]
         details["invalid_keys"] = [violation.key for violation in violations[:MAX_LISTED_KEYS]]
         details["violations"] = count(violations)
-        details["counterexample"], details["counterexamples"] = told[0], told
+        details["counterexample"], details["counterexamples"] = documents[0], documents
         reason = _reason(violations, len(found.keys), faults)
     return Part(name=PART, verdict=found.valid, reason=reason, details=details, counterexamples=examples)
 
 
 def _reason(violations: Sequence[Violation], keys: int, faults: Sequence[FaultRecord]) -> str:
-    """Returns the sentence of the first violation, and how many there are at which time."""
+    """Returns the sentence of the first violation, and the number of violations before, during and after faults."""
     first = violations[0]
     where = "" if first.key is None else f"Key {first.key}: "
     total = f" {len(violations)} of {keys} keys are invalid" if keys > 1 else ""

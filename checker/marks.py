@@ -6,8 +6,8 @@ A part of a verdict has it as `plot` in its details, and the report draws it wit
      "marks": [{"name": "lost", "tone": "bad", "total": 4217, "points": [[12.5, 300], [12.5, 301, 14.0], ...]}]}
 
 A point is a time in seconds and a height; a third number makes it a stretch that lasts until then. `tone` is one of `TONES`.
-Where there are more than can be drawn, `points` has some of them, evenly chosen, first and last among them; `total` is how many
-there are.
+If there are too many points to draw, `points` has some of them, evenly chosen, with the first and the last. `total` is the
+number of all points.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Marks:
     """Marks of one sort.
 
     Attributes:
-        name: What they are called.
-        tone: `good`, `bad`, `odd` for what may be either, or `quiet` for what says nothing.
-        time_ns: When each is.
-        height: How high, of the same length.
+        name: Their name.
+        tone: `good`, `bad`, `odd` for what may be either, or `quiet` for neutral marks.
+        time_ns: The time of each.
+        height: The height of each, of the same length.
         until_ns: The end of each stretch, of the same length; None: they are points.
     """
 
@@ -52,12 +52,12 @@ class Marks:
 
 
 def plot(title: str, y: str, marks: Sequence[Marks]) -> dict[str, Value]:
-    """Returns the data of a plot; see the module.
+    """Returns the data of a plot, in the form that this module describes.
 
     Args:
-        title: What it shows.
-        y: What the heights are.
-        marks: All marks, in the order of time; sorts without any are left out.
+        title: Its title.
+        y: The label of its vertical axis.
+        marks: All marks, in the order of time; empty sorts are left out.
     """
     there = [each for each in marks if len(each.time_ns)]
     shares = _shares([len(each.time_ns) for each in there])
@@ -72,7 +72,7 @@ def plot(title: str, y: str, marks: Sequence[Marks]) -> dict[str, Value]:
 
 
 def _shares(sizes: Sequence[int]) -> list[int]:
-    """Returns how many points each sort gets: those with few get all, the others equal shares of the rest."""
+    """Returns the number of points of each sort: small sorts get all points, the others equal shares of the rest."""
     shares, left = [0] * len(sizes), MAX_POINTS
     for done, place in enumerate(sorted(range(len(sizes)), key=lambda place: sizes[place])):
         shares[place] = min(sizes[place], left // (len(sizes) - done))

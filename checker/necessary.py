@@ -1,22 +1,22 @@
-"""Finds answers from nowhere before any search: what must hold in every linearization, in little more than one pass.
+"""Finds operations that violate a necessary condition of every linearization, before any search, in little more than one pass.
 
-Operations of one class are alike in everything but their time. A model says of a class which values it needs, takes and
-makes (`Model.flow`); the kernel's opcodes say it of built-in models. Three conditions follow.
+Operations of one class differ only in their time. A model defines which values a class needs, takes and makes (`Model.flow`);
+for built-in models, the kernel's opcodes define it. There are three conditions:
 
-- *phantom*: an operation returned, and a value that it needs can never have been made.
-- *future*: it returned before the value can have been made. The moment from when on a value can be there is the least over
-  those that make it of the later of two: when it began, and when all that it needs itself can be there. So this is a
-  shortest path in which each node waits for all its predecessors (Knuth, *A generalization of Dijkstra's algorithm*,
-  Information Processing Letters 6(1), 1977). Values that only need each other are never there.
-- *duplicate*: at some return more copies of a value have certainly been taken than operations that make one have begun.
+- *phantom*: an operation returned, and no operation can have made a value that it needs.
+- *future*: it returned before the value can have been made. The earliest moment of a value is the minimum over the operations
+  that make it. For each of them, it is the later one of two moments: its own start, and the earliest moment of all that it
+  needs. So this is a shortest path in which each node waits for all its predecessors (Knuth, *A generalization of Dijkstra's
+  algorithm*, Information Processing Letters 6(1), 1977). Values that only need each other are never present.
+- *duplicate*: at some return, operations have certainly taken more copies of a value than operations that make it have begun.
 
-A user's model may also say that no state allows an operation (`Model.impossible`): *impossible*.
+A user's model may also declare that no state allows an operation (`Model.impossible`): *impossible*.
 
-Of a counter, a read lies between the least and the greatest sum that real time allows (*too-low*, *too-high*), and it is the
-sum of all increments that ended before it and some of those that overlap with it. The sums of their subsets are the bits of
-one number (Bellman's dynamic programming for subset sums), as long as they are small.
+A counter has two more conditions. A read lies between the minimum and the maximum sum that real time allows (*too-low*,
+*too-high*). And it is the sum of all increments that ended before it, plus some of those that overlap with it. The sums of all
+subsets are the bits of one number (Bellman's dynamic programming for subset sums), if they are small.
 
-Each of these is a proof, whatever else happened. That none of them is found proves nothing.
+Each violation is a proof, whatever else happened. If there is none, this proves nothing.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ PHANTOM: Final = "phantom"
 FUTURE: Final = "future"
 DUPLICATE: Final = "duplicate"
 IMPOSSIBLE: Final = "impossible"
-SEARCH: Final = "search"  # what the kernel calls a contradiction of no kind of its own
+SEARCH: Final = "search"  # the kernel's name for a contradiction without a kind of its own
 TOO_LOW: Final = "too-low"
 TOO_HIGH: Final = "too-high"
 _TOKENS: Final = frozenset(
@@ -73,21 +73,21 @@ _TOKENS: Final = frozenset(
 )
 _READ_MICRO: Final = 0
 _WRITE_MICRO: Final = 1
-_SUBSET_BITS: Final = 1 << 20  # the greatest sum of increments that is looked at
-_SUBSET_WORK: Final = 1 << 34  # bits that are moved for all answers: some two seconds
+_SUBSET_BITS: Final = 1 << 20  # the maximum sum of increments that is examined
+_SUBSET_WORK: Final = 1 << 34  # the maximum number of shifted bits for all answers: some two seconds
 _SUBSET_LEAST: Final = 1 << 12
-_NAMED: Final = 12  # operations of a contradiction that are named
+_NAMED: Final = 12  # the maximum number of operations in a contradiction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """An operation whose answer cannot be.
+    """A violated condition: an operation that returned an impossible answer.
 
     Attributes:
         kind: `phantom`, `future`, `duplicate`, `impossible`, `too-low` or `too-high`.
-        op: The position of the operation by whose return that is certain.
-        core: The positions of the operations that show it, `op` among them.
-        value: The value that is lacking; None of a counter. Of `impossible`, why it is.
+        op: The position of the operation whose return makes the violation certain.
+        core: The positions of the operations that show it, with `op`.
+        value: The missing value; None for a counter. For `impossible`, the reason.
     """
 
     kind: str
@@ -98,7 +98,7 @@ class Lack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Needs:
-    """The flow of a class, by tokens; `anything` if it may make whatever value."""
+    """The flow of a class, as tokens; `anything` if it may make any value."""
 
     needs: frozenset[Token] = frozenset()
     takes: frozenset[Token] = frozenset()
@@ -111,10 +111,10 @@ class _Needs:
 
 
 def lack(model: Model, encoded: Encoded) -> Lack | None:
-    """Returns the operation that shows first that a history is not linearizable; None if no condition does.
+    """Returns the first operation that violates a necessary condition; None if there is none.
 
     Args:
-        model: What the object does.
+        model: The model of the object.
         encoded: The history.
 
     Raises:
@@ -127,7 +127,7 @@ def lack(model: Model, encoded: Encoded) -> Lack | None:
 
 
 def _impossible(model: Model, encoded: Encoded) -> Lack | None:
-    """Returns the operation that returned first of those of which the model says that no state allows them."""
+    """Returns the first operation to return that the model declares impossible."""
     if not model.has_impossible:
         return None
     returned = sorted((end, i) for i, end in enumerate(encoded.ends) if end != INFINITE)
@@ -152,7 +152,7 @@ def _flow_lack(model: Model, encoded: Encoded) -> Lack | None:
 
 
 def lack_of(events: Events) -> Lack | None:
-    """Returns the same for a built-in model; its values are numbers of which the operations tell.
+    """Returns the first violation of a built-in model, whose values are the numbers in the codes.
 
     Args:
         events: The history.
@@ -168,10 +168,10 @@ def lack_of(events: Events) -> Lack | None:
 
 
 def unseen(events: Events) -> frozenset[int]:
-    """Returns the classes that only make values which nothing needs; crashed operations of them decide nothing.
+    """Returns the classes that only make values which no operation needs; their crashed operations do not affect the verdict.
 
     Args:
-        events: A history of any model; nothing is known of those of users' own.
+        events: A history of any model; empty for a user's own model.
     """
     if events.family not in _TOKENS - {"multi-register"} or any(code.f == CAS_FAIL for code in events.classes):
         return frozenset()
@@ -218,12 +218,12 @@ def _of_transaction(items: Sequence[int]) -> _Needs:
 
 
 class _Moments:
-    """From when on each class can take effect, and each value can be there.
+    """The earliest moment at which each class can take effect, and each value can be present.
 
     Attributes:
         moments: By class; `INFINITE` for never.
         there: By value: the moment, and the class that makes it first; -1 for the initial values.
-        anything: From when on whatever value can be there.
+        anything: The earliest moment at which any value can be present.
     """
 
     def __init__(self, flows: Sequence[_Needs], starts: Sequence[int]) -> None:
@@ -241,7 +241,7 @@ class _Moments:
                 self._waiting.setdefault(token, []).append(place)
 
     def appear(self, tokens: Iterable[Token], moment: int, by: int) -> None:
-        """Takes notice of values that can be there from a moment on."""
+        """Adds values that can be present from a moment on."""
         for token in tokens:
             if token in self.there:
                 continue
@@ -252,7 +252,7 @@ class _Moments:
                     heappush(self._heap, (max(moment, self._starts[place]), place))
 
     def run(self) -> None:
-        """Lets the classes take effect, the earliest first."""
+        """Computes the moments of the classes, the earliest first."""
         while self._heap and self._heap[0][0] <= self.anything:
             moment, place = heappop(self._heap)
             self.moments[place] = moment
@@ -260,7 +260,7 @@ class _Moments:
 
 
 class _Flows:
-    """The classes of one history, when the first of each began and ended."""
+    """The classes of one history, with the first start and the first end of each."""
 
     def __init__(self, events: Events, flows: Sequence[_Needs], initial: Sequence[Token]) -> None:
         self._events = events
@@ -274,7 +274,7 @@ class _Flows:
             self._ends[place] = min(self._ends[place], end)
 
     def lack(self) -> Lack | None:
-        """See the function."""
+        """See the function `lack`."""
         moments, there = self._moments()
         late = [
             (self._ends[place], place)
@@ -289,17 +289,17 @@ class _Flows:
         return min(found, key=lambda each: (ends[each.op], each.kind == DUPLICATE), default=None)
 
     def _moments(self) -> tuple[list[int], dict[Token, tuple[int, int]]]:
-        """Returns by class from when on it can take effect, and by value from when on it can be there and by which class."""
+        """Returns the earliest moment of each class; and of each value, with the class that makes it first."""
         work = _Moments(self._flows, self._starts)
         work.appear(self._initial, -1, -1)
         work.run()
         anything = work.anything
-        # From then on every value can be there.
+        # From then on, any value can be present.
         moments = [min(each, max(anything, start)) for each, start in zip(work.moments, self._starts, strict=True)]
         return moments, work.there
 
     def _late(self, place: int, there: Mapping[Token, tuple[int, int]]) -> Lack:
-        """Returns what is lacking to the first operation of a class to end."""
+        """Returns the missing value of the first operation of a class to end."""
         end = self._ends[place]
         op = self._position(place, end=end)
         needs = sorted(self._flows[place].all_needs, key=lambda token: there.get(token, (INFINITE, -1))[0])
@@ -308,12 +308,12 @@ class _Flows:
         if by < 0:
             return Lack(kind=PHANTOM, op=op, core=(op,), value=token)
         maker = self._position(by, start=self._starts[by])
-        if self._starts[by] < end:  # what makes it had begun, but cannot have taken effect by then
+        if self._starts[by] < end:  # the operation that makes it had begun, but cannot have taken effect by then
             return Lack(kind=PHANTOM, op=op, core=(op,), value=token)
         return Lack(kind=FUTURE, op=op, core=(maker, op), value=token)
 
     def _taken_twice(self) -> Lack | None:
-        """Returns who took a copy of a value by whose return more are taken than can have been made."""
+        """Returns the first operation at whose return more copies of a value are taken than can have been made."""
         tokens = {token for flow in self._flows for token in flow.takes}
         if not tokens or any(flow.anything for flow in self._flows):
             return None
@@ -335,7 +335,7 @@ class _Flows:
     def _one_too_many(
         self, token: Token, initial: int, made: Sequence[tuple[int, int]], taken: Sequence[tuple[int, int]]
     ) -> Lack | None:
-        """Returns by which return more copies of one value are taken than can have been made; makers are sorted by start."""
+        """Returns the first return at which more copies of one value are taken than can have been made, for sorted makers."""
         for count, (end, i) in enumerate(taken):
             source = count - initial
             if source >= 0 and (source >= len(made) or made[source][0] > end):
@@ -349,7 +349,7 @@ class _Flows:
 
 
 def _count(events: Events) -> Lack | None:
-    """Returns the first answer of a counter that no sum allows."""
+    """Returns the first answer of a counter that is not a possible sum."""
     codes = [events.classes[place] for place in events.members]
     rises: list[tuple[int, int, int]] = []
     falls: list[tuple[int, int, int]] = []
@@ -377,10 +377,10 @@ def _count(events: Events) -> Lack | None:
 
 
 class _Subsets:
-    """Says whether some increments that overlap with an answer come to a sum; answers come in the order of their starts."""
+    """Decides whether some increments that overlap with an answer add up to a sum; answers come sorted by start."""
 
     def __init__(self, changes: Sequence[tuple[int, int, int]]) -> None:
-        """Takes (start, end, amount) of each increment."""
+        """Prepares for increments, given by (start, end, amount)."""
         self._changes = sorted(changes)
         self._unit = gcd(*(amount for *_, amount in changes)) or 1
         self._begun = 0
@@ -388,12 +388,12 @@ class _Subsets:
         self._room = _SUBSET_WORK
 
     def reach(self, wanted: int, start: int, end: int, own: int) -> bool:
-        """Says whether a sum can be had; true as well where that takes long to find out.
+        """Returns whether a sum is possible; also true if computing it takes too long.
 
         Args:
             wanted: The sum.
-            start: When the answer began.
-            end: When it ended.
+            start: The start of the answer.
+            end: Its end.
             own: The amount that the answer itself adds afterwards; 0 for a read.
         """
         changes = self._changes
@@ -408,7 +408,7 @@ class _Subsets:
             place += 1
         if own:
             amounts.remove(own)
-        # To leave out a negative amount is to add its absolute value to the sum of all of them.
+        # Leaving out a negative amount equals adding its absolute value to the sum of all negative amounts.
         wanted -= sum(amount for amount in amounts if amount < 0)
         if wanted % self._unit:
             return False
@@ -417,7 +417,7 @@ class _Subsets:
         self._room -= len(parts) * (size + _SUBSET_LEAST)
         if size > _SUBSET_BITS or self._room < 0:
             return True
-        sums = 1  # the bit of each sum that can be had
+        sums = 1  # one bit for each possible sum
         for part in parts:
             sums |= sums << part
         return bool(sums >> (wanted // self._unit) & 1)
@@ -425,17 +425,17 @@ class _Subsets:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """What amounts come to by a moment."""
+    """Running sums of amounts, by time."""
 
     times: Sequence[int]
     sums: Sequence[int]
 
     def before(self, moment: int) -> int:
-        """Returns the sum of those before a moment."""
+        """Returns the sum of the amounts before a moment."""
         return self.sums[bisect_left(self.times, moment)]
 
     def until(self, moment: int) -> int:
-        """Returns the sum of those until a moment, it included."""
+        """Returns the sum of the amounts up to and including a moment."""
         return self.sums[bisect_right(self.times, moment)]
 
 

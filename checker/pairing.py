@@ -1,40 +1,41 @@
-"""Decides queues, first in first out, by a walk through pairs of an enqueue and a dequeue.
+"""Decides FIFO queues by a walk through pairs of an enqueue and a dequeue.
 
-Elements may be put in more than once, the queue may begin with elements, and it may be found empty while dequeues crash.
+Elements may repeat, the queue may begin with elements, and dequeues may find it empty while others crash.
 
-With elements that repeat the question is NP-complete (Gibbons, Bruno and Phillips, *Black-box correctness tests for basic
-parallel data structures*, Theory of Computing Systems 35, 2002). A search over the states of the queue is exponential in the
-history's length: it has to guess the order of enqueues long before a dequeue shows it. This search goes through pairs
-instead. In a linearization the i-th dequeue takes what the i-th enqueue put in, so a linearization is a sequence of pairs of
-an enqueue and a dequeue of one value, with empty answers between pairs, and then the enqueues whose element nobody took. A
-state is the set of operations that are done. By real time that is a position and some of the operations that are open there,
-so the number of states is linear in the length and exponential in the concurrency alone: for a fixed number of processes the
+With repeated elements the question is NP-complete (Gibbons, Bruno and Phillips, *Black-box correctness tests for basic parallel
+data structures*, Theory of Computing Systems 35, 2002). A search over the states of the queue is exponential in the length of
+the history, because it has to guess the order of enqueues long before a dequeue shows it. This search visits pairs instead. In
+a linearization, the i-th dequeue takes the element of the i-th enqueue. So a linearization is a sequence of pairs of an enqueue
+and a dequeue of one value, with empty answers between pairs, and then the enqueues whose element nobody took. A state is the
+set of operations in the sequence so far. By real time, this set is a position plus some of the operations that are open there.
+So the number of states is linear in the length, and exponential only in the concurrency. For a fixed number of processes the
 time is polynomial.
 
-*When a sequence is a linearization.* Let `p` be the greatest start of the enqueues so far, and `q` that of all operations so
-far. The i-th enqueue takes effect at `p`, its dequeue at `q`. This is possible exactly if no remaining enqueue ends before
-`p` and no other remaining operation ends before `q`. An empty answer takes effect at `q` and makes `p` equal to `q`. So
+*When a sequence is a linearization.* Let `p` be the maximum start of the enqueues so far, and `q` that of all operations so
+far. The i-th enqueue takes effect at `p`, its dequeue at `q`. This is possible exactly if no remaining enqueue ends before `p`,
+and no other remaining operation ends before `q`. An empty answer takes effect at `q`, and sets `p` to `q`. So
 
 - an enqueue may come next if no remaining operation ends before it starts;
 - a dequeue may come next if no remaining dequeue or empty answer ends before it starts;
-- an empty answer may come next if no remaining operation ends before it starts, and no remaining enqueue before `q`.
+- an empty answer may come next if no remaining operation ends before it starts, and no remaining enqueue ends before `q`.
 
-A dequeue that crashed has no end, may take any value or none, and an enqueue that crashed has no end either.
+A crashed dequeue has no end, and may take any value or none. A crashed enqueue has no end either.
 
-*Which choices have no alternative.* Let S be some way to go on that leads to a linearization.
+*Which choices have no alternative.* Let S be a continuation that leads to a linearization.
 
-1. An empty answer that may come next comes next. Moving it to the front of S changes no later `p` and `q` but to what it
-   checked.
-2. Of enqueues of one value that may come next, the one that ends first comes first: exchanged in S, each stays within its
-   interval. So do dequeues, if the exchange does not raise `q` before an empty answer. If it may, the dequeue that starts
-   earlier is tried too.
-3. If the enqueue `e` and the dequeue `d` of a value may come next, and each ends first of all that remain of its kind and
-   value, the pair comes next. By (2) S may be taken to begin that value with `e` and `d`. Moved to the front they raise `p`
-   and `q` to no more than the ends of what remains. A crashed dequeue in the place of `d` can take the element that `d`
-   took, since it has no end. As in (2), this takes that `q` is not raised before an empty answer.
+1. *Empty answers first.* An empty answer that may come next comes next. If it moves to the front of S, the later `p` and `q`
+   change at most to values that the rule for it has checked.
+2. *First end first.* Of enqueues of one value that may come next, the one that ends first comes first: if two are exchanged in
+   S, each stays within its interval. The same holds for dequeues, if the exchange does not raise `q` before an empty answer. If
+   it may, the dequeue that starts earlier is tried too.
+3. *Forced pairs.* Let the enqueue `e` and the dequeue `d` of a value be allowed next, and let each end first among all
+   remaining operations of its kind and among those of its value. Then this pair comes next. By (2), S may be taken to begin
+   that value with `e` and `d`. If they move to the front, they raise `p` and `q` at most to the ends of remaining operations.
+   If S has a crashed dequeue in the place of `d`, that one can take the element of `d`, since it has no end. As in (2), this
+   requires that `q` does not rise before an empty answer.
 
-With unique values (3) always applies, so nothing is tried twice. Otherwise the values that may come next are tried in turn,
-and sets of done operations that led nowhere are remembered.
+With unique values (3) always applies, so there is nothing to try twice. Otherwise the values that may come next are tried in
+turn. Sets of operations that led to a dead end are remembered.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ if TYPE_CHECKING:
 
     from checker.encode import Events
 
-_ANY: Final = -(1 << 62)  # no value has this number
+_ANY: Final = -(1 << 62)  # not the number of any value
 
 
 class _State(NamedTuple):
-    """What is done, and the greatest start of it."""
+    """The operations in the sequence so far, and their maximum start."""
 
     puts: Done
     takes: Done
@@ -72,7 +73,7 @@ class _State(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What comes next: numbers of an enqueue and a dequeue, or of an empty answer; -1 for none."""
+    """The next step: the numbers of an enqueue and a dequeue, or of an empty answer; -1 for none."""
 
     put: int
     take: int
@@ -87,9 +88,9 @@ class Queue:
 
         Args:
             events: The history.
-            kept: The positions of the operations that are looked at.
-            until: The end and the position of the last return: what returned later may have happened or not. Of returns at one
-                moment that of the higher position is the later one.
+            kept: The positions of the operations to examine.
+            until: The end and the position of the last return; operations that returned later are open. Of two returns at one
+                moment, the one with the higher position is later.
         """
         puts = [(BEFORE + 1 + place, BEFORE + 1 + place, value, -1) for place, value in enumerate(events.initial)]
         takes: list[tuple[int, int, int, int]] = []
@@ -115,15 +116,15 @@ class Queue:
         """Looks for a linearization.
 
         Args:
-            budget: What the search may take.
-            want_order: Whether to return it.
+            budget: The budget of the search.
+            want_order: Whether to return the order.
         """
         puts, takes, empties = map(nothing, (self._puts, self._takes, self._empties))
         first = self._opened(_State(puts, takes, empties, BEFORE))
         return walk(first, self._next, self._after, budget, self._order if want_order else None)
 
     def _opened(self, state: _State) -> _State:
-        """Returns a state with all among `left` that may come next by real time."""
+        """Returns a state whose `left` has all operations that may come next by real time."""
         until = state.due
         before = min(until, state.puts.least)
         return _State(
@@ -145,7 +146,7 @@ class Queue:
         return self._opened(_State(puts, takes, empties, level))
 
     def _next(self, state: _State) -> list[_Step]:
-        """Returns what may come next, the most promising last; one step alone has no alternative."""
+        """Returns the possible next steps, the most promising last; a single step has no alternative."""
         if state.empties.left and state.level <= state.puts.least:
             return [_Step(-1, -1, state.empties.left[0])]
         puts, takes = self._puts, self._takes
@@ -180,7 +181,7 @@ class Queue:
         return [step for _, _, step in options]
 
     def _fronts(self, numbers: Sequence[int]) -> list[int]:
-        """Returns dequeues of one value, the first to end first, without those that start after one that ends first."""
+        """Returns dequeues of one value, sorted by end, without those that start after one that ends earlier."""
         starts, ends = self._takes.starts, self._takes.ends
         fronts: list[int] = []
         for number in sorted(numbers, key=ends.__getitem__):
@@ -189,7 +190,7 @@ class Queue:
         return fronts
 
     def _calm(self, state: _State, step: _Step) -> bool:
-        """Says whether a dequeue cannot come too early for an empty answer that remains."""
+        """Returns whether a dequeue cannot come too early for a remaining empty answer."""
         empties = state.empties
         start = self._takes.starts[step.take]
         if start <= state.level or not (empties.left or empties.begun < len(self._empties)):
@@ -200,7 +201,7 @@ class Queue:
         return start <= state.puts.without(self._puts, step.put).least
 
     def _order(self, path: Sequence[_Step]) -> list[int]:
-        """Returns the positions in the order of a linearization: that of the moments at which operations take effect."""
+        """Returns the positions in the order of a linearization, by the moments at which operations take effect."""
         puts, takes, empties = self._puts, self._takes, self._empties
         moments: list[tuple[int, int, int, int]] = []
         put_at = level = BEFORE

@@ -1,18 +1,19 @@
 """Finds the simplest contradictions in the operations of one register, in one pass over sorted operations.
 
-What is looked for, where D is an operation that saw the value v:
+The patterns, where D is an operation that observed the value v:
 
-- *phantom*: no operation that may have happened made v;
-- *future*: every operation that made v began after D had ended;
-- *stale*: all that made v was done before X began, X ended before D began, and X made or saw another value. X is a write, a
-  compare-and-set, or a read. What made v was done when it ended; if one operation alone made v, when the first who saw v ended.
-- *lost-update*: two compare-and-sets took effect on v, and v was there only once.
+- *phantom*: no operation that may have happened wrote v;
+- *future*: every operation that wrote v began after D ended;
+- *stale*: all writes of v were complete before X began, X ended before D began, and X wrote or observed another value. X is a
+  write, a compare-and-set, or a read. A write of v is complete when it ends. If only one operation wrote v, it is also complete
+  when the first operation that observed v ends.
+- *lost-update*: two compare-and-sets took effect on v, and v was written only once.
 
-Each of these is a proof by itself, whatever else happened, so it is a reason for the verdict. For a person the operations that
-made the values that are seen are added: they are the pattern's context.
+Each pattern is a proof by itself, whatever else happened, so it is a reason for the verdict. For the reader, the pattern gets a
+context: the operations that wrote the values that its operations observed.
 
-The search for X keeps, for operations sorted by their start, the least end of all that start later, and the least one of
-another value. So each D asks a few questions of logarithmic cost.
+The search for X uses operations sorted by their start. For each place, it keeps the minimum end of all later ones, and the
+minimum end among those with another value. So each D needs only a few lookups of logarithmic cost.
 """
 
 from __future__ import annotations
@@ -50,11 +51,12 @@ class Pattern:
 
     Attributes:
         kind: `phantom`, `future`, `stale` or `lost-update`.
-        saw: Who saw the value that cannot have been there.
-        source: Who made that value; None if nobody did, or for the initial value.
-        known: stale: by whose end that value had been made; `source`, or who saw it first. None for the initial value.
-        against: What contradicts: the overwrite, the read of another value, the other compare-and-set.
-        operations: These and their context, in the order of their starts.
+        saw: The operation that observed the impossible value.
+        source: The operation that wrote that value; None if none did, or for the initial value.
+        known: stale: the operation whose end shows that the value was written: `source`, or the first to observe it. None for
+            the initial value.
+        against: The contradiction: the overwrite, the read of another value, the other compare-and-set.
+        operations: All of these and their context, in the order of their starts.
     """
 
     kind: str
@@ -66,10 +68,10 @@ class Pattern:
 
 
 def patterns(encoded: Encoded) -> list[Pattern]:
-    """Returns the simplest patterns in the operations of a register, those with the fewest operations first, then the earliest.
+    """Returns the simplest patterns of a register: those with the fewest operations first, then the earliest.
 
     Args:
-        encoded: The operations. There are no patterns if they are not those of one register.
+        encoded: The operations. If they are not of one register, there are no patterns.
     """
     if not encoded.codes or any(code.f not in _REGISTER for code in encoded.codes):
         return []
@@ -78,7 +80,7 @@ def patterns(encoded: Encoded) -> list[Pattern]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """A pattern by positions; `base` is how many operations it has without its context."""
+    """A pattern by positions; `base` is the number of its operations without the context."""
 
     kind: str
     base: int
@@ -98,10 +100,10 @@ class _Found:
 
 
 class _Later:
-    """Of operations that start later than a moment, the one that ends first, and that of another value."""
+    """For any moment, the first to end among the operations that start later, also among those with another value."""
 
     def __init__(self, rows: Iterable[tuple[int, int, int, int]]) -> None:
-        """Takes start, end, value and position of each."""
+        """Prepares for operations, given by (start, end, value, position)."""
         ordered = sorted(rows)
         self._starts = [start for start, _, _, _ in ordered]
         best, other = _NEVER, _NEVER
@@ -117,7 +119,7 @@ class _Later:
         self._best.reverse()
 
     def first(self, after: int, before: int, but: int) -> int | None:
-        """Returns the position of an operation that starts and ends between two moments and has another value than `but`."""
+        """Returns the position of an operation between two moments whose value is not `but`; None if there is none."""
         place = bisect_right(self._starts, after)
         if place == len(self._starts):
             return None
@@ -127,7 +129,7 @@ class _Later:
 
 
 class _Register:
-    """The operations of one register, sorted by what is asked of them."""
+    """The operations of one register, sorted for the lookups."""
 
     def __init__(self, encoded: Encoded) -> None:
         self._operations = encoded.operations
@@ -202,7 +204,7 @@ class _Register:
                     )
 
     def _lost_update(self, value: int, makers: list[int], seers: list[int]) -> Iterator[_Found]:
-        """Yields the two compare-and-sets of a value that was there once."""
+        """Yields the two compare-and-sets of a value that was written once."""
         if len(makers) != (value != self._initial):
             return
         swaps = [i for i in seers if self._codes[i].f == CAS and self._codes[i].b != value]
@@ -214,10 +216,10 @@ class _Register:
             yield _Found(kind=LOST_UPDATE, base=base, end=end, saw=late, source=source, against=early)
 
     def _context(self, found: _Found) -> list[int] | None:
-        """Returns a pattern with those who made what is seen in it; None if that is much, or is not to be had."""
+        """Returns a pattern with the operations that wrote its observed values; None if these are many, or missing."""
         kept = found.core
         made = {_made(self._codes[i]) for i in kept} | {self._initial}
-        # What a later write rests on does not matter, and who made what was seen is the source.
+        # The source of a later write does not matter, and the source of the observed value is `source`.
         work = [] if found.kind == FUTURE else [i for i in kept if i != found.saw]
         while work:
             i = work.pop()
@@ -233,7 +235,7 @@ class _Register:
         return sorted(kept, key=self._s.__getitem__)
 
     def _maker(self, value: int, seer: int) -> int | None:
-        """Returns who most likely made what someone saw: the last one to end before it began, else the first one to begin."""
+        """Returns the most likely source of a value: the last to end before its reader began, else the first to begin."""
         able = [i for i in self._makers.get(value, []) if self._s[i] < self._e[seer] and i != seer]
         ended = [i for i in able if self._e[i] < self._s[seer]]
         if ended:
@@ -254,20 +256,20 @@ class _Register:
         )
 
     def interval(self, i: int) -> tuple[int, int]:
-        """Returns when an operation began and ended."""
+        """Returns the start and the end of an operation."""
         return self._s[i], self._e[i]
 
     def is_initial(self, value: int) -> bool:
-        """Says whether a value is the initial one."""
+        """Returns whether a value is the initial one."""
         return value == self._initial
 
 
 class _Done:
-    """By when all that made a value had been done."""
+    """The moments at which all writes of a value were complete."""
 
     def __init__(self, register: _Register, value: int, makers: Sequence[int], seers: Sequence[int]) -> None:
         self._starts: list[int] = []
-        self._ends: list[tuple[int, int]] = []  # the greatest end so far, and whose it is
+        self._ends: list[tuple[int, int]] = []  # the maximum end so far, and the operation with it
         self._from_the_start = register.is_initial(value)
         last = (-1, -1)
         for i in makers:
@@ -281,10 +283,13 @@ class _Done:
             self._seen = (register.interval(known)[1], makers[0], known)
 
     def before(self, end: int) -> Iterator[tuple[int, int | None, int | None]]:
-        """Yields when all that may have made the value before a moment was done, who did it last, and who shows it.
+        """Yields the moments at which all writes of the value before a moment were complete, with the operations that show it.
 
         Args:
             end: The moment.
+
+        Yields:
+            The moment, the last write, and the operation whose end shows that it is complete.
         """
         place = bisect_right(self._starts, end)
         if not place:

@@ -1,25 +1,25 @@
-"""Puts operations into an order that is given for some of them: a chain of steps, and between them what has no place yet.
+"""Searches for a linearization that follows a given order of some operations: a chain of steps. Other operations are free.
 
-The operations of a step may come in any order, but all of a step come before those of the next one. What is in no step may
-come anywhere. An operation comes next only if none that is left, and that returned, ended before it began. So every order that
-is found agrees with real time, and every answer in it is one of `Model.step`: it is a linearization.
+The operations of a step may come in any order, but all of them come before those of the next step. A free operation may come
+anywhere. An operation comes next only if no remaining operation that returned ended before it began. So every order that is
+found agrees with real time, and `Model.step` accepts every answer in it: it is a linearization.
 
-The search goes depth first through configurations: how far the chain is done, which of the other operations are done, and the
-state. A configuration is entered once. At each one, in this order:
+The search goes depth first through configurations: the position in the chain, the set of free operations in the order so far,
+and the state. It enters each configuration once. At each one, in this order:
 
-- What only observes, and fits the state, is done at once. That excludes no order: an observation may come as early as real time
-  and its step allow, because it changes nothing for the others.
-- The operations of the current step are tried, then others that returned. What did not return comes last, since it need not
-  happen at all: first that after which something that returned is possible. Of those alike the one that began first is tried,
-  because they never end.
+- *Observers at once.* An operation that only observes, and fits the state, comes next. This excludes no order: an observation
+  may come as early as real time and its step allow, because it changes nothing for the others.
+- *Then alternatives.* The operations of the current step are tried, then free ones that returned. Those that did not return
+  come last, since they need not happen at all: first those after which an operation that returned becomes possible. Of equal
+  ones, the one that began first is tried, because they have no end.
 
-How many operations that did not return may come in a row is bounded: by more in each round, and by nothing in the last one
-(iterative deepening; Korf, *Depth-first iterative-deepening*, Artificial Intelligence 27(1), 1985). Few are needed at a time,
-and what one round takes in vain is missing later.
+The number of operations in a row that did not return is bounded. The bound grows from round to round, and the last round has
+none (iterative deepening; Korf, *Depth-first iterative-deepening*, Artificial Intelligence 27(1), 1985). Few are needed at a
+time, and the budget that one round wastes is missing later.
 
-That is the just-in-time search of Lowe (*Testing for linearizability*, Concurrency and Computation 29(4), 2017) with the chain
-as a further order. Operations that returned are kept by their ends. Those that may come next all run at the moment of the least
-end. So there are never more of them than processes, and what is done beyond that end is a short set.
+This is the just-in-time search of Lowe (*Testing for linearizability*, Concurrency and Computation 29(4), 2017) with the chain
+as an additional order. Operations that returned are sorted by their ends. Those that may come next all run at the moment of the
+minimum end. So there are at most as many as processes, and the set of operations beyond that end is small.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 CONFIGURATIONS: Final = 200_000
 CONFIGURATIONS_PER_OPERATION: Final = 20
-IN_A_ROW: Final = (1, 2, 4, 2**63)  # of one round after the other
+IN_A_ROW: Final = (1, 2, 4, 2**63)  # the bound of each round
 
 Path: TypeAlias = "tuple[int, Path] | None"
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """How long to search: for some processor time, so that a busy machine changes no answer, and not beyond a wall-clock limit.
+    """The budget of a search: processor time, so that a busy machine changes no answer, and a wall-clock limit.
 
     Attributes:
         processor_end_s: The end by the clock of this thread.
@@ -61,33 +61,33 @@ class Allowance:
 
     @classmethod
     def of(cls, limit_s: float, wall_end_s: float = math.inf) -> Self:
-        """Returns an allowance of so many seconds of processor time from now on."""
+        """Returns a budget of so many seconds of processor time from now on."""
         return cls(time.thread_time() + limit_s, wall_end_s)
 
     @property
     def left_s(self) -> float:
-        """How many seconds of processor time are left."""
+        """The remaining processor time in seconds."""
         return max(self.processor_end_s - time.thread_time(), 0.0)
 
     def part(self, share: float) -> Allowance:
-        """Returns a part of what is left."""
+        """Returns a share of the remaining budget."""
         return self.of(self.left_s * share, self.wall_end_s)
 
     def is_over(self) -> bool:
-        """Says whether nothing is left."""
+        """Returns whether nothing is left."""
         return time.thread_time() > self.processor_end_s or time.monotonic() > self.wall_end_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """What became of a search.
+    """The result of a search.
 
     Attributes:
-        order: The operations that take effect, in their order, by position; None if none was found.
+        order: The operations that take effect, in their order, by position; None if no order was found.
         exhausted: Whether everything was tried.
-        refused: Without an order: the position of the operation that the furthest attempt could not go on with.
+        refused: Without an order: the position of the operation that ended the furthest attempt.
         message: Why the model refuses it there.
-        done: How many operations were in their places before it.
+        done: The number of operations before it.
     """
 
     order: Sequence[int] | None = None
@@ -101,13 +101,13 @@ class _At(NamedTuple):
     """A configuration.
 
     Attributes:
-        chain: The first place of the chain that is not done.
-        beyond: Which places behind it are done, as bits, the first one's lowest.
-        other: The first of the others that returned that is not done, by its end.
-        others: Which of them behind it are done, likewise.
-        crashed: Which operations that did not return are done, as bits.
+        chain: The first place of the chain that is not in the order.
+        beyond: Which later places are, as bits; the lowest bit is the first place.
+        other: The first of the free operations that returned, by end, that is not in the order.
+        others: Which later ones are, likewise.
+        crashed: Which operations that did not return are in the order, as bits.
         state: The number of the state.
-        row: How many of those came since something that returned.
+        row: The number of those since the last operation that returned.
     """
 
     chain: int
@@ -123,10 +123,10 @@ class _Line:
     """Operations in the order of their ends, step by step.
 
     Attributes:
-        operations: By place: the position of the operation.
-        until: By place: the first place of the next step.
-        least_end: By place: the least end of all from there on, in all steps; one more for the end.
-        candidates: By place: the places of its step that may be done while this is the first that is not.
+        operations: By place, the position of the operation.
+        until: By place, the first place of the next step.
+        least_end: By place, the minimum end from there on, in all steps; one more entry for the end.
+        candidates: By place, the places of its step that may come next while this is the first one not in the order.
     """
 
     def __init__(self, steps: Sequence[Sequence[int]], starts: array[int], ends: array[int]) -> None:
@@ -145,7 +145,7 @@ class _Line:
 
 
 def _running(by_end: Sequence[int], first: int, starts: array[int], ends: array[int]) -> Iterator[Sequence[int]]:
-    """Yields for each operation the places of those that end no earlier, and began no later than it ends."""
+    """Yields for each operation the places of those that end no earlier, and that began before it ends."""
     if len(by_end) == 1:
         yield (first,)
         return
@@ -162,7 +162,7 @@ def _running(by_end: Sequence[int], first: int, starts: array[int], ends: array[
 
 
 class _Search:
-    """A search and its memory."""
+    """A search and its state."""
 
     def __init__(self, model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], allowance: Allowance) -> None:
         self._allowance = allowance
@@ -185,7 +185,7 @@ class _Search:
         self._stuck: _At | None = None
 
     def _by_kind(self, positions: Sequence[int]) -> list[list[tuple[int, int]]]:
-        """Returns operations that did not return, those alike together in the order of their begins, each with its bit."""
+        """Returns operations that did not return, in groups of equal ones, sorted by start, each with its bit."""
         found: dict[int, list[tuple[int, int]]] = {}
         for bit, i in enumerate(sorted(positions, key=self._starts.__getitem__)):
             if not self._observes[self._kind[i]]:
@@ -193,7 +193,7 @@ class _Search:
         return list(found.values())
 
     def run(self) -> Placed:
-        """Searches, in rounds that share the budget; each but the last one takes half of the time that is left."""
+        """Searches in rounds that share the budget; each but the last takes half of the remaining time."""
         found = Placed()
         for done, self._in_a_row in enumerate(IN_A_ROW):
             self._left = self._most // len(IN_A_ROW)
@@ -231,7 +231,7 @@ class _Search:
         return at.chain == len(self._chain.operations) and at.other == len(self._others.operations)
 
     def _limit(self, at: _At) -> int:
-        """Returns the least end of what has to be done yet; what begins later cannot come next."""
+        """Returns the minimum end of the remaining operations; an operation that begins later cannot come next."""
         limit = self._others.least_end[at.other]
         if at.chain < len(self._chain.operations):
             limit = min(
@@ -242,7 +242,7 @@ class _Search:
         return limit
 
     def _absorbed(self, at: _At, path: Path) -> tuple[_At, Path]:
-        """Does what only observes and fits the state."""
+        """Adds the operations that only observe and fit the state."""
         while True:
             for operation, place, chained in self._returned(at, self._limit(at)):
                 kind = self._kind[operation]
@@ -253,7 +253,7 @@ class _Search:
                 return at, path
 
     def _returned(self, at: _At, limit: int) -> Iterator[tuple[int, int, bool]]:
-        """Yields what may come next of the chain and of others that returned: operation, place, whether it is in the chain."""
+        """Yields the possible next operations that returned: operation, place, and whether it is in the chain."""
         starts = self._starts
         for line, first, done, chained in (
             (self._chain, at.chain, at.beyond, True),
@@ -266,7 +266,7 @@ class _Search:
                         yield operation, place, chained
 
     def _next(self, at: _At) -> Iterator[tuple[int, _At]]:
-        """Yields what may come next, and where it leads to."""
+        """Yields the possible next operations, with the configurations after them."""
         limit = self._limit(at)
         for operation, place, chained in self._returned(at, limit):
             state = self._step(at.state, self._kind[operation])
@@ -285,7 +285,7 @@ class _Search:
         yield from rest
 
     def _crashed_next(self, at: _At, limit: int) -> Iterator[tuple[int, _At]]:
-        """Yields what did not return and would change the state, the first of those alike, and where it leads to."""
+        """Yields operations that did not return and would change the state, the first of equal ones, likewise."""
         for alike in self._crashed:
             left = next((each for each in alike if not at.crashed & each[1]), None)
             if left is None or self._starts[left[0]] > limit:
@@ -295,14 +295,14 @@ class _Search:
                 yield left[0], at._replace(crashed=at.crashed | left[1], state=state, row=at.row + 1)
 
     def _helps(self, at: _At) -> bool:
-        """Says whether something that returned is possible."""
+        """Returns whether an operation that returned is possible."""
         return any(
             self._step(at.state, self._kind[operation]) != REFUSED
             for operation, *_ in self._returned(at, self._limit(at))
         )
 
     def _note(self, at: _At) -> None:
-        """Remembers a configuration that leads nowhere, if it is the furthest one."""
+        """Stores a dead end if it is the furthest one."""
         far = (at.chain + at.beyond.bit_count(), at.other + at.others.bit_count())
         if far > self._furthest:
             self._furthest, self._stuck = far, at
@@ -324,10 +324,10 @@ def place(model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], allowa
     """Looks for a linearization that follows a chain of steps.
 
     Args:
-        model: What the object does.
+        model: The model of the object.
         encoded: The history.
         chain: The steps, as positions in the history. No operation of a step ended before one of an earlier step began.
-        allowance: How long to search.
+        allowance: The budget.
 
     Raises:
         ModelError: The model has states that are not hashable.
@@ -336,17 +336,17 @@ def place(model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], allowa
 
 
 def end_of(encoded: Encoded, position: int) -> int:
-    """Returns the index by which an operation has taken effect; `INFINITE` if it did not return."""
+    """Returns the index of an operation's return; `INFINITE` if it did not return."""
     operation = encoded.operations[position]
     end = operation.complete_index
     return INFINITE if operation.type is OpType.INFO or end is None else end
 
 
 def _kinds(model: Model, encoded: Encoded) -> tuple[array[int], Transitions]:
-    """Returns a number for each operation, the same for those alike, and the table that knows these numbers."""
+    """Returns a number for each operation, the same for equal ones, and the transition table with these numbers."""
     if encoded.coder.table is not None:
         return array("q", [code.a for code in encoded.codes]), encoded.coder.table
-    # Calls of the kernel's own models say what failed and what is open by their code, too.
+    # The codes of built-in models also distinguish failed and open operations.
     numbers: dict[Hashable, int] = {}
     table = Transitions(model)
     kinds = array("q")
@@ -358,16 +358,16 @@ def _kinds(model: Model, encoded: Encoded) -> tuple[array[int], Transitions]:
 
 
 def _done(at: _At, place: int, state: int, *, chained: bool) -> _At:
-    """Returns the configuration after an operation of the chain, or another one that returned."""
+    """Returns the configuration after an operation that returned."""
     if chained:
         return _At(*_without(at.chain, at.beyond, place), at.other, at.others, at.crashed, state, 0)
     return _At(at.chain, at.beyond, *_without(at.other, at.others, place), at.crashed, state, 0)
 
 
 def _without(first: int, done: int, place: int) -> tuple[int, int]:
-    """Returns the first place that is not done, and the set of those done behind it, once another place is done."""
+    """Returns the first place that is not in the order, and the set of later ones that are, after a place is added."""
     done |= 1 << (place - first)
-    # The lowest bits that are set are places in a row, which the first one moves past.
+    # The lowest bits that are set are consecutive places, which the first place moves past.
     row = (~done & (done + 1)).bit_length() - 1
     return first + row, done >> row
 

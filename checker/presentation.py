@@ -33,7 +33,7 @@ _SHOWN_CHARACTERS: Final = 60
 
 
 def exit_code(results: Sequence[Result]) -> ExitCode:
-    """Returns the code that says how it went."""
+    """Returns the exit code of the results."""
     verdict = worst(result.verdict for result in results if not isinstance(result, Refused))
     if verdict is Verdict.INVALID:
         return ExitCode.INVALID
@@ -42,11 +42,11 @@ def exit_code(results: Sequence[Result]) -> ExitCode:
 
 
 def as_json(results: Sequence[Result], *, defaults: Mapping[str, Value] | None = None) -> str:
-    """Returns one JSON object: the result of the one history, or those of all with a total.
+    """Returns one JSON object: the result of the only history, or those of all histories with a total.
 
     Args:
-        results: What was found.
-        defaults: The file of defaults and what it decided, as `harness.options.from_file` says it.
+        results: The results.
+        defaults: The file of defaults and the options that it set, from `harness.options.from_file`.
     """
     if len(results) == 1:
         return _dump({**_document(results[0]), "defaults": defaults})
@@ -114,7 +114,7 @@ def _total(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def as_edn(results: Sequence[Result]) -> str:
-    """Returns knossos' result map of each history on its line; for one over keys, that of Jepsen's independent checker."""
+    """Returns knossos' result map of each history on its line; for a keyed history, that of Jepsen's independent checker."""
     return "\n".join(dumps(_edn(result, alone=len(results) == 1)) for result in results)
 
 
@@ -146,7 +146,7 @@ def _edn(result: Result, *, alone: bool) -> EdnMap:
 
 
 def _judged_map(result: Judged) -> list[tuple[Any, Any]]:
-    """Returns what a judge has found, with the names that knossos' result maps have for it."""
+    """Returns the result of a judge, with the names of knossos' result maps."""
     found = result.to_json()
     valid = Keyword("unknown") if result.verdict is Verdict.UNKNOWN else result.verdict is Verdict.VALID
     entries: list[tuple[Any, Any]] = [(Keyword("valid?"), valid), (Keyword("analyzer"), Keyword(result.part.name))]
@@ -160,16 +160,16 @@ def _judged_map(result: Judged) -> list[tuple[Any, Any]]:
 
 
 def as_text(results: Sequence[Result]) -> str:
-    """Returns what a person wants to know: the verdict and why, and a table of several.
+    """Returns the verdict with its explanation, and a table if there are several histories.
 
-    Values of a foreign history come to a terminal here, so what could steer it is spelled out, and no name breaks a line.
+    The text goes to a terminal and has values from hostile input, so control characters are escaped, and no name breaks a line.
     """
     return plain(_text(results))
 
 
 def _text(results: Sequence[Result]) -> str:
     if len(results) == 1 and not isinstance(results[0], Refused):
-        return "\n".join(_story(results[0]))
+        return "\n".join(_lines(results[0]))
     rows = [("verdict", "operations", "analyzer", "seconds", "history")]
     for result in results:
         if isinstance(result, Refused):
@@ -189,9 +189,9 @@ def _text(results: Sequence[Result]) -> str:
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]) for row in rows
     ]
     for result in results:
-        asked = isinstance(result, Checked) and result.analysis.search is not None
-        if not isinstance(result, Refused) and (asked or result.verdict is not Verdict.VALID):
-            lines += ["", *_story(result)]
+        has_search = isinstance(result, Checked) and result.analysis.search is not None
+        if not isinstance(result, Refused) and (has_search or result.verdict is not Verdict.VALID):
+            lines += ["", *_lines(result)]
     return "\n".join([*lines, "", *sentences(_total(results)["weakened"]), _sum(results)])
 
 
@@ -204,11 +204,11 @@ def _sum(results: Sequence[Result]) -> str:
     )
 
 
-def _story(result: Checked | Judged) -> list[str]:
-    return _story_of_judge(result) if isinstance(result, Judged) else _story_of_model(result)
+def _lines(result: Checked | Judged) -> list[str]:
+    return _lines_of_judge(result) if isinstance(result, Judged) else _lines_of_model(result)
 
 
-def _story_of_judge(result: Judged) -> list[str]:
+def _lines_of_judge(result: Judged) -> list[str]:
     history, part = result.history, result.part
     facts = f"{part.name}, {result.operations} operations, {result.seconds:.3f} s"
     lines = [f"{name(history.name)}: {part.verdict} ({facts})", message(part.reason)]
@@ -218,7 +218,7 @@ def _story_of_judge(result: Judged) -> list[str]:
     return lines
 
 
-def _story_of_model(result: Checked) -> list[str]:
+def _lines_of_model(result: Checked) -> list[str]:
     history, analysis = result.history, result.analysis
     deciding = analysis.worst
     decided_by = "nothing to decide" if deciding is None else f"by {deciding.analyzer}"

@@ -1,26 +1,26 @@
-"""Finds a small reason for an invalid history of a model that only Python knows, however long the search for the verdict took.
+"""Finds a small reason for an invalid history of a user's own model, however long the search for the verdict took.
 
 A reason is a part of the history: a moment `begin`, and some operations that are *kept*. The others are relaxed:
 
 - an operation that ended before `begin` may have taken effect before `begin`, any number of times, or never;
-- any other one may take effect at any time, any number of times, or never;
-- a kept one that began before `begin` may take effect once, or never.
+- any other operation may take effect at any time, any number of times, or never;
+- a kept operation that began before `begin` may take effect once, or never.
 
-The first try begins with the history itself, so that what is kept contradicts itself whatever the others do, and whenever: this
-is what a person understands best. Only then parts are tried that begin later.
+The first attempts begin with the history itself. Then the kept operations contradict each other whatever the others do, and
+whenever; such a reason is easiest to understand. Only after that, parts with a later `begin` are tried.
 
-Whatever linearization the whole history has, the relaxed part has too: each step of it is a step of the part. So if the relaxed
-part has none, neither has the whole history, whatever the model is. The kept operations alone have none either, unless the
-states at `begin` were told by a search (see below) and the initial state is none of them: then they need what came before.
+*Soundness.* Every linearization of the whole history is one of the relaxed part: each of its steps is a step of the part. So if
+the relaxed part has none, the whole history has none, for any model. The kept operations alone have none either, with one
+exception: a search provided the states at `begin` (see below), and the initial state is not among them. Then they depend on
+what came before.
 
-The search of a relaxed part is the kernel's. Its states are sets of the model's states: all in which the object can be, given
-that the relaxed operations are free. They are made as they are asked for. Where a model has too many states to know all in
-which the object can be at `begin`, the configurations of the search at that moment say it, if they are few enough to be known
-all.
+The kernel searches the relaxed part. Its states are sets of the model's states: all possible states of the object, given that
+the relaxed operations are free. They are computed on demand. If a model has too many states to know all possible ones at
+`begin`, the configurations of the search at that moment provide them, if these are few enough to be complete.
 
-The part grows from the operation that cannot be: first what had ended before it began, nearest first, then also what was open
-beside it. What is found is made smaller by delta debugging (Zeller and Hildebrandt, 2002). Each attempt has its own small
-limit.
+The part grows from the impossible operation: first by operations that ended before it began, the nearest first, then also by
+those that were open beside it. Delta debugging (Zeller and Hildebrandt, 2002) makes the result smaller. Each attempt has a
+small limit of its own.
 """
 
 from __future__ import annotations
@@ -41,38 +41,38 @@ if TYPE_CHECKING:
     from checker.encode import Encoded
 
 ANALYZER: Final = "relaxed"
-_ATTEMPT: Final = 0.15  # the part of the time that one attempt may take
+_ATTEMPT: Final = 0.15  # the share of the time for one attempt
 _MOST_STATES: Final = 2000
-_MOST_STEPS: Final = 50_000  # of the model, to know all states in which the object can be
-_STATES_S: Final = 0.3  # how long that may take
-_MOST_CONFIGS: Final = 10  # as many as the kernel reports; so many may not be all
+_MOST_STEPS: Final = 50_000  # steps of the model to compute all possible states
+_STATES_S: Final = 0.3  # the time for that
+_MOST_CONFIGS: Final = 10  # the kernel reports at most this many; if it does, there may be more
 _WIDEST: Final = 512
-_FIRST: Final = -1  # the moment before everything
+_FIRST: Final = -1  # the moment before the history
 
 
-class _TooMany(Exception):  # noqa: N818 - it is no error: the attempt is given up
-    """The object can be in more states than are looked at."""
+class _TooMany(Exception):  # noqa: N818 - not an error: the attempt ends
+    """The object has more possible states than the limit."""
 
 
 def smallest(encoded: Encoded, op: int, deadline_s: float) -> list[int] | None:
-    """Returns a small part of an invalid history that has no linearization either, by positions; None if none is found in time.
+    """Returns a small part of an invalid history without a linearization, by positions; None if there is none in time.
 
     Args:
-        encoded: The history, of a model that only Python knows.
-        op: The operation by whose return no linearization is left.
-        deadline_s: When the search for the part has to end, on the clock `time.monotonic`.
+        encoded: The history, of a user's own model.
+        op: The operation at whose return no linearization is left.
+        deadline_s: The end of the search for the part, on the clock `time.monotonic`.
     """
     return _Reasons(encoded, op, deadline_s).smallest()
 
 
 def refutes(encoded: Encoded, op: int, kept: Sequence[int], deadline_s: float) -> bool:
-    """Says whether a few operations contradict each other whatever the others do, and whenever; see `smallest`.
+    """Returns whether a few operations contradict each other whatever the others do, and whenever; see `smallest`.
 
     Args:
         encoded: The history.
         op: As in `smallest`.
-        kept: The positions of the operations, `op` among them.
-        deadline_s: As in `smallest`; no answer in time is a no.
+        kept: The positions of the operations, with `op`.
+        deadline_s: As in `smallest`; False if there is no answer in time.
     """
     return _Reasons(encoded, op, deadline_s).contradicts(kept, _FIRST)
 
@@ -95,7 +95,7 @@ class _Reasons:
         self._there = [i for i in range(len(operations)) if self._start[i] <= self._last]
         self._counts = Counter(self._class[i] for i in self._there)
         self._begins: dict[int, frozenset[int] | None] = {}
-        # Whether the object can be in more states than are looked at, if nothing is known of the time.
+        # Whether the object has more possible states than the limit, from the beginning of the history.
         self._many = False
 
     def smallest(self) -> list[int] | None:
@@ -106,7 +106,7 @@ class _Reasons:
         return sorted(self._shrunk(*found), key=lambda i: (self._start[i], i))
 
     def _grown(self) -> tuple[list[int], int] | None:
-        """Returns the first part with a contradiction, and when it begins."""
+        """Returns the first part with a contradiction, and its `begin`."""
         began = self._start[self._op]
         before = sorted((i for i in self._there if self._end[i] < began), key=self._end.__getitem__, reverse=True)
         beside = [i for i in self._there if self._end[i] >= began and i != self._op]
@@ -127,7 +127,7 @@ class _Reasons:
         return None
 
     def _shrunk(self, kept: list[int], begin: int) -> list[int]:
-        """Keeps fewer operations, and begins later, as long as the contradiction stays."""
+        """Removes operations, and moves `begin` later, as long as the contradiction stays."""
         size = max(len(kept) // 2, 1)
         while self._time_left() > 0:
             place, removed = 0, False
@@ -144,12 +144,12 @@ class _Reasons:
         return kept
 
     def _begin_of(self, kept: Sequence[int], begin: int) -> int | None:
-        """Returns when a part begins that contradicts itself; None if it does not."""
+        """Returns the `begin` of a part that contradicts itself; None if it does not."""
         later = begin if begin == _FIRST else max(begin, min(self._start[i] for i in kept))
         return later if self.contradicts(kept, later) else None
 
     def contradicts(self, kept: Sequence[int], begin: int) -> bool:
-        """Says whether a relaxed part certainly has no linearization."""
+        """Returns whether a relaxed part certainly has no linearization."""
         left_s = self._time_left()
         if left_s <= 0:
             return False
@@ -168,7 +168,7 @@ class _Reasons:
         return outcome["verdict"] == "invalid"
 
     def _free(self, kept: frozenset[int], begin: int) -> tuple[int, ...]:
-        """Returns the classes of operations that are not kept and did not end before a moment."""
+        """Returns the classes of operations that are not kept and did not end before `begin`."""
         if begin == _FIRST:
             left = self._counts.copy()
             left.subtract(self._class[i] for i in kept)
@@ -181,11 +181,13 @@ class _Reasons:
         classes = array("q", [self._class[i] for i in kept])
         none = array("q", bytes(8 * len(kept)))
         codes = bytes([CUSTOM]) * len(kept)
-        observers = bytes(max(classes) + 1)  # of sets of states none is an observer: who answers tells states apart
+        observers = bytes(
+            max(classes) + 1
+        )  # no operation on sets of states is an observer: an answer excludes some states
         return Problem("custom", codes, classes, none, starts, ends, initial=[], step=relaxed.step, observers=observers)
 
     def _states_at(self, begin: int) -> frozenset[int] | None:
-        """Returns states among which are all in which the object can be at a moment; None if they are not known."""
+        """Returns a set that contains all possible states at a moment; None if there is none."""
         if begin not in self._begins:
             classes = sorted({self._class[i] for i in self._there if self._start[i] < begin})
             try:
@@ -196,9 +198,9 @@ class _Reasons:
         return self._begins[begin]
 
     def _by_search(self, begin: int) -> frozenset[int] | None:
-        """Returns the states of the search's configurations at a moment, if they are all known.
+        """Returns the states of the search's configurations at a moment, if they are complete.
 
-        What comes later is there as open, so that states which it can tell apart are never taken for one.
+        Later operations are in the problem as open ones, so the kernel never merges states that they can distinguish.
         """
         limits = Limits(algorithm="linear", time_limit_s=min(max(self._time_left(), 1e-3), self._attempt_s))
         [outcome] = solve([self._encoded.part(self._there, begin - 1)], limits)
@@ -221,7 +223,7 @@ class _Reasons:
         """Returns all states that operations of these classes lead to.
 
         Raises:
-            _TooMany: They are too many, or time is over.
+            _TooMany: There are too many, or time is over.
         """
         reached = set(states)
         work = list(reached)
@@ -251,13 +253,13 @@ class _Relaxed:
     ) -> None:
         self._reasons = reasons
         self._free = free
-        self._closures = closures  # known already, from other parts with the same free classes
+        self._closures = closures  # shared with other parts that have the same free classes
         first = self._closed(states)
         self._sets = [first]
         self._numbers = {first: 0}
 
     def step(self, state: int, cls: int) -> int:
-        """Answers the kernel: the number of the next set, or -1."""
+        """Returns the number of the next set to the kernel, or -1."""
         after = self._closed(
             found for each in self._sets[state] if (found := self._reasons.after(each, cls)) != REFUSED
         )
@@ -280,5 +282,5 @@ class _Relaxed:
 
 
 def _end(kind: OpType, end: int | None, last: int) -> int:
-    """Returns when an operation ended, as far as things had gone by the last return that counts."""
+    """Returns the end of an operation, as of the last return that counts."""
     return INFINITE if kind is OpType.INFO or end is None or end > last else end

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from harness.op import Operation, Value
 
 
-EMPTY: Final = "empty"  # the cause of an unknown verdict on no operations
+EMPTY: Final = "empty"  # the cause of the unknown verdict for a history without operations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """One way in which the object may stand at a moment of the history.
+    """A possible configuration of the object at a moment of the history.
 
     Attributes:
-        model: Its state, as the model describes it.
-        last_op: The operation that took effect last, of those that returned.
-        pending: Operations that have begun and not taken effect.
-        state: Its state, as the model has it.
+        model: The state, as the model describes it.
+        last_op: The operation that took effect last, among those that returned.
+        pending: The operations that have begun and not taken effect.
+        state: The state, as the model holds it.
     """
 
     model: Mapping[str, Value]
@@ -37,12 +37,12 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathStep:
-    """A step of a path that leads nowhere.
+    """A step of a path to a dead end.
 
     Attributes:
         op: The operation.
-        model: The state after it, or None if it was not possible.
-        message: Why it was not possible.
+        model: The state after it, or None if it was impossible.
+        message: Why it was impossible.
     """
 
     op: Operation
@@ -52,31 +52,30 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What is known about the linearizability of a history.
+    """The result of the check of a history for linearizability.
 
     Attributes:
         valid: The verdict.
         model: The model's name.
-        analyzer: What decided.
-        operations: How many operations the history has.
+        analyzer: The analyzer that decided.
+        operations: The number of operations in the history.
         seconds: Wall time of the check.
         steps: Model steps of a search.
-        op: Invalid: the operation by whose return no linearization is left. Unknown: the furthest return reached.
-        previous_ok: The operation that returned ok last before `op` did.
-        configs: How the object may stand before `op` returns, or at the end; at most ten.
-        final_paths: What leads nowhere from there; at most ten.
+        op: Invalid: the operation at whose return no linearization is left. Unknown: the furthest return that was reached.
+        previous_ok: The last operation that returned ok before `op` did.
+        configs: The possible configurations before `op` returns, or at the end; at most ten.
+        final_paths: The paths from there to dead ends; at most ten.
         cause: Unknown: `timeout`, `out-of-memory`, `cancelled`, `unsuited` for an algorithm that does not apply, or `empty`
             if there are no operations.
-        hardness: Unknown: what made the search end at a limit, the most important reason first; see `checker.hardness`.
-        kind: Invalid: what kind of contradiction, e.g. `stale`.
-        counterexample: Invalid: a part of the history that is not linearizable either, and small.
-        culprit: Invalid: the operation of the counterexample that cannot be, given its others. It is not always `op`, because
-            the simplest counterexample may lie elsewhere.
+        hardness: Unknown: why the search reached a limit, the most important reason first; see `checker.hardness`.
+        kind: Invalid: the kind of contradiction, e.g. `stale`.
+        counterexample: Invalid: a small part of the history that is not linearizable by itself.
+        culprit: Invalid: the operation of the counterexample that is impossible, given the others. It is not always `op`,
+            because the simplest counterexample may lie elsewhere.
         explanation: One or two sentences.
-        certificate: Valid, if asked for: the operations in the order of a linearization.
-        order_agrees: Whether the order that the system itself tells is a legal one; None if no operation carries one. See
-            `checker.hints`.
-        order_reason: Why, in one sentence; empty if no operation carries one.
+        certificate: Valid, on request: the operations in the order of a linearization.
+        order_agrees: Whether the system's own order is legal; None if no operation carries one. See `checker.hints`.
+        order_reason: The reason, in one sentence; empty if no operation carries one.
     """
 
     valid: Verdict
@@ -101,11 +100,11 @@ class Analysis:
 
     @property
     def rank(self) -> int | None:
-        """Returns how simple the counterexample is, by its number of operations; None if there is none."""
+        """Returns the number of operations in the counterexample; None if there is none."""
         return len(self.counterexample) or None
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the result as JSON-like data."""
+        """Returns the result as JSON values."""
         result: dict[str, Any] = {
             "valid": self.valid.as_json,
             "model": self.model,
@@ -143,14 +142,14 @@ class Analysis:
         return result
 
     def to_edn_map(self) -> Mapping[Any, Any]:
-        """Returns the result as knossos gives it, as values of EDN."""
-        from checker.knossos import result_map  # noqa: PLC0415 - only who wants EDN needs its values
+        """Returns the result as knossos' result map, as values of EDN."""
+        from checker.knossos import result_map  # noqa: PLC0415 - only EDN output needs it
 
         return result_map(self)
 
 
 def operation_json(op: Operation | None) -> dict[str, Any] | None:
-    """Returns an operation as JSON-like data; what is null is left out, but for its value."""
+    """Returns an operation as JSON values, without null members except its value."""
     if op is None:
         return None
     fields: dict[str, Any] = {

@@ -1,18 +1,18 @@
 """Rules for families whose near-linear analyzer does not apply: they decide without a search over the states of the object.
 
-They come after `checker.necessary` has found nothing.
+They apply if no necessary condition is violated (`checker.necessary`).
 
 Two rules take little more than a sort:
 
-- `copies`: queues that give their elements in any order, where no dequeue found the queue empty. Each value is a count. An
-  enqueue may as well take effect when it begins, and a dequeue when it returns: neither makes another operation impossible.
-  So there is a linearization exactly if at each return no more copies of a value have been taken than enqueues of it have
-  begun, and that is what `checker.necessary` has looked at.
+- `copies`: unordered queues, if no dequeue found the queue empty. Each value is a count. An enqueue may take effect at its
+  start, and a dequeue at its return: this makes no other operation impossible. So there is a linearization exactly if, at each
+  return, no more copies of a value have been taken than enqueues of it have begun. `checker.necessary` has checked this.
 - `elements`: sets, element by element. See `checker.elements`.
 
-Two rules walk through the history, for what is NP-complete in general; their states are linear in its length:
+Two rules walk through the history, for questions that are NP-complete in general; the number of their states is linear in its
+length:
 
-- `pairs`: queues, first in first out. See `checker.pairing`.
+- `pairs`: FIFO queues. See `checker.pairing`.
 - `sums`: counters whose increments are all positive, or all negative. See `checker.sums`.
 """
 
@@ -45,12 +45,12 @@ _STATE_BYTES: Final = 500
 
 
 def by_rule(events: Events, limits: Limits, *, want_order: bool) -> Outcome | None:
-    """Returns the outcome of a history by a rule that takes little more than a sort; None if there is none.
+    """Returns the outcome of a history by a rule that takes little more than a sort; None if no rule applies.
 
     Args:
-        events: The history, of a built-in model. `checker.necessary` has found nothing in it.
-        limits: What the check may use.
-        want_order: Whether a valid history gets its order.
+        events: The history, of a built-in model. It violates no necessary condition.
+        limits: The limits of the check.
+        want_order: Whether to return the order of a valid history.
     """
     if events.family == "unordered-queue":
         return _copies(events, want_order=want_order)
@@ -58,17 +58,17 @@ def by_rule(events: Events, limits: Limits, *, want_order: bool) -> Outcome | No
 
 
 def has_walk(events: Events) -> bool:
-    """Says whether there is a rule that walks through a history of a built-in model."""
+    """Returns whether a rule walks through a history of a built-in model."""
     return events.family == "fifo-queue" or (events.family == "counter" and rises(events))
 
 
 def by_walk(events: Events, limits: Limits, *, want_order: bool) -> Outcome | None:
-    """Returns the outcome of a history by the rule that walks through it; None if its limits do not suffice.
+    """Returns the outcome of a history by the rule that walks through it; None if the limits are too low.
 
     Args:
         events: The history, for which `has_walk` is true.
-        limits: What the check may use.
-        want_order: Whether a valid history gets its order.
+        limits: The limits of the check.
+        want_order: Whether to return the order of a valid history.
     """
     kind, analyzer = (Queue, PAIRS) if events.family == "fifo-queue" else (Counts, SUMS)
     return _walk(events, limits, kind, analyzer, want_order=want_order)
@@ -92,7 +92,7 @@ def _copies(events: Events, *, want_order: bool) -> Outcome | None:
 def _walk(
     events: Events, limits: Limits, kind: type[Queue | Counts], analyzer: str, *, want_order: bool
 ) -> Outcome | None:
-    """Returns what a walk through a history decides."""
+    """Returns the outcome of a walk through a history."""
     began_s = time.perf_counter()
     budget = Budget(
         deadline_s=math.inf if limits.time_limit_s is None else time.monotonic() + limits.time_limit_s,
@@ -110,8 +110,8 @@ def _walk(
         return outcome("valid", analyzer, order=found.order, steps=found.steps, seconds=seconds)
 
     def fails(kept: Sequence[int], until: tuple[int, int], budget: Budget) -> bool | None:
-        said = kind(events, kept, until).search(budget).valid
-        return None if said is None else not said
+        valid = kind(events, kept, until).search(budget).valid
+        return None if valid is None else not valid
 
     until = _first(events, found.stuck, lambda end: fails(whole, end, budget))
     if until is None:
@@ -125,24 +125,24 @@ def _walk(
 
 
 def _first(events: Events, guess: int, fails: Callable[[tuple[int, int]], bool | None]) -> tuple[int, int] | None:
-    """Returns the end and the position of the first return by which a history fails; None if the limits end before.
+    """Returns the end and the position of the first return at which a history fails; None if a limit comes first.
 
     Args:
         events: The history, which fails.
-        guess: A moment near which that may be.
-        fails: Says whether the history fails by a return; None if the limits end before.
+        guess: A moment near that return.
+        fails: Returns whether the history fails at a return; None if a limit comes first.
     """
     ends = sorted((end, i) for i, end in enumerate(events.ends) if end != INFINITE)
-    low, high = 0, len(ends) - 1  # of the places of which one is the first
+    low, high = 0, len(ends) - 1  # the range of possible places
     probe = sum(end <= guess for end, _ in ends) - 1
     width = 1
     while low < high:
         probe = min(max(probe, low), high - 1)
-        said = fails(ends[probe])
-        if said is None:
+        failed = fails(ends[probe])
+        if failed is None:
             return None
-        # Around the guess in steps that grow; they halve what is left once it is small.
-        if said:
+        # The steps away from the guess grow; when the range is small, they halve it.
+        if failed:
             high, probe = probe, max(probe - width, (low + probe) // 2)
         else:
             low, probe = probe + 1, min(probe + width, (probe + 1 + high) // 2)
@@ -151,10 +151,10 @@ def _first(events: Events, guess: int, fails: Callable[[tuple[int, int]], bool |
 
 
 def _shrunk(events: Events, until: tuple[int, int], fails: Callable[[Sequence[int]], bool]) -> list[int]:
-    """Returns operations that fail by a return too, with as few values as could be found.
+    """Returns operations that also fail at a return, with as few values as possible.
 
-    A value may be left out with all that is done to it, and an empty answer too: what is left of a linearization is one.
-    Crashed dequeues stay.
+    All operations of a value may be left out, and so may an empty answer: the rest of a linearization stays one. Crashed
+    dequeues stay.
     """
     kinds: dict[int | None, list[int]] = {}
     kept: list[int] = []

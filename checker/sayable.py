@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 def sayable(results: Sequence[Result], show: Show) -> str:
-    """Returns the text of results; those that the format cannot say are without their details."""
+    """Returns the text of results; if the format cannot represent one, without its details."""
     try:
         return show(results)
-    except Exception:  # noqa: BLE001 - whatever it is, the verdicts are said
+    except Exception:  # noqa: BLE001 - after any error, the verdicts are shown
         return show([_sayable(result, show) for result in results])
 
 
 def _sayable(result: Result, show: Show) -> Result:
     try:
         show([result])
-    except Exception as error:  # noqa: BLE001 - told in place of the details
+    except Exception as error:  # noqa: BLE001 - shown in place of the details
         reason = _plain(f"the details are left out, because they cannot be written: {sentence(error)}")
     else:
         return result

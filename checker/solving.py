@@ -1,4 +1,4 @@
-"""Calls the kernel: limits as the user gives them, outcomes as typed values, failures as errors of the checker."""
+"""Calls the kernel, with limits, typed outcomes, and errors of the checker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 AUTO: Final = "auto"
-# What users call an algorithm, and what the kernel does.
+# The user's name of an algorithm, and the kernel's.
 ALGORITHMS: Final[Mapping[str, str]] = {
     AUTO: "auto",
     "zones": "near",
@@ -27,12 +27,12 @@ ALGORITHMS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a check may use.
+    """The limits of a check.
 
     Attributes:
         algorithm: One of `ALGORITHMS`.
         time_limit_s: Wall time; None for no limit.
-        memory_limit: Bytes for the searches; None for half of what is available.
+        memory_limit: Bytes for the searches; None for half of the available memory.
         threads: None for all cores.
         cancellation: Ends the check from another thread.
     """
@@ -44,7 +44,7 @@ class Limits:
     cancellation: _kernel.Cancellation | None = None
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be meant.
+        """Checks the limits.
 
         Raises:
             ModelError: There is no such algorithm, or a limit is not positive.
@@ -59,7 +59,7 @@ class Limits:
 def solve(
     problems: Sequence[_kernel.Problem], limits: Limits, *, want_order: bool = False, fail_fast: bool = False
 ) -> list[_kernel.Outcome]:
-    """Decides problems; the interpreter lock is not held, and Ctrl-C ends it at once.
+    """Decides problems without the interpreter lock; Ctrl-C ends it at once.
 
     Raises:
         KernelError: The kernel failed.
@@ -90,13 +90,13 @@ def outcome(
     steps: int = 0,
     seconds: float = 0.0,
 ) -> _kernel.Outcome:
-    """Returns a verdict that Python has found, in the form of the kernel's.
+    """Returns the verdict of a Python algorithm as an outcome of the kernel.
 
     Args:
         verdict: The verdict.
-        analyzer: What decided.
-        op: Invalid: the position of the operation by whose return no linearization is left.
-        kind: Invalid: what kind of contradiction.
+        analyzer: The analyzer that decided.
+        op: Invalid: the position of the operation at whose return no linearization is left.
+        kind: Invalid: the kind of contradiction.
         core: Invalid: the positions of operations that contradict each other.
         order: Valid: the positions in the order of a linearization.
         steps: Steps of a search.
@@ -118,7 +118,7 @@ def outcome(
 
 
 def positions(order: bytes) -> array[int]:
-    """Returns an order of operations as the kernel gives it, as positions."""
+    """Returns the kernel's order of operations as positions."""
     numbers = array("I")
     numbers.frombytes(order)
     return numbers

@@ -1,20 +1,20 @@
 """Decides counters whose increments have different amounts, all of them positive or all of them negative.
 
-Which increments a count includes is then a subset sum, so the question is NP-complete. Here the subsets are those of the
-increments that are open at one moment: a state is the set of operations that are done, and their number is linear in the
-length of the history and exponential in the concurrency and the crashed increments alone. What makes this quicker than the
-search over states of the counter is that counts only rise. So no step may go beyond the least count that somebody is still
-to see.
+Which increments a count includes is a subset sum, so the question is NP-complete. Here the subsets are those of the increments
+that are open at one moment. A state is the set of operations in the order so far. The number of states is linear in the length
+of the history, and exponential only in the concurrency and the crashed increments. It is faster than the search over states of
+the counter, because counts only rise. So no step may exceed the minimum count that a remaining operation observes.
 
-- A read of the present count comes next as soon as real time allows. Moved to the front of a linearization it delays nothing
-  that has to come before it.
-- A fetch-and-add that returned the present count comes next, since any other increment would pass it by.
-- Of increments of one amount the one that ends first goes first.
-- Some increments that overlap with those who saw the next count must come to it, with all that ended before. What makes that
-  impossible is not tried (Bellman's dynamic programming for subset sums, while the amounts are small).
-- The amounts that are left are tried in turn; sets of done operations that led nowhere are remembered.
+- *Reads at once.* A read of the present count comes next as soon as real time allows. If it moves to the front of a
+  linearization, it delays no operation that must come before it.
+- *Fetches at once.* A fetch-and-add that returned the present count comes next, since any other increment would pass the count.
+- *First end first.* Of increments of one amount, the one that ends first goes first.
+- *Reachable counts.* Increments that overlap with the operations that observed the next count must add up to it, with all
+  increments that ended before. A step that makes this impossible is not tried (Bellman's dynamic programming for subset sums,
+  if the amounts are small).
+- *The rest.* The remaining amounts are tried in turn. Sets of operations that led to a dead end are remembered.
 
-Increments of zero change nothing and say nothing. A fetch-and-add of zero is a read.
+Increments of zero change nothing and are not observed. A fetch-and-add of zero is a read.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from checker.encode import Events
 
-_MOST_BITS: Final = 1 << 16  # the greatest sum of increments of which all subsets are looked at
+_MOST_BITS: Final = 1 << 16  # the maximum sum of increments whose subsets are all examined
 _ADDS, _FETCHES, _READS = range(3)
 
 
 class _State(NamedTuple):
-    """What is done of each kind, and the count, `total`."""
+    """The operations in the order so far, by kind, and the count, `total`."""
 
     adds: Done
     fetches: Done
@@ -57,7 +57,7 @@ class _State(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What comes next: its kind and its number, and by how much the count rises."""
+    """The next step: the kind and number of an operation, and the amount by which the count rises."""
 
     kind: int
     number: int
@@ -65,21 +65,21 @@ class _Step(NamedTuple):
 
 
 def rises(events: Events) -> bool:
-    """Says whether all increments of a counter have the same sign."""
+    """Returns whether all increments of a counter have the same sign."""
     amounts = [code.a for code in events.classes if code.f in {INCREMENT, FETCH_ADD}]
     return min(amounts, default=0) >= 0 or max(amounts, default=0) <= 0
 
 
 class _Reach:
-    """Which increments may be among those before a count that was seen.
+    """The increments that may come before an observed count.
 
-    All increments that ended before the last of those who saw it began are among them. Of the others that began before the
-    first of those who saw it ended, some must come to what is needed beside. The sums of their subsets are the bits of one
+    All increments that ended before the last operation that observed it began come before it. Of the others that began before
+    the first of these operations ended, some must add up to the missing amount. The sums of their subsets are the bits of one
     number.
     """
 
     def __init__(self, until: int, needed: int, free: Sequence[int] | None) -> None:
-        """Takes when the last one to see the count began, what the others must come to, and their amounts; None for any."""
+        """Prepares with the start of the last observer, the missing amount, and the amounts of the others; None for any."""
         self._until = until
         self._needed = needed
         self._free = free
@@ -87,11 +87,11 @@ class _Reach:
 
     @classmethod
     def all(cls) -> _Reach:
-        """Returns what allows all increments."""
+        """Returns an object that allows all increments."""
         return cls(0, 0, None)
 
     def allows(self, end: int, amount: int) -> bool:
-        """Says whether an increment that ends at a moment may be among them."""
+        """Returns whether an increment with this end may be among them."""
         if self._free is None or not self._any or end < self._until:
             return self._any
         rest = list(self._free)
@@ -100,7 +100,7 @@ class _Reach:
 
     @staticmethod
     def _comes(amounts: Sequence[int], needed: int) -> bool:
-        """Says whether some amounts come to what is needed."""
+        """Returns whether some amounts add up to what is needed."""
         if needed < 0:
             return False
         sums = 1
@@ -144,7 +144,7 @@ class Counts:
         )
         self._latest = dict(zip(reads.values, reads.starts, strict=True))  # in the order of the starts
         self._crashed_fetches = len(fetches) > self._fetches_of.total()
-        # By count: when the last of those who saw it began, and when the first of them ended.
+        # By count: the start of the last operation that observed it, and the end of the first.
         self._spans: dict[int, tuple[int, int]] = {}
         for kind in (reads, fetches):
             for value, start, end in zip(kind.values, kind.starts, kind.ends, strict=True):
@@ -163,7 +163,7 @@ class Counts:
         return walk(first, self._next, self._after, budget, self._order if want_order else None)
 
     def _opened(self, state: _State) -> _State:
-        """Returns a state with all among `left` that may come next by real time."""
+        """Returns a state whose `left` has all operations that may come next by real time."""
         adds, fetches, reads = self._kinds
         least = state.least
         return _State(
@@ -179,7 +179,7 @@ class Counts:
         return self._opened(_State(done[_ADDS], done[_FETCHES], done[_READS], state.total + step.amount))
 
     def _next(self, state: _State) -> list[_Step]:
-        """Returns what may come next, the most promising last; one step alone has no alternative."""
+        """Returns the possible next steps, the most promising last; a single step has no alternative."""
         count = state.total
         adds, fetches, reads = self._kinds
         here = [number for number in state.reads.left if reads.values[number] == count]
@@ -187,7 +187,7 @@ class Counts:
             return [_Step(_READS, here[0])]
         if (
             self._latest.get(count, BEFORE) > state.least
-        ):  # a read of this count may not begin yet, and all else passes it by
+        ):  # a read of this count may not begin yet, and every other step passes the count
             return []
         due = [number for number in state.fetches.left if fetches.values[number] == count]
         sure = [number for number in due if fetches.ends[number] != INFINITE]
@@ -212,7 +212,7 @@ class Counts:
         return [step for _, step in options]
 
     def _reach(self, state: _State, target: int) -> _Reach:
-        """Returns which increments may be among those before the next count that somebody saw."""
+        """Returns the increments that may come before the next observed count."""
         adds = self._kinds[_ADDS]
         until, end = self._spans[target]
         last = bisect_right(adds.starts, end)
@@ -229,7 +229,7 @@ class Counts:
         return _Step(_FETCHES, number, self._amounts[self._kinds[_FETCHES].positions[number]])
 
     def _order(self, path: Sequence[_Step]) -> list[int]:
-        """Returns the positions in the order of a linearization: that of the moments at which operations take effect."""
+        """Returns the positions in the order of a linearization, by the moments at which operations take effect."""
         moments: list[tuple[int, int]] = [(start, i) for start, i in self._idle]
         moment = BEFORE
         for step in path:

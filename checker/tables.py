@@ -22,7 +22,7 @@ from checker.coding import Coded, Coder, Unsuited
 from checker.deciding import decide_all
 from checker.encode import Events
 from checker.errors import Disagreement
-from checker.explain import Telling, explain
+from checker.explain import Evidence, explain
 from checker.formats.columns import FAIL, INFO, NEEDED, NEVER, NOTHING, OK, ColumnReader
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.hardness import CAUSES, of_columns
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS: Final = 1 << 17
 ORDER: Final = "order"
-# So many operations before a failure are looked at as objects; of longer histories only those that the failure rests on.
+# Up to this many operations before a failure become objects; of longer histories, only those that the failure depends on.
 OBJECTS: Final = 100_000
 _CLOSURE_ROUNDS: Final = 64
 _SPARSE: Final = 8
@@ -69,14 +69,14 @@ class Table:
     """A history as arrays.
 
     Attributes:
-        path: The file, to show operations of it.
-        model: What each object does.
-        keys: The keys, in the order in which they come.
-        parts: Of each key the kernel's columns.
-        counts: Of each key the number of its operations.
-        initial: The state at the beginning, as the kernel has it.
+        path: The file; its operations are read for the result.
+        model: The model of each object.
+        keys: The keys, in the order of the history.
+        parts: The kernel's columns of each key.
+        counts: The number of operations of each key.
+        initial: The initial state, in the kernel's form.
         family: The kernel's name of the model.
-        events: How many events the history has.
+        events: The number of events in the history.
         weakened: See `checker.weakening.weakened`.
     """
 
@@ -92,10 +92,10 @@ class Table:
 
 
 def read_table(path: Path, name: str, model: Model) -> Table | None:
-    """Reads a file of one run as arrays; None if it is not one, or objects have to say it.
+    """Reads a file of one run as arrays; None if it has several runs, or arrays cannot represent it.
 
     Raises:
-        BadHistory: The file is not of this format.
+        BadHistory: The file has another format.
     """
     if not isinstance(model, NativeModel):
         return None
@@ -107,7 +107,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
         coder = Coder(model, reader)
         initial = coder.initial()
         coded = Coded(file.metadata.num_rows)
-        # Those that hold operations to the system's own order look at objects.
+        # Only objects are checked against the system's own order.
         hints = [name for name in file.schema_arrow.names if name == ORDER]
         for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*NEEDED, "run", *hints]):
             if any(batch.column(name).null_count < len(batch) for name in hints):
@@ -117,7 +117,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
             weak.add(columns)
             coded.add(columns, coder)
         rules.finish(file.metadata.num_rows)
-        coder.hold_to_texts()
+        coder.check_texts()
     except (Unsuited, LabrysError, ValueError, pa.ArrowException, OSError, MemoryError):
         return None
     begin = coded.finish(initial, numbers=coder.numbers_values)
@@ -135,15 +135,15 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
 
 
 class _WeakRows:
-    """Counts what conventions silence, as `checker.weakening.weakened` does of operations."""
+    """Counts operations that conventions weaken, as `checker.weakening.weakened` does."""
 
     def __init__(self, model: Model) -> None:
-        """Begins with no rows."""
+        """Starts without rows."""
         self._silenced = silenced(model)
         self._counts = dict.fromkeys(self._silenced, 0)
 
     def add(self, columns: Columns) -> None:
-        """Takes the next rows."""
+        """Adds the next rows."""
         for name in self._silenced:
             f, op_type = CONVENTION[name]
             if f not in columns.functions:
@@ -154,26 +154,26 @@ class _WeakRows:
             self._counts[name] += int(np.count_nonzero(chosen))
 
     def counts(self) -> dict[str, int]:
-        """Returns how many operations each convention silences; only those that silence any."""
+        """Returns the number of operations that each convention weakens, without zeros."""
         return {name: count for name, count in self._counts.items() if count}
 
 
 class Rules:
-    """Holds operations to the rules of `checker.formats.pairing.hold_to_rules`, and counts their events."""
+    """Checks operations by the rules of `checker.formats.pairing.hold_to_rules`, and counts their events."""
 
     def __init__(self) -> None:
         self.events = 0
         self._run: str | None = None
         self._start = -1
-        self._free: dict[int, int] = {}  # by process: when its last operation ended
+        self._free: dict[int, int] = {}  # by process: the end of its last operation
         self._rows = 0
-        self._indexes: list[Int64s] = []  # of all events
+        self._indexes: list[Int64s] = []  # the indexes of all events
 
     def add(self, columns: Columns, batch: pa.RecordBatch) -> None:
-        """Takes the next operations.
+        """Checks the next operations.
 
         Raises:
-            Unsuited: They break a rule, or are not all of one run.
+            Unsuited: They break a rule, or are from several runs.
         """
         if not len(columns):
             return
@@ -204,36 +204,36 @@ class Rules:
         self._free.update(zip(process[last].tolist(), end[last].tolist(), strict=True))
 
     def finish(self, rows: int) -> None:
-        """Looks at what only all operations show.
+        """Makes the checks that need all operations.
 
         Args:
-            rows: How many there have to be.
+            rows: The expected number of operations.
 
         Raises:
-            Unsuited: There are more or fewer, or two events have the same index.
+            Unsuited: The number is different, or two events have the same index.
         """
         if self._rows != rows or not _all_different(self._indexes):
             raise Unsuited
 
 
 def _all_different(parts: Sequence[Int64s]) -> bool:
-    """Says whether numbers from 0 on are all different."""
+    """Returns whether numbers from 0 on are all different."""
     numbers = np.concatenate([np.zeros(0, np.int64), *parts])
     greatest = int(numbers.max(initial=0))
     if greatest >= _SPARSE * (len(numbers) + 1):
         return len(np.unique(numbers)) == len(numbers)
-    seen = np.zeros(greatest + 1, np.bool_)  # costs less than sorting
+    seen = np.zeros(greatest + 1, np.bool_)  # cheaper than sorting
     seen[numbers] = True
     return int(np.count_nonzero(seen)) == len(numbers)
 
 
 class Arrays:
-    """A history of a built-in model that is arrays; see `checker.deciding.History`."""
+    """A history of a built-in model as arrays; see `checker.deciding.History`."""
 
     own = False
 
     def __init__(self, family: str, part: KernelColumns, initial: Sequence[int]) -> None:
-        """Takes the kernel's name of the model, the columns and the initial state as the kernel has it."""
+        """Prepares with the kernel's name of the model, the columns, and the initial state in the kernel's form."""
         self._family = family
         self._part = part
         self._initial = initial
@@ -268,7 +268,7 @@ class Arrays:
         part = (f, a, b, s, np.where(e < end, e, NEVER))
         return Problem(self._family, *part, initial=self._initial), kept.tolist()
 
-    def reason(self, op: int, deadline_s: float) -> list[int] | None:  # noqa: ARG002 - built-in models have other ways
+    def reason(self, op: int, deadline_s: float) -> list[int] | None:  # noqa: ARG002 - only for a user's own model
         """See `checker.deciding.History`."""
         return None
 
@@ -278,11 +278,11 @@ def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnal
 
     Args:
         table: The history.
-        limits: What the check may use.
-        cross_check: Whether to ask a second algorithm.
+        limits: The limits of the check.
+        cross_check: Whether to run a second algorithm.
 
     Raises:
-        Disagreement: Two algorithms do not agree.
+        Disagreement: Two algorithms disagree.
         KernelError: The native part failed.
     """
     began = time.perf_counter()
@@ -330,7 +330,7 @@ def _failed_at(table: Table, place: int, outcome: Outcome) -> int:
 def _shown(
     table: Table, outcomes: Sequence[Outcome], explained: set[int], hard: Sequence[Why | None]
 ) -> dict[int, Operation]:
-    """Returns the operations that results name, by the index of their invoke; one pass over the file finds all."""
+    """Returns the operations that results name, by the index of their invoke, from one pass over the file."""
     indexes = [np.zeros(0, np.int64)]
     for place, outcome in enumerate(outcomes):
         named = [] if outcome["op"] is None or outcome["verdict"] == "valid" else [outcome["op"]]
@@ -349,15 +349,15 @@ def _concluded(
     explained: Limits | None,
     hard: Why | None,
 ) -> Analysis:
-    """Turns what the kernel says of a key into a result.
+    """Makes the result of a key from the kernel's outcome.
 
     Args:
         table: The history.
         place: The place of the key.
-        outcome: What the kernel says.
+        outcome: The kernel's outcome.
         shown: The operations that results name, by the index of their invoke.
         explained: The limits of the explanation; None if the key gets none.
-        hard: Why the search ended at a limit; None if it did not.
+        hard: Why the search reached a limit; None if it did not.
     """
     path, model, s = table.path, table.model, table.parts[place].s
     verdict = Verdict(outcome["verdict"])
@@ -371,7 +371,7 @@ def _concluded(
         steps=outcome["steps"],
         op=op,
         cause=outcome["cause"],
-        hardness=() if hard is None else hard.told(lambda i: shown[int(s[i])]),
+        hardness=() if hard is None else hard.reasons(lambda i: shown[int(s[i])]),
         kind=outcome["kind"],
     )
     if verdict is Verdict.INVALID and op is not None and explained is not None:
@@ -390,7 +390,7 @@ def _concluded(
                 explanation=found.explanation,
             )
     core = [] if explained is None else [shown[int(s[i])] for i in outcome["core"]]
-    return replace(result, explanation=explain(result, model, Telling(core=core, unsuited=outcome["unsuited"])))
+    return replace(result, explanation=explain(result, model, Evidence(core=core, unsuited=outcome["unsuited"])))
 
 
 def _limit_s(limits: Limits) -> float:
@@ -398,7 +398,7 @@ def _limit_s(limits: Limits) -> float:
 
 
 def _previous_ok(path: Path, key: str | None, op: Operation) -> Operation | None:
-    """Returns the operation of a key that returned ok last before another one did."""
+    """Returns the last operation of a key that returned ok before another one did."""
     end = op.complete_index or 0
     invoke, completion = -1, -1
     for batch in open_parquet(path).iter_batches(columns=["key", "type", "invoke_index", "complete_index"]):
@@ -434,7 +434,7 @@ def _part(path: Path, part: KernelColumns, outcome: Outcome) -> list[Operation]:
 
 
 def likely_invalid(part: KernelColumns, outcome: Outcome) -> Int64s:
-    """Returns rows of a key that are likely to be invalid by themselves, `OBJECTS` at most; none if there are no such few."""
+    """Returns rows of a key that are likely to be invalid by themselves, at most `OBJECTS`; none if there are more."""
     op = outcome["op"]
     end = NEVER if op is None else int(part.e[op])
     rows = np.flatnonzero(part.s <= end)
@@ -444,7 +444,7 @@ def likely_invalid(part: KernelColumns, outcome: Outcome) -> Int64s:
 
 
 def _closure(part: KernelColumns, rows: Int64s, core: Sequence[int]) -> Int64s:
-    """Returns some operations and those that what they saw came from; none if that cannot be told by values."""
+    """Returns some operations, and all that their observed values come from; none if values cannot determine these."""
     f, a, b = part.f[rows], part.a[rows], part.b[rows]
     if not core or (f == CAS_FAIL).any():
         return rows[:0]
@@ -463,12 +463,12 @@ def _closure(part: KernelColumns, rows: Int64s, core: Sequence[int]) -> Int64s:
 
 
 def _confirm(table: Table, problems: Sequence[Problem], outcomes: Sequence[Outcome], limits: Limits) -> None:
-    """Asks a second algorithm about each key, as `checker.analysis.confirm` does.
+    """Runs a second algorithm on each key, as `checker.analysis.confirm` does.
 
     Raises:
-        Disagreement: It says the opposite.
+        Disagreement: Its verdict is the opposite.
     """
     for place, (problem, outcome) in enumerate(zip(problems, outcomes, strict=True)):
-        said = contradiction(table.model, problem, Verdict(outcome["verdict"]), outcome["analyzer"], limits)
-        if said is not None:
-            raise Disagreement(said, read_rows_of(table.path, np.sort(table.parts[place].s)))
+        message = contradiction(table.model, problem, Verdict(outcome["verdict"]), outcome["analyzer"], limits)
+        if message is not None:
+            raise Disagreement(message, read_rows_of(table.path, np.sort(table.parts[place].s)))

@@ -1,8 +1,8 @@
-"""Ranks the violations of a run: those that may be caused by its faults first, and of those the simplest first.
+"""Ranks the violations of a run: first those that its faults may have caused, and among these the simplest first.
 
 The time of a violation is that of its decisive operation, from request to answer. It is *during* a fault if a fault was active
-in that time, *after* a fault if one was active before, and *before* all faults otherwise. A violation before the first fault is
-not caused by faults. Only faults with a proven effect count.
+in that time, *after* a fault if one was active before, and *before* all faults otherwise. Faults do not cause a violation
+before the first fault. Only faults with a proven effect count.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNEXPLAINED: Final = 1 << 30  # counts as larger than any counterexample
 
 
 class When(enum.StrEnum):
-    """When a violation happened, seen from the faults of its run."""
+    """The time of a violation, relative to the faults of its run."""
 
     DURING = "during"
     AFTER = "after"
@@ -38,17 +38,17 @@ class When(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """Something that cannot be: a key that is not linearizable, or an anomaly that a workload's checker found.
+    """A key that is not linearizable, or an anomaly that a workload's checker found.
 
     Attributes:
-        key: The key; None where the history has only one object.
-        kind: What sort of violation it is, e.g. `stale-read` or `lost`; None if the checker does not say.
-        subject: The element, offset or token that it is about; None if it is about the key as a whole.
+        key: The key; None if the history has only one object.
+        kind: The kind of violation, e.g. `stale-read` or `lost`; None if the checker gives none.
+        subject: The element, offset or token that it is about; None if it is about the whole key.
         explanation: The sentence that shows it.
         operations: The few operations that it is about.
         decisive: The operation that could not have happened, given the others; None if the checker names none.
-        when: Its time, seen from the faults.
-        faults: The ids of the faults that were on in that time.
+        when: Its time, relative to the faults.
+        faults: The ids of the faults that were active in that time.
     """
 
     key: str | None
@@ -61,7 +61,7 @@ class Violation:
     faults: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Value]:
-        """Returns the violation as JSON-like data, as the details of a part hold it."""
+        """Returns the violation as JSON values, for the details of a part."""
         return {
             "key": self.key,
             "kind": self.kind,
@@ -75,9 +75,9 @@ class Violation:
 
 
 def _short(operation: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Returns an operation whose value has `MAX_MEMBERS` at most; `members` is how many there are, where some are left out.
+    """Returns an operation whose value has at most `MAX_MEMBERS`; `members` is the full number if some are left out.
 
-    A read of all may return a hundred thousand elements. The history has them all.
+    A read of a whole set may return a hundred thousand elements. The history has all of them.
     """
     if operation is None or not isinstance(operation["value"], list) or len(operation["value"]) <= MAX_MEMBERS:
         return operation
@@ -110,18 +110,18 @@ def of_keys(found: KeyedAnalysis) -> list[Violation]:
 
 
 def ranked(violations: Iterable[Violation], faults: Sequence[FaultRecord]) -> list[Violation]:
-    """Gives violations their time: those during or after a fault come first, then the simplest, then the earliest.
+    """Gives violations their time, and sorts them: first those during or after a fault, then the simplest, then the earliest.
 
     Args:
-        violations: What was found.
-        faults: What became of the run's faults.
+        violations: The violations.
+        faults: The records of the run's faults.
     """
     seen = [fault for fault in faults if fault.proof is not None and fault.proof.effective]
     return sorted((_timed(violation, seen) for violation in violations), key=_rank)
 
 
 def count(violations: Sequence[Violation]) -> dict[str, int]:
-    """Returns how many violations there are in all, and how many at which time."""
+    """Returns the number of violations, in total and by time."""
     at = Counter(violation.when for violation in violations)
     return {"total": len(violations), **{f"{when}_faults": at[when] for when in When}}
 

@@ -1,8 +1,9 @@
-"""What the rules share that walk through a history: which operations are done, and which may come next by real time.
+"""The common part of rules that walk through a history: the operations in the order so far, and those that may come next.
 
-A walk puts operations in an order one by one. An operation may come next if no other one that remains has ended before it
-begins. So what may come next is open at one moment, the least end of what remains, and what is done is all that began before
-but a few. That makes a state small, however long the history is. Where more than one may come next they are tried in turn.
+A walk adds operations to an order, one by one. An operation may come next if no other remaining operation ended before it
+began. So the operations that may come next are open at one moment, the minimum end of the remaining ones. The operations in the
+order so far are all that began before this moment, but for a few. That makes a state small, for a history of any length. If
+several operations may come next, they are tried in turn.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from checker._kernel import Cancellation
 
-BEFORE: Final = -(2**63) + 1  # earlier than all that a history has
+BEFORE: Final = -(2**63) + 1  # earlier than all events of a history
 LAST: Final = (INFINITE, 0)  # later than all returns
 MOST_STATES: Final = 500_000  # some 500 bytes each
 _CLOCK_EVERY: Final = 256
@@ -31,16 +32,16 @@ class Kind:
     """The operations of one kind, by start.
 
     Attributes:
-        starts: By number: when it began.
-        ends: By number: when it ended.
-        values: By number: its value.
-        positions: By number: its position in the history; -1 for an element that is there at the beginning.
-        by_end: The numbers in the order of the ends.
-        inner: By number: the latest start of those of its value that lie within it.
+        starts: By number, the start.
+        ends: By number, the end.
+        values: By number, the value.
+        positions: By number, the position in the history; -1 for an initial element.
+        by_end: The numbers, sorted by end.
+        inner: By number, the maximum start of the operations of its value that lie within its interval; `BEFORE` for none.
     """
 
     def __init__(self, items: Iterable[tuple[int, int, int, int]]) -> None:
-        """Takes (start, end, value, position) of each."""
+        """Prepares for operations, given by (start, end, value, position)."""
         ordered = sorted(items)
         self.starts = [item[0] for item in ordered]
         self.ends = [item[1] for item in ordered]
@@ -65,13 +66,13 @@ class Kind:
 
 
 class Done(NamedTuple):
-    """Which operations of a kind are done.
+    """The operations of a kind that are in the order so far.
 
     Attributes:
-        begun: All before this number may come next, or are done.
-        left: Those of them that are not done.
-        ended: The place in the order of the ends before which all are done.
-        least: The least end of those that are not done.
+        begun: All operations before this number may come next, or are in the order.
+        left: Those of them that are not in the order.
+        ended: The place in `by_end` before which all are in the order.
+        least: The minimum end of those that are not in the order.
     """
 
     begun: int
@@ -80,7 +81,7 @@ class Done(NamedTuple):
     least: int
 
     def opened(self, kind: Kind, until: int) -> Done:
-        """Returns the same with what begins until a moment among `left`."""
+        """Returns a copy whose `left` also has the operations that begin until a moment."""
         begun, starts = self.begun, kind.starts
         if begun == len(starts) or starts[begun] > until:
             return self
@@ -91,7 +92,7 @@ class Done(NamedTuple):
         return Done(begun, tuple(left), self.ended, self.least)
 
     def without(self, kind: Kind, number: int) -> Done:
-        """Returns the same with one more that is done, of those in `left`."""
+        """Returns a copy with one more operation of `left` in the order."""
         left = tuple(each for each in self.left if each != number)
         ended, by_end = self.ended, kind.by_end
         while ended < len(by_end) and by_end[ended] < self.begun and by_end[ended] not in left:
@@ -101,19 +102,19 @@ class Done(NamedTuple):
 
 
 def nothing(kind: Kind) -> Done:
-    """Returns what is done at the beginning."""
+    """Returns the empty order."""
     return Done(0, (), 0, kind.ends[kind.by_end[0]] if len(kind) else INFINITE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walked:
-    """What a walk found.
+    """The result of a walk.
 
     Attributes:
-        valid: Whether there is a linearization; None if the budget ended before.
-        order: The positions of the operations in the order of a linearization, if it was asked for.
-        steps: How many steps were tried.
-        stuck: Invalid: the latest return before which the search was stuck; a guess for the first that cannot be.
+        valid: Whether there is a linearization; None if the budget ended before that.
+        order: The positions of the operations in the order of a linearization, on request.
+        steps: The number of steps.
+        stuck: Invalid: the latest return at which the walk was stuck; a guess of the first return without a linearization.
     """
 
     valid: bool | None
@@ -124,11 +125,11 @@ class Walked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a walk may take.
+    """The limits of a walk.
 
     Attributes:
-        deadline_s: Until when, by `time.monotonic`.
-        most_states: How many states are remembered at most.
+        deadline_s: The end, by `time.monotonic`.
+        most_states: The maximum number of remembered states.
         cancellation: Ends the walk from another thread.
     """
 
@@ -137,13 +138,13 @@ class Budget:
     cancellation: Cancellation | None = None
 
     def is_over(self) -> bool:
-        """Says whether the time is over, or nobody wants the answer any more."""
+        """Returns whether the time is over, or the walk was cancelled."""
         return time.monotonic() > self.deadline_s or (
             self.cancellation is not None and self.cancellation.is_cancelled()
         )
 
     def until(self, deadline_s: float) -> Budget:
-        """Returns the same that ends at a moment, if it does not end before."""
+        """Returns a budget that ends at a moment, or earlier if this one does."""
         return replace(self, deadline_s=min(self.deadline_s, deadline_s))
 
 
@@ -151,8 +152,8 @@ class _State(Protocol):
     """A state of a walk.
 
     Attributes:
-        key: The same for states that lead to the same.
-        due: The least end of what has to come yet; `INFINITE` if all of that is done.
+        key: Equal for states with the same continuations.
+        due: The minimum end of the operations that must still come; `INFINITE` if there are none.
     """
 
     @property
@@ -173,14 +174,14 @@ def walk(
     budget: Budget,
     order_of: Callable[[Sequence[Step]], list[int]] | None = None,
 ) -> Walked:
-    """Looks for steps that lead to a state in which nothing is due: depth first, with a memory of states that led nowhere.
+    """Searches for steps to a state in which nothing is due: depth first, with a memory of dead ends.
 
     Args:
-        state: Where the walk begins.
-        following: Returns what may come next, the most promising last; one step alone has no alternative.
+        state: The first state.
+        following: Returns the possible next steps, the most promising last; a single step has no alternative.
         after: Returns the state after a step.
-        budget: What the walk may take.
-        order_of: Returns the positions of the operations in the order of the steps; None if nobody asks for an order.
+        budget: The limits of the walk.
+        order_of: Returns the positions of the operations in the order of the steps; None if no order is wanted.
     """
     path: list[Step] = []
     choices: list[tuple[State, int, list[Step]]] = []

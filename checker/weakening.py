@@ -1,6 +1,6 @@
-"""Counts the operations that lose meaning by a convention.
+"""Counts the operations whose meaning a convention weakens.
 
-Examples are a read of nil taken as a read of anything, and an ignored failed compare-and-set or crashed dequeue. Each may hide
+Examples are a read of nil taken as a read of any value, and an ignored failed compare-and-set or crashed dequeue. Each may hide
 a contradiction. So the result has their number.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 READS_OF_NIL: Final = "nil_read"
 FAILED_CAS: Final = "failed_cas"
 CRASHED_DEQUEUES: Final = "crashed_dequeue"
-# The function and the type of the operations that a convention is about; of reads only those of nil.
+# The function and the type of the operations that a convention is about; of reads, only those of nil.
 CONVENTION: Final[Mapping[str, tuple[str, OpType]]] = {
     READS_OF_NIL: ("read", OpType.OK),
     FAILED_CAS: ("cas", OpType.FAIL),
@@ -45,7 +45,7 @@ _SAID: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def silenced(model: Model) -> list[str]:
-    """Returns the conventions by which a model takes operations as saying less than they may."""
+    """Returns the conventions by which a model weakens the meaning of operations."""
     names = []
     if isinstance(model, Register | MultiRegister) and model.nil_read == "any":
         names.append(READS_OF_NIL)
@@ -57,7 +57,7 @@ def silenced(model: Model) -> list[str]:
 
 
 def weakened(model: Model, operations: Sequence[Operation]) -> dict[str, int]:
-    """Returns how many operations each convention of a model silences; only those that silence any."""
+    """Returns the number of operations that each convention of a model weakens, without zeros."""
     counts = {}
     for name in silenced(model):
         f, op_type = CONVENTION[name]
@@ -73,7 +73,7 @@ def weakened(model: Model, operations: Sequence[Operation]) -> dict[str, int]:
 
 
 def _reads_of_nil(op: Operation) -> int:
-    """Returns how many reads of nil a transaction has."""
+    """Returns the number of reads of nil in a transaction."""
     if op.type is not OpType.OK or not isinstance(op.result, list | tuple):
         return 0
     return sum(
@@ -83,5 +83,5 @@ def _reads_of_nil(op: Operation) -> int:
 
 
 def sentences(counts: Mapping[str, int]) -> list[str]:
-    """Returns what was silenced, a sentence for each convention."""
+    """Returns a sentence for each convention that weakens operations."""
     return [_SAID[name][count != 1].format(f"{count:,}") for name, count in counts.items()]

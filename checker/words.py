@@ -25,7 +25,7 @@ _SHOWN: Final = 60
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.*+!?<>=-]{0,39}")
 _CONSTANTS: Final = frozenset({"nil", "true", "false"})
 _WITHOUT_VALUE: Final = frozenset({"acquire", "release"})
-_TAKES: Final = frozenset({"read", "get", "dequeue"})  # whose value is their result
+_TAKES: Final = frozenset({"read", "get", "dequeue"})  # functions whose value is their result
 _PAST: Final = {
     "read": "read",
     "get": "got",
@@ -42,11 +42,11 @@ _PAST: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instant:
-    """When an event happened.
+    """The time of an event.
 
     Attributes:
         time_ns: Its time; None in a history without times.
-        index: Its place among the events; None for an end that there is not.
+        index: Its place among the events; None for a missing end.
     """
 
     time_ns: int | None
@@ -54,12 +54,12 @@ class Instant:
 
 
 def began(op: Operation) -> Instant:
-    """Returns when an operation began."""
+    """Returns the start of an operation."""
     return Instant(time_ns=op.start_ns if _timed(op) else None, index=op.invoke_index)
 
 
 def ended(op: Operation) -> Instant:
-    """Returns when an operation ended."""
+    """Returns the end of an operation."""
     return Instant(time_ns=op.end_ns if _timed(op) else None, index=op.complete_index)
 
 
@@ -68,7 +68,7 @@ def _timed(op: Operation) -> bool:
 
 
 def sentence(*parts: str | Instant) -> str:
-    """Returns the text of parts, which begins with a capital letter; its instants can be told apart."""
+    """Returns the text of parts, with a capital letter at the beginning; different instants look different."""
     instants = {part for part in parts if isinstance(part, Instant)}
     digits = _digits({part.time_ns for part in instants if part.time_ns is not None})
     text = "".join(part if isinstance(part, str) else _instant(part, digits, instants) for part in parts)
@@ -83,7 +83,7 @@ def _digits(times_ns: set[int]) -> int:
 
 
 def _seconds(time_ns: int, digits: int) -> str:
-    """Returns a time in seconds, rounded in whole numbers, so that a later time never looks earlier."""
+    """Returns a time in seconds, rounded as an integer, so that a later time never looks earlier."""
     unit: int = 10 ** (_NS_DIGITS - digits)
     whole, rest = divmod((time_ns + unit // 2) // unit, 10**digits)
     return f"{whole}.{rest:0{digits}d}"
@@ -98,7 +98,7 @@ def _instant(instant: Instant, digits: int, others: set[Instant]) -> str:
 
 
 def value_text(value: Value) -> str:
-    """Returns a value as users of Jepsen write it, cut where it is long."""
+    """Returns a value in the notation of Jepsen; a long one is cut."""
     text = _value(value, _SHOWN)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
@@ -119,7 +119,7 @@ def _value(value: Value, room: int) -> str:
 
 
 def _joined(members: Iterable[str], room: int, between: str = " ") -> str:
-    """Joins texts until there is no more room for them."""
+    """Joins texts up to a maximum length."""
     text = ""
     for member in members:
         text += f"{between if text else ''}{member}"
@@ -129,7 +129,7 @@ def _joined(members: Iterable[str], room: int, between: str = " ") -> str:
 
 
 def what(op: Operation) -> str:
-    """Returns what an operation is, e.g. `process 3's write of 7`."""
+    """Returns an operation as a noun phrase, e.g. `process 3's write of 7`."""
     return f"process {op.process}'s {_name(op)}"
 
 
@@ -150,12 +150,12 @@ def _name(op: Operation) -> str:
 
 
 def kind_text(op: Operation) -> str:
-    """Returns what an operation is, whoever did it, e.g. `write of 7`."""
+    """Returns an operation without its process, e.g. `write of 7`."""
     return _name(op)
 
 
 def did(op: Operation) -> str:
-    """Returns what an operation that returned did, e.g. `process 3 wrote 7`."""
+    """Returns an operation that returned as a clause, e.g. `process 3 wrote 7`."""
     who = f"process {op.process}"
     if op.f == "cas":
         return f"{what(op)} succeeded"
@@ -171,14 +171,14 @@ def did(op: Operation) -> str:
 
 
 def span(op: Operation) -> tuple[str | Instant, ...]:
-    """Returns what an operation is, and its interval, e.g. `process 3's write of 7 (0.010 s to 0.015 s)`."""
+    """Returns an operation with its interval, e.g. `process 3's write of 7 (0.010 s to 0.015 s)`."""
     if op.type is OpType.INFO or op.complete_index is None:
         return (f"{what(op)} (from ", began(op), ", it never returned)")
     return (f"{what(op)} (", began(op), " to ", ended(op), ")")
 
 
 def listed(operations: Sequence[Operation], most: int) -> list[str | Instant]:
-    """Returns operations with their intervals, the first few of them."""
+    """Returns the first few of some operations with their intervals."""
     parts: list[str | Instant] = []
     for op in operations[:most]:
         parts += ["; " if parts else "", *span(op)]

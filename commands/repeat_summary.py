@@ -11,7 +11,7 @@ from rich.text import Text
 from harness.plain import one_line, plain
 from harness.terminal import PIPE_WIDTH
 from harness.verdict import Verdict
-from results.spoken import seconds
+from results.formatting import seconds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from commands.suite_summary import SIGNS
 from harness.plain import name, one_line
-from results.spoken import seconds
+from results.formatting import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ from rich.text import Text
 from harness.plain import counted, one_line, plain
 from harness.terminal import annotation
 from harness.verdict import Verdict
-from results.spoken import seconds
+from results.formatting import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

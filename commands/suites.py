@@ -33,11 +33,11 @@ from harness.thresholds import crossed
 from harness.verdict import Verdict
 from results import members as must
 from results.errors import BadRecord, StoreError
+from results.formatting import seconds
 from results.junit import junit_xml, of_cases
 from results.measures import measure
 from results.reading import behind, failures, fault_violations, parts_from
 from results.record import suite_case_document
-from results.spoken import seconds
 from results.store import CURRENT, point, stamp, unpoint, write_text
 
 if TYPE_CHECKING:
@@ -360,7 +360,7 @@ def _result_from(case: Case, result: Mapping[str, Value]) -> CaseResult:
     violations = result.get("fault_violations")
     return CaseResult(
         case=case,
-        exit_code=must.whole(must.member(result, "exit_code"), "exit_code", least=-255),
+        exit_code=must.whole(must.member(result, "exit_code"), "exit_code", minimum=-255),
         reason=must.text(must.member(result, "reason"), "reason"),
         seconds=must.seconds(must.member(result, "seconds"), "seconds"),
         run=must.text_or_none(result.get("run"), "run"),

@@ -1,1 +1,1 @@
-"""What a run leaves behind: the store, results, reports and plots."""
+"""Everything about finished and running runs: the store, results, reports and plots."""

@@ -39,7 +39,7 @@ _SPAN_NS = int(SUSTAINED_S * NS_PER_S)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codes:
-    """What codes of `fail` errors mean; a run's `test.json` has them.
+    """The meaning of codes of `fail` errors; a run's `test.json` has them.
 
     Attributes:
         answers: A working system gives them as an answer.
@@ -55,16 +55,15 @@ class Window:
     """Availability within one stretch of time.
 
     Attributes:
-        start_s: Its start, since the workload's.
+        start_s: Its start, since the start of the workload.
         end_s: Its end.
-        operations: How many operations were wanted in it, without refusals.
+        operations: The number of operations whose time lies in it, without refusals.
         answered: How many of them were answered.
-        refused: How many operations a node refused and named another node.
-        first_ok_s: From the start until the first operation was wanted that was answered.
-        sustained_ok_s: Until the first such operation from which on, for two seconds that still lie in the window, at least
-            95 % were answered.
-        longest_gap_s: The longest stretch, from one answered operation to the next or to the window's edges, in which none
-            was wanted that was answered.
+        refused: The number of operations that a node refused, with the name of another node.
+        first_ok_s: The time of the first answered operation, since the start of the window.
+        sustained_ok_s: The time of the first answered operation that begins two seconds in which at least 95 % of the
+            operations were answered. The two seconds must lie in the window.
+        longest_gap_s: The longest stretch without an answered operation, between two of them or up to the window's edges.
         errors: Error code to count, refusals included.
     """
 
@@ -90,10 +89,10 @@ class FaultAvailability:
 
     Attributes:
         during: While it was on.
-        after: From its healing to the next fault's start, or to the last operation; None if no operation was wanted then.
+        after: From its healing to the next fault's start, or to the last operation; None without an operation in this time.
         rate_before: Answered operations per second in the last seconds before it, without any fault on; None if another fault
-            was on when it began, or it began at once.
-        overlaps: Ids of other faults that were on during `during` or `after`, so that the numbers are not this fault's alone.
+            was on when it began, or if it began with the workload.
+        overlaps: Ids of other faults that were on during `during` or `after`, so that the numbers measure them too.
         nodes: Node name to the same two windows for the clients that stay at that node.
     """
 
@@ -109,8 +108,8 @@ class FaultAvailability:
         return self.during.rate / self.rate_before if self.rate_before else None
 
 
-class _Asked:
-    """Operations by the time at which they were wanted; refusals apart."""
+class _Measured:
+    """Operations in the order of their times, without refusals, which are counted apart."""
 
     def __init__(self, operations: Sequence[Operation], codes: Codes) -> None:
         ordered = sorted(operations, key=wanted_ns)
@@ -154,7 +153,7 @@ class _Asked:
         )
 
     def _is_sustained(self, place: int) -> bool:
-        """Says whether this operation was answered and, in the stretch that it begins, most others were."""
+        """Returns whether this operation was answered, and most operations in the two seconds from it on."""
         until = bisect_right(self.times, self.times[place] + _SPAN_NS, lo=place)
         answered_then = self.sums[until] - self.sums[place]
         return self.good[place] and answered_then >= SUSTAINED_RATIO * (until - place)
@@ -168,15 +167,15 @@ class _Asked:
 
 
 def wanted_ns(operation: Operation) -> int:
-    """Returns when a client wanted the operation."""
+    """Returns the time of an operation: its scheduled time, or else its invoke."""
     return operation.start_ns if operation.scheduled_ns is None else operation.scheduled_ns
 
 
 def answered(operation: Operation, answers: AbstractSet[str]) -> bool:
-    """Says whether the system answered.
+    """Returns whether the system answered.
 
     Args:
-        operation: What was asked.
+        operation: The operation.
         answers: Codes of `fail` errors that are answers.
     """
     if operation.type is OpType.FAIL:
@@ -185,23 +184,23 @@ def answered(operation: Operation, answers: AbstractSet[str]) -> bool:
 
 
 def refused(operation: Operation, refusals: AbstractSet[str]) -> bool:
-    """Says whether a node refused the operation and named another node.
+    """Returns whether a node refused the operation and named another node.
 
     Args:
-        operation: What was asked.
+        operation: The operation.
         refusals: Codes of `fail` errors that are refusals.
     """
     return operation.type is OpType.FAIL and error_code(operation.error) in refusals
 
 
 def measuring(operations: Sequence[Operation]) -> list[Operation]:
-    """Returns the operations that measure the system: of clients that follow the leader, where there are any; else all."""
+    """Returns the operations that measure the system: those of clients that follow the leader, or all without such clients."""
     following = [operation for operation in operations if operation.via is not None]
     return following or list(operations)
 
 
 def error_code(error: str | None) -> str | None:
-    """Returns the code of an error, which is what precedes its first colon."""
+    """Returns the code of an error, which ends at its first colon."""
     return None if error is None else error.partition(":")[0].strip()
 
 
@@ -212,19 +211,19 @@ def around(
 
     Args:
         faults: The faults, in any order.
-        operations: Client operations; those of the final phase, which begins after recovery, are left out.
-        codes: What errors mean.
+        operations: Client operations; those of the final phase, after recovery, are left out.
+        codes: The meaning of error codes.
 
     Returns:
-        One for each fault, in their order; None for a fault that never began.
+        The availability around each fault, in their order; None for a fault that never began.
     """
     main = [operation for operation in operations if operation.phase is None]
-    system = _Asked(measuring(main), codes)
+    system = _Measured(measuring(main), codes)
     staying = [operation for operation in main if operation.via is None and operation.node is not None]
     at_node: dict[str, list[Operation]] = {}
     for operation in staying:
         at_node.setdefault(str(operation.node), []).append(operation)
-    by_node = {name: _Asked(at_node[name], codes) for name in sorted(at_node)}
+    by_node = {name: _Measured(at_node[name], codes) for name in sorted(at_node)}
     horizon_ns = max((wanted_ns(operation) for operation in main), default=-1) + 1
 
     def one(fault: FaultRecord) -> FaultAvailability | None:
@@ -234,8 +233,9 @@ def around(
         next_ns = min((other.start_ns for other in faults if other.start_ns >= end_ns), default=horizon_ns)
         until_ns = min(next_ns, horizon_ns)
 
-        def pair(asked: _Asked) -> tuple[Window, Window | None]:
-            return asked.window(start_ns, end_ns), asked.window(end_ns, until_ns) if until_ns > end_ns else None
+        def pair(measured: _Measured) -> tuple[Window, Window | None]:
+            after = measured.window(end_ns, until_ns) if until_ns > end_ns else None
+            return measured.window(start_ns, end_ns), after
 
         during, after = pair(system)
         watched_ns = max(until_ns, end_ns)
@@ -250,17 +250,17 @@ def around(
             after=after,
             rate_before=None if before is None else system.window(*before).rate,
             overlaps=overlaps,
-            nodes={name: pair(asked) for name, asked in by_node.items()},
+            nodes={name: pair(measured) for name, measured in by_node.items()},
         )
 
     return [one(fault) for fault in faults]
 
 
 def stretch_before(fault: FaultRecord, faults: Sequence[FaultRecord]) -> tuple[int, int] | None:
-    """Returns the stretch that a fault's rate is compared with: up to the last ten seconds before it without a fault.
+    """Returns the stretch for the rate before a fault: at most ten seconds, without any fault on.
 
     Returns:
-        Its start and end in nanoseconds; None if another fault was on right before, or the run has nothing before it.
+        Its start and end in nanoseconds; None if another fault was on at the start of the fault, or nothing came before it.
     """
     start_ns = fault.start_ns
     others = [other for other in faults if other is not fault and other.end_ns > other.start_ns]
@@ -272,12 +272,12 @@ def stretch_before(fault: FaultRecord, faults: Sequence[FaultRecord]) -> tuple[i
 
 
 def overall(operations: Sequence[Operation], codes: Codes) -> Window | None:
-    """Measures the whole workload, from its start to the last operation; None if nothing was wanted.
+    """Measures the whole workload, from its start to the last operation; None without operations.
 
     Args:
         operations: Client operations; those of the final phase are left out.
-        codes: What errors mean.
+        codes: The meaning of error codes.
     """
     main = [operation for operation in operations if operation.phase is None]
-    asked = _Asked(measuring(main), codes)
-    return asked.window(0, asked.end_ns) if main else None
+    measured = _Measured(measuring(main), codes)
+    return measured.window(0, measured.end_ns) if main else None

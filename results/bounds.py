@@ -22,7 +22,7 @@ MAX_FAULTS = 100
 MAX_NODES = 32
 MAX_LANES = 1_000
 MAX_ROWS = 200
-MAX_FUNCTIONS_TOLD = 6
+MAX_FUNCTIONS_SHOWN = 6
 MAX_LABEL = 60
 MAX_TEXT = 32_000
 
@@ -31,12 +31,12 @@ _Member = TypeVar("_Member")
 
 
 def label(text: str) -> str:
-    """Returns a foreign name fit to stand in a picture or a table, cut with its length said."""
+    """Returns a foreign name for a picture or a table; a long name is cut, and its length is added."""
     return name(text, MAX_LABEL)
 
 
 def cut(value: object) -> object:
-    """Returns a value of a page as it is; a text that is too long is cut with its length said."""
+    """Returns a value for a page; a long text is cut, and its length is added."""
     if type(value) is str and len(value) > MAX_TEXT:
         return f"{value[:MAX_TEXT]}… ({len(value):,} characters)"
     return value
@@ -48,7 +48,7 @@ def first(mapping: Mapping[_Key, _Member], most: int = MAX_ROWS) -> dict[_Key, _
 
 
 def busiest(points: list[Points]) -> tuple[list[Points], str]:
-    """Returns the points of the functions with the most operations, as many as have a panel, and what is to be said of it."""
+    """Returns the points of the functions with the most operations, one for each panel, and a note if some are left out."""
     sizes: dict[str, int] = {}
     for group in points:
         sizes[group.f] = sizes.get(group.f, 0) + group.time_s.size
@@ -59,7 +59,7 @@ def busiest(points: list[Points]) -> tuple[list[Points], str]:
 
 
 def shown_shades(shades: list[Shade]) -> tuple[list[Shade], str]:
-    """Returns the faults that a picture shades, in the order of their start, and what is to be said of it."""
+    """Returns the faults that a picture shades, in the order of their start, and a note if some are left out."""
     ordered = sorted(shades, key=lambda shade: shade.start_s)
     kinds = list(dict.fromkeys(shade.kind for shade in ordered))[:MAX_KINDS]
     kept = [shade for shade in ordered if shade.kind in kinds][:MAX_SHADES]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from harness.faults import called
 from harness.op import OpType
 from harness.units import NS_PER_S
+from results.formatting import seconds
 from results.leadership import leaders
-from results.spoken import seconds
 from results.timeline import end_ns_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.watch import Positions, Sighting
     from results.record import RunRecord
 
-POLL_NS = 2 * NS_PER_S  # an older poll does not apply to an operation
+POLL_NS = 2 * NS_PER_S  # the maximum age of a poll that applies to an operation
 
 
 def circumstances(example: Counterexample, record: RunRecord) -> list[str]:

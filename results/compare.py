@@ -1,4 +1,4 @@
-"""Several runs side by side: what differs in their options, verdicts, latencies and recoveries."""
+"""A comparison of runs: their options, verdicts, latencies and recoveries side by side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from harness.errors import InputError
 from harness.plain import name
 from harness.verdict import Verdict
-from results.spoken import UNSEEN, one_value, percent, seconds
+from results.formatting import DASH, one_value, percent, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ QUANTILES = ("p50_ms", "p99_ms", "max_ms")
 MAX_BYTES = 4 << 20
 MAX_NAMES = 100
 MAX_CHARACTERS = 600
-# Options whose name in `test.json` differs from their flag's by more than its dashes.
+# Options of `test.json` whose flag has another name.
 _TYPED = MappingProxyType(
     {
         "cluster_kind": "cluster",
@@ -40,63 +40,63 @@ _TYPED = MappingProxyType(
 
 
 def comparison(runs: Sequence[Run]) -> Mapping[str, Value]:
-    """Returns a table: its columns are runs, its rows are named lists of texts, each with whether its texts differ.
+    """Returns a table: a column for each run, and named rows of texts, each with whether its texts differ.
 
-    Only the texts of a run are kept before the next is read. A file that is too large to be compared, or cannot be read, is
-    named in a row of its own.
+    Only the texts of a run stay in memory while the next run is read. A file that is too large or unreadable is named in a row
+    of its own.
     """
     columns = [_column(run) for run in runs]
     names = sorted(dict.fromkeys(place for column in columns for place in column), key=lambda place: place[0])
     rows: list[Value] = []
     for place in names:
-        texts = [column.get(place, UNSEEN) for column in columns]
+        texts = [column.get(place, DASH) for column in columns]
         shown = [name(text, MAX_CHARACTERS) for text in texts]
         rows.append({"name": name(place[1]), "texts": shown, "differs": len(set(texts)) > 1})
     return {"runs": list(runs), "rows": rows}
 
 
 def _column(run: Run) -> dict[tuple[int, str], str]:
-    """Returns what is compared of one run: the number of a group of rows and the row's name, to its text."""
+    """Returns the texts of one run, by the number of a group of rows and the row's name."""
     problems: list[str] = []
     results, test = _read(run, run.results_json, problems), _read(run, run.test_json, problems)
     column: dict[tuple[int, str], str] = {}
     group = 0
 
-    def add(told: Mapping[str, str]) -> None:
+    def add(texts: Mapping[str, str]) -> None:
         nonlocal group
         group += 1
-        column.update({(group, row): text for row, text in told.items()})
+        column.update({(group, row): text for row, text in texts.items()})
 
-    def listed(document: Mapping[str, Value], of: str) -> list[tuple[str, Value]]:
-        members = _part(document, of)
+    def listed(document: Mapping[str, Value], member: str) -> list[tuple[str, Value]]:
+        members = _part(document, member)
         if len(members) > MAX_NAMES:
-            problems.append(f"of {len(members)} {of} the first {MAX_NAMES} are compared")
+            problems.append(f"of {len(members)} {member} the first {MAX_NAMES} are compared")
         return list(islice(members.items(), MAX_NAMES))
 
     add({"verdict": str(Verdict.from_json(results.get("valid")) or "none")})
-    add({"reason": str(results.get("reason", UNSEEN))})
+    add({"reason": str(results.get("reason", DASH))})
     add({f"version of {each}": str(version) for each, version in listed(test, "versions")})
     add({flag(option): one_value(value) for option, value in listed(test, "options")})
     add({"operations": f"{_number(_part(results, 'counts').get('operations')):,.0f}"})
     latency = [(f, _part(_part(results, "latency"), f)) for f, _ in listed(results, "latency")]
-    add({f"{f} {q.removesuffix('_ms')}": _ms(told.get(q)) for f, told in latency for q in QUANTILES})
+    add({f"{f} {q.removesuffix('_ms')}": _ms(quantiles.get(q)) for f, quantiles in latency for q in QUANTILES})
     add({"faults with a proven effect": _effective(results)})
     add({"availability": _share(_part(results, "availability"))})
     add({"answered while faults were on": _answered(results)})
     add({"median time to sustained ok after healing": _recovery(results)})
     parts = [(part, _part(_part(results, "parts"), part)) for part, _ in listed(results, "parts")]
-    add({f"part {part}": str(Verdict.from_json(told.get("valid")) or UNSEEN) for part, told in parts})
+    add({f"part {part}": str(Verdict.from_json(document.get("valid")) or DASH) for part, document in parts})
     add({"not compared": "; ".join(problems)} if problems else {})
     return column
 
 
 def flag(option: str) -> str:
-    """Returns an option of `test.json` as it is typed, e.g. `--read-mode`."""
+    """Returns an option of `test.json` as a flag, e.g. `--read-mode`."""
     return f"--{_TYPED.get(option, option).replace('_', '-')}"
 
 
 def _read(run: Run, path: Path, problems: list[str]) -> Mapping[str, Value]:
-    """Returns what a file of a run holds; an empty mapping if it holds no object, and then a problem is added."""
+    """Returns the object in a JSON file of a run; if there is none, an empty mapping, and adds a problem."""
     try:
         value = json.loads(run.read_bytes(path, MAX_BYTES)) if run.has(path) else {}
     except InputError as error:
@@ -118,7 +118,7 @@ def _number(value: Value) -> float:
 
 
 def _ms(value: Value) -> str:
-    return f"{value:.1f} ms" if isinstance(value, int | float) else UNSEEN
+    return f"{value:.1f} ms" if isinstance(value, int | float) else DASH
 
 
 def _faults(results: Mapping[str, Value]) -> list[Mapping[str, Value]]:
@@ -145,4 +145,4 @@ def _recovery(results: Mapping[str, Value]) -> str:
     windows = [_part(_part(fault, "availability"), "after") for fault in _faults(results)]
     times = [window.get("sustained_ok_s") for window in windows]
     seen = [time for time in times if isinstance(time, int | float)]
-    return seconds(median(seen)) if seen else UNSEEN
+    return seconds(median(seen)) if seen else DASH

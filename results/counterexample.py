@@ -2,8 +2,8 @@
 
 The time axis shows ranks: every begin or end of an operation has its own column, in the true order. On a linear axis, the few
 relevant milliseconds would vanish beside seconds. Labels below show the real times. For registers with unique values, the
-diagram also shows the contradiction: the interval during which a value must have been current (from the first answer with it to
-the last request that was answered with it), and the interval within which another value must have replaced it.
+diagram also shows the contradiction: the interval during which the register must hold a value (from the first end of an
+operation that observed it to the last start of one), and the interval within which it must hold another value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from results.record import RunRecord
 
 LEFT, RIGHT, ROW, BAR, BAND = 148, 34, 54, 26, 34
-LEAST_COLUMN, WIDTH = 58, 900
+MIN_COLUMN, WIDTH = 58, 900
 _WRITES = {"write", "w", "put", "set"}
 _READS = {"read", "r", "get"}
 _REGISTERS = {"register", "cas-register"}
@@ -37,13 +37,13 @@ _REGISTERS = {"register", "cas-register"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """What the operations on one value say about when it was current.
+    """The interval in which operations show that the register held a value.
 
     Attributes:
         value: The value.
-        start_ns: Forward: the earliest end of an operation that knew it. Backward: the latest start.
-        end_ns: Forward: the latest start of one that knew it. Backward: the earliest end.
-        forward: True: it was current throughout. False: it was current at some instant in between.
+        start_ns: Forward: the earliest end of an operation with this value. Backward: the latest start.
+        end_ns: Forward: the latest start of an operation with this value. Backward: the earliest end.
+        forward: True: the register held it throughout. False: it held it at some instant in between.
     """
 
     value: Value
@@ -63,8 +63,8 @@ def counterexamples_of(record: RunRecord, reason: str) -> Sequence[Counterexampl
     """Returns the counterexamples of a run's first invalid part that has any.
 
     Args:
-        record: The run. A part that was read from a file has them as JSON alone, and names operations by their indexes.
-        reason: The run's sentence, where a counterexample has no explanation.
+        record: The run. The details of a part that was read from a file are only JSON, and identify operations by indexes.
+        reason: The run's sentence, for a counterexample without an explanation.
     """
     for part in record.parts:
         found = part.details.get("counterexample")
@@ -83,27 +83,27 @@ def counterexamples_of(record: RunRecord, reason: str) -> Sequence[Counterexampl
 
 
 def read_counterexample(found: Value, operations: Mapping[int, Operation], reason: str) -> Counterexample | None:
-    """Makes a counterexample of what a checker put into its part's details.
+    """Makes a counterexample from the details of a part.
 
     Args:
         found: An object with `operations` (and `key`, `explanation`, `op`), or a list of operations. Each operation is an
-            object with `invoke_index` (or `index`), by which it is found in the history.
+            object with `invoke_index` (or `index`), which identifies it in the history.
         operations: The run's operations, as `by_index` returns them.
-        reason: The part's sentence, where there is no explanation.
+        reason: The part's sentence, if there is no explanation.
 
     Returns:
-        None if no operation of it is in the history.
+        None if none of its operations is in the history.
     """
     listed = found.get("operations") if isinstance(found, dict) else found
     if not isinstance(listed, list):
         return None
     chosen = {id(op): op for op in (_find(entry, operations) for entry in listed) if op is not None}
-    said: Mapping[str, Value] = found if isinstance(found, dict) else {}
+    members: Mapping[str, Value] = found if isinstance(found, dict) else {}
     return counterexample_of(
         list(chosen.values()),
-        explanation=str(said.get("explanation") or reason),
-        culprit=_find(said.get("op"), operations),
-        subject=said.get("subject"),
+        explanation=str(members.get("explanation") or reason),
+        culprit=_find(members.get("op"), operations),
+        subject=members.get("subject"),
     )
 
 
@@ -117,8 +117,8 @@ def _find(entry: Value, operations: Mapping[int, Operation]) -> Operation | None
     return found
 
 
-def told(operation: Operation) -> str:
-    """Says what an operation did: `read → 5`, `write 5`, `cas 3 → 5`, `append 7 → 12`."""
+def operation_text(operation: Operation) -> str:
+    """Returns an operation as text: `read → 5`, `write 5`, `cas 3 → 5`, `append 7 → 12`."""
     value, result = operation.value, operation.result
     if operation.f == "cas" and isinstance(value, list | tuple) and len(value) == 2:
         return f"cas {_short(value[0])} → {_short(value[1])}"
@@ -134,7 +134,7 @@ def _short(value: Value) -> str:
 
 
 def precedence(operations: Sequence[Operation]) -> list[tuple[int, int]]:
-    """Returns which operation ended before which began, without what follows from others."""
+    """Returns the pairs of operations where the first ended before the second began, without transitive pairs."""
     before = {
         (a, b)
         for a, first in enumerate(operations)
@@ -149,17 +149,17 @@ def precedence(operations: Sequence[Operation]) -> list[tuple[int, int]]:
 
 
 def is_of_register(record: RunRecord) -> bool:
-    """Says whether the counterexamples of a run are of a register; earlier versions do not say, and had no other model."""
+    """Returns whether a run's counterexamples are of a register; earlier versions had no other model and do not record it."""
     deciding = (part for part in record.parts if part.verdict is Verdict.INVALID and part.details.get("counterexample"))
     model = next((part.details.get("model") for part in deciding), None)
     return model is None or model in _REGISTERS
 
 
 def contradiction(example: Counterexample, operations: Sequence[Operation]) -> list[Zone]:
-    """Returns the two zones that cannot both be, if the example is one of a register with unique values; else none.
+    """Returns two zones that contradict each other, if the example is of a register with unique values; else none.
 
-    Two stretches throughout which different values were current must not overlap, and no value can have been current only
-    within a stretch that belongs to another (Gibbons and Korach, 1997).
+    Two intervals throughout which the register held different values must not overlap. And a value cannot have been held only
+    within an interval of another value (Gibbons and Korach, 1997).
     """
     writers = Counter(
         _written(op)
@@ -179,7 +179,7 @@ def contradiction(example: Counterexample, operations: Sequence[Operation]) -> l
         ends = [end_ns_of(op) for op in knowing if op.type is OpType.OK]
         if not ends or (writers[name] != 1 and not initial):
             continue
-        # The initial value was current before everything.
+        # The register held the initial value before everything.
         finish_ns = example.operations[0].start_ns if initial else min(ends)
         start_ns = max(op.start_ns for op in knowing)
         zones.append(
@@ -210,7 +210,7 @@ def _written(op: Operation) -> str | None:
 
 
 def _known(op: Operation) -> list[Value]:
-    """Returns the values that were current when the operation took effect, or just before or after it."""
+    """Returns the values that the register held when the operation took effect, or just before or after it."""
     if op.type is OpType.FAIL:
         return []
     if op.f in _READS:
@@ -249,7 +249,7 @@ def diagram(example: Counterexample, zones: Sequence[Zone]) -> Markup:
 
 def _columns(operations: Sequence[Operation]) -> dict[int, float]:
     instants = sorted({op.start_ns for op in operations} | {op.end_ns for op in operations if op.end_ns is not None})
-    room = max(LEAST_COLUMN, (WIDTH - LEFT - RIGHT) / max(1, len(instants) - 1))
+    room = max(MIN_COLUMN, (WIDTH - LEFT - RIGHT) / max(1, len(instants) - 1))
     return {instant: LEFT + number * room for number, instant in enumerate(instants)}
 
 
@@ -283,13 +283,13 @@ def _bar(op: Operation, columns: Mapping[int, float], y: float, *, culprit: bool
     took = str(op.type) if op.end_ns is None else f"{op.type}, {_span(op.end_ns - op.start_ns)}"
     tail: Markup | str = ""
     if op.type is OpType.INFO:
-        took = "info: at its start or any time later"
+        took = "info: may take effect at any time after its start"
         tail = Markup('<rect class="tail" x="{:.1f}" y="{}" width="{}" height="{}"/>').format(x2, y + 12, RIGHT, BAR)
     return Markup(
         '<g class="{kind}{bad}"><text class="who" x="{left}" y="{ty}">{where}</text>'
         '<text class="took" x="{left}" y="{ty2}">{took}</text>'
         '<rect x="{x:.1f}" y="{y}" width="{w:.1f}" height="{h}" rx="4"/>{tail}'
-        '<text class="said" x="{mx:.1f}" y="{my}">{said}</text></g>'
+        '<text class="label" x="{mx:.1f}" y="{my}">{text}</text></g>'
     ).format(
         kind=str(op.type),
         bad=" culprit" if culprit else "",
@@ -305,7 +305,7 @@ def _bar(op: Operation, columns: Mapping[int, float], y: float, *, culprit: bool
         tail=tail,
         mx=(x1 + x2) / 2,
         my=y + 30,
-        said=told(op),
+        text=operation_text(op),
     )
 
 

@@ -1,4 +1,4 @@
-"""`results.json`: the verdict of a run as data, for programs and for writing its report again.
+"""`results.json`: the verdict of a run as data, for programs and for making its report again.
 
 `docs/results.schema.json` specifies the document, and a test checks it. The members for a list of runs (verdict, sentence,
 seed, reproduce line) come first, so that a reader needs only the head of the file. The document has only recorded or measured
@@ -40,12 +40,12 @@ _TYPES = (OpType.OK, OpType.FAIL, OpType.INFO)
 
 
 def verdict_of(parts: Iterable[Part]) -> Verdict:
-    """Returns the verdict that parts make together; unknown if none of them decides."""
+    """Returns the combined verdict of parts; unknown if none of them decides."""
     return worst(part.verdict for part in parts if part.decides)
 
 
 def reason_of(parts: Sequence[Part]) -> str:
-    """Returns the sentence of the first part that decided, and the names of the others that say the same.
+    """Returns the sentence of the first deciding part, and the names of the other parts with the same verdict.
 
     A valid run's reason also names the extra parts that are unknown.
     """
@@ -100,7 +100,7 @@ def build(record: RunRecord) -> dict[str, Value]:
 
 
 def counts(operations: Iterable[Operation], codes: Codes) -> dict[str, Value]:
-    """Counts operations in all, by type, by function and type, and errors by code; of those that failed, the refusals."""
+    """Counts operations: in total, by type, by function and type; counts errors by code, and refusals among the failures."""
     by_f: dict[str, Counter[OpType]] = {}
     refusals = 0
     errors: Counter[str] = Counter()
@@ -121,56 +121,56 @@ def counts(operations: Iterable[Operation], codes: Codes) -> dict[str, Value]:
 
 
 def counterexample(parts: Iterable[Part]) -> Value:
-    """Returns the first counterexample that an invalid part has in its details; None if none has."""
+    """Returns the first counterexample in the details of an invalid part; None if there is none."""
     return _detail(parts, "counterexample")
 
 
 def violations(parts: Iterable[Part]) -> Value:
-    """Returns how many violations the first part with a count of them has, and when they happened; None if none has."""
+    """Returns the first count of violations in the details of an invalid part; None if there is none."""
     return _detail(parts, "violations")
 
 
 def _detail(parts: Iterable[Part], name: str) -> Value:
-    """Returns what the first invalid part that has such a detail holds there; None if none has."""
+    """Returns a detail of the first invalid part that has it; None if none has."""
     found = (part.details.get(name) for part in parts if part.verdict is Verdict.INVALID)
     return next((jsonable(detail) for detail in found if detail), None)
 
 
 def _counterexample(record: RunRecord) -> Value:
-    """Returns the counterexample with what was going on at its time."""
+    """Returns the counterexample with its circumstances."""
     found = counterexample(record.parts)
     examples = counterexamples_of(record, reason_of(record.parts)) if isinstance(found, dict) else ()
     return {**found, "circumstances": circumstances(examples[0], record)} if examples else found
 
 
 def jsonable(value: Value, depth: int = 0) -> Value:
-    """Returns `value` as JSON can say it: floats that are not numbers, and whatever else it cannot say, become text."""
-    said: Value
+    """Returns `value` in the types of JSON: floats without a JSON form, and objects of other types, become text."""
+    result: Value
     match value:
         case None | bool() | int() | str():
-            said = value
+            result = value
         case numbers.Integral():
-            said = int(value)
+            result = int(value)
         case numbers.Real():
-            said = float(value) if math.isfinite(value) else str(value)
+            result = float(value) if math.isfinite(value) else str(value)
         case _ if depth >= MAX_DEPTH:
-            said = "(nested too deeply)"
+            result = "(nested too deeply)"
         case Mapping():
-            said = {str(key): jsonable(member, depth + 1) for key, member in value.items()}
+            result = {str(key): jsonable(member, depth + 1) for key, member in value.items()}
         case list() | tuple():
-            said = [jsonable(member, depth + 1) for member in value]
+            result = [jsonable(member, depth + 1) for member in value]
         case set() | frozenset():
-            said = sorted((jsonable(member, depth + 1) for member in value), key=repr)
+            result = sorted((jsonable(member, depth + 1) for member in value), key=repr)
         case _:
-            said = str(value)
-    return said
+            result = str(value)
+    return result
 
 
 def _parts(parts: Sequence[Part]) -> dict[str, Value]:
     document: dict[str, Value] = {}
     for part in parts:
         name, number = part.name, 1
-        while name in document:  # two parts of one name: neither may hide the other
+        while name in document:  # two parts with one name: neither may hide the other
             number += 1
             name = f"{part.name}-{number}"
         document[name] = {
@@ -282,5 +282,5 @@ def _positions(positions: Positions) -> dict[str, Value]:
 
 
 def workload_end_ns(timings: Mapping[str, Value]) -> int | None:
-    """Returns when the workload ended; None where that is not known."""
+    """Returns the time of the end of the workload; None if it is unknown."""
     return round(timings["workload"] * NS_PER_S) if "workload" in timings else None

@@ -1,7 +1,7 @@
-"""Draws pictures as SVG and as PNG, in processes of their own where there are several.
+"""Draws pictures as SVG and as PNG. Many pictures are drawn in several processes.
 
 A picture takes a quarter of a second, and threads cannot share the work. The processes load the drawing library while the job
-reads, so the pictures of a dozen runs take half as long on two processors. Equal pictures have equal bytes, whoever draws them.
+reads. So the pictures of a dozen runs take half as long on two processors. Equal pictures have equal bytes in every process.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ FEW_RUNS = 3
 MOST_PROCESSES = 4
 
 
-class DrawingFailed(LabrysError):  # noqa: N818 - says what happened
-    """A process that draws has ended by itself."""
+class DrawingFailed(LabrysError):  # noqa: N818 - the name states the problem
+    """A drawing process has ended unexpectedly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,9 @@ class Picture:
     """A picture.
 
     Attributes:
-        name: Its file's name without an ending.
-        title: What it shows.
-        figure: Draws it; it can be sent to another process.
+        name: Its file name without an ending.
+        title: Its title.
+        figure: Draws it; must be picklable.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """A picture that is drawn.
+    """A drawn picture.
 
     Attributes:
-        svg: A file of SVG.
-        png: A file of PNG.
-        element: The drawing as an element of an HTML page.
+        svg: An SVG file.
+        png: A PNG file.
+        element: An element for an HTML page.
     """
 
     svg: str
@@ -76,13 +76,13 @@ def draw(picture: Picture) -> Drawn:
 
 @contextlib.contextmanager
 def drawing(runs: int) -> Iterator[Draw]:
-    """Gives what draws pictures, in their order.
+    """Yields a function that draws pictures, and returns them in their order.
 
     Args:
-        runs: How many runs are going to be drawn; few are drawn in this process.
+        runs: The number of runs to draw; this process draws a few runs by itself.
 
     Raises:
-        DrawingFailed: A process has ended by itself, e.g. because the machine has no memory left.
+        DrawingFailed: A drawing process has ended, e.g. because the machine has no memory left.
     """
     processes = min(MOST_PROCESSES, len(os.sched_getaffinity(0)))
     if runs < FEW_RUNS or processes == 1:
@@ -96,14 +96,16 @@ def drawing(runs: int) -> Iterator[Draw]:
                     pool.submit(os.getpid)  # each starts a process
             yield lambda pictures: _drawn(pool, pictures)
         except BrokenProcessPool as error:
-            message = "a process that draws pictures has ended by itself; --no-pictures does the job without them"
+            message = (
+                "a process that draws pictures has ended unexpectedly; --no-pictures does the job without pictures"
+            )
             raise DrawingFailed(message) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _drawn(pool: ProcessPoolExecutor, pictures: Sequence[Picture]) -> list[Drawn]:
-    """Draws pictures in processes; a process may start when a picture is handed over."""
+    """Draws pictures in processes; the pool may start a process when it gets a picture."""
     with _interrupts_held():
         futures = [pool.submit(draw, picture) for picture in pictures]
     return [future.result() for future in futures]
@@ -111,7 +113,7 @@ def _drawn(pool: ProcessPoolExecutor, pictures: Sequence[Picture]) -> list[Drawn
 
 @contextlib.contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Holds Ctrl-C back; processes that start meanwhile never get it, and leave it to the one that started them."""
+    """Blocks Ctrl-C; processes that start meanwhile inherit this, and leave Ctrl-C to this process."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -120,7 +122,7 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _prepare() -> None:
-    """Makes a process ready to draw; it ends when the process that started it does, however that ends."""
+    """Loads the drawing library in a new process, and ends the process when its parent ends."""
     from results import overviews  # noqa: F401, PLC0415 - slow to import
 
     threading.Thread(target=_follow, daemon=True).start()

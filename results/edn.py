@@ -20,8 +20,17 @@ if TYPE_CHECKING:
 
 _QUESTIONS = {"valid": "valid?", "effective": "effective?"}
 _KEYWORDS = {"type", "f", "kind"}
-_DATA = {"details", "measured", "options"}  # all the way down
-_BY_NAME = {"by_f", "errors", "versions", "timings", "nodes", "latency", "parts", "applied"}  # their own keys only
+_DATA = {"details", "measured", "options"}  # members whose keys at every level are data
+_BY_NAME = {
+    "by_f",
+    "errors",
+    "versions",
+    "timings",
+    "nodes",
+    "latency",
+    "parts",
+    "applied",
+}  # only their own keys are data
 
 
 def results_edn(document: Mapping[str, Value]) -> str:
@@ -32,18 +41,18 @@ def results_edn(document: Mapping[str, Value]) -> str:
 
 def _value(name: str, value: Value) -> EdnValue:
     """Returns the value of the member `name`."""
-    said: EdnValue = value
+    result: EdnValue = value
     if name in _DATA:
-        said = keywordized(value)
+        result = keywordized(value)
     elif name == "valid" and value == "unknown":
-        said = Keyword("unknown")
+        result = Keyword("unknown")
     elif name in _KEYWORDS and isinstance(value, str):
-        said = _as_it_is(value)
+        result = _as_it_is(value)
     elif isinstance(value, dict):
-        said = _map(value, by_name=name in _BY_NAME)
+        result = _map(value, by_name=name in _BY_NAME)
     elif isinstance(value, list):
-        said = tuple(_value("", member) for member in value)
-    return said
+        result = tuple(_value("", member) for member in value)
+    return result
 
 
 def _map(value: Mapping[str, Value], *, by_name: bool) -> EdnMap:

@@ -6,12 +6,12 @@ from harness.errors import InputError, LabrysError
 
 
 class StoreError(LabrysError):
-    """A run cannot be written or read where it should be; what was recorded before is kept."""
+    """A run cannot be written to or read from its place; earlier data is kept."""
 
 
-class NoSuchRun(InputError):  # noqa: N818 - says what is the case
-    """The name or path that was given leads to no run."""
+class NoSuchRun(InputError):  # noqa: N818 - the name states the problem
+    """A name or a path leads to no run."""
 
 
-class BadRecord(InputError):  # noqa: N818 - says what is the case
-    """A file of a run is not what this version writes, so a report would be made of guesses."""
+class BadRecord(InputError):  # noqa: N818 - the name states the problem
+    """A file of a run has a form that this version does not write, so a report would be a guess."""

@@ -1,7 +1,7 @@
-"""A verdict as CI servers read it: JUnit's XML.
+"""JUnit's XML of verdicts, for CI servers.
 
-A run is a test suite, each part of its verdict a test case. `invalid` is a failure and `unknown` an error, since neither may
-turn a build green. An extra part that is unknown is skipped. Every suite carries its reproduce line, as a property and in
+A run is a test suite, and each part of its verdict is a test case. `invalid` is a failure and `unknown` is an error, so neither
+lets a build pass. An extra part that is unknown is skipped. Every suite has its reproduce line, as a property and in
 `system-out`.
 """
 
@@ -15,7 +15,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from harness.faults import called
 from harness.plain import plain
 from harness.verdict import Verdict
-from results.spoken import availability, fault_availability, pretty
+from results.formatting import availability, fault_availability, pretty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,11 +32,11 @@ class JunitCase:
 
     Attributes:
         name: Its name.
-        group: What it belongs to; JUnit calls it the class.
+        group: The class of JUnit: the test, or the suite and the test.
         problem: None if it passed, else `failure`, `error` or `skipped`.
         reason: The sentence.
-        output: What a reader needs beside it.
-        seconds: How long it took, where that is known.
+        output: Further text, such as the reproduce line.
+        seconds: Its duration; None if it is unknown.
     """
 
     name: str
@@ -54,10 +54,10 @@ class JunitSuite:
     Attributes:
         name: Its name.
         cases: Its cases.
-        seconds: How long it took.
-        started_utc: When it began, where that is known.
+        seconds: Its duration.
+        started_utc: Its start; None if it is unknown.
         properties: E.g. seed and versions.
-        output: What a reader needs beside it.
+        output: Further text, such as the reproduce line.
     """
 
     name: str
@@ -73,7 +73,7 @@ def of_run(record: RunRecord, document: Mapping[str, Value]) -> JunitSuite:
 
     Args:
         record: The run's record.
-        document: What `results.json` says, built from the same record.
+        document: The document of `results.json`, built from the same record.
     """
     test = record.test
     example = document["counterexample"]
@@ -98,12 +98,12 @@ def of_run(record: RunRecord, document: Mapping[str, Value]) -> JunitSuite:
             "availability": availability(document["availability"]),
             **{f"version.{name}": version for name, version in test.versions.items()},
         },
-        output="\n".join([f"reproduce: {test.reproduce}", *_bore(document)]),
+        output="\n".join([f"reproduce: {test.reproduce}", *_availability_lines(document)]),
     )
 
 
-def _bore(document: Mapping[str, Value]) -> Iterator[str]:
-    """Yields how the system bore the run, and each fault."""
+def _availability_lines(document: Mapping[str, Value]) -> Iterator[str]:
+    """Yields the availability over the run, and around each fault."""
     yield f"availability: {availability(document['availability'])}"
     for fault in document["faults"]:
         if fault["availability"] is not None:
@@ -113,7 +113,7 @@ def _bore(document: Mapping[str, Value]) -> Iterator[str]:
 
 
 def of_cases(name: str, results: Sequence[CaseResult]) -> JunitSuite:
-    """Returns the suite of a matrix, a case for each run; a verdict that was expected passes, whatever it is."""
+    """Returns the JUnit suite of a Labrys suite, a case for each run; a run with the expected verdict passes."""
     cases = []
     for result in results:
         problem = None
@@ -140,7 +140,7 @@ _PROBLEMS = {Verdict.VALID: None, Verdict.INVALID: "failure", Verdict.UNKNOWN: "
 
 
 def junit_xml(suites: Sequence[JunitSuite]) -> str:
-    """Returns the document."""
+    """Returns the XML document."""
     root = Element("testsuites", {"name": "labrys", **_totals([case for suite in suites for case in suite.cases])})
     for suite in suites:
         root.append(_suite(suite))
@@ -172,8 +172,8 @@ def _suite(suite: JunitSuite) -> Element:
             child.set("time", f"{case.seconds:.3f}")
         if case.problem is not None:
             reason = plain(case.reason)
-            told = {"message": reason} if case.problem == _SKIPPED else {"message": reason, "type": case.problem}
-            SubElement(child, case.problem, told).text = reason
+            attributes = {"message": reason} if case.problem == _SKIPPED else {"message": reason, "type": case.problem}
+            SubElement(child, case.problem, attributes).text = reason
         if case.output:
             SubElement(child, "system-out").text = plain(case.output)
     if suite.output:

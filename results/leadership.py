@@ -1,9 +1,9 @@
 """The leaders and their terms, from the reports of the nodes.
 
-Labrys polls the nodes about once a second. So it may miss a leader that led for less, and a change may be seen up to a second
-late: the counts are lower bounds. A leader change is a leader in a later term than all before, or with another name if the
-system has no terms. A deposed leader that still claims an old term is no change. A change counts from the first report of the
-new term by any node, because a poll may see the followers of a new leader before the leader itself.
+Labrys polls the nodes about once a second. So it may miss a leader that led for less, and may see a change up to a second late:
+the counts are lower bounds. A leader change is a leader in a later term than all before; if the system has no terms, a leader
+with another name. A deposed leader that still claims an old term is no change. A change counts from the first report of the new
+term by any node, because a poll may reach the followers of a new leader before the leader itself.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leadership:
-    """Who led in one stretch of time.
+    """The leaders in one stretch of time.
 
     Attributes:
-        changes: How many times another leader, or one in a later term, came.
-        leaders: The names of those, and before them who led at the start, in the order of time.
-        terms: The highest term that any node had told before the start, and each higher one that was told, ascending.
+        changes: The number of leader changes.
+        leaders: The leader at the start, and the leader of each change, in the order of time.
+        terms: The highest term that any node had reported before the start, and each higher one since, ascending.
     """
 
     changes: int
@@ -35,7 +35,7 @@ class Leadership:
 
 
 def leaders(sightings: Sequence[Sighting]) -> list[tuple[int, str | None, int | None]]:
-    """Returns who led, as seen: from when, the node that claimed it in the highest term (None: no one), and the term."""
+    """Returns the leaders with the time of the first report: the node with the highest term (None: none), and the term."""
     claims: dict[str, Sighting] = {}
     changes: list[tuple[int, str | None, int | None]] = []
     for seen in sorted(sightings, key=lambda sighting: sighting.time_ns):
@@ -57,9 +57,9 @@ class _Won:
     """A leader in a later term than any before.
 
     Attributes:
-        time_ns: When any node first told its term; when it was seen to lead, where it tells none.
+        time_ns: The first report of its term by any node; without terms, its first report.
         node: Its name.
-        change: Whether it followed another leader or a lower term; False for the leader at the watch's start.
+        change: Whether it followed another leader or a lower term; False for the first leader that a poll saw.
     """
 
     time_ns: int
@@ -68,50 +68,50 @@ class _Won:
 
 
 class Elections:
-    """The leaders of a run, to be counted in any stretch of it."""
+    """The leaders of a run, counted in any stretch of it."""
 
     def __init__(self, sightings: Sequence[Sighting]) -> None:
         self._risen = _risen(sightings)
         self._won: list[_Won] = []
-        told_ns = _first_told(sightings)
+        reported_ns = _first_reported(sightings)
         last: tuple[str, int | None] | None = None
         for seen_ns, name, term in leaders(sightings):
             if name is None or (last is not None and not _succeeds((name, term), last)):
                 continue
-            time_ns = seen_ns if term is None else told_ns[term]
+            time_ns = seen_ns if term is None else reported_ns[term]
             lower = term is not None and any(known < term for at_ns, known in self._risen if at_ns < time_ns)
-            if self._won:  # the order of elections is that of their terms, whichever was told first
+            if self._won:  # the order of elections is the order of their terms, not of the reports
                 time_ns = max(time_ns, self._won[-1].time_ns)
             self._won.append(_Won(time_ns=time_ns, node=name, change=last is not None or lower))
             last = (name, term)
 
     def within(self, start_ns: int | None = None, end_ns: int | None = None) -> Leadership:
-        """Counts from `start_ns` until before `end_ns`; the whole run where they are not given."""
+        """Counts from `start_ns` until before `end_ns`; None means no bound."""
         before = [won.node for won in self._won if start_ns is not None and won.time_ns < start_ns]
         won = [won for won in self._won if _lies(won.time_ns, start_ns, end_ns)]
         standing = [term for time_ns, term in self._risen if start_ns is not None and time_ns < start_ns]
-        told = [term for time_ns, term in self._risen if _lies(time_ns, start_ns, end_ns)]
+        reported = [term for time_ns, term in self._risen if _lies(time_ns, start_ns, end_ns)]
         return Leadership(
             changes=sum(each.change for each in won),
             leaders=[*before[-1:], *(each.node for each in won)],
-            terms=[*standing[-1:], *told],
+            terms=[*standing[-1:], *reported],
         )
 
 
-def _first_told(sightings: Sequence[Sighting]) -> dict[int, int]:
-    """Returns each term and when any node first told it."""
-    told_ns: dict[int, int] = {}
+def _first_reported(sightings: Sequence[Sighting]) -> dict[int, int]:
+    """Returns each term with the time of the first report of it."""
+    reported_ns: dict[int, int] = {}
     for seen in sightings:
         if seen.term is not None:
-            told_ns[seen.term] = min(seen.time_ns, told_ns.get(seen.term, seen.time_ns))
-    return told_ns
+            reported_ns[seen.term] = min(seen.time_ns, reported_ns.get(seen.term, seen.time_ns))
+    return reported_ns
 
 
 def _risen(sightings: Sequence[Sighting]) -> list[tuple[int, int]]:
-    """Returns each term that was higher than all told before it, and when that was."""
+    """Returns each term that was higher than all terms reported before, with the time of its first report."""
     risen: list[tuple[int, int]] = []
-    # Of the terms of one poll the highest counts: a node that lags behind does not make the term rise.
-    for term, time_ns in sorted(_first_told(sightings).items(), key=lambda told: (told[1], -told[0])):
+    # Of the terms in one poll only the highest counts, so a node that lags behind does not make the term rise.
+    for term, time_ns in sorted(_first_reported(sightings).items(), key=lambda item: (item[1], -item[0])):
         if not risen or term > risen[-1][1]:
             risen.append((time_ns, term))
     return risen
@@ -122,7 +122,7 @@ def _lies(time_ns: int, start_ns: int | None, end_ns: int | None) -> bool:
 
 
 def _succeeds(new: tuple[str, int | None], old: tuple[str, int | None]) -> bool:
-    """Says whether a claim is a later leader's: of a later term, or where terms are not told, of another name."""
+    """Returns whether a claim is a later leader's: it has a later term, or without terms another name."""
     if new[1] is None or old[1] is None:
         return new[0] != old[0]
     return new[1] > old[1]

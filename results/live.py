@@ -48,12 +48,12 @@ class Tail:
     Attributes:
         path: The file.
         refusals: Codes of `fail` errors by which a node names another to ask; they are counted apart.
-        at: How much of it has been read, in bytes.
-        counts: Operations that ended, by type; refusals apart.
-        rates: Second to operations that ended in it, likewise; the last `MAX_SECONDS`.
-        faults: Faults that are on, by their id: kind and targets.
-        past: How many faults were healed.
-        strange: Lines that were not events.
+        at: The number of bytes read so far.
+        counts: The number of ended operations, by type; refusals apart.
+        rates: Second to the number of operations that ended in it, by type; the last `MAX_SECONDS`.
+        faults: The active faults, by their id: kind and targets.
+        past: The number of healed faults.
+        strange: The number of lines that are not events.
         last_ns: The latest time in the history.
     """
 
@@ -70,7 +70,7 @@ class Tail:
     _recent_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
 
     def read(self) -> None:
-        """Takes notice of what was appended since the last time, a bounded amount of it."""
+        """Reads what was appended since the last call, at most `MAX_READ` bytes."""
         try:
             with below.open_file(self.path.parent, self.path) as file:
                 file.seek(self.at)
@@ -84,11 +84,11 @@ class Tail:
                 event = json.loads(line)
             except (ValueError, RecursionError):
                 event = None
-            if not isinstance(event, dict) or not self._took(event):
+            if not isinstance(event, dict) or not self._add(event):
                 self.strange += 1
 
-    def _took(self, event: dict[str, Value]) -> bool:
-        """Counts an event; False if it is none."""
+    def _add(self, event: dict[str, Value]) -> bool:
+        """Counts an event; returns False if it is none."""
         if event.get("format") == FORMAT:
             return True
         time_ns, kind, process = event.get("time"), event.get("type"), event.get("process")
@@ -96,19 +96,19 @@ class Tail:
             return False
         self.last_ns = max(self.last_ns, time_ns)
         if process == NEMESIS:
-            return self._took_fault(event)
+            return self._add_fault(event)
         if not isinstance(process, int) or kind not in {OpType.INVOKE, *self.counts}:
             return False
         if kind != OpType.INVOKE:
             error = event.get("error")
             refused = kind == OpType.FAIL and isinstance(error, str) and error_code(error) in self.refusals
-            self._took_completion(time_ns, REFUSED if refused else kind, process)
+            self._add_completion(time_ns, REFUSED if refused else kind, process)
         elif len(self._open) < MAX_OPEN:
             scheduled = event.get("scheduled")
             self._open[process] = scheduled if isinstance(scheduled, int) else time_ns
         return True
 
-    def _took_completion(self, time_ns: int, kind: str, process: int) -> None:
+    def _add_completion(self, time_ns: int, kind: str, process: int) -> None:
         self.counts[kind] += 1
         row = self.rates.setdefault(time_ns // NS_PER_S, [0] * len(_COLUMNS))
         row[_COLUMNS[kind]] += 1
@@ -118,7 +118,7 @@ class Tail:
         if wanted_ns is not None and kind == OpType.OK:
             self._recent_ms.append((time_ns - wanted_ns) / NS_PER_MS)
 
-    def _took_fault(self, event: dict[str, Value]) -> bool:
+    def _add_fault(self, event: dict[str, Value]) -> bool:
         f, value = event.get("f"), event.get("value")
         found = fault_event(f, value)
         if found is None:
@@ -130,7 +130,7 @@ class Tail:
         return True
 
     def state(self) -> dict[str, Value]:
-        """Returns what a page shows, JSON-like."""
+        """Returns the data of the live page, as JSON values."""
         recent = np.sort(np.asarray(self._recent_ms)) if self._recent_ms else None
         return {
             "seconds": self.last_ns / NS_PER_S,
@@ -145,12 +145,14 @@ class Tail:
         }
 
 
-def said_of(run: Run) -> dict[str, Value]:
-    """Returns what the current run says about itself: its phase, its leader and the leader's term; None where it is silent."""
-    said = read_head(run.live_json, ("phase", "leader", "term"))
-    term = said.get("term")
+def run_state(run: Run) -> dict[str, Value]:
+    """Returns the fields of the run's `live.json`: its phase, its leader and the leader's term; None for missing ones."""
+    document = read_head(run.live_json, ("phase", "leader", "term"))
+    term = document.get("term")
     return {
-        **{key: said[key][:MAX_TEXT] if isinstance(said.get(key), str) else None for key in ("phase", "leader")},
+        **{
+            key: document[key][:MAX_TEXT] if isinstance(document.get(key), str) else None for key in ("phase", "leader")
+        },
         "term": term if isinstance(term, int) else None,
     }
 
@@ -166,7 +168,7 @@ def refusals_of(run: Run) -> frozenset[str]:
 
 
 def suite_state(store: Store) -> Value:
-    """Returns what the suite that goes on has done so far: its name, each case with its state; None if there is none."""
+    """Returns the state of the running suite: its name, and each case with its state; None if there is none."""
     folder = store.current_suite()
     if folder is None:
         return None

@@ -1,7 +1,7 @@
-"""`explain.json`: what the nodes of a simulated run held at the moments of its violation, beside the run's other files.
+"""`explain.json`: the states of the nodes of a simulated run at the moments of its violation.
 
-`labrys explain` writes it, and the report reads it. A run's folder may come from anyone, so each member is checked, and there
-is a most of everything.
+A look is the state of all nodes at one moment. `labrys explain` writes the file, and the report reads it. A run's folder may
+come from anyone, so each member is checked and has a maximum size.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_ENTRIES = 50
 
 
 def looks_document(looks: Sequence[Look]) -> dict[str, Value]:
-    """Returns what `explain.json` says."""
+    """Returns the document of `explain.json`."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -61,7 +61,7 @@ def read_looks(run: Run) -> tuple[Look, ...]:
     """Reads the looks of a run; none if it has no `explain.json`.
 
     Raises:
-        InputError: The file cannot be used; the message names it.
+        InputError: The file is malformed; the message names it.
     """
     path = run.path / FILE
     if not run.has(path):

@@ -33,12 +33,12 @@ class Sort:
     """Marks of one sort; the arrays have the same length.
 
     Attributes:
-        name: What they are called.
+        name: Their name.
         tone: One of `checker.marks.TONES`.
-        total: How many there are; some of them may have been left out.
-        time_s: When each is.
-        height: How high.
-        until_s: The end of each stretch; the same as `time_s` for a point.
+        total: Their number; some of them may have been left out.
+        time_s: The time of each.
+        height: The height of each.
+        until_s: The end of each stretch; equal to `time_s` for a point.
     """
 
     name: str
@@ -54,10 +54,10 @@ class Picture:
     """A plot of one part.
 
     Attributes:
-        title: What it shows.
-        y: What the heights are.
+        title: Its title.
+        y: The label of its vertical axis.
         key: The key whose object it shows; None if the run has only one object.
-        sorts: What is drawn, in this order.
+        sorts: The marks, in the order of drawing.
     """
 
     title: str
@@ -70,7 +70,7 @@ def pictures(parts: Sequence[Part]) -> list[Picture]:
     """Returns the plots of the parts that have one.
 
     Raises:
-        BadRecord: The member `plot` of a part's details is no plot.
+        BadRecord: The member `plot` of a part's details is not a plot.
     """
     return [
         _picture(must.mapping(part.details["plot"], name), name)

@@ -1,4 +1,4 @@
-"""The numbers of a run that a threshold can ask for, from what `results.json` holds."""
+"""The numbers of a run for thresholds, from the document of `results.json`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def measure(document: Mapping[str, Value], name: str, function: str | None = Non
     """Returns one measure of a run.
 
     Args:
-        document: What `results.json` holds.
+        document: The document of `results.json`.
         name: A name of `harness.thresholds.MEASURES`.
-        function: The function whose latency is asked for; None: the slowest.
+        function: The function whose latency is wanted; None: the slowest.
 
     Returns:
         The number; None if the run did not measure it.
@@ -49,7 +49,7 @@ def _answered(document: Mapping[str, Value]) -> float | None:
 
 
 def _recovery(document: Mapping[str, Value]) -> float | None:
-    """Returns the longest recovery; None if a fault was healed and the system never gave sustained answers again."""
+    """Returns the longest recovery; None if the system never gave sustained answers again after some fault."""
     windows = [after for fault in _faults(document) if (after := _part(_part(fault, "availability"), "after"))]
     times = [_number(window.get("sustained_ok_s")) for window in windows]
     known = [time for time in times if time is not None]

@@ -1,7 +1,7 @@
-"""Members of `test.json` and `results.json`, each held to its kind and range.
+"""Members of `test.json` and `results.json`, with checks of their type and range.
 
-The law: a run's folder may come from anyone, so nothing is computed with a member before this module has looked at it. A member
-that is not what it should be is an error that names it; none is made into something else.
+The rule: a run's folder may come from anyone. So this module checks each member before anything uses it. A member of another
+type or range is an error that names it; nothing is converted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_WHOLE: Final = 2**63 - 1
 
 
 def member(holder: Mapping[str, Value], name: str) -> Value:
-    """Returns a member that has to be there."""
+    """Returns a required member."""
     if name not in holder:
         raise BadRecord(f"the member {name} is missing")
     return holder[name]
@@ -45,16 +45,16 @@ def text_or_none(value: Value, name: str) -> str | None:
 
 
 def flag(value: Value, name: str) -> bool:
-    """Returns a truth value."""
+    """Returns a boolean."""
     if not isinstance(value, bool):
         raise _wrong(name, "true or false", value)
     return value
 
 
-def whole(value: Value, name: str, *, least: int = 0) -> int:
+def whole(value: Value, name: str, *, minimum: int = 0) -> int:
     """Returns a whole number."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MAX_WHOLE:
-        raise _wrong(name, f"a whole number from {least} to {MAX_WHOLE}", value)
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= MAX_WHOLE:
+        raise _wrong(name, f"a whole number from {minimum} to {MAX_WHOLE}", value)
     return value
 
 
@@ -90,7 +90,7 @@ def texts(value: Value, name: str) -> tuple[str, ...]:
 
 
 def one_of(value: Value, words: type[Word], name: str) -> Word:
-    """Returns the member of an enumeration of texts that a text stands for."""
+    """Returns the member of an enumeration with this text."""
     try:
         return words(text(value, name))
     except ValueError:
@@ -98,7 +98,7 @@ def one_of(value: Value, words: type[Word], name: str) -> Word:
 
 
 def instant(value: Value, name: str) -> datetime:
-    """Returns a time of the calendar, in UTC."""
+    """Returns a date with time, in UTC."""
     try:
         return datetime.fromisoformat(text(value, name)).astimezone(UTC)
     except (ValueError, OverflowError, OSError):

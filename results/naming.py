@@ -1,4 +1,4 @@
-"""How a person names a run on the command line: by its folder, by its place in the store, or by an index."""
+"""The names of runs on the command line: a folder, a name in the store, or an index."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RunName(click.ParamType[str]):
     name = "run"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Returns the runs of the store whose names begin like that, newest first, and folders."""
+        """Returns the runs in the store whose names begin with `incomplete`, newest first; folders if there are none."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
         from results.store import Store  # noqa: PLC0415

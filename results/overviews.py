@@ -1,7 +1,7 @@
-"""The pictures of many keys and many runs: strips, a matrix, trends. Drawn in the look and with the colours of `results.plots`.
+"""The pictures of many keys and many runs: strips, a matrix, and trends, in the style and colours of `results.plots`.
 
-The law is that of `results.plots`: equal input gives equal bytes, and no colour is written that a page could not theme. What is
-drawn is bounded by who calls: a row for each key or run that is given.
+The rule is that of `results.plots`: equal input gives equal bytes, and a page can theme every colour. The caller bounds the
+size: there is a row for each key or run.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
+from results.formatting import percent
 from results.plots import FAINT, GRID, INK, STYLE, TYPE_COLOURS, VERDICT_COLOURS, WIDTH_IN
 from results.rows import NOT_JUDGED, Cell, Strip, Trend, TrendRun, short
-from results.spoken import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 ROW_IN = 0.17
 RIGHT_IN = 0.16
 LEVELS = 5
-EM = 0.62  # the width of a letter, as a part of its size
+EM = 0.62  # the width of a letter, as a share of the font size
 POINTS_PER_IN = 72.0
-# As `harness.expectation.Outcome` names them. What is known to fail has no colour of a verdict.
+# By the names of `harness.expectation.Outcome`. A known failure has no colour of a verdict.
 OUTCOME_COLOURS: Mapping[str, str] = MappingProxyType(
     {
         "as-expected": VERDICT_COLOURS["valid"],
@@ -46,7 +46,7 @@ _LEGEND: Mapping[str, Any] = MappingProxyType(
 
 
 def heat(strips: Sequence[Strip], width_s: float) -> Figure:
-    """Draws a strip for each key: the more was asked, the stronger, and what was not answered in the colour of failures."""
+    """Draws a strip for each key: blue for operations, the stronger the more, and the failure colour for unanswered ones."""
     greatest = max((asked for strip in strips for _, asked, _ in strip.cells), default=1)
     with mpl.rc_context(STYLE):
         names = [short(strip.name) for strip in strips]
@@ -85,9 +85,9 @@ def _level(share: float) -> int:
 
 
 def _cells(axes: Axes, places: Sequence[tuple[int, int]], width_s: float, *, colour: str, alpha: float) -> None:
-    """Draws cells, given by row and bucket in order, as one shape, which is drawn much faster than a shape for each.
+    """Draws cells, given as sorted pairs of row and bucket, as one shape: much faster than one shape for each.
 
-    Cells that touch are one bar.
+    Adjacent cells become one bar.
     """
     bars: list[list[int]] = []
     for row, at in places:
@@ -102,12 +102,12 @@ def _cells(axes: Axes, places: Sequence[tuple[int, int]], width_s: float, *, col
     corners = [(left, low), (left, high), (right, high), (right, low), (left, low)]
     vertices = np.stack([np.stack(corner, axis=-1) for corner in corners], axis=1).reshape(-1, 2)
     codes = np.tile([Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY], len(bars))
-    # Not as a patch, because the limits of the axes are known, and to find them from it is slow.
+    # Not added as a patch: that would compute the limits of the axes from it, which is slow, and they are known.
     axes.add_artist(PathPatch(Path(vertices, codes), facecolor=colour, alpha=alpha, linewidth=0))
 
 
 def matrix(cells: Sequence[Cell]) -> Figure:
-    """Draws a cell for each fault and workload: its outcome as colour, how many runs, and what was answered."""
+    """Draws a cell for each fault and workload: the colour of its outcome, its number of runs, and its availability."""
     rows = sorted({cell.row for cell in cells})
     columns = sorted({cell.column for cell in cells})
     with mpl.rc_context(STYLE):
@@ -121,10 +121,10 @@ def matrix(cells: Sequence[Cell]) -> Figure:
             axes.broken_barh([(x + 0.03, 0.94)], (y + 0.06, 0.88), facecolor=colour, alpha=0.17, linewidth=0)
             axes.broken_barh([(x + 0.03, 0.008)], (y + 0.06, 0.88), facecolor=colour, linewidth=0)
             runs = f"{cell.runs} run{'' if cell.runs == 1 else 's'}"
-            told = f"{cell.unexpected} of {runs} unexpected" if cell.unexpected else f"{runs} {_said(cell.outcome)}"
-            axes.text(x + 0.06, y + 0.36, told, va="center", fontsize=8.5, color=INK)
-            bore = "" if cell.availability is None else f"{percent(cell.availability, 1)} answered"
-            axes.text(x + 0.06, y + 0.7, bore, va="center", fontsize=7.5, color=FAINT)
+            text = f"{cell.unexpected} of {runs} unexpected" if cell.unexpected else f"{runs} {_outcome(cell.outcome)}"
+            axes.text(x + 0.06, y + 0.36, text, va="center", fontsize=8.5, color=INK)
+            answered = "" if cell.availability is None else f"{percent(cell.availability, 1)} answered"
+            axes.text(x + 0.06, y + 0.7, answered, va="center", fontsize=7.5, color=FAINT)
         axes.set_xlim(0, max(len(columns), 1))
         axes.set_ylim(max(len(rows), 1), 0)
         axes.set_xticks([x + 0.5 for x in range(len(columns))], [short(name, 30) for name in columns])
@@ -141,7 +141,7 @@ def trend(runs: Sequence[TrendRun], trends: Sequence[Trend]) -> Figure:
     """Draws the runs of one line from left to right: a row of outcomes, and a panel for each figure.
 
     Args:
-        runs: The runs, in order; each is a link to its report where it has one.
+        runs: The runs, in order; each links to its report if it has one.
         trends: The figures.
     """
     with mpl.rc_context(STYLE):
@@ -156,7 +156,7 @@ def trend(runs: Sequence[TrendRun], trends: Sequence[Trend]) -> Figure:
             if run.link is not None:
                 bar.set_urls([run.link])
         marked = [place for place, run in enumerate(runs) if run.marked]
-        if marked:  # a line without a point has no place
+        if marked:  # matplotlib cannot place a line without points
             strip.plot(marked, [1.02] * len(marked), "v", color=VERDICT_COLOURS["invalid"], markersize=5, clip_on=False)
         for axes, each in zip(panels, trends, strict=True):
             _trend(axes, each, runs)
@@ -166,13 +166,15 @@ def trend(runs: Sequence[TrendRun], trends: Sequence[Trend]) -> Figure:
             axes.set_xticks(list(some), names, fontsize=7, rotation=30, ha="right")
         for axes in (strip, *panels):
             axes.set_xlim(-0.6, len(runs) - 0.4)
-        known = {_said(name): colour for name, colour in OUTCOME_COLOURS.items() if name in {r.outcome for r in runs}}
+        known = {
+            _outcome(name): colour for name, colour in OUTCOME_COLOURS.items() if name in {r.outcome for r in runs}
+        }
         handles = _handles(known)
         figure.legend(handles=handles, loc="upper right", bbox_to_anchor=(1, 1), ncols=max(1, len(handles)), **_LEGEND)
         return figure
 
 
-def _said(outcome: str | None) -> str:
+def _outcome(outcome: str | None) -> str:
     return NOT_JUDGED if outcome is None else outcome.replace("-", " ")
 
 
@@ -194,7 +196,7 @@ def _trend(axes: Axes, trend: Trend, runs: Sequence[TrendRun]) -> None:
 def _figure(
     name: str, heights_in: Sequence[float], *, left_in: float, top_in: float, bottom_in: float, gap_in: float = 0.0
 ) -> tuple[Figure, list[Axes]]:
-    """Makes a figure of axes above one another with fixed margins: to have margins found takes as long as the drawing."""
+    """Makes a figure of axes above one another with fixed margins; computing margins takes as long as the drawing."""
     height_in = top_in + sum(heights_in) + gap_in * (len(heights_in) - 1) + bottom_in
     figure = Figure(figsize=(WIDTH_IN, height_in))
     figure.set_gid(name)
@@ -210,7 +212,7 @@ def _figure(
 
 
 def _room_in(names: Sequence[str], size: float) -> float:
-    """Returns how wide the room for names beside an axis has to be, in inches, for a font of a size in points."""
+    """Returns the width for names beside an axis, in inches, for a font size in points."""
     return 0.12 + EM * size / POINTS_PER_IN * max(map(len, names), default=0)
 
 

@@ -1,4 +1,4 @@
-"""The template engine of all pages: text is escaped, and a name that a page is not given is an error."""
+"""The template engine of all pages. It escapes text, and an undefined name is an error."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from results.spoken import outcomes, percent, ratio, seconds
+from results.formatting import outcomes, percent, ratio, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
 def environment(*, finalize: Callable[[Any], Any] | None = None) -> Environment:
-    """Returns the engine for `results/templates`, with what every page says in the same words.
+    """Returns the engine for `results/templates`, with the functions and filters of all pages.
 
     Args:
-        finalize: What is done to each value before it is shown.
+        finalize: Converts each value before it is shown.
     """
     made = Environment(
         loader=PackageLoader("results"),

@@ -1,8 +1,8 @@
-"""The pictures of latency and rate, with the faults behind them, as SVG.
+"""The plots of latency and rate over time, with the faults shaded, as SVG.
 
-Drawn by matplotlib's own SVG writer without a window system and without its global state. Equal input gives equal bytes: no
-date, no random ids. Colours and ink are written as fixed colours, which `inlined` turns into the page's CSS variables, so
-that one drawing serves as a file and, light or dark, inside a report.
+matplotlib's own SVG writer draws them, without a window system and without global state. Equal input gives equal bytes: there
+are no dates and no random ids. The SVG has fixed colours. `inlined` replaces them by the page's CSS variables, so one drawing
+serves as a file and, in light or dark, inside a report.
 """
 
 from __future__ import annotations
@@ -81,18 +81,18 @@ STYLE: dict[Any, Any] = {
     "ytick.minor.visible": False,
     "legend.frameon": False,
     "figure.facecolor": PAPER,
-    # Names come from histories; a dollar in one is a dollar.
+    # Names come from histories, so a dollar sign must stay a dollar sign.
     "text.parse_math": False,
 }
 
 
 def kinds_of(shades: Sequence[Shade]) -> list[str]:
-    """Returns the kinds of fault in the order of their first start; a kind's colour is that of its place here."""
+    """Returns the kinds of fault in the order of their first start; the place of a kind determines its colour."""
     return list(dict.fromkeys(shade.kind for shade in sorted(shades, key=lambda shade: shade.start_s)))
 
 
 def latency_points_svg(points: Sequence[Points], shades: Sequence[Shade]) -> str:
-    """Draws a dot for every operation: its latency over time, coloured by type, a panel for each function; log scale."""
+    """Draws a dot for each operation: latency over time, on a log scale, coloured by type, with a panel for each function."""
     functions = sorted({group.f for group in points})
     span_s = _span_s([float(group.time_s.max()) for group in points if group.time_s.size], shades)
     with mpl.rc_context(STYLE):
@@ -109,7 +109,7 @@ def latency_points_svg(points: Sequence[Points], shades: Sequence[Shade]) -> str
 
 
 def _dots(axes: Axes, points: Points) -> None:
-    """Draws points as lines of no length with round ends, which SVG says in a tenth of what markers take."""
+    """Draws points as lines of length zero with round ends; markers make the SVG ten times as large."""
     gaps = np.full(points.time_s.size, np.nan)
     axes.plot(
         np.column_stack((points.time_s, points.time_s, gaps)).ravel(),
@@ -122,7 +122,7 @@ def _dots(axes: Axes, points: Points) -> None:
 
 
 def marks_svg(picture: Picture, shades: Sequence[Shade]) -> str:
-    """Draws marks over time: a dot for what is good or says nothing, a shape of its own for each other sort."""
+    """Draws marks over time: dots for the tones `good` and `quiet`, and another shape for each other sort."""
     span_s = _span_s([float(sort.until_s.max()) for sort in picture.sorts if sort.until_s.size], shades)
     shapes = iter(_SHAPES * len(picture.sorts))
     handles = []
@@ -152,22 +152,22 @@ def marks_svg(picture: Picture, shades: Sequence[Shade]) -> str:
 
 
 def latency_quantiles(lines: Sequence[Line], shades: Sequence[Shade]) -> Figure:
-    """Draws quantiles of the ok operations' latency over time, a panel for each function; log scale."""
+    """Draws quantiles of the latency of ok operations over time, on a log scale, with a panel for each function."""
     return _panels("quantiles", lines, shades, QUANTILE_COLOURS, unit="ms", log=True)
 
 
 def latency_quantiles_svg(lines: Sequence[Line], shades: Sequence[Shade]) -> str:
-    """Draws them as SVG."""
+    """Draws the quantiles as SVG."""
     return _svg(latency_quantiles(lines, shades), "quantiles")
 
 
 def rate(lines: Sequence[Line], shades: Sequence[Shade]) -> Figure:
-    """Draws operations per second by type over time, a panel for each function."""
+    """Draws operations per second by type over time, with a panel for each function."""
     return _panels("rate", lines, shades, TYPE_COLOURS, unit="1/s", log=False)
 
 
 def rate_svg(lines: Sequence[Line], shades: Sequence[Shade]) -> str:
-    """Draws them as SVG."""
+    """Draws the rates as SVG."""
     return _svg(rate(lines, shades), "rate")
 
 
@@ -204,7 +204,7 @@ def _log_scale(axes: Axes) -> None:
     low, high = axes.get_ylim()
     if high > 5 * low:
         axes.yaxis.set_major_locator(LogLocator(subs=(1,) if high > 200 * low else (1, 2, 5)))
-    else:  # too little of a decade for more than one of its ticks
+    else:  # less than a decade: a log scale would have one tick
         axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -217,11 +217,11 @@ def _span_s(ends_s: Sequence[float], shades: Sequence[Shade]) -> float:
 def _figure(
     name: str, titles: Sequence[str], panel_in: float, shades: Sequence[Shade], span_s: float
 ) -> tuple[Figure, list[Axes]]:
-    """Makes a figure of panels above one another, with a strip of lanes on top that names the faults."""
+    """Makes a figure of panels above one another; a strip of lanes above them names the faults."""
     kinds = kinds_of(shades)
     heights = [max(LANE_IN * len(kinds), 0.02), *(panel_in for _ in titles)]
     height_in = TOP_IN + sum(heights) + GAP_IN * len(titles) + BOTTOM_IN
-    # Fixed margins: to have them found takes as long as the drawing.
+    # Fixed margins: computing them takes as long as the drawing.
     figure = Figure(figsize=(WIDTH_IN, height_in))
     figure.set_gid(name)
     places = {
@@ -286,9 +286,9 @@ def png(figure: Figure) -> bytes:
     with mpl.rc_context(STYLE):
         figure.set_facecolor("white")
         figure.set_dpi(PNG_DPI)
-        # The canvas prints in one pass; `savefig` draws each figure twice, and placing texts is nearly all of it.
+        # The canvas prints in one pass; `savefig` draws each figure twice, and placing texts takes nearly all the time.
         canvas: Any = FigureCanvasAgg(figure)  # its printing has no types
-        # To compress it well takes longer than to draw it.
+        # Better compression takes longer than the drawing.
         canvas.print_png(data, metadata={"Software": None}, pil_kwargs={"compress_level": 1})
     return data.getvalue()
 
@@ -302,7 +302,7 @@ def _svg(figure: Figure, salt: str) -> str:
 
 
 def _with_stable_clips(svg: str) -> str:
-    """Names clip paths by their order of use, one name for equal ones: matplotlib names them by addresses in memory."""
+    """Names clip paths by their order of use, equal ones alike: matplotlib names them by addresses in memory."""
     clips = dict(re.findall(r'<clipPath id="(\w+)">(.*?)</clipPath>', svg, flags=re.DOTALL))
     names: dict[str, str] = {}
     for used in re.findall(r"url\(#(\w+)\)", svg):
@@ -315,18 +315,18 @@ def _with_stable_clips(svg: str) -> str:
 
 
 def _shortened(attribute: re.Match[str]) -> str:
-    """Rounds a drawing's numbers to a hundredth of a point, and says a dot as `M x y h 0`."""
+    """Rounds the numbers of a drawing to a hundredth of a point, and writes a dot as `M x y h 0`."""
     rounded = re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", attribute[0])
     return re.sub(r"M (\S+) (\S+) \s*L \1 \2 \s*", r"M\1 \2h0", rounded)
 
 
 def inlined(svg: str, *, prefix: str, title: str) -> str:
-    """Returns a drawing as an element of an HTML page: themed by CSS variables, ids its own, scaled to its container.
+    """Returns a drawing as an element of an HTML page: themed by CSS variables, with ids of its own, scaled to its container.
 
     Args:
-        svg: What a function of this module drew.
-        prefix: Put before every id, so that several drawings fit into one page.
-        title: What the picture shows, for those who do not see it.
+        svg: The result of a function of this module.
+        prefix: A prefix for all ids, so that a page can have several drawings.
+        title: The title, for screen readers.
     """
     element = svg[svg.index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 LIVE_INTERVAL_S = 0.25
 PLAIN_INTERVAL_S = 5.0
-SAYING_INTERVAL_S = 1.0
+LIVE_FILE_INTERVAL_S = 1.0
 COLOURS = {OpType.OK: "green", OpType.FAIL: "yellow", OpType.INFO: "magenta"}
 
 
@@ -43,11 +43,11 @@ class Progress:
     """A `harness.run.Observer` that prints. Use it as a context manager around the run.
 
     Args:
-        console: Where to print; standard error of the command.
-        ops: The history's events, growing while the run goes on.
-        time_limit_s: How long the workload will run.
-        refusals: Codes of `fail` errors by which a node names another to ask; they are counted apart.
-        folder: The run's folder; phase and leader go to its `live.json` meanwhile, for the live view. None: they do not.
+        console: The console for the output, on standard error.
+        ops: The history's events; the list grows during the run.
+        time_limit_s: The planned duration of the workload.
+        refusals: Codes of `fail` errors that name another node; they count apart.
+        folder: The run's folder. During the run, its `live.json` gets phase and leader, for the live view. None: no file.
     """
 
     def __init__(
@@ -71,9 +71,9 @@ class Progress:
         self._phase = ""
         self._over = threading.Event()
         self._folder = folder
-        self._said = ""
+        self._written = ""
         self._threads = [
-            threading.Thread(target=target, name="progress", daemon=True) for target in (self._print, self._say)
+            threading.Thread(target=target, name="progress", daemon=True) for target in (self._print, self._write_live)
         ]
 
     def __enter__(self) -> Self:
@@ -89,21 +89,21 @@ class Progress:
             thread.join()
 
     def phase(self, text: str) -> None:
-        """Prints the phase that begins."""
+        """Prints the new phase."""
         self._phase = text
         self._watch = self._clock = None
         self._console.print(Text(f"· {plain(text)}", style="bold"))
 
     def workload_began(self, watch: Watch, clock: Clock) -> None:
-        """Begins to count."""
+        """Starts counting."""
         self._watch, self._clock = watch, clock
 
     def problem(self, text: str) -> None:
-        """Prints what went wrong."""
+        """Prints a problem."""
         self._console.print(Text(f"! {message(text)}", style="yellow"))
 
     def line(self) -> Text:
-        """Returns the line that says where the workload is."""
+        """Returns the line with the state of the workload."""
         self._count()
         clock, watch = self._clock, self._watch
         if clock is None or watch is None:
@@ -145,15 +145,17 @@ class Progress:
         ):
             self._over.wait()
 
-    def _say(self) -> None:
-        """Keeps `live.json` up to date, until the run is over."""
+    def _write_live(self) -> None:
+        """Keeps `live.json` up to date until the run is over."""
         if self._folder is None:
             return
-        with contextlib.suppress(LabrysError, OSError):  # a full disk is the run's affair; nobody needs this file
-            while not self._over.wait(SAYING_INTERVAL_S):
+        with contextlib.suppress(
+            LabrysError, OSError
+        ):  # the run itself reports a full disk, and nothing depends on this file
+            while not self._over.wait(LIVE_FILE_INTERVAL_S):
                 leader, term = (self._watch.leader() if self._watch else None) or (None, None)
-                said = json.dumps({"phase": self._phase, "leader": leader, "term": term})
-                if said != self._said:
-                    self._said = said
-                    self._folder.write_text(self._folder.live_json, said)
+                text = json.dumps({"phase": self._phase, "leader": leader, "term": term})
+                if text != self._written:
+                    self._written = text
+                    self._folder.write_text(self._folder.live_json, text)
         self._folder.live_json.unlink(missing_ok=True)

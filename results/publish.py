@@ -1,7 +1,6 @@
-"""Writes what a run leaves for its readers, the verdict first.
+"""Writes the results of a run, the verdict first.
 
-`results.json` is written before anything that could fail for the sake of beauty: a report that cannot be drawn never costs
-a verdict.
+`results.json` is written before everything that only presents it. So an error in a plot or a report never costs the verdict.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ logger = logging.getLogger(__name__)
 
 
 def announce(run: Run, test: TestInfo) -> None:
-    """Writes `test.json`: what was asked for, before anything is done."""
+    """Writes `test.json`, the description of the test, before the run starts."""
     run.write_json(run.test_json, test_document(test))
 
 
 def publish(run: Run, record: RunRecord) -> Mapping[str, Value]:
-    """Writes `results.json` and everything that is made from it.
+    """Writes `results.json` and all files that are made from it.
 
     Returns:
-        The document that `results.json` holds. If something else could not be made, that is among its problems.
+        The document of `results.json`. If another file could not be made, its problems contain the reason.
 
     Raises:
         StoreError: `results.json` itself could not be written.
@@ -43,7 +42,7 @@ def publish(run: Run, record: RunRecord) -> Mapping[str, Value]:
         run.write_text(run.results_edn, results_edn(document))
         draw(run, record, document)
     except Exception as error:
-        # A verdict must not be lost, nor an exit code changed, by what is only made to show it.
+        # A failed presentation must not cost the verdict, or change the exit code.
         logger.exception("the report could not be made")
         problem = f"the report could not be made: {type(error).__name__}: {error}"
         document = {**document, "problems": [*document["problems"], problem]}
@@ -52,9 +51,9 @@ def publish(run: Run, record: RunRecord) -> Mapping[str, Value]:
 
 
 def draw(run: Run, record: RunRecord, document: Mapping[str, Value]) -> None:
-    """Writes the plots, the report, and the verdict for CI servers."""
-    from results import junit, report  # noqa: PLC0415 - bring matplotlib, which only this needs
-    from results.looks import read_looks  # noqa: PLC0415 - only a report shows them
+    """Writes the plots, the report, and the JUnit file."""
+    from results import junit, report  # noqa: PLC0415 - they load matplotlib, and only this needs it
+    from results.looks import read_looks  # noqa: PLC0415 - only a report shows looks
 
     run.write_text(run.junit_xml, junit.junit_xml([junit.of_run(record, document)]))
     drawn = report.plots_of(record)

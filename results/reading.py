@@ -1,7 +1,7 @@
-"""Reads `results.json` back: its parts, faults, sightings and positions, as the values that they were written from.
+"""Reads `results.json` back: its parts, faults, sightings and positions.
 
-The law: the file may come from anyone, so each member is held to its kind and range before anything is done with it
-(`results.members`). Files of earlier versions lack members that came later; what they mean without them is said here.
+The rule: the file may come from anyone, so `results.members` checks the type and range of each member before anything uses it.
+Files of earlier versions lack later members; the functions below state the meaning of a missing one.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def verdict_from(value: Value) -> Verdict:
-    """Returns the verdict that a member `valid` holds.
+    """Returns the verdict in a member `valid`.
 
     Raises:
-        BadRecord: It holds none.
+        BadRecord: The member is not a verdict.
     """
     verdict = Verdict.from_json(value)
     if verdict is None:
@@ -36,7 +36,7 @@ def verdict_from(value: Value) -> Verdict:
 
 
 def parts_from(document: Mapping[str, Value]) -> list[Part]:
-    """Returns the parts that a document holds."""
+    """Returns the parts in a document."""
     return [
         Part(
             name=name,
@@ -58,24 +58,25 @@ def failures(parts: Iterable[Part]) -> tuple[str, ...]:
 
 
 def behind(parts: Iterable[Part]) -> str | None:
-    """Returns the sentence that says that the control node was behind; None if it kept up, or if nothing is known of it."""
+    """Returns the sentence that the control node was behind; None if it kept up, or if it is unknown."""
     found = (part.reason for part in parts if part.name == CONTROL_NODE and part.verdict is not Verdict.VALID)
     return next(found, None)
 
 
 def fault_violations(document: Mapping[str, Value]) -> int | None:
-    """Returns how many violations were seen during or after a fault; None if `results.json` does not say."""
+    """Returns the number of violations during or after a fault; None if `results.json` does not have it."""
     if "violations" not in document:
         return None
     found = document["violations"]
     if not found:
         return 0
-    told = must.mapping(found, "violations")
-    return sum(must.whole(must.member(told, name), f"violations.{name}") for name in ("during_faults", "after_faults"))
+    members = must.mapping(found, "violations")
+    names = ("during_faults", "after_faults")
+    return sum(must.whole(must.member(members, name), f"violations.{name}") for name in names)
 
 
 def faults_from(document: Mapping[str, Value]) -> list[FaultRecord]:
-    """Returns the fault records that a document holds."""
+    """Returns the fault records in a document."""
     faults = must.listed(must.member(document, "faults"), "faults")
     return [
         _fault_from(must.mapping(fault, f"faults[{index}]"), f"faults[{index}]") for index, fault in enumerate(faults)
@@ -114,34 +115,34 @@ def _fault_from(fault: Mapping[str, Value], name: str) -> FaultRecord:
 
 
 def sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
-    """Returns the sightings that a document holds.
+    """Returns the sightings in a document.
 
-    Files of earlier versions do not say until when a sighting held. It is then taken to hold until the next one of its node,
-    or until the end of the workload, with which the watch ended in these versions.
+    Files of earlier versions lack the end of a sighting. It then lasts until the next sighting of its node, or until the end of
+    the workload, when the watch ended in these versions.
     """
     found: list[Sighting] = []
     newest: dict[str, int] = {}
     undated: set[str] = set()
     for index, each in enumerate(must.listed(must.member(document, "sightings"), "sightings")):
         name = f"sightings[{index}]"
-        told = must.mapping(each, name)
-        node = must.text(must.member(told, "node"), f"{name}.node")
-        time_ns = must.nanoseconds(must.member(told, "time_s"), f"{name}.time_s")
+        sighting = must.mapping(each, name)
+        node = must.text(must.member(sighting, "node"), f"{name}.node")
+        time_ns = must.nanoseconds(must.member(sighting, "time_s"), f"{name}.time_s")
         if node in undated:
             found[newest[node]] = replace(found[newest[node]], until_ns=time_ns)
             undated.remove(node)
-        until_s = told.get("until_s")
-        if "until_s" not in told:
+        until_s = sighting.get("until_s")
+        if "until_s" not in sighting:
             undated.add(node)
         newest[node] = len(found)
-        term = must.member(told, "term")
+        term = must.member(sighting, "term")
         found.append(
             Sighting(
                 time_ns=time_ns,
                 node=node,
-                role=must.text_or_none(must.member(told, "role"), f"{name}.role"),
-                term=None if term is None else must.whole(term, f"{name}.term", least=-must.MAX_WHOLE),
-                leader=must.text_or_none(must.member(told, "leader"), f"{name}.leader"),
+                role=must.text_or_none(must.member(sighting, "role"), f"{name}.role"),
+                term=None if term is None else must.whole(term, f"{name}.term", minimum=-must.MAX_WHOLE),
+                leader=must.text_or_none(must.member(sighting, "leader"), f"{name}.leader"),
                 until_ns=None if until_s is None else must.nanoseconds(until_s, f"{name}.until_s"),
             )
         )
@@ -153,34 +154,34 @@ def sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
 
 
 def timings_from(document: Mapping[str, Value]) -> dict[str, float]:
-    """Returns how long each stage of the run took, in seconds; nothing where an earlier version did not say."""
+    """Returns the duration of each stage of the run, in seconds; empty if an earlier version wrote the file."""
     timings = must.mapping(document.get("timings", {}), "timings")
     return {name: must.seconds(value, f"timings.{name}") for name, value in timings.items()}
 
 
 def workload_sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
-    """Returns the sightings of the workload's time, without those of healing and final reads, which move the leadership."""
+    """Returns the sightings during the workload, without those of healing and final reads, which move the leadership."""
     end_ns = workload_end_ns(timings_from(document))
     return [seen for seen in sightings_from(document) if end_ns is None or seen.time_ns < end_ns]
 
 
 def positions_from(document: Mapping[str, Value]) -> Positions:
-    """Returns the positions that a document holds; none where an earlier version wrote it.
+    """Returns the positions in a document; none if an earlier version wrote it.
 
     Raises:
         BadRecord: A node does not have one index for each time.
     """
-    told = must.mapping(document.get("positions", {"time_s": [], "applied": {}}), "positions")
+    positions = must.mapping(document.get("positions", {"time_s": [], "applied": {}}), "positions")
     time_ns = [
         must.nanoseconds(time_s, "positions.time_s")
-        for time_s in must.listed(must.member(told, "time_s"), "positions.time_s")
+        for time_s in must.listed(must.member(positions, "time_s"), "positions.time_s")
     ]
     applied = {
         node: [
-            None if index is None else must.whole(index, f"positions.applied.{node}", least=-must.MAX_WHOLE)
+            None if index is None else must.whole(index, f"positions.applied.{node}", minimum=-must.MAX_WHOLE)
             for index in must.listed(indexes, f"positions.applied.{node}")
         ]
-        for node, indexes in must.mapping(must.member(told, "applied"), "positions.applied").items()
+        for node, indexes in must.mapping(must.member(positions, "applied"), "positions.applied").items()
     }
     for node, indexes in applied.items():
         if len(indexes) != len(time_ns):

@@ -1,8 +1,7 @@
-"""Everything a finished run has to say, as one value; every file, page and sentence about a run is made from it alone.
+"""The record of a run: one value from which every file, page and sentence about the run is made.
 
-It is put together once, when a run ends, and can be put together again from the run's folder: what was asked for from
-`test.json`, the operations from `history.jsonl`, all else from `results.json`. So a report can be made anew, by a later
-version, on another machine, and says the same.
+The record is made when a run ends, and can be read again from the run's folder: the test from `test.json`, the operations from
+`history.jsonl`, and the rest from `results.json`. So a later version, or another machine, can make the same report again.
 """
 
 from __future__ import annotations
@@ -32,27 +31,27 @@ TEST_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestInfo:
-    """What is known of a test before it runs; `test.json` holds it.
+    """A test before its run; `test.json` has its members.
 
     Attributes:
-        name: The test's name, which is also its folder's in the store.
+        name: The test's name, and the name of its folder in the store.
         seed: The root seed.
-        reproduce: The command that runs the same again.
-        started_utc: When it began.
+        reproduce: The command that runs the same test again.
+        started_utc: The time of its start.
         system: The system under test, e.g. `dledger`.
         workload: E.g. `register`.
         nodes: The nodes' names, in order.
-        versions: Of Labrys and of what it tests.
+        versions: The versions of Labrys and of the system under test.
         options: Every option of the test with its value.
         answers: Codes of `fail` errors that a working system gives as an answer, such as a compare-and-set that did not
             match; they count as availability.
-        refusals: Codes of `fail` errors by which a node names another to ask; availability counts them apart.
-        left_out: Kinds of faults that were asked for by `all` and are not in the plan, each with the reason.
-        defaults: The `file` of defaults and the `options` that it decided; None if it decided none.
-        suite: The case of a suite that it is, with what the suite expects of it; None if no suite runs it.
+        refusals: Codes of `fail` errors that name another node; availability counts them apart.
+        left_out: Kinds of faults that `all` asked for and that are not in the plan, each with the reason.
+        defaults: The `file` of defaults, and the `options` that it set; None if it set none.
+        suite: The case of a suite, with the expectation of the suite; None if no suite runs the test.
     """
 
-    __test__ = False  # not a test class, whatever its name begins with
+    __test__ = False  # not a test class of pytest
 
     name: str
     seed: int
@@ -71,24 +70,24 @@ class TestInfo:
 
     @property
     def codes(self) -> Codes:
-        """Returns what codes of errors mean for availability."""
+        """Returns the meaning of error codes for availability."""
         return Codes(answers=frozenset(self.answers), refusals=frozenset(self.refusals))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """What a run left, checked.
+    """The record of a finished run.
 
     Attributes:
-        test: What was asked for.
+        test: The test.
         duration_s: From the run's start to its verdict.
-        parts: The parts of the verdict, in the order in which a reader should see them.
-        faults: What became of each fault that began, or should have.
-        operations: The client operations, in the order of their invokes, final phase included.
-        sightings: What the nodes said about themselves, changes only, in the order of time.
-        positions: How far each node had applied the log, poll by poll.
+        parts: The parts of the verdict, in the order for a reader.
+        faults: The record of each fault that began, or should have begun.
+        operations: The client operations, in the order of their invokes, with the final phase.
+        sightings: The reported states of the nodes, only changes, in the order of time.
+        positions: How many log entries each node had applied, poll by poll.
         timings: Name of a stage to seconds, e.g. `ready`, `workload`, `check`.
-        problems: What went wrong beside the test itself, as sentences.
+        problems: Problems besides the test itself, as sentences.
     """
 
     test: TestInfo
@@ -103,7 +102,7 @@ class RunRecord:
 
 
 def test_document(test: TestInfo) -> dict[str, Value]:
-    """Returns what `test.json` says."""
+    """Returns the document of `test.json`."""
     return {
         "format": TEST_FORMAT,
         "version": TEST_VERSION,
@@ -125,17 +124,17 @@ def test_document(test: TestInfo) -> dict[str, Value]:
 
 
 def left_out_document(left_out: Mapping[str, str]) -> list[Value]:
-    """Returns the kinds that were left out, as `test.json` and `results.json` say them."""
+    """Returns the kinds that were left out, for `test.json` and `results.json`."""
     return [{"kind": kind, "reason": reason} for kind, reason in left_out.items()]
 
 
 def defaults_document(defaults: Mapping[str, Value] | None) -> Value:
-    """Returns what a file of defaults decided, as `test.json` and `results.json` say it."""
+    """Returns the file of defaults and the options that it set, for `test.json` and `results.json`."""
     return None if defaults is None else {"file": str(defaults["file"]), "options": dict(defaults["options"])}
 
 
 def suite_case_document(case: SuiteCase) -> dict[str, Value]:
-    """Returns a case of a suite, as `test.json` says it."""
+    """Returns the case of a suite, for `test.json`."""
     return {
         "name": case.suite,
         "case": case.case,
@@ -147,13 +146,13 @@ def suite_case_document(case: SuiteCase) -> dict[str, Value]:
     }
 
 
-def suite_case_from(told: Value) -> SuiteCase:
-    """Reads what `suite_case_document` wrote.
+def suite_case_from(document: Value) -> SuiteCase:
+    """Reads a document of `suite_case_document`.
 
     Raises:
         BadRecord: It is not such a document.
     """
-    members = must.mapping(told, "suite")
+    members = must.mapping(document, "suite")
 
     def of(name: str) -> Value:
         return must.member(members, name)
@@ -171,11 +170,11 @@ def suite_case_from(told: Value) -> SuiteCase:
     )
 
 
-def _defaults(told: Value) -> Value:
-    """Reads what `defaults_document` wrote."""
-    if told is None:
+def _defaults(document: Value) -> Value:
+    """Reads a document of `defaults_document`."""
+    if document is None:
         return None
-    members = must.mapping(told, "defaults")
+    members = must.mapping(document, "defaults")
     return {
         "file": must.text(must.member(members, "file"), "defaults.file"),
         "options": must.mapping(must.member(members, "options"), "defaults.options"),
@@ -183,7 +182,7 @@ def _defaults(told: Value) -> Value:
 
 
 def test_from_document(document: Value, where: str) -> TestInfo:
-    """Returns the test that `test.json` describes.
+    """Returns the test in a document of `test.json`.
 
     Args:
         document: The parsed file.
@@ -202,7 +201,7 @@ def test_from_document(document: Value, where: str) -> TestInfo:
     def of(name: str) -> Value:
         return must.member(document, name)
 
-    def either(name: str) -> Value:
+    def listed(name: str) -> Value:
         return document.get(name, [])
 
     try:
@@ -220,12 +219,12 @@ def test_from_document(document: Value, where: str) -> TestInfo:
             },
             options=must.mapping(of("options"), "options"),
             answers=must.texts(of("answers"), "answers"),
-            refusals=must.texts(either("refusals"), "refusals"),
+            refusals=must.texts(listed("refusals"), "refusals"),
             left_out={
                 must.text(must.member(left, "kind"), "left_out.kind"): must.text(
                     must.member(left, "reason"), "left_out.reason"
                 )
-                for left in (must.mapping(each, "left_out") for each in must.listed(either("left_out"), "left_out"))
+                for left in (must.mapping(each, "left_out") for each in must.listed(listed("left_out"), "left_out"))
             },
             defaults=_defaults(document.get("defaults")),
             suite=None if document.get("suite") is None else suite_case_from(document["suite"]),

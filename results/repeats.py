@@ -1,7 +1,7 @@
 """The folder of a repeated test: `store/repeats/TEST/TIME/` with `repeat.json` and a page that links the runs.
 
-Both are written after each run, so an interruption leaves what is known. The reasons come from systems and histories, which are
-foreign text, so the page escapes them, and its own policy forbids it the network.
+Both are written after each run, so an interruption leaves the results so far. The reasons come from systems and histories,
+which are hostile input. So the page escapes them, and its own policy forbids network access.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REPEATS = "repeats"
 
 
 class RepeatFolder:
-    """Where a repeated test keeps what became of it.
+    """The folder of a repeated test.
 
     Attributes:
         path: The folder.
@@ -42,8 +42,8 @@ class RepeatFolder:
 
         Args:
             store: The store.
-            test: The name of the test, fit to be a folder's.
-            utc: When it begins.
+            test: The name of the test, which must fit as the name of a folder.
+            utc: The start of the test.
 
         Raises:
             StoreError: It cannot be made.
@@ -60,12 +60,12 @@ class RepeatFolder:
         return self.path / "index.html"
 
     def save(self, document: Mapping[str, Value]) -> None:
-        """Writes down what is known."""
+        """Writes the results so far."""
         write_text(self.path, self.path / "repeat.json", json.dumps(document, indent=2) + "\n")
         pages = environment(finalize=lambda value: plain(value) if type(value) is str else value)
         pages.globals["link"] = self._link
         write_text(self.path, self.page, pages.get_template("repeat.html").render(document=document))
 
     def _link(self, run: str) -> str:
-        """Returns where the report of a run is, as seen from the page."""
+        """Returns the link from the page to the report of a run."""
         return quote(os.path.relpath(Path(run) / "report.html", self.path))

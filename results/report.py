@@ -1,8 +1,8 @@
-"""`report.html`: one file that tells a person, from the top down, whether the system is right, why, and how it is known.
+"""`report.html`: one file with the verdict of a run, its reason, and the evidence, from the top down.
 
-The page is made from the run's record and its document alone, and from the ends of the node logs; it loads nothing from
-anywhere, and its own security policy forbids it to. Every text that came from a history, a system or a log is foreign: it is
-escaped by the template engine, or put into an element of data out of which nothing can break.
+The page is made only from the run's record, its document, and the ends of the node logs. It loads nothing, and its own security
+policy forbids that. Every text from a history, a system or a log is hostile input: the template engine escapes it, or it is in
+a data element that no content can close.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from harness.plain import name
 from results import plots
 from results.bounds import MAX_FAULTS, MAX_NODES, MAX_ROWS, busiest, cut, first, label, shown_shades
 from results.circumstances import circumstances
-from results.counterexample import contradiction, counterexamples_of, diagram, is_of_register, told
+from results.counterexample import contradiction, counterexamples_of, diagram, is_of_register, operation_text
 from results.document import verdict_of
+from results.formatting import availability as availability_line
+from results.formatting import elections, pretty, size
 from results.leadership import leaders
 from results.marks import MAX_PICTURES, pictures
 from results.pages import environment
 from results.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
-from results.spoken import availability as availability_line
-from results.spoken import elections, pretty, size
 from results.story import HEADS, at, differences, held, story
 from results.story_picture import picture as story_picture
 from results.timeline import embedded, timeline
@@ -66,9 +66,9 @@ class LogTail:
         node: The node's name.
         name: The file's name.
         text: Its last lines.
-        lines: How many they are.
-        size: The whole file's size, for a person.
-        cut: Whether the file is longer.
+        lines: Their number.
+        size: The size of the whole file, as text.
+        cut: Whether the file has more lines.
     """
 
     node: str
@@ -80,10 +80,10 @@ class LogTail:
 
 
 def plots_of(record: RunRecord) -> dict[str, tuple[str, str]]:
-    """Draws the run's plots: those that parts of the verdict bring (`results.marks`), latency, and rate.
+    """Draws the run's plots: those in the parts of the verdict (`results.marks`), latency, and rate.
 
     Returns:
-        A plot's file name without its ending to its title and its SVG; without latency and rate if nothing was completed.
+        A plot's file name without its ending, to its title and its SVG; without latency and rate if no operation ended.
     """
     faults, of_faults = shown_shades(shades(record.faults))
     drawn = {}
@@ -123,10 +123,10 @@ def render(
 
     Args:
         record: The run's record.
-        document: What `results.json` says, built from the same record.
+        document: The document of `results.json`, built from the same record.
         drawn: The plots, as `plots_of` returns them.
         logs: The ends of the node logs.
-        looks: What simulated nodes held at some moments, where `labrys explain` has looked.
+        looks: The states of simulated nodes at some moments, if `labrys explain` wrote them.
     """
     examples = counterexamples_of(record, str(document["reason"]))
     example = examples[0] if examples else None
@@ -172,13 +172,13 @@ def render(
 
 
 def key_names(examples: Sequence[Counterexample]) -> dict[str, str]:
-    """Returns the name of the page of each key that has a counterexample, in their order."""
+    """Returns the name of the page of each key with a counterexample, in their order."""
     keys = list(dict.fromkeys(str(each.key) for each in examples if each.key is not None))
     return {key: f"{KEY_PAGE}{_file_name(key)}.html" for key in keys}
 
 
 def _file_name(key: str) -> str:
-    """Returns a name for a file that is legible and differs from those of other keys."""
+    """Returns a legible file name that differs from those of other keys."""
     if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}", key):
         return key
     legible = re.sub(r"[^A-Za-z0-9-]+", "_", key)[:40].strip("_") or "key"
@@ -186,7 +186,7 @@ def _file_name(key: str) -> str:
 
 
 def key_pages(record: RunRecord, document: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
-    """Yields the page of each invalid key, its file's name first: why it is invalid, and the operations on it alone."""
+    """Yields the page of each invalid key, as its file name and content: why it is invalid, and the operations on it."""
     examples = counterexamples_of(record, str(document["reason"]))
     names = list(key_names(examples).items())[:MAX_KEY_PAGES]
     template = _pages().get_template("key.html")
@@ -232,7 +232,7 @@ def _started(record: RunRecord) -> str:
 
 
 def tails(run: Run) -> list[LogTail]:
-    """Reads the ends of all node logs, bounded whatever their size. What cannot be read, such as a link, says why."""
+    """Reads the ends of all node logs, a bounded part of each. For an unreadable file, the text is the reason."""
     if not below.is_folder(run.path, run.nodes_dir):
         return []
     logs = (
@@ -253,7 +253,7 @@ def _tail(run: Run, path: Path) -> LogTail:
         text, length = f"(not read: {error.strerror})", 0
     lines = text.splitlines()
     if length > LOG_BYTES:
-        lines = lines[1:]  # the first is torn
+        lines = lines[1:]  # the first line is incomplete
     kept = lines[-LOG_LINES:]
     return LogTail(
         node=name(path.parent.name),
@@ -269,10 +269,10 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
     changes = leaders(record.sightings)
     times = [change[0] for change in changes]
     rows = []
-    for fault, said in islice(zip(record.faults, document["faults"], strict=True), MAX_FAULTS):
+    for fault, document_of_fault in islice(zip(record.faults, document["faults"], strict=True), MAX_FAULTS):
         place = bisect_right(times, fault.start_ns) - 1
         leader = changes[place][1] if place >= 0 else None
-        availability = said["availability"]
+        availability = document_of_fault["availability"]
         shares = [
             {
                 "name": label(node),
@@ -287,7 +287,7 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
         ]
         rows.append(
             {
-                **said,
+                **document_of_fault,
                 "called": called(fault.planned.kind, fault.planned.options),
                 "picture": cluster_picture(fault, record.test.nodes, leader),
                 "colour": kinds.index(label(fault.planned.kind)) % len(plots.FAULT_COLOURS),
@@ -298,7 +298,7 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
 
 
 def _story(example: Counterexample, record: RunRecord, looks: Sequence[Look]) -> dict[str, Any]:
-    """Returns the violation in the order of time, for the page: a picture, the moments, and what the nodes held at each."""
+    """Returns the violation in the order of time, for the page: a picture, the moments, and the states of the nodes."""
     moments = story(example, record, looks)
     rows: list[dict[str, Any]] = []
     before: Look | None = None
@@ -324,5 +324,5 @@ def _example(example: Counterexample, record: RunRecord) -> dict[str, Any]:
         "explanation": example.explanation,
         "diagram": diagram(example, contradiction(example, record.operations) if is_of_register(record) else ()),
         "around": circumstances(example, record),
-        "rows": [{**asdict(op), "said": told(op)} for op in example.operations],
+        "rows": [{**asdict(op), "text": operation_text(op)} for op in example.operations],
     }

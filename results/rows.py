@@ -1,6 +1,6 @@
-"""What `results.overviews` draws: rows of keys, cells of faults and workloads, and runs beside one another.
+"""The input of `results.overviews`: rows of keys, cells of faults and workloads, and runs side by side.
 
-It is apart from the drawing, because to load the drawing library takes longer than to make these rows.
+This module is separate from the drawing, because loading the drawing library takes longer than making these rows.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Strip:
 
     Attributes:
         name: The key.
-        verdict: What was found of it; None if nothing is known.
-        cells: For each bucket that has any: its number, how many operations were wanted in it, and how many were answered.
+        verdict: Its verdict; None if it is unknown.
+        cells: For each bucket with operations: its number, the number of operations, and how many were answered.
     """
 
     name: str
@@ -39,10 +39,10 @@ class Cell:
     Attributes:
         row: The fault.
         column: The workload.
-        outcome: The worst outcome of the runs, as `harness.expectation.Outcome` names it; None if none was judged.
-        runs: How many runs.
-        unexpected: How many of them came out unexpectedly.
-        availability: The share answered under the fault; None if nothing was asked.
+        outcome: The worst outcome of the runs, by the names of `harness.expectation.Outcome`; None if none was judged.
+        runs: The number of runs.
+        unexpected: How many of them had an unexpected outcome.
+        availability: The share of operations answered during the fault; None without operations.
     """
 
     row: str
@@ -55,12 +55,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendRun:
-    """A run beside others of its line.
+    """A run beside other runs of its line.
 
     Attributes:
-        outcome: How it came out, as `harness.expectation.Outcome` names it; None if it was not judged.
-        label: What stands below it: its day, and its version.
-        link: Where its report is, as seen from the page; None if it has none.
+        outcome: Its outcome, by the names of `harness.expectation.Outcome`; None if it was not judged.
+        label: The text below it: its day and its version.
+        link: The link from the page to its report; None if it has none.
         marked: Whether its outcome became worse.
     """
 
@@ -75,9 +75,9 @@ class Trend:
     """One figure of the runs of one line.
 
     Attributes:
-        title: What it is.
-        values: For each run, in order; None where there is none.
-        regressions: The places of those that became worse.
+        title: Its title.
+        values: The value of each run, in order; None if it is unknown.
+        regressions: The places of the values that became worse.
     """
 
     title: str
@@ -86,6 +86,6 @@ class Trend:
 
 
 def short(name: str, characters: int = NAME_CHARACTERS) -> str:
-    """Returns a foreign name fit to stand beside an axis."""
+    """Returns a foreign name for an axis; a long name is cut."""
     line = one_line(name)
     return line if len(line) <= characters else f"{line[: characters - 1]}…"

@@ -30,18 +30,18 @@ TYPES = (OpType.OK, OpType.INFO, OpType.FAIL)
 QUANTILES = (0.5, 0.95, 0.99, 1.0)
 NICE_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
 MAX_BUCKETS = 90
-LEAST_MS = 0.001
+MIN_MS = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shade:
-    """A stretch of time in which a fault was on.
+    """A stretch of time with a fault.
 
     Attributes:
         kind: The fault's kind.
         start_s: Its start.
         end_s: Its end.
-        effective: Whether its effect was seen.
+        effective: Whether its effect is proven.
     """
 
     kind: str
@@ -57,8 +57,8 @@ class Points:
     Attributes:
         f: The function.
         type: The outcome.
-        time_s: When each was wanted.
-        latency_ms: Its latency, of the same length.
+        time_s: The time of each.
+        latency_ms: The latency of each; of the same length.
     """
 
     f: str
@@ -69,13 +69,13 @@ class Points:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a plot: a value for each bucket of time, not a number where there is none.
+    """One line of a plot: a value for each bucket of time, or NaN if there is none.
 
     Attributes:
-        f: The function, which is the line's panel.
-        name: What it shows: a type, or a quantile as text.
-        time_s: The buckets' middles.
-        value: Of the same length.
+        f: The function; it has a panel of its own.
+        name: A type, or the name of a quantile.
+        time_s: The middle of each bucket.
+        value: The value of each bucket; of the same length.
     """
 
     f: str
@@ -85,7 +85,7 @@ class Line:
 
 
 def shades(faults: Sequence[FaultRecord]) -> list[Shade]:
-    """Returns the stretches in which faults were on."""
+    """Returns the stretches of time with a fault."""
     return [
         Shade(
             kind=fault.planned.kind,
@@ -118,21 +118,21 @@ def latency_points(operations: Sequence[Operation]) -> list[Points]:
                 f=f,
                 type=str(kind),
                 time_s=columns[:, 0] / NS_PER_S,
-                latency_ms=np.maximum(columns[:, 1] / NS_PER_MS, LEAST_MS),
+                latency_ms=np.maximum(columns[:, 1] / NS_PER_MS, MIN_MS),
             )
         )
     return made
 
 
 def bucket_s(duration_s: float) -> float:
-    """Returns a round width of buckets of which some dozens cover `duration_s`."""
+    """Returns a round width of buckets, so that at most `MAX_BUCKETS` of them cover `duration_s`."""
     return next((float(width) for width in NICE_S if duration_s <= MAX_BUCKETS * width), duration_s / MAX_BUCKETS)
 
 
 def quantile_lines(points: Sequence[Points], width_s: float) -> list[Line]:
     """Returns, for each function, a line for each quantile of the latency of its ok operations.
 
-    The quantile of a bucket is the nearest rank: a latency that was measured, never one in between.
+    The quantile of a bucket is the nearest rank, which is a measured latency.
     """
     lines = []
     for group in points:
@@ -163,12 +163,12 @@ def _ranks(ordered: NDArray[np.float64]) -> list[float]:
 
 
 def quantile_name(q: float) -> str:
-    """Returns how a quantile is called: p50, p99, max."""
+    """Returns the name of a quantile: p50, p99, max."""
     return "max" if q >= 1 else f"p{q * 100:g}"
 
 
 def rate_lines(points: Sequence[Points], width_s: float) -> list[Line]:
-    """Returns operations per second, for each function a line for each type that it had, over the whole run."""
+    """Returns operations per second over the whole run: for each function a line for each of its types."""
     if not points:
         return []
     last = max(int(group.time_s.max() // width_s) for group in points if group.time_s.size)
@@ -194,9 +194,9 @@ def latency_table(points: Sequence[Points]) -> Mapping[str, Mapping[str, float]]
 
 
 def thinned(points: Points, *, span_s: float, columns: int = 900, rows: int = 260) -> Points:
-    """Returns one point for each cell of a fine grid over time and the latency's logarithm that has any.
+    """Returns one point for each non-empty cell of a fine grid over time and the logarithm of latency.
 
-    The picture stays the same, its file stays small, whatever the number of operations.
+    The picture looks the same, and its file stays small for any number of operations.
     """
     if points.time_s.size <= columns:
         return points

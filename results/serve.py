@@ -1,9 +1,9 @@
 """Serves the store to web browsers, on this machine only.
 
-The server reads the store and changes nothing. The content of the store is foreign. So the server escapes every text, and
+The server reads the store and changes nothing. The content of the store is hostile input. So the server escapes every text, and
 follows no link within a run. It sends every file except a report as plain text or as a download, and a report has its own
-policy that forbids network access. A malformed request gets 400, and a failed one 500. The server binds the loopback address
-and answers to no other name, so no web site can reach it through a name of its own.
+policy that forbids network access. A malformed request gets 400, and a failed one 500. The server binds the loopback address,
+and accepts requests only for 127.0.0.1 and localhost. So no web site can reach it through a name of its own.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from harness.errors import InputError
 from harness.plain import message, name, plain
 from harness.verdict import Verdict
 from results.compare import comparison
-from results.live import Tail, refusals_of, said_of, suite_state
+from results.formatting import size
+from results.live import Tail, refusals_of, run_state, suite_state
 from results.pages import environment
-from results.spoken import size
 from results.store import Run, Store, summarize
 
 if TYPE_CHECKING:
@@ -110,10 +110,10 @@ class StoreServer(ThreadingHTTPServer):
         self._tail: Tail | None = None
         self._lock = threading.Lock()
         self.comparing = threading.Lock()
-        self.exhausted = threading.Event()  # never set: accepting waits on it while there are no file descriptors
+        self.exhausted = threading.Event()  # never set; accepting waits on it if there are no file descriptors
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Accepts a connection; where there are no file descriptors for it, waits a moment rather than ask at once again."""
+        """Accepts a connection; without a free file descriptor, waits a moment before the next attempt."""
         try:
             return super().get_request()
         except OSError as error:
@@ -127,7 +127,7 @@ class StoreServer(ThreadingHTTPServer):
         return f"http://{LOOPBACK}:{self.server_address[1]}/"
 
     def summaries(self) -> list[RunSummary]:
-        """Returns the summaries of all runs, newest first; one whose verdict has not changed is not read again."""
+        """Returns the summaries of all runs, newest first; reads only runs whose verdict has changed."""
         current = self.store.current()
         rows = []
         for run in self.store.runs():
@@ -148,7 +148,7 @@ class StoreServer(ThreadingHTTPServer):
         return rows
 
     def live(self) -> dict[str, Any]:
-        """Returns what the run that goes on has done so far."""
+        """Returns the state of the running test and of the running suite."""
         run = self.store.current()
         suite = suite_state(self.store)
         if run is None:
@@ -158,7 +158,7 @@ class StoreServer(ThreadingHTTPServer):
                 self._tail = Tail(run.history_jsonl, refusals_of(run))
             self._tail.read()
             name = f"{run.test_name}/{run.stamp}"
-            return {"run": name, "suite": suite, **said_of(run), **self._tail.state()}
+            return {"run": name, "suite": suite, **run_state(run), **self._tail.state()}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -177,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
         except InputError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
         except Exception as error:
-            # One page that cannot be made must not look like a server that is not there.
+            # An error in one page must not look like a missing server.
             logger.exception("a request could not be answered")
             self._refuse(
                 HTTPStatus.INTERNAL_SERVER_ERROR, f"this could not be answered: {type(error).__name__}: {error}"
@@ -188,15 +188,15 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class' name
-        """Says nothing: a person watches the browser, not the terminal."""
+        """Writes nothing: the user watches the browser, not the terminal."""
 
     def send_response(self, code: int, message: str | None = None) -> None:
-        """Begins an answer."""
+        """Starts a response."""
         self._begun = True
         super().send_response(code, message)
 
     def _refuse(self, status: HTTPStatus, text: str) -> None:
-        """Answers with a sentence; where an answer has begun, ends the connection."""
+        """Responds with a sentence; if a response has started, closes the connection."""
         if self._begun:
             self.close_connection = True
             return
@@ -204,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(_Answer(body=f"{message(text)}\n", kind=TEXT, status=status))
 
     def _route(self) -> None:
-        if not self._named_rightly():
+        if not self._has_local_host():
             self._send(
                 _Answer(body="labrys serves 127.0.0.1 and localhost only\n", kind=TEXT, status=HTTPStatus.FORBIDDEN)
             )
@@ -213,7 +213,7 @@ class _Handler(BaseHTTPRequestHandler):
             address = urlsplit(self.path)
             fields = parse_qs(address.query, max_num_fields=MAX_FIELDS)
         except ValueError as error:
-            raise InputError(f"this is no address that is understood: {error}") from error
+            raise InputError(f"the address is malformed: {error}") from error
         query = {key: values[0] for key, values in fields.items()}
         parts = [os.fsdecode(unquote_to_bytes(part)) for part in address.path.split("/") if part]
         match parts:
@@ -232,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
             case _:
                 self._missing()
 
-    def _named_rightly(self) -> bool:
+    def _has_local_host(self) -> bool:
         host = self.headers.get("Host", "")
         return host.rpartition(":")[0] in {LOOPBACK, "localhost"} or host in {LOOPBACK, "localhost"}
 
@@ -268,12 +268,12 @@ class _Handler(BaseHTTPRequestHandler):
         runs = self.server.store.runs()
         known = {f"{run.test_name}/{run.stamp}": run for run in runs} | {_place(run): run for run in runs}
         chosen = [known[each] for each in names[:MAX_COMPARED] if each in known]
-        with self.server.comparing:  # the files of one at a time
+        with self.server.comparing:  # only one comparison reads files at a time
             table = comparison(chosen)
         return self._page("compare.html", table=table, place=_place)
 
     def _find(self, test: str, stamp: str) -> Run | None:
-        """Returns the run of these names, if the store lists it; a name is never joined to a path before."""
+        """Returns the run with these names, if the store lists it; names of a request are never joined to a path."""
         return next((run for run in self.server.store.runs() if (run.test_name, run.stamp) == (test, stamp)), None)
 
     def _run(self, test: str, stamp: str, rest: Sequence[str], *, slash: bool) -> None:
@@ -297,10 +297,14 @@ class _Handler(BaseHTTPRequestHandler):
         found = sorted(below.walk(run.path, path, deepest=0), key=lambda pair: not stat.S_ISDIR(pair[1].st_mode))
         for entry, about in found[:MAX_FILES]:
             folder = stat.S_ISDIR(about.st_mode)
-            told = (
-                "" if folder else size(about.st_size) if stat.S_ISREG(about.st_mode) else "not served: no regular file"
+            note = (
+                ""
+                if folder
+                else size(about.st_size)
+                if stat.S_ISREG(about.st_mode)
+                else "not served: not a regular file"
             )
-            entries.append({"name": entry.name, "href": _quoted(entry.name), "folder": folder, "size": told})
+            entries.append({"name": entry.name, "href": _quoted(entry.name), "folder": folder, "size": note})
         return self._page(
             "run.html",
             summary=summarize(run),
@@ -362,9 +366,8 @@ class _Handler(BaseHTTPRequestHandler):
                 archive.writestr(plain(f"{test}-{stamp}/{LEFT_OUT}"), "".join(f"{line}\n" for line in left_out))
             archive.close()
         finally:
-            archive.fp = (
-                None  # without its table of contents, an archive that broke off cannot be taken for a whole one
-            )
+            # Without a table of contents, nobody takes an incomplete archive for a complete one.
+            archive.fp = None
 
     def _missing(self) -> None:
         place = html.escape(unquote(self.path))
@@ -389,7 +392,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def archive_of(run: Run) -> tuple[list[Path], list[str]]:
-    """Returns the files of a run, each of which could be opened, and a line for each thing that no archive gets.
+    """Returns the readable files of a run, and a line for each entry that the archive leaves out.
 
     Raises:
         OSError: A file or a folder cannot be read.
@@ -411,14 +414,14 @@ def archive_of(run: Run) -> tuple[list[Path], list[str]]:
 
 
 def _inside(run: Run, rest: Sequence[str]) -> Path | None:
-    """Returns the path of these names below a run; None if one of them is no name of a file."""
+    """Returns the path of these names below a run; None if one of them cannot be the name of a file."""
     if any(part in {".", ".."} or "/" in part or "\0" in part for part in rest):
         return None
     return run.path.joinpath(*rest)
 
 
 def _quoted(text: str) -> str:
-    """Returns a file's name as a part of an address, whatever bytes it has."""
+    """Returns a file name of any bytes as a part of an address."""
     return quote(os.fsencode(text), safe="")
 
 
@@ -435,7 +438,7 @@ def _place(run: Run) -> str:
 
 
 def _copy(source: Any, sink: Any, length: int) -> None:
-    """Copies exactly `length` bytes: a file that grows meanwhile must not run over the length that was announced."""
+    """Copies exactly `length` bytes; a growing file must not exceed the announced length."""
     left = length
     while left > 0:
         data = source.read(min(left, 1 << 18))

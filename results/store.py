@@ -45,7 +45,7 @@ _STAMP = re.compile(r"\d{8}T\d{6}\.\d{3}Z(-\d{1,4})?")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The folder of one run, and the names of what lies in it. Says nothing about which of it is there yet.
+    """The folder of one run, and the paths of its files, which need not exist yet.
 
     Attributes:
         path: The folder.
@@ -60,12 +60,12 @@ class Run:
 
     @property
     def stamp(self) -> str:
-        """Returns the folder's own name: when the run began, in UTC."""
+        """Returns the folder's own name: the start of the run, in UTC."""
         return self.path.name
 
     @property
     def test_json(self) -> Path:
-        """Returns the path of what was asked for: name, options, seed, versions. Written before the run."""
+        """Returns the path of the test: name, options, seed, versions. It is written before the run."""
         return self.path / "test.json"
 
     @property
@@ -75,7 +75,7 @@ class Run:
 
     @property
     def history_jsonl(self) -> Path:
-        """Returns the path of the history, which grows while the run goes on."""
+        """Returns the path of the history, which grows during the run."""
         return self.path / "history.jsonl"
 
     @property
@@ -110,7 +110,7 @@ class Run:
 
     @property
     def live_json(self) -> Path:
-        """Returns the path of what is known of a run that goes on and is not in its history: phase, leader, term."""
+        """Returns the path of the live state of a run that is not in its history: phase, leader, term."""
         return self.path / "live.json"
 
     @property
@@ -125,15 +125,15 @@ class Run:
 
     @property
     def nodes_dir(self) -> Path:
-        """Returns the folder that holds one folder of logs for each node."""
+        """Returns the folder with a folder of logs for each node."""
         return self.path / "nodes"
 
     def hold(self) -> contextlib.AbstractContextManager[None]:
-        """Marks the run as running, until the context or the process ends, however it ends."""
+        """Marks the run as running until the context or the process ends, in any way."""
         return _held(self.log)
 
     def is_running(self) -> bool:
-        """Says whether a process holds the run."""
+        """Returns whether a process has marked the run as running."""
         try:
             with below.open_file(self.path, self.log) as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -144,15 +144,15 @@ class Run:
         return False
 
     def write_json(self, path: Path, value: Value) -> None:
-        """Writes `value` to `path` in one step, two spaces to a level."""
+        """Writes `value` to `path` in one step, with an indent of two spaces."""
         self.write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
     def write_text(self, path: Path, text: str) -> None:
-        """Replaces the file at `path`, in the run's folder, in one step; see `write_text` of this module."""
+        """Replaces a file in the run's folder in one step; see `write_text` of this module."""
         write_text(self.path, path, text)
 
     def has(self, path: Path) -> bool:
-        """Says whether there is a file at `path`, in the run's folder.
+        """Returns whether there is a file at `path`, in the run's folder.
 
         Raises:
             InputError: There is something else, such as a link.
@@ -180,15 +180,15 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """What a list of runs shows of each.
+    """The row of a run in a list.
 
     Attributes:
         run: The run.
         valid: True, False or `"unknown"`; None while there is no verdict.
-        reason: The verdict's sentence, or why there is none.
-        seed: As text, since it may not fit where numbers are floats; None where it is not known.
-        reproduce: The command that runs the same again; None where it is not known.
-        running: Whether this is the run that is going on.
+        reason: The verdict's sentence, or why there is no verdict.
+        seed: The seed as text, since a float cannot hold every seed; None if it is unknown.
+        reproduce: The command that runs the same test again; None if it is unknown.
+        running: Whether this is the running test.
         faults: The kinds of faults in its plan.
         expected: The verdict that its suite expects, if that is not `valid`.
     """
@@ -211,21 +211,21 @@ def _held(path: Path) -> Iterator[None]:
 
 
 def is_test_name(text: str) -> bool:
-    """Says whether a text can be the name of a test, which is a folder's."""
+    """Returns whether a text can be the name of a test, and so of a folder."""
     return _TEST_NAME.fullmatch(text) is not None and text not in {LATEST, CURRENT}
 
 
 def stamp(utc: datetime) -> str:
-    """Returns a run folder's name for its start, e.g. `20260729T101112.123Z`."""
+    """Returns the name of a run's folder for its start, e.g. `20260729T101112.123Z`."""
     return f"{utc:%Y%m%dT%H%M%S}.{utc.microsecond // 1000:03d}Z"
 
 
 def fresh_folder(parent: Path, utc: datetime) -> Path:
-    """Makes a new folder, named by an instant; further ones of the same instant have a number behind it.
+    """Makes a new folder with an instant as its name; further folders of the same instant get a number.
 
     Raises:
         OSError: It cannot be made.
-        StoreError: There are too many of this instant.
+        StoreError: There are too many folders of this instant.
     """
     base = stamp(utc)
     parent.mkdir(parents=True, exist_ok=True)
@@ -238,7 +238,7 @@ def fresh_folder(parent: Path, utc: datetime) -> Path:
 
 
 def write_text(root: Path, path: Path, text: str) -> None:
-    """Replaces the file at `path` in one step: temporary file beside it, synced, renamed. No link below `root` is followed.
+    """Replaces the file at `path` in one step: a synced temporary file beside it is renamed. Follows no link below `root`.
 
     Raises:
         StoreError: It cannot be written, e.g. because the disk is full. The old file is still there.
@@ -255,7 +255,7 @@ class Store:
     """All runs below one folder.
 
     Attributes:
-        root: The folder; made when the first run is.
+        root: The folder; the first run makes it.
     """
 
     def __init__(self, root: Path) -> None:
@@ -266,10 +266,10 @@ class Store:
 
         Args:
             test_name: Letters, digits and `._+-`.
-            utc: When the run begins. If there is a run of that instant, the new one gets the next free suffix (`-2`, ...).
+            utc: The start of the run. If there is a run of the same instant, the new one gets a suffix (`-2`, ...).
 
         Raises:
-            StoreError: The name cannot be a folder's, or the folder cannot be made.
+            StoreError: The name cannot be that of a folder, or the folder cannot be made.
         """
         if not is_test_name(test_name):
             raise StoreError(
@@ -295,23 +295,23 @@ class Store:
         unpoint(self.root / CURRENT, run.path)
 
     def current(self) -> Run | None:
-        """Returns the run that is going on, if there is one."""
+        """Returns the running test, if there is one."""
         return self._linked(self.root / CURRENT)
 
     def current_suite(self) -> Path | None:
-        """Returns the folder of the suite that is going on, if there is one."""
+        """Returns the folder of the running suite, if there is one."""
         found = self._linked(self.root / "suites" / CURRENT)
         return None if found is None else found.path
 
     def open_run(self, name: str) -> Run:
-        """Finds a run by what a person would type.
+        """Finds a run by the user's name for it.
 
         Args:
-            name: A path of a run's folder; or, within the store, `latest`, `current`, `<test>/latest`, `<test>/<stamp>`,
+            name: The path of a run's folder; or, within the store, `latest`, `current`, `<test>/latest`, `<test>/<stamp>`,
                 `<test>` (its newest); or an index into the list of runs, newest first: `0` is the newest, `-1` the oldest.
 
         Raises:
-            NoSuchRun: There is none.
+            NoSuchRun: There is no such run.
         """
         if re.fullmatch(r"-?\d{1,9}", name):
             return self._indexed(int(name))
@@ -343,22 +343,22 @@ class Store:
         return sorted(found, key=lambda run: (_age_key(run.stamp), run.test_name), reverse=True)
 
     def summaries(self) -> Iterator[RunSummary]:
-        """Gives what a list shows of each run, newest first. Reads the head of one file of each, when it is asked for."""
+        """Yields the summaries of all runs, newest first. Reads the heads of a run's files only when its row is needed."""
         current = self.current()
         for run in self.runs():
             yield summarize(run, running=current is not None and run.path.resolve() == current.path)
 
     def _linked(self, link: Path) -> Run | None:
-        """Returns the run that one of the store's own links leads to: below the folder that holds the link, or nowhere."""
+        """Returns the run at the target of one of the store's own links; only targets below the link's folder count."""
         try:
             path = link.resolve(strict=True) if link.is_symlink() else None
             return Run(path) if path is not None and path.is_relative_to(link.parent.resolve()) else None
-        except (OSError, RuntimeError):  # a broken link, or one that leads to itself
+        except (OSError, RuntimeError):  # a broken link, or a circle of links
             return None
 
 
 def summarize(run: Run, *, running: bool = False) -> RunSummary:
-    """Reads what a list shows of one run from the heads of its files, however large they are."""
+    """Returns the summary of a run from the heads of its files, of any size."""
     results = read_head(run.results_json, ("valid", "reason", "seed", "reproduce"))
     valid = results.get("valid")
     test = read_head(run.test_json, ("seed", "reproduce", "suite"))
@@ -400,7 +400,7 @@ def read_head(path: Path, keys: tuple[str, ...]) -> Mapping[str, Value]:
     """Reads some members of a JSON object from the first bytes of its file, without reading the rest.
 
     Returns:
-        Those of `keys` that come whole within the head, before anything malformed; nothing if there is no such file.
+        Those of `keys` that are complete within the head, before anything malformed; none if there is no such file.
     """
     try:
         with below.open_file(path.parent, path) as file:
@@ -423,7 +423,7 @@ def read_head(path: Path, keys: tuple[str, ...]) -> Mapping[str, Value]:
                 break
             value, position = decoder.raw_decode(text, between.end())
             if position == HEAD_BYTES:
-                break  # a number may have been cut
+                break  # the head may end in the middle of a number
             if name in keys:
                 found[name] = value
     return found
@@ -439,7 +439,7 @@ def _age_key(name: str) -> tuple[str, int]:
 
 
 def _folders(path: Path) -> list[Path]:
-    """Returns the real folders in `path`; none if it cannot be read."""
+    """Returns the real folders in `path`; none if it is unreadable."""
     try:
         with os.scandir(path) as entries:
             return [path / entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]

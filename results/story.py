@@ -1,7 +1,7 @@
-"""A violation in the order of time: its operations, the faults around them, who led, and what the nodes held.
+"""A violation in the order of time: its operations, the faults around them, the leaders, and the states of the nodes.
 
-Everything here is made from the run's record, and from looks where the run was simulated. Each sentence says only what was
-recorded. Leaders of real nodes are known as seen once a second; in the simulator a look is exact.
+It is made from the run's record, and from looks if the run was simulated. Each sentence states only recorded facts. Polls see
+the leaders of real nodes about once a second; in the simulator a look is exact.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness.looks import DEAD, RUNNING
 from harness.op import OpType
 from harness.units import NS_PER_S
 from results.bounds import label
-from results.counterexample import told
+from results.counterexample import operation_text
 from results.leadership import leaders
 from results.timeline import end_ns_of
 
@@ -33,20 +33,20 @@ OPERATION: Final = "operation"
 OMISSION: Final = "omission"
 MAX_MOMENTS: Final = 80
 MAX_LOST: Final = 3
-_EXACT_NS: Final = 1000  # a look is at the time of an event, as far as the history's rounded times tell
+_EXACT_NS: Final = 1000  # the rounding error of times in the history; a nearer look belongs to an event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """Something that happened.
+    """An event of the story.
 
     Attributes:
-        time_ns: When, on the run's clock.
+        time_ns: Its time on the run's clock.
         kind: `FAULT`, `LEADER`, `OPERATION` or `OMISSION`.
-        text: What, as a sentence without its time.
+        text: A sentence without the time.
         nodes: The nodes that it is about.
         culprit: Whether it is the end of the operation that could not have happened.
-        look: What the nodes held then; None where that is not known.
+        look: The states of the nodes at this time; None if they are unknown.
     """
 
     time_ns: int
@@ -58,20 +58,21 @@ class Moment:
 
 
 def times_of(example: Counterexample, record: RunRecord) -> list[int]:
-    """Returns the moments at which the nodes are worth a look: those of the operations first, then those around them."""
+    """Returns the times for looks: first those of the operations, then those of the events around them."""
     own, beside = _own_times(example), [moment.time_ns for moment in story(example, record)]
     return [*dict.fromkeys([*own, *beside])]
 
 
 def story(example: Counterexample, record: RunRecord, looks: Sequence[Look] = ()) -> list[Moment]:
-    """Returns what happened around a counterexample, in the order of time.
+    """Returns the events around a counterexample, in the order of time.
 
-    Beside the operations there are faults and leaders, `MAX_MOMENTS` together. If there are more, a last one says how many.
+    Besides the operations these are faults and leaders, at most `MAX_MOMENTS` together. A last event has the number of the
+    others.
 
     Args:
         example: The counterexample.
         record: The run's record.
-        looks: What the nodes held at some moments.
+        looks: The states of the nodes at some times.
     """
     times = _own_times(example)
     operations = list(_operations(example))
@@ -87,19 +88,23 @@ def story(example: Counterexample, record: RunRecord, looks: Sequence[Look] = ()
 
 
 def _own_times(example: Counterexample) -> list[int]:
-    """Returns when the operations began and ended, in order."""
+    """Returns the times of the starts and ends of the operations, in order."""
     return sorted({time_ns for each in example.operations for time_ns in (each.start_ns, end_ns_of(each))})
 
 
 def _operations(example: Counterexample) -> Iterator[Moment]:
     for operation in example.operations:
         who, where = f"Process {operation.process}", _where(operation)
-        asks = told(replace(operation, type=OpType.INFO, result=None))
+        asks = operation_text(replace(operation, type=OpType.INFO, result=None))
         yield Moment(time_ns=operation.start_ns, kind=OPERATION, text=f"{who} begins: {asks}.", nodes=where)
         if operation.end_ns is None:
             continue
         at = f" at {where[-1]}" if where else ""
-        ends = {OpType.OK: f"ends ok: {told(operation)}", OpType.FAIL: "fails", OpType.INFO: "ends without an answer"}
+        ends = {
+            OpType.OK: f"ends ok: {operation_text(operation)}",
+            OpType.FAIL: "fails",
+            OpType.INFO: "ends without an answer",
+        }
         yield Moment(
             time_ns=operation.end_ns,
             kind=OPERATION,
@@ -110,12 +115,12 @@ def _operations(example: Counterexample) -> Iterator[Moment]:
 
 
 def _where(operation: Operation) -> tuple[str, ...]:
-    """Returns the node that an operation was sent to, and the one that answered it."""
+    """Returns the node that an operation was sent to, and the node that answered it."""
     return tuple(dict.fromkeys(label(node) for node in (operation.node, operation.via) if node is not None))
 
 
 def _faults(faults: Sequence[FaultRecord], first_ns: int, last_ns: int) -> Iterator[Moment]:
-    """Yields the start and the end of each fault that was on meanwhile; where none was, of the last one before."""
+    """Yields the start and the end of each fault that was on meanwhile; without one, those of the last fault before."""
     began = [fault for fault in faults if fault.end_ns > fault.start_ns]
     around = [fault for fault in began if fault.start_ns < last_ns and fault.end_ns > first_ns]
     before = [fault for fault in began if fault.end_ns <= first_ns]
@@ -128,17 +133,17 @@ def _faults(faults: Sequence[FaultRecord], first_ns: int, last_ns: int) -> Itera
 
 
 def _leaders(record: RunRecord, first_ns: int, last_ns: int) -> Iterator[Moment]:
-    """Yields who led at the start, and each change until the end."""
+    """Yields the leader at the start, and each change until the end."""
     changes = leaders(record.sightings)
     seen = [change for change in changes if change[0] <= first_ns][-1:]
     seen += [change for change in changes if first_ns < change[0] <= last_ns]
     for time_ns, name, term in seen:
         of = f" in term {term}" if term is not None else ""
-        text = "No node says that it leads" if name is None else f"{label(name)} leads{of}"
+        text = "No node reports that it leads" if name is None else f"{label(name)} leads{of}"
         yield Moment(
             time_ns=time_ns,
             kind=LEADER,
-            text=f"{text}, as seen once a second.",
+            text=f"{text} (polled once a second).",
             nodes=() if name is None else (label(name),),
         )
 
@@ -149,7 +154,7 @@ def _with_look(moment: Moment, looks: Sequence[Look]) -> Moment:
 
 
 def held(node: NodeLook) -> tuple[str, ...]:
-    """Returns one row about a node: name, role, term, last entry, committed, value, and its last entries on the key."""
+    """Returns the row of a node: name, state, term, last entry, committed, value, and the last entries on the key."""
     state = node.process if node.process != RUNNING else node.role or RUNNING
     last = (
         ""
@@ -173,13 +178,13 @@ HEADS: Final = ("node", "is", "term", "last entry", "committed", "value", "last 
 
 
 def differences(before: Look | None, after: Look) -> list[str]:
-    """Returns what is new since an earlier look, as sentences: roles, terms, ends of logs, and values.
+    """Returns what changed since an earlier look, as sentences: roles, terms, ends of logs, and lost entries.
 
     Args:
-        before: The earlier look; None: there is none, so nothing is new.
+        before: The earlier look; None if there is none, and then the list is empty.
         after: The look.
     """
-    told_of: list[str] = []
+    changes: list[str] = []
     known = {} if before is None else {node.node: node for node in before.nodes}
     for node in after.nodes:
         was = known.get(node.node)
@@ -187,22 +192,22 @@ def differences(before: Look | None, after: Look) -> list[str]:
             continue
         name = label(node.node)
         if node.process != was.process:
-            told_of.append(f"{name} runs again" if node.process == RUNNING else f"{name} is {label(node.process)}")
+            changes.append(f"{name} runs again" if node.process == RUNNING else f"{name} is {label(node.process)}")
         if node.role != was.role and node.role is not None:
-            told_of.append(f"{name} is {label(node.role)} in term {node.term}")
+            changes.append(f"{name} is {label(node.role)} in term {node.term}")
         if node.last is not None and was.last is not None and node.last < was.last:
-            told_of.append(f"the log of {name} ends at {node.last}, and ended at {was.last} before")
+            changes.append(f"the log of {name} ends at {node.last}, and ended at {was.last} before")
         lost = [
             entry
             for entry in was.entries
             if entry not in node.entries and node.last is not None and entry.index > node.last
         ]
-        told_of += [f"{name} has lost entry {entry.index}, {label(entry.text)}" for entry in lost[:MAX_LOST]]
+        changes += [f"{name} has lost entry {entry.index}, {label(entry.text)}" for entry in lost[:MAX_LOST]]
         if len(lost) > MAX_LOST:
-            told_of.append(f"{name} has lost {len(lost) - MAX_LOST} more entries on the key")
-    return told_of
+            changes.append(f"{name} has lost {len(lost) - MAX_LOST} more entries on the key")
+    return changes
 
 
 def at(time_ns: int) -> str:
-    """Returns a time of the run, in seconds with every microsecond."""
+    """Returns a time of the run in seconds, with microseconds."""
     return f"{time_ns / NS_PER_S:.6f} s"

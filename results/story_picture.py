@@ -1,8 +1,8 @@
 """The story of a violation as a picture: a row for each node, a column for each moment, in the order of time.
 
-The distances in time are not to scale, since the milliseconds that matter would vanish beside the seconds that do not. A ring
-is the leader as seen once a second. Where the run was simulated, a cell has the node's exact role, and the last index of its
-log over the last index that it knows to be committed.
+The time axis is not to scale, because the relevant milliseconds would vanish beside seconds. A ring marks the leader that a
+poll saw. If the run was simulated, a cell has the node's exact role, the last index of its log, and the last index that it
+knows to be committed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def picture(moments: Sequence[Moment], nodes: Sequence[str]) -> Markup:
     """Draws the moments as SVG.
 
     Args:
-        moments: What happened, in the order of time; the numbers of the columns are their places from 1.
+        moments: The events, in the order of time; the number of a column is the place of its event, from 1.
         nodes: The names of the nodes, in order.
     """
     rows = {label(name): TOP + number * ROW for number, name in enumerate(nodes[:MAX_NODES])}
@@ -95,18 +95,18 @@ def _column(number: int, moment: Moment, rows: Mapping[str, int], height: int) -
 
 def _cell(x: int, y: int, node: NodeLook) -> Markup:
     if node.process == DEAD:
-        said, fill = "dead", "none"
+        text, fill = "dead", "none"
     else:
-        said = "?" if node.last is None else f"{node.last}/{node.committed if node.committed is not None else '?'}"
+        text = "?" if node.last is None else f"{node.last}/{node.committed if node.committed is not None else '?'}"
         fill = _COLOURS.get(node.role or "", "var(--soft)")
     ink = "#fff" if node.role == "leader" and node.process != DEAD else "var(--ink)"
     return Markup(
         '<rect x="{x}" y="{y}" width="50" height="{h}" rx="4" style="fill:{fill};stroke:var(--line);{dash}"/>'
-        '<text x="{tx}" y="{ty}" text-anchor="middle" style="fill:{ink};font:11px system-ui">{said}'
+        '<text x="{tx}" y="{ty}" text-anchor="middle" style="fill:{ink};font:11px system-ui">{text}'
         "<title>{node} {role} term {term}, {value}</title></text>"
     ).format(
         x=x - 25, y=y + 6, h=ROW - 16, fill=fill, dash="stroke-dasharray:3 2" if node.process in {DEAD, PAUSED} else "",
-        tx=x, ty=y + 22, ink=ink, said=said, node=label(node.node), role=label(node.role or node.process),
+        tx=x, ty=y + 22, ink=ink, text=text, node=label(node.node), role=label(node.role or node.process),
         term=node.term, value=label(node.value or ""),
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from harness.plain import one_line
 from harness.units import NS_PER_S
-from results.spoken import seconds
+from results.formatting import seconds
 from results.story import HEADS, OPERATION, at, differences, held
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ MAX_SENTENCE = 2_000
 
 
 def print_story(console: Console, example: Counterexample, moments: Sequence[Moment], *, reason: str) -> None:
-    """Prints a violation and what happened around it.
+    """Prints a violation and the events around it.
 
     Args:
-        console: Where to print.
+        console: The console for the output.
         example: The counterexample.
-        moments: What happened, in the order of time.
+        moments: The events, in the order of time.
         reason: The run's sentence.
     """
     console.print(Text.assemble(("✗ invalid  ", "bold red"), one_line(reason)[:MAX_SENTENCE]), soft_wrap=True)
@@ -37,7 +37,7 @@ def print_story(console: Console, example: Counterexample, moments: Sequence[Mom
     first_ns, last_ns = moments[0].time_ns, moments[-1].time_ns
     console.print()
     took = seconds((last_ns - first_ns) / NS_PER_S)
-    console.print(f"{len(example.operations)} operations{on} show it. What happened around them, in {took}:")
+    console.print(f"{len(example.operations)} operations{on} show the violation. The events around them, in {took}:")
     before: Look | None = None
     for number, moment in enumerate(moments, 1):
         sign = "✗" if moment.culprit else " "

@@ -13,9 +13,9 @@ from harness.faults import called
 from harness.plain import name, one_line, plain
 from harness.terminal import PIPE_WIDTH
 from harness.verdict import Verdict
-from results.bounds import MAX_FUNCTIONS_TOLD, first, label
+from results.bounds import MAX_FUNCTIONS_SHOWN, first, label
+from results.formatting import availability, elections, fault_availability, outcomes, percent, ratio, seconds
 from results.reading import verdict_from
-from results.spoken import availability, elections, fault_availability, outcomes, percent, ratio, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 MAX_FAULTS = 30
-LEAST_WIDTH = 110
+MIN_WIDTH = 110
 MAX_SENTENCE = 2_000
-_LOOKS = {
+_STYLES = {
     Verdict.VALID: ("✓", "bold green"),
     Verdict.INVALID: ("✗", "bold red"),
     Verdict.UNKNOWN: ("?", "bold yellow"),
@@ -41,7 +41,7 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     The console handles colours, width and NO_COLOR. Every sign has a word beside it.
 
     Args:
-        console: Where to print.
+        console: The console for the output.
         document: The content of `results.json`.
         report: The path of the report, if there is one.
     """
@@ -50,10 +50,11 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     for line in _circumstances(document["counterexample"]):
         console.print(Text(f"  {sentence(line)}", style="dim"))
     console.print()
-    in_columns = console.width < PIPE_WIDTH  # tables are for screens; elsewhere a line each is easier to search
+    # Tables are for terminals; in a pipe, one line for each row is easier to search.
+    in_columns = console.width < PIPE_WIDTH
     console.print(_parts(document) if in_columns else _part_lines(document))
     if document["faults"] or document["left_out"]:
-        _print_faults(console, document, in_columns=in_columns and console.width >= LEAST_WIDTH)
+        _print_faults(console, document, in_columns=in_columns and console.width >= MIN_WIDTH)
     console.print()
     console.print(Text(_operations(document), style="dim"))
     console.print(Text(f"availability: {availability(document['availability'])}", style="dim"))
@@ -85,10 +86,10 @@ def _operations(document: Mapping[str, Value]) -> str:
     """Returns the number of operations with each result, and the latency of the first functions."""
     counts = document["counts"]
     line = f"{counts['operations']:,} operations: {outcomes(counts)}"
-    for f, quantiles in first(document["latency"], MAX_FUNCTIONS_TOLD).items():
+    for f, quantiles in first(document["latency"], MAX_FUNCTIONS_SHOWN).items():
         line += f"; {label(f)} p50 {quantiles['p50_ms']:.1f} ms, p99 {quantiles['p99_ms']:.1f} ms"
-    if len(document["latency"]) > MAX_FUNCTIONS_TOLD:
-        line += f"; and {len(document['latency']) - MAX_FUNCTIONS_TOLD:,} more functions"
+    if len(document["latency"]) > MAX_FUNCTIONS_SHOWN:
+        line += f"; and {len(document['latency']) - MAX_FUNCTIONS_SHOWN:,} more functions"
     return line
 
 
@@ -105,7 +106,7 @@ def _circumstances(example: Value) -> list[str]:
 
 def _verdict(valid: Value) -> Text:
     verdict = verdict_from(valid)
-    sign, style = _LOOKS[verdict]
+    sign, style = _STYLES[verdict]
     return Text(f"{sign} {verdict}", style=style)
 
 
@@ -177,7 +178,7 @@ def _fault(fault: Mapping[str, Value]) -> Text:
 def _effect(fault: Mapping[str, Value]) -> Text:
     reasons = [
         fault["proof"]["reason"] if fault["proof"] else "there is no proof",
-        *([headline(fault["error"])] if fault["error"] else ()),  # below it there may be the lines of logs
+        *([headline(fault["error"])] if fault["error"] else ()),  # the other lines of an error may be from logs
     ]
     word = ("proven: ", "green") if fault["effective"] else ("not proven: ", "bold yellow")
     return Text.assemble(word, sentence(" ".join(reasons)))

@@ -64,16 +64,16 @@ def timeline(
     refusals: AbstractSet[str] = frozenset(),
     subjects: Sequence[Value] = (),
 ) -> dict[str, Value]:
-    """Returns the timeline's data, JSON-like; times in microseconds since the workload's start.
+    """Returns the timeline's data as JSON values, with times in microseconds since the start of the workload.
 
     Args:
         operations: All operations of the run, in the order of their invokes.
         faults: The faults.
-        sightings: What the nodes said about themselves.
+        sightings: The reported states of the nodes.
         nodes: The nodes' names, in order.
         marked: Invoke indices of the operations of the counterexample.
-        culprit: The one of them that could not have happened.
-        refusals: Codes of `fail` errors by which a node names another to ask; such operations have a type of their own.
+        culprit: The invoke index of the operation among them that could not have happened.
+        refusals: Codes of `fail` errors that name another node; such operations have a type of their own.
         subjects: The elements, offsets or tokens that the verdict is about; each gets the list of its operations.
     """
     shown = _stretch(operations, marked, faults)
@@ -103,7 +103,7 @@ def timeline(
         "f": [functions.place(op.f) for op in shown],
         "t": [REFUSED if refused(op, refusals) else TYPES.index(op.type) for op in shown],
         "k": [keys.place(op.key) for op in shown],
-        "v": [_text(_said(op)) for op in shown],
+        "v": [_text(_shown_value(op)) for op in shown],
         "a": [_text(op.value) if _answers(op) else None for op in shown],
         "subjects": _subjects(shown, subjects),
         "e": [errors.place(op.error if op.error is None else op.error[:MAX_TEXT]) for op in shown],
@@ -138,12 +138,12 @@ def timeline(
 
 
 def end_ns_of(operation: Operation) -> int:
-    """Returns when an operation ended; its start, where it never did."""
+    """Returns the end of an operation; its start if it has no end."""
     return operation.start_ns if operation.end_ns is None else operation.end_ns
 
 
 def embedded(data: Mapping[str, Value]) -> str:
-    """Returns `data` as JSON that can stand inside a script element: nothing in it can end the element."""
+    """Returns `data` as JSON for a script element; nothing in it can end the element."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -151,7 +151,7 @@ def embedded(data: Mapping[str, Value]) -> str:
 def _stretch(
     operations: Sequence[Operation], marked: Sequence[int], faults: Sequence[FaultRecord]
 ) -> Sequence[Operation]:
-    """Returns all operations, or the most that may be shown: around the counterexample, the first fault, or the start."""
+    """Returns all operations, or the maximum that may be shown: around the counterexample, the first fault, or the start."""
     if len(operations) <= MAX_OPERATIONS:
         return operations
     middle = 0
@@ -170,7 +170,7 @@ def _lanes(operations: Sequence[Operation], nodes: Sequence[str]) -> tuple[list[
     """Gives each process a lane among those of its node.
 
     Returns:
-        For each lane, from the top, its node's place (None: none); and each process' lane.
+        For each lane, from the top, the place of its node (None: none); and the lane of each process.
     """
     lives: dict[Process, tuple[str | None, int, int]] = {}
     for operation in operations:
@@ -204,8 +204,8 @@ def _lanes(operations: Sequence[Operation], nodes: Sequence[str]) -> tuple[list[
 
 
 def _led(sightings: Sequence[Sighting]) -> list[tuple[int, int, str | None, int | None]]:
-    """Returns who led, with the first and the last poll that saw it."""
-    # Where the leader changes, a node says something new; the poll before is the last that saw what it had said until then.
+    """Returns each leader with the first and the last poll that saw it."""
+    # At a change of the leader, a node reports a new state. The poll before is the last one that saw the old leader.
     before_ns: dict[int, int] = {}
     newest: dict[str, Sighting] = {}
     for seen in sorted(sightings, key=lambda sighting: sighting.time_ns):
@@ -223,12 +223,12 @@ def _led(sightings: Sequence[Sighting]) -> list[tuple[int, int, str | None, int 
 
 
 def _answers(operation: Operation) -> bool:
-    """Returns whether an operation has an argument, and an answer that is another value."""
+    """Returns whether an operation has an argument, and another value as its answer."""
     return operation.value is not None and operation.result is not None and operation.result != operation.value
 
 
 def _subjects(shown: Sequence[Operation], subjects: Sequence[Value]) -> list[Value]:
-    """Returns each subject with the places of the operations whose argument or result holds it."""
+    """Returns each subject with the places of the operations that have it in their argument or result."""
     places: dict[str, list[int]] = {_json(subject): [] for subject in subjects[:MAX_SUBJECTS]}
     if places:
         for place, operation in enumerate(shown):
@@ -243,7 +243,7 @@ def _json(value: Value) -> str:
 
 
 def _members(value: Value) -> set[str]:
-    """Returns a value and, if it is a list, what it holds at any depth, as JSON."""
+    """Returns a value as JSON, and the members of a list at any depth."""
     found: set[str] = set()
     due = [value]
     while due:
@@ -256,12 +256,12 @@ def _members(value: Value) -> set[str]:
     return found
 
 
-def _said(operation: Operation) -> Value:
+def _shown_value(operation: Operation) -> Value:
     return operation.result if operation.type is OpType.OK and operation.result is not None else operation.value
 
 
 def _text(value: Value) -> Value:
-    """Returns a value as it is if it is small, else the beginning of its text."""
+    """Returns a small value as it is, else the beginning of its JSON."""
     if value is None or isinstance(value, bool | int):
         return value
     text = json.dumps(value, ensure_ascii=False, default=str)

@@ -39,7 +39,7 @@ def grudge_of(fault: FaultRecord) -> Mapping[str, Sequence[str]] | None:
 
 
 def groups(nodes: Sequence[str], grudge: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Returns the groups of nodes that can talk both ways, over others if need be, in the order of `nodes`."""
+    """Returns the groups of nodes that can communicate both ways, perhaps over other nodes, in the order of `nodes`."""
     left = list(nodes)
     found = []
     while left:
@@ -55,18 +55,18 @@ def groups(nodes: Sequence[str], grudge: Mapping[str, Sequence[str]]) -> list[li
 
 
 def hears(grudge: Mapping[str, Sequence[str]], listener: str, speaker: str) -> bool:
-    """Says whether packets of `speaker` reach `listener`."""
+    """Returns whether packets of `speaker` reach `listener`."""
     return speaker not in grudge.get(listener, ())
 
 
 def picture(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> Markup:
-    """Draws the cluster as a ring of nodes while the fault was on.
+    """Draws the cluster during the fault, as a ring of nodes.
 
     Args:
-        fault: The fault. With a grudge, the links that still worked are drawn, one-way ones as arrows; without, those
-            between nodes that were not hit.
+        fault: The fault. With a grudge, the picture has the links that still worked, one-way links as arrows. Without one, it
+            has the links between the other nodes.
         nodes: All nodes.
-        leader: Who led when it began, if that is known; gets a ring.
+        leader: The leader at the start of the fault, if it is known; it gets a ring.
     """
     if len(nodes) > MAX_NODES:
         return Markup('<span class="quiet small">{:,} nodes are too many for a picture.</span>').format(len(nodes))
@@ -109,7 +109,7 @@ def picture(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> Mar
 
 
 def sentence(fault: FaultRecord, nodes: Sequence[str], leader: str | None) -> str:
-    """Says in words what the picture shows."""
+    """Returns the content of the picture as a sentence."""
     grudge = grudge_of(fault)
     hit = ", ".join(map(label, fault.targets[:MAX_NODES])) or "no node"
     text = f"{label(called(fault.planned.kind, fault.planned.options))} hit {hit}"

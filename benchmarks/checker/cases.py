@@ -1,7 +1,7 @@
-"""Histories to measure with: those of a simulated object, some made wrong, and the corpora with known verdicts.
+"""Histories for measurements: those of a simulated object, some with mistakes, and the corpora with known verdicts.
 
-A case is one history or more with a model for each side. Every history is drawn from a seed, so that both sides and every run
-see the same.
+A case is one or more histories with a model for each side. Every history is drawn from a seed, so both sides and every run get
+the same ones.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Something to be decided by both sides.
+    """One or more histories that both sides decide.
 
     Attributes:
-        name: The row of the table; cases of the same name that follow each other are one row.
-        histories: One list of operations for each history.
-        model: Ours.
-        porcupine: Porcupine's.
-        made: What porcupine's model is made of, if its name does not say it.
-        valid: What the histories are by construction; None if that is not known.
-        share: The part of the time limit that each history has.
-        whole: Whether ours takes all that `labrys check` does with a history, and not the search alone.
+        name: The row of the table. Consecutive cases of the same name are one row.
+        histories: The operations of each history.
+        model: Labrys's model.
+        porcupine: The name of porcupine's model.
+        made: The parameters of porcupine's model, if any.
+        valid: The verdict by construction; None if unknown.
+        share: The part of the time limit for each history.
+        whole: Whether Labrys does the whole work of `labrys check`, not only the search.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Case:
 
 
 class WholeStore(Model):
-    """A store of strings as one object: what porcupine's model is without its partition function."""
+    """A store of strings as one object: porcupine's model without its partition function."""
 
     name = "whole-store"
     initial = frozenset()  # pairs of key and value
@@ -76,7 +76,7 @@ def cases(corpora: Path) -> Iterator[Case]:
         store = [_read(path)]
         yield Case(name=f"kv {path.stem}, by key", histories=store, model=model("kv"), porcupine="kv")
     for path in sorted(corpora.glob("kv/c[15]0-*.txt")):
-        # Ours always splits a history by its keys; porcupine is given no function that does.
+        # Labrys always splits a history by its keys. Porcupine gets no function that does so.
         store = [_read(path)]
         yield Case(name=f"kv {path.stem}, unpartitioned", histories=store, model=model("kv"), porcupine="kv-whole")
     for path in sorted(corpora.glob("kv/c10-*.txt")):
@@ -97,7 +97,7 @@ def cases(corpora: Path) -> Iterator[Case]:
 
 
 def _observed() -> Model:
-    """The register as porcupine's model of etcd has it: that a cas failed says that the value was another."""
+    """Returns the register of porcupine's etcd model: a failed cas shows that the value was another."""
     return model("cas-register", failed_cas="observe")
 
 
@@ -128,16 +128,16 @@ def simulate(
     crash: Callable[[Random, int, str], bool] = lambda _random, _number, _f: False,
     order: Callable[[], int] | None = None,
 ) -> list[Operation]:
-    """Returns a history of an object that is linearizable: every operation takes effect once between begin and end.
+    """Returns a linearizable history of an object: every operation takes effect once between its start and its end.
 
     Args:
-        draw: Gives the next operation: f, value and key, from its number.
-        apply: Takes the state by key, f, value and key; gives `ok` or `fail` and the result, and changes the state.
-        count: How many operations.
-        processes: How many at a time.
-        seed: Names the history.
-        crash: Says whether an operation never returns; half of those take effect.
-        order: Gives the number that the object tells after it has done an operation; None: it tells none.
+        draw: Returns the next operation from its number: f, value and key.
+        apply: Applies f, value and key to the state by key; returns `ok` or `fail` and the result.
+        count: The number of operations.
+        processes: The number of processes.
+        seed: The seed of the history.
+        crash: Returns whether an operation never returns. Half of those take effect.
+        order: Returns the object's number of its last operation; None: the object has none.
     """
     random = Random(seed)
     open_now: dict[int, _Open] = {}
@@ -192,7 +192,7 @@ def simulate(
 
 
 def apply_register(state: dict[str | None, Any], f: str, value: Any, key: str | None) -> tuple[str, Any]:
-    """A register with cas, nil at the beginning."""
+    """Applies an operation to a register with cas, initially nil."""
     now = state.get(key)
     if f == "read":
         return "ok", now
@@ -207,7 +207,7 @@ def apply_register(state: dict[str | None, Any], f: str, value: Any, key: str | 
 
 
 def apply_kv(state: dict[str | None, Any], f: str, value: Any, key: str | None) -> tuple[str, Any]:
-    """A store of strings."""
+    """Applies an operation to a store of strings."""
     now = state.get(key, "")
     if f == "get":
         return "ok", now
@@ -216,7 +216,7 @@ def apply_kv(state: dict[str | None, Any], f: str, value: Any, key: str | None) 
 
 
 def small_domain(values: int, *, cas: bool = True) -> Callable[[Random, int], tuple[str, Any, str | None]]:
-    """Reads, writes and cas over a few values, as Jepsen's register tests use."""
+    """Returns a draw of reads, writes and cas over a few values, like Jepsen's register tests."""
 
     def draw(random: Random, _number: int) -> tuple[str, Any, str | None]:
         f = random.choice(["read", "write", "cas"] if cas else ["read", "write"])
@@ -228,7 +228,7 @@ def small_domain(values: int, *, cas: bool = True) -> Callable[[Random, int], tu
 
 
 def strings(keys: int) -> Callable[[Random, int], tuple[str, Any, str | None]]:
-    """Gets, puts and appends over some keys, like porcupine's own key-value histories; pieces sometimes repeat."""
+    """Returns a draw of gets, puts and appends over some keys, like porcupine's histories; pieces sometimes repeat."""
 
     def draw(random: Random, number: int) -> tuple[str, Any, str | None]:
         key = str(random.randrange(keys))
@@ -239,7 +239,7 @@ def strings(keys: int) -> Callable[[Random, int], tuple[str, Any, str | None]]:
 
 
 def with_stale_reads(operations: Sequence[Operation], count: int) -> list[Operation]:
-    """Adds, at the end, that often a write of 1 and then a read of 0; crashed writes of 0 explain one read each."""
+    """Adds `count` pairs at the end, a write of 1 and a read of 0. Each crashed write of 0 explains one of the reads."""
     changed = list(operations)
     process = max(int(op.process) for op in changed) + 1
     at = max(op.complete_index or op.invoke_index for op in changed) + 1
@@ -262,7 +262,7 @@ def with_stale_reads(operations: Sequence[Operation], count: int) -> list[Operat
 
 
 def crashed_writes_first(count: int, crashed: int, values: int, seed: str) -> list[Operation]:
-    """Returns operations of five processes after a number of writes that never returned."""
+    """Returns operations of five processes after `crashed` writes that never returned."""
     return simulate(
         small_domain(values),
         apply_register,
@@ -274,7 +274,7 @@ def crashed_writes_first(count: int, crashed: int, values: int, seed: str) -> li
 
 
 def porcupine_lines(model: Model, operations: Iterable[Operation]) -> Iterator[str]:
-    """Yields the lines of a history as the driver beside this reads them."""
+    """Yields the lines of a history in the format of the porcupine driver."""
     for op in operations:
         failed = op.type is OpType.FAIL
         if (failed and op.f not in model.keeps_failed) or (op.type is OpType.INFO and op.f in {"read", "get"}):

@@ -1,8 +1,8 @@
-"""The rows for histories in which the system tells the order: each history with that order and without it, beside porcupine.
+"""The rows for histories with the system's order: each with that order and without it, beside porcupine.
 
-Users of other checkers report such histories: 3,000 requests of etcd, half of them failed without an answer, which is not
-decided in minutes (porcupine, issue 20), and a bank of five accounts with 400 transfers (issue 6). These have the same shape
-and are drawn from a seed. The objects number their changes, as etcd does with its revision.
+Users of other checkers report such histories. One has 3,000 requests of etcd, half of them failed without an answer, and is not
+decided in minutes (porcupine, issue 20). One is a bank of five accounts with 400 transfers (issue 6). These have the same form
+and are drawn from a seed. The objects number their changes, like etcd's revision.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from benchmarks.checker.subjects import Subject
     from harness.op import Operation
 
-# What there is; then how many operations, by how many processes, and how many of them never return.
+# The object, the number of operations, of processes, and of crashed operations.
 SETTINGS: Final[Sequence[tuple[str, Callable[[], Subject], tuple[int, int, int]]]] = (
     ("max-register", partial(MaxRegisterSubject, 60), (20_000, 20, 0)),
     ("bank of 5 accounts", BankSubject, (500, 20, 0)),
@@ -30,7 +30,7 @@ SETTINGS: Final[Sequence[tuple[str, Callable[[], Subject], tuple[int, int, int]]
 
 
 def hinted_cases(pattern: str) -> Iterator[Case]:
-    """Yields the rows with that in their names: each history first with its order, then without it."""
+    """Yields the rows whose names match a pattern: each history first with its order, then without it."""
     for name, make, (count, processes, crashed) in SETTINGS:
         for what in ("valid", "middle"):
             row = f"{name}, {count:,} by {processes}, {crashed:,} crashed, {what}"
@@ -38,13 +38,13 @@ def hinted_cases(pattern: str) -> Iterator[Case]:
             if not names:
                 continue
             subject = make()
-            told = subject.history(count=count, processes=processes, crashed=crashed, seed=name, told=True)
+            ordered = subject.history(count=count, processes=processes, crashed=crashed, seed=name, ordered=True)
             if what in PLACES:
-                told = subject.with_mistake(told, PLACES[what])
+                ordered = subject.with_mistake(ordered, PLACES[what])
             for each in names:
                 yield Case(
                     name=each,
-                    histories=[told if each.endswith("told") else without_hints(told)],
+                    histories=[ordered if each.endswith("told") else without_hints(ordered)],
                     model=subject.model,
                     porcupine=subject.porcupine,
                     valid=what == "valid",
@@ -53,5 +53,5 @@ def hinted_cases(pattern: str) -> Iterator[Case]:
 
 
 def without_hints(operations: Sequence[Operation]) -> list[Operation]:
-    """Returns a history of which the system tells no order."""
+    """Returns a history without the system's order."""
     return [replace(op, order=None) for op in operations]

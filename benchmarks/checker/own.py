@@ -1,7 +1,7 @@
-"""Models as a user writes them: a state, a `step`, and nothing that would help the search but what only observes.
+"""Users' own models: a state and a `step`, without help for the search except the marking of observers.
 
-The same models in Go are beside porcupine's driver. What an object refused is observed: the answer says something of the state.
-An operation that never returned may have been refused as well.
+The same models in Go are beside porcupine's driver. A refusal is observed, because it depends on the state. An operation that
+never returned may also have been refused.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class BoundedStack(Model):
 
 
 class LeaseLock(Model):
-    """`acquire` gives a token, `release` takes it back, and `expire` ends whatever lease there is.
+    """`acquire` gives a token, `release` takes it back, and `expire` ends any lease.
 
-    A state is the holder's token, or 0, and the last token that was given.
+    A state is the holder's token, or 0, and the last token given.
     """
 
     name: ClassVar[str] = "lease-lock"
@@ -101,7 +101,7 @@ class TwoPhaseCommit(Model):
 
     @staticmethod
     def after(state: Any, op: Call) -> Any:
-        """Returns the state after an operation that changes it; None if it is refused."""
+        """Returns the state after a mutator; None if it is refused."""
         number, phase, votes = state
         if op.f == "begin":
             return None if phase == "voting" else (number + 1, "voting", (None,) * PARTICIPANTS)
@@ -135,7 +135,7 @@ class CasList(Model):
 
 
 class Bank(Model):
-    """Accounts: `transfer` of `[from, to, amount]`, refused where the account does not hold it; `read` of one or of all."""
+    """Accounts: `transfer` of `[from, to, amount]`, refused if the balance is too low; `read` of one or of all."""
 
     name: ClassVar[str] = "bank"
     initial = (BALANCE,) * ACCOUNTS
@@ -195,7 +195,7 @@ class Store(Model):
 
 
 class Automaton(Model):
-    """A table: an operation's kind and the state give the next state and the answer."""
+    """A table: an operation's kind and the state determine the next state and the answer."""
 
     name: ClassVar[str] = "automaton"
     initial = 0

@@ -1,4 +1,4 @@
-"""The rows for models of a user's own: valid histories, and the same with one mistake at the start, middle or end."""
+"""The rows for users' own models: valid histories, and the same with one mistake at the start, middle or end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from benchmarks.checker.subjects import Subject
 
 AUTOMATA: Final = 20
-# What there is; then how many operations, by how many processes, and how many of them never return.
+# The object, the number of operations, of processes, and of crashed operations.
 SETTINGS: Final[Sequence[tuple[str, Callable[[], Subject], Sequence[tuple[int, int, int]]]]] = (
     ("max-register", partial(MaxRegisterSubject, 60), [(1_000, 50, 20), (100_000, 20, 0)]),
     ("max-register, rising", partial(MaxRegisterSubject, None), [(1_000, 10, 5), (100_000, 5, 0)]),
@@ -36,7 +36,7 @@ OF_AUTOMATA: Final = ((1_000, 5, 0), (1_000, 20, 5), (10_000, 5, 2))
 
 
 def own_cases(pattern: str) -> Iterator[Case]:
-    """Yields the rows with that in their names; that of 20 automata has a case for each."""
+    """Yields the rows whose names match a pattern. The row of 20 automata has a case for each."""
     rows = [
         _row("max-register", [("issue", partial(MaxRegisterSubject, 60))], (20_000, 20, 0), pattern, places=("middle",))
     ]

@@ -1,7 +1,7 @@
-"""Runs porcupine on histories, as a program of its own that is built on the spot.
+"""Runs porcupine on histories, as a separate program built on the spot.
 
-It gets a limit of time and one of memory for each history. What it does not finish within them took at least the limit:
-the ratio of such a row is a lower bound, and the table says so.
+Each history has a limit of time and one of memory. A history beyond them took at least the time limit. The ratio of such a row
+is a lower bound, and the table marks it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ MODULE: Final = "github.com/anishathalye/porcupine"
 MEMORY: Final = 6 << 30
 UNKNOWN: Final = "unknown"
 _PATIENCE_S: Final = 60.0
-_NO_MEMORY: Final = ("out of memory", "cannot allocate memory")  # as Go's runtime says it
+_NO_MEMORY: Final = ("out of memory", "cannot allocate memory")  # messages of Go's runtime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What porcupine says of a history.
+    """Porcupine's result for a history.
 
     Attributes:
         verdict: The verdict; `unknown` if it did not finish.
-        seconds: The check alone; the limit if it did not finish.
+        seconds: The time of the check alone; the limit if it did not finish.
     """
 
     verdict: str
@@ -39,18 +39,18 @@ class Answer:
 
 
 class Porcupine:
-    """The program, and the histories that porcupine's own tests use."""
+    """The program, and the histories of porcupine's own tests."""
 
     def __init__(self, directory: Path, *, limit_s: float, repeats: int) -> None:
         """Builds the program.
 
         Args:
-            directory: Where to put the program and the histories.
-            limit_s: For each history.
-            repeats: How often to check each; the fastest counts.
+            directory: The folder for the program and the histories.
+            limit_s: The time limit of each history.
+            repeats: The number of checks of each; the fastest counts.
 
         Raises:
-            RuntimeError: There is no Go, or the module cannot be had.
+            RuntimeError: There is no Go, or the module is not available.
         """
         if shutil.which("go") is None:
             raise RuntimeError("there is no `go` on this machine")
@@ -63,16 +63,16 @@ class Porcupine:
         self.data = Path(_go("list", "-m", "-f", "{{.Dir}}", MODULE).strip()) / "test_data"
 
     def check(self, model: str, made: str, lines: Iterable[str], limit_s: float) -> Answer:
-        """Checks a history in a process of its own; one that it has checked before it does not check again.
+        """Checks a history in a separate process, each history once.
 
         Args:
-            model: The program's name for it.
-            made: What the model is made of, or nothing.
-            lines: The history, as the program reads it.
-            limit_s: How long it may take.
+            model: The program's name of the model.
+            made: The parameters of the model, if any.
+            lines: The history in the program's format.
+            limit_s: The time limit.
 
         Raises:
-            RuntimeError: The program failed for another reason than too little time or memory.
+            RuntimeError: The program failed for a reason other than time or memory.
         """
         path = self._directory / "history.tsv"
         with path.open("w", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
-"""Long histories of one register whose written values are all different, as columns: no object for each operation.
+"""Long histories of one register with unique written values, as columns without an object per operation.
 
-Ten processes each do one thing after the other; half of all operations are writes. The moments at which operations take effect
-are drawn first and the intervals around them, so every history is linearizable.
+Each of ten processes runs one operation after the other. Half of all operations are writes. The generator draws the moments at
+which operations take effect, and then intervals around them, so every history is linearizable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GAP: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """A history by columns, in the order of invocations; see `checker/kernel/src/ops.rs`.
+    """A history as columns, in order of invocations; see `checker/kernel/src/ops.rs`.
 
     Attributes:
         f: Opcodes.
@@ -41,23 +41,23 @@ class Columns:
     e: npt.NDArray[np.int64]
 
     def problem(self) -> Problem:
-        """Returns the history for the kernel."""
+        """Returns the kernel's problem of the history."""
         return Problem("register", self.f, self.a, np.zeros_like(self.a), self.s, self.e, initial=[NEVER_WRITTEN])
 
     def porcupine_lines(self) -> Iterator[str]:
-        """Yields the history as the driver beside this reads it."""
+        """Yields the history in the format of the porcupine driver."""
         for f, a, s, e in zip(self.f.tolist(), self.a.tolist(), self.s.tolist(), self.e.tolist(), strict=True):
             value = "" if a == NEVER_WRITTEN else str(a)
             yield f"0\t{s}\t{e}\twrite\t{value}\t\n" if f == WRITE else f"0\t{s}\t{e}\tread\t\t{value}\n"
 
 
 def unique_writes(count: int, seed: int = 1) -> Columns:
-    """Returns a valid history of that many operations."""
+    """Returns a valid history of `count` operations."""
     random = np.random.default_rng(seed)
     effect = np.arange(count, dtype=np.int64) * _GAP
     writes = random.random(count) < 0.5
     latest = np.maximum.accumulate(np.where(writes, np.arange(count, dtype=np.int64), NEVER_WRITTEN))
-    # Operation i is one of process i mod 10; it starts after its process' last one ended, as each reaches half of the way.
+    # Operation i is process i mod 10's. It starts after the process's last one ended: each reaches at most half of the way.
     reach = _GAP * PROCESSES // 2
     starts = effect - random.integers(0, reach, count)
     ends = effect + random.integers(0, reach, count)

@@ -1,13 +1,13 @@
 """The checker beside porcupine: the same histories, one after the other in one run.
 
-There are three tables: of models that the kernel knows, of models as a user writes them, in Python here and in Go there, and of
-histories in which the system tells the order, each with it and without it; porcupine does not take an order.
+There are three tables: models that the kernel knows; users' own models, in Python here and in Go there; and histories with the
+system's order, each with it and without it. Porcupine does not use an order.
 
-Both sides get a history that is in memory as each likes it, the time of the check alone is taken, and the best of a few times
-counts. Both may stop at the first key that is not linearizable. `whole` is what ours takes from objects in Python to a verdict
-for every key. In the third table `ours` is the same without the encoding. What a side does not finish within the limit counts
-with the time it took: `>` is a lower bound of the ratio, `<` an upper one; where neither finished there is none, and the row is
-listed below its table. The two sides must agree, also with what a history is by construction.
+Both sides get a history in memory in their own form. Only the check is timed, and the best of a few times counts. Both may stop
+at the first key that is not linearizable. `whole` is Labrys's time from objects in Python to a verdict for every key. In the
+third table, `ours` is the same without the encoding. A side that does not finish counts with the time that it took: `>` is a
+lower bound of the ratio, `<` an upper one. If neither finished, there is no ratio, and the row is listed below its table. The
+two sides must agree with each other and with the verdict by construction.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ START_UP_ROW = f"labrys check of a file of {SHORT_FILE} operations, start-up and
 
 
 def main() -> int:
-    """Prints the tables; returns 1 if the two sides contradict each other, or what a history is known to be, anywhere."""
+    """Prints the tables. Returns 1 if any verdict contradicts the other side or the construction."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that each side has for a history")
     parser.add_argument("--rows", default="", metavar="PATTERN", help="only rows and tables with this in their names")
@@ -97,15 +97,15 @@ def main() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decidable:
-    """One history, as each side takes it.
+    """One history in the form of each side.
 
     Attributes:
-        prepare: Returns what decides it for ours within a limit: an outcome for each key.
-        whole: Decides it from objects in Python; None if there are none.
-        porcupine: Porcupine's model, and what it is made of.
-        lines: For porcupine.
-        valid: What it is by construction; None if that is not known.
-        share: The part of the time limit that it has.
+        prepare: Returns Labrys's check within a limit, which gives an outcome for each key.
+        whole: The check from objects in Python; None if there are none.
+        porcupine: Porcupine's model and its parameters.
+        lines: The history in porcupine's format.
+        valid: The verdict by construction; None if unknown.
+        share: Its part of the time limit.
     """
 
     prepare: Callable[[], Callable[[float], Sequence[Outcome]]]
@@ -121,8 +121,8 @@ class Row:
     """One row of a table.
 
     Attributes:
-        name: What it says first.
-        histories: What is decided.
+        name: The first column.
+        histories: The histories.
     """
 
     name: str
@@ -187,7 +187,7 @@ class Table:
         self.disagreements = 0
 
     def add(self, row: Row, ours: Sequence[Ours], asked: Sequence[Answer]) -> None:
-        """Prints a row."""
+        """Adds and prints a row."""
         if not self._ratios and not self._undecided:
             print(f"\n{self._title:58}{'steps':>15}{'ours':>9}{'whole':>9}{'porcupine':>11}{'ratio':>10}  verdict")
         finished = all(answer.verdict != UNKNOWN for answer in asked)
@@ -204,17 +204,17 @@ class Table:
         wrong = _contradictions(row, ours, asked)
         self.disagreements += len(wrong)
         whole = [one.whole for one in ours if one.whole is not None]
-        told = Counter(one.verdict for one in ours)
+        results = Counter(one.verdict for one in ours)
         print(
             f"{row.name:58}{sum(one.steps for one in ours):>15,}{_seconds(seconds):>9}"
             f"{_seconds(sum(whole)) if len(whole) == len(ours) else '':>9}"
             f"{('' if finished else '>') + _seconds(theirs):>11}{ratio:>10}"
-            f"  {' '.join(f'{told[verdict]} {verdict}' for verdict in sorted(told))}{''.join(wrong[:3])}",
+            f"  {' '.join(f'{results[verdict]} {verdict}' for verdict in sorted(results))}{''.join(wrong[:3])}",
             flush=True,
         )
 
     def summary(self) -> None:
-        """Prints what all rows come to."""
+        """Prints the summary of all rows."""
         if self._ratios:
             mean = math.exp(sum(map(math.log, self._ratios)) / len(self._ratios))
             print(f"\n{len(self._ratios)} rows: geometric mean {mean:,.1f}, least {min(self._ratios):,.2f}")
@@ -224,25 +224,25 @@ class Table:
 
 
 def _contradictions(row: Row, ours: Sequence[Ours], asked: Sequence[Answer]) -> list[str]:
-    """Returns what is wrong with the verdicts of a row."""
+    """Returns the contradictions in the verdicts of a row."""
     found = []
     for history, one, answer in zip(row.histories, ours, asked, strict=True):
         known = {} if history.valid is None else {"the history is": "valid" if history.valid else "invalid"}
-        told = {**known, "ours says": one.verdict, "porcupine says": answer.verdict}
-        if len(set(told.values()) - {UNKNOWN}) > 1:
-            found.append(f" BUT {', '.join(f'{who} {verdict}' for who, verdict in told.items())}")
+        results = {**known, "ours says": one.verdict, "porcupine says": answer.verdict}
+        if len(set(results.values()) - {UNKNOWN}) > 1:
+            found.append(f" BUT {', '.join(f'{who} {verdict}' for who, verdict in results.items())}")
     return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ours:
-    """What ours says of a history.
+    """Labrys's result for a history.
 
     Attributes:
         verdict: The verdict.
-        seconds: The check alone.
-        whole: From objects in Python; None if that was not measured.
-        steps: Of the search.
+        seconds: The time of the check alone.
+        whole: The time from objects in Python; None if it was not measured.
+        steps: The steps of the search.
     """
 
     verdict: str
@@ -262,8 +262,8 @@ def _compare(row: Row, peer: Porcupine) -> tuple[list[Ours], list[Answer]]:
 
 def _measure_ours(history: Decidable, limit_s: float) -> Ours:
     seconds, outcomes = _best(lambda decide: decide(limit_s), history.prepare)
-    told = {outcome["verdict"] for outcome in outcomes}
-    verdict = next(str(each) for each in ("invalid", "unknown", "valid") if each in told)
+    results = {outcome["verdict"] for outcome in outcomes}
+    verdict = next(str(each) for each in ("invalid", "unknown", "valid") if each in results)
     whole = None
     if history.whole is not None and verdict != UNKNOWN:
         whole, _ = _best(history.whole, lambda: limit_s)
@@ -271,7 +271,7 @@ def _measure_ours(history: Decidable, limit_s: float) -> Ours:
 
 
 def _best(action: Callable[[A], T], prepare: Callable[[], A]) -> tuple[float, T]:
-    """Returns the least time of an action, and its result. It works on something new each time, which keeps no answers."""
+    """Returns the shortest time of an action, and its result. Each run gets a new argument without cached answers."""
     best = math.inf
     for _ in range(REPEATS):
         prepared = prepare()
@@ -284,31 +284,33 @@ def _best(action: Callable[[A], T], prepare: Callable[[], A]) -> tuple[float, T]
 
 
 def _longest() -> None:
-    """Prints time and memory of ten million operations; in a process of its own, as the memory is a high-water mark."""
+    """Prints time and memory of ten million operations, in a separate process because the memory is a high-water mark."""
     source = f"from benchmarks.checker.run import measure; measure({LONGEST})"
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", source], cwd=root, stdout=subprocess.PIPE, text=True, check=True)
-    told = json.loads(done.stdout)
-    print(f"\n{LONGEST_ROW}: {told['verdict']} in {_seconds(told['seconds'])}")
-    ratio = told["seconds"] / told["sort"]
-    print(f"  sorting as many records of 16 bytes: {_seconds(told['sort'])}, so the check takes {ratio:.2f} times that")
-    columns, check = told["columns"] / LONGEST, told["check"] / LONGEST
+    results = json.loads(done.stdout)
+    print(f"\n{LONGEST_ROW}: {results['verdict']} in {_seconds(results['seconds'])}")
+    ratio = results["seconds"] / results["sort"]
+    print(
+        f"  sorting as many records of 16 bytes: {_seconds(results['sort'])}, so the check takes {ratio:.2f} times that"
+    )
+    columns, check = results["columns"] / LONGEST, results["check"] / LONGEST
     print(f"  memory for each operation: {columns:.0f} bytes of columns, {check:.0f} for the check")
 
 
 def measure(count: int) -> None:
-    """Prints what one long history takes, as JSON."""
+    """Prints the measurements of one long history as JSON."""
     problem = unique_writes(count).problem()
     before = _memory("VmRSS", reset=True)
     seconds, outcomes = _best(lambda given: solve([given], Limits(threads=1)), lambda: problem)
     after = _memory("VmHWM")
     sort = min(sort_seconds(count) for _ in range(3))
-    told = {"verdict": outcomes[0]["verdict"], "seconds": seconds, "sort": sort}
-    print(json.dumps({**told, "columns": count * (1 + 4 * 8), "check": after - before}))
+    results = {"verdict": outcomes[0]["verdict"], "seconds": seconds, "sort": sort}
+    print(json.dumps({**results, "columns": count * (1 + 4 * 8), "check": after - before}))
 
 
 def _memory(name: str, *, reset: bool = False) -> int:
-    """Returns how many bytes this process has (VmRSS), or had at most (VmHWM) since it was last reset."""
+    """Returns this process's resident bytes (VmRSS), or the maximum (VmHWM) since its last reset."""
     if reset:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()

@@ -1,6 +1,6 @@
-"""Simulated objects of the models in `own`: their histories, and mistakes that make a history wrong for certain.
+"""Simulated objects of the models in `own`: their histories, and mistakes that certainly make a history invalid.
 
-A mistake is one answer that is changed, to one that no order of the history explains; the docstring of each `mistake` says why.
+A mistake changes one answer to one that no order of the history explains. The docstring of each `mistake` has the reason.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
 PLACES: Final = {"start": 0.0, "middle": 0.5, "end": 1.0}
 _CANDIDATES: Final = 30
 _NEVER: Final = 9  # no table has this answer
-_VALUES: Final = 5  # of a store
+_VALUES: Final = 5  # values of a store
 
 
 class Subject:
-    """An object that clients ask.
+    """A simulated object.
 
     Attributes:
-        model: What it is.
-        porcupine: The same for porcupine.
-        made: What porcupine's model is made of, if its name does not say it.
-        revision: How often it has changed, of an object that counts that.
+        model: Its model.
+        porcupine: The name of porcupine's model.
+        made: The parameters of porcupine's model, if any.
+        revision: The number of its changes, for an object that counts them.
     """
 
     model: Model
@@ -59,30 +59,30 @@ class Subject:
     revision: int = 0
 
     def draw(self, random: Random, number: int) -> tuple[str, Any]:
-        """Returns the next operation: f and its argument, from its number."""
+        """Returns the f and the argument of the operation with a number."""
         raise NotImplementedError
 
     def apply(self, f: str, value: Any) -> tuple[str, Any]:
-        """Does an operation; returns `ok` or `fail`, and the result."""
+        """Applies an operation. Returns `ok` or `fail`, and the result."""
         raise NotImplementedError
 
     def mistake(self, operations: Sequence[Operation], order: Sequence[int]) -> tuple[int, Any]:
-        """Returns the first position in that order that can have a wrong answer, and this answer.
+        """Returns the first position of an order that can have a wrong answer, and this answer.
 
         Raises:
             ValueError: There is none.
         """
         raise NotImplementedError
 
-    def history(self, *, count: int, processes: int, crashed: int, seed: str, told: bool = False) -> list[Operation]:
-        """Returns a valid history, for which this object must be new.
+    def history(self, *, count: int, processes: int, crashed: int, seed: str, ordered: bool = False) -> list[Operation]:
+        """Returns a valid history. This object must be new.
 
         Args:
-            count: How many operations.
-            processes: How many at a time.
-            crashed: How many of the operations that may change something never return, spread over the history.
-            seed: Names the history.
-            told: Whether operations that return carry the revision as their order.
+            count: The number of operations.
+            processes: The number of processes.
+            crashed: The number of crashed operations among those that may change the object, spread over the history.
+            seed: The seed of the history.
+            ordered: Whether operations that return have the revision as their order.
         """
         return simulate(
             lambda random, number: (*self.draw(random, number), None),
@@ -91,11 +91,11 @@ class Subject:
             processes=processes,
             seed=seed,
             crash=_spread(count, crashed),
-            order=(lambda: self.revision) if told else None,
+            order=(lambda: self.revision) if ordered else None,
         )
 
     def with_mistake(self, operations: Sequence[Operation], place: float) -> list[Operation]:
-        """Returns the history with one wrong answer, as near as may be to a place between 0 and 1."""
+        """Returns the history with one wrong answer, as near as possible to a place between 0 and 1."""
         target = place * (len(operations) - 1)
         order = sorted(range(len(operations)), key=lambda position: abs(position - target))
         position, result = self.mistake(operations, order)
@@ -121,7 +121,7 @@ def _returned(operations: Sequence[Operation], order: Sequence[int], f: str) -> 
 
 
 class MaxRegisterSubject(Subject):
-    """A maximum of a few values, or of values that rise all the time."""
+    """A maximum of a few values, or of increasing values."""
 
     model = MaxRegister()
     porcupine = "max-register"
@@ -130,7 +130,7 @@ class MaxRegisterSubject(Subject):
         """Makes one.
 
         Args:
-            values: How many values there are; None: they rise.
+            values: The number of values; None: they increase.
         """
         self.values = values
         self._state = 0
@@ -151,7 +151,7 @@ class MaxRegisterSubject(Subject):
         return "ok", None if f == "max" else self._state
 
     def mistake(self, operations: Sequence[Operation], order: Sequence[int]) -> tuple[int, Any]:
-        """A read that begins after a `max` has returned gives a smaller value: 0, or of rising ones the next one below."""
+        """A read that begins after a `max` has returned gives a smaller value: 0, or the next smaller one."""
         done = sorted((op.complete_index or 0, op.value) for _, op in _returned(operations, order, "max"))
         ends = [end for end, _ in done]
         written = sorted({0, *(value for _, value in done)})
@@ -167,7 +167,7 @@ class MaxRegisterSubject(Subject):
 
 
 class StackSubject(Subject):
-    """A stack on which each value is put about twice."""
+    """A stack to which each value is pushed about twice."""
 
     model = BoundedStack()
     porcupine = "bounded-stack"
@@ -205,7 +205,7 @@ class StackSubject(Subject):
 
 
 class LeaseSubject(Subject):
-    """A lock that many ask for; who holds it gives it back sooner or later, or the lease expires."""
+    """A lock with many clients. The holder releases it at some time, or the lease expires."""
 
     model = LeaseLock()
     porcupine = "lease-lock"
@@ -280,7 +280,7 @@ class CommitSubject(Subject):
         return "ok", None
 
     def mistake(self, operations: Sequence[Operation], order: Sequence[int]) -> tuple[int, Any]:
-        """A read says that a transaction was aborted whose commit returned, or the other way round."""
+        """A read gives aborted for a transaction whose commit returned, or the reverse."""
         ends: dict[int, str] = {op.value: "aborted" for _, op in _returned(operations, order, "commit")}
         ends |= {op.value: "committed" for _, op in _returned(operations, order, "abort")}
         for position, op in _returned(operations, order, "read"):
@@ -291,7 +291,7 @@ class CommitSubject(Subject):
 
 
 class CasListSubject(Subject):
-    """A list that grows as often as a client knows its length."""
+    """A list that grows whenever a client knows its length."""
 
     model = CasList()
     porcupine = "cas-list"
@@ -316,7 +316,7 @@ class CasListSubject(Subject):
         return "ok", None
 
     def mistake(self, operations: Sequence[Operation], order: Sequence[int]) -> tuple[int, Any]:
-        """A read gives another last value than the append that returned for that length."""
+        """A read gives a last value other than that of the append that returned for that length."""
         known = {op.value[0] for _, op in _returned(operations, order, "append")}
         for position, op in _returned(operations, order, "read"):
             if len(op.result) - 1 in known:
@@ -325,7 +325,7 @@ class CasListSubject(Subject):
 
 
 class BankSubject(Subject):
-    """A bank of which four of five operations are transfers, all of even amounts."""
+    """A bank. Four in five operations are transfers, all of even amounts."""
 
     model = Bank()
     porcupine = "bank"
@@ -353,7 +353,7 @@ class BankSubject(Subject):
         return "ok", True
 
     def mistake(self, operations: Sequence[Operation], order: Sequence[int]) -> tuple[int, Any]:
-        """A read gives odd balances, which come to the right total: all balances are even at any time."""
+        """A read gives odd balances with the right total. All true balances are even."""
         for position, op in _returned(operations, order, "read"):
             if op.value is None and op.result[1] > 0:
                 return position, [op.result[0] + 1, op.result[1] - 1, *op.result[2:]]
@@ -387,7 +387,7 @@ class StoreSubject(Subject):
         return "ok", None if f == "put" else True
 
     def mistake(self, operations: Sequence[Operation], order: Sequence[int]) -> tuple[int, Any]:
-        """A get gives a value that nobody ever put."""
+        """A get gives a value that no operation ever put."""
         for position, _ in _returned(operations, order, "get"):
             return position, _VALUES
         raise ValueError("nothing is got")
@@ -403,7 +403,7 @@ class AutomatonSubject(Subject):
         """Makes one.
 
         Args:
-            seed: Names the table.
+            seed: The seed of the table.
         """
         self._table = random_table(seed)
         self._state = 0
@@ -420,7 +420,7 @@ class AutomatonSubject(Subject):
         return "ok", answer
 
     def mistake(self, operations: Sequence[Operation], order: Sequence[int]) -> tuple[int, Any]:
-        """An answer that its surroundings refute from every state; where none is found, one that the table never gives."""
+        """An answer that its neighbours refute from every state, or, without one, an answer that the table never gives."""
         states = range(len(self._table))
         returned = [position for position in order if operations[position].type is OpType.OK]
         for position in returned[:_CANDIDATES]:

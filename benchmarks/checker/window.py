@@ -1,7 +1,7 @@
-"""Proves that a history is wrong from a few of its events, whatever was before them.
+"""Proves that a history is invalid from a few of its events, for any events before them.
 
-The operations around a moment are taken alone. The state before them may be any. What was open then may have taken effect or
-not, and so may what is open after them. If even so no order explains them, then no order explains the history.
+It takes only the operations around one moment. The state before them may be any. Operations that are open at either end may or
+may not have taken effect. If no order explains them even so, no order explains the history.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MOST: Final = 20_000  # configurations
 
 
 def refuted(model: Model, states: Iterable[State], operations: Sequence[Operation], position: int) -> bool:
-    """Says whether the events around an operation have no order from any state; false also if that is too much to try.
+    """Returns whether the events around an operation have no order from any state; False also if the search is too large.
 
     Args:
-        model: What the object does.
-        states: All that it can be in.
-        operations: All on one object.
-        position: Of the operation around which to look.
+        model: The model.
+        states: All of its states.
+        operations: The operations on one object.
+        position: The place of the operation.
     """
     middle = operations[position]
     last = (middle.complete_index or 0) + AFTER
@@ -47,7 +47,7 @@ def refuted(model: Model, states: Iterable[State], operations: Sequence[Operatio
             known[state, i] = model.step(state, calls[i])
         return known[state, i]
 
-    # A configuration is a state and the operations that have taken effect and have not returned, as bits.
+    # A configuration is a state, and a bit set of the operations that have taken effect and have not returned.
     now = {(state, 0) for state in states}
     for i, op in enumerate(around):
         if _open(op, first):
@@ -71,7 +71,7 @@ def _open(op: Operation, event: float) -> bool:
 def _closed(
     step: Callable[[State, int], State], now: set[tuple[State, int]], begun: Sequence[int]
 ) -> set[tuple[State, int]]:
-    """Returns the configurations, and those that more operations taking effect lead to."""
+    """Returns the configurations, and all that follow when more operations take effect."""
     found, left = set(now), list(now)
     while left and len(found) <= MOST:
         state, done = left.pop()

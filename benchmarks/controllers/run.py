@@ -1,9 +1,9 @@
-"""RocketMQ's controllers on each consensus: operations a second without faults, and how long a dead leader is missed.
+"""RocketMQ's controllers on each consensus: throughput without faults, and the time without a leader after a kill.
 
-Each consensus gets a fresh local cluster. The first table has closed-loop clients at the leader, each on one connection, with
-one request in flight; every answer must have the code 0. The second has the time from kill -9 of the leader until a controller
-says that it leads, and until one carries out a write; then the killed one is started again, and all agree before the next kill.
-There is no peer to compare with. It needs root, Java and RocketMQ's jars.
+Each consensus gets a fresh local cluster. The first table has closed-loop clients at the leader. Each has one connection with
+one request in flight, and every answer must have the code 0. The second table has the time from kill -9 of the leader until a
+controller reports that it leads, and until one completes a write. Then the killed one restarts, and all agree before the next
+kill. There is no peer to compare with. The benchmark needs root, Java and RocketMQ's jars.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ READY_S = 120.0
 SETTLE_S = 1.0
 MEASURE_S = 5.0
 WARM_UP_S = 2.0
-PROBE_S = 0.01  # how long a probe of a node waits before the next one
+PROBE_S = 0.01  # the pause between two probes of a node
 ANSWER_S = 1.0
-MISSED_S = 60.0  # how long a new leader may take
+MISSED_S = 60.0  # the limit for a new leader
 CLIENTS = (1, 8)
 SETTINGS = {
     "dledger": ControllerOptions(consensus=Consensus.DLEDGER),
@@ -52,12 +52,12 @@ APPLY = {"id": 1, "check": "broker-1:10911;1"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failover:
-    """How long a leader was missed, in seconds from the kill.
+    """The time without a leader, in seconds from the kill.
 
     Attributes:
-        claimed_s: Until a controller said that it leads.
-        written_s: Until a controller carried out a write.
-        restarted_s: From the start of the killed one until all agreed again.
+        claimed_s: Until a controller reported that it leads.
+        written_s: Until a controller completed a write.
+        restarted_s: From the restart of the killed one until all agreed again.
     """
 
     claimed_s: float
@@ -71,8 +71,8 @@ class Load:
 
     Attributes:
         system: The controllers.
-        leader: The one that leads.
-        names: Names of broker groups that nobody used yet.
+        leader: The leader.
+        names: Unused names of broker groups.
     """
 
     system: RocketMQController
@@ -80,7 +80,7 @@ class Load:
     names: Iterator[str]
 
     async def run(self, f: str, argument: Value, clients: int, seconds: float) -> list[float]:
-        """Returns the seconds that each request took; a write has a fresh group, all reads are of one."""
+        """Returns the duration of each request in seconds. A write has a new group; all reads are of one group."""
         taken: list[float] = []
         read = next(self.names)
         end_s = time.monotonic() + seconds
@@ -171,7 +171,7 @@ def _print_failovers(found: list[Failover]) -> None:
 
 
 def _fail_over(system: RocketMQController, names: Iterator[str]) -> Failover:
-    """Kills the leader, waits for the next one, and starts the killed one again."""
+    """Kills the leader, waits for the next one, and restarts the killed one."""
     time.sleep(SETTLE_S)
     leader = _leader(system)
     start_s = time.monotonic()
@@ -186,7 +186,7 @@ def _fail_over(system: RocketMQController, names: Iterator[str]) -> Failover:
 
 
 async def _next_leader(system: RocketMQController, dead: Node, names: Iterator[str]) -> tuple[float, float]:
-    """Returns when a controller first said that it leads, and when one first carried out a write."""
+    """Returns when a controller first reported that it leads, and when one first completed a write."""
     claimed, written = asyncio.Event(), asyncio.Event()
     times: dict[asyncio.Event, float] = {}
 
@@ -218,7 +218,7 @@ async def _next_leader(system: RocketMQController, dead: Node, names: Iterator[s
 
 
 def _leader(system: RocketMQController) -> Node:
-    """Returns the node that says that it leads; all agree when it is asked."""
+    """Returns the leader when all controllers agree."""
 
     async def found() -> Node:
         for node in system.controllers.nodes:

@@ -1,7 +1,7 @@
-"""How fast histories are read and written, beside the standard library's JSON on the same events in the same run.
+"""The speed of reading and writing histories, beside the standard library's JSON on the same events in the same run.
 
 Each row is the processor time of one process, the best of a few rounds. The peer of every row is `json.loads` of the same
-events, one object on each line, without looking at what they say: what a reader in Python cannot well be faster than.
+events, one object per line, without interpretation: a practical limit for a reader in Python.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PROCESSES = 10
 
 
 def history(events: int) -> list[Op]:
-    """Returns a made-up history of a register: reads, writes and compare-and-sets of small numbers."""
+    """Returns a synthetic history of a register: reads, writes and compare-and-sets of small numbers."""
     chance = random.Random(1)
     ops: list[Op] = []
     begun: dict[int, Op] = {}
@@ -51,7 +51,7 @@ def history(events: int) -> list[Op]:
 
 
 def rate(count: int, action: Callable[[], object]) -> float:
-    """Returns how many of `count` things `action` does in a second of processor time."""
+    """Returns how many of `count` items `action` handles per second of processor time."""
     best = float("inf")
     for _ in range(ROUNDS):
         began = time.process_time()
@@ -72,7 +72,7 @@ def main() -> None:
         jsonl.write_text("\n".join([json.dumps({"format": FORMAT, "version": VERSION}), *lines]) + "\n")
         write_operations(table, operations, run="benchmark")
         text = edn.read_text()
-        spread = "[" + text.replace(", ", ",\n ") + "]"  # as a pretty-printer writes it
+        spread = "[" + text.replace(", ", ",\n ") + "]"  # like a pretty-printer's output
         pretty.write_text(spread)
 
         def forms(source: str) -> int:

@@ -1,4 +1,4 @@
-"""The kinds of files that people give to the command: a right one of each, how it is changed, and what reads it."""
+"""The kinds of the command's input files: a correct one of each, its changes, and the commands that read it."""
 
 from __future__ import annotations
 
@@ -137,10 +137,10 @@ ETCD_LOG = b"".join(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A folder that was filled, and the command that is to read it.
+    """A filled folder, and the command that reads it.
 
     Attributes:
-        arguments: After `labrys`.
+        arguments: The words after `labrys`.
         plots: Whether plots are drawn, which takes seconds.
     """
 
@@ -149,14 +149,14 @@ class Case:
 
 
 class Kinds:
-    """All kinds, with a right file of each in memory.
+    """All kinds, with a correct file of each in memory.
 
     Attributes:
-        make: Name of a kind to what fills a folder with a case of it.
+        make: By name of a kind: fills a folder with a case of it.
     """
 
     def __init__(self, scratch: Path) -> None:
-        """Makes the right files, in a folder that is the fuzzer's own."""
+        """Makes the correct files in a folder of the fuzzer."""
         made = record(seed=5, operations=OPERATIONS, stale=True)
         run = store_run(Store(scratch / "store"), made)
         self._run = run.path
@@ -200,7 +200,7 @@ class Kinds:
 
     def _history(self, rng: Random, folder: Path, content: bytes, ending: str) -> Case:
         name = f"{rng.choice(NAMES)}.{ending}"
-        with contextlib.suppress(OSError):  # a name that no file can have is a case too
+        with contextlib.suppress(OSError):  # an impossible file name is a case too
             (folder / name).write_bytes(content)
         options = [
             *(["--format", rng.choice(("text", "json", "edn"))] if rng.random() < 0.6 else []),
@@ -223,7 +223,7 @@ class Kinds:
         try:
             parquet.write_table(table, file, row_group_size=rng.choice((7, 1000)))
             content = file.getvalue()
-        except (pa.ArrowException, ValueError):  # what cannot be written is no case
+        except (pa.ArrowException, ValueError):  # a table that cannot be written is not a case
             content = b"PAR1"
         if rng.random() < 0.2:
             content = mutate.text(rng, content, ("PAR1", "\x00\x00\x00\x00"))
@@ -288,7 +288,7 @@ _MODELS = (
 
 
 def _changed(rng: Random, table: Any) -> Any:  # noqa: PLR0911 - one for each change
-    """Returns a table of operations with a change of a column, a value or what is said about it."""
+    """Returns a table of operations with a change of a column, a value or the metadata."""
     place = rng.randrange(table.num_columns) if table.num_columns else 0
     choice = rng.randrange(10)
     if not table.num_columns:
@@ -303,13 +303,13 @@ def _changed(rng: Random, table: Any) -> Any:  # noqa: PLR0911 - one for each ch
             [rng.choice((name, "x", "run", "key")) if at == place else n for at, n in enumerate(table.column_names)]
         )
     if choice == 3:
-        said = {
+        texts = {
             rng.choice(("labrys.format", "labrys.version", "x")): rng.choice(
                 ("labrys-operations", "1", "2", "a\x1b[2J", "x" * 9999)
             )
         }
         return table.replace_schema_metadata(
-            {**(table.schema.metadata or {}), **{k.encode(): v.encode() for k, v in said.items()}}
+            {**(table.schema.metadata or {}), **{k.encode(): v.encode() for k, v in texts.items()}}
         )
     if choice == 4:
         rows = [rng.randrange(table.num_rows) for _ in range(rng.choice((0, 1, 5, 60)))] if table.num_rows else []
@@ -321,7 +321,7 @@ def _changed(rng: Random, table: Any) -> Any:  # noqa: PLR0911 - one for each ch
     try:
         kind = rng.choice((table.schema.field(place).type, table.schema.field(place).type, None))
         return table.set_column(place, name, pa.array(values, kind, from_pandas=False))
-    except (pa.ArrowException, ValueError, TypeError, OverflowError):  # of mixed types: as texts
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):  # mixed types become texts
         return table.set_column(place, name, pa.array([ascii(each) for each in values]))
 
 

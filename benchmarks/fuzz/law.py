@@ -1,7 +1,7 @@
-"""The law that the fuzzer holds the command to, whatever a file contains.
+"""The rules that the fuzzer checks on the command for every file.
 
-The exit code is 0, 1, 2, 254 or 130; 255 is for the machines, so no file gives it. There is no traceback and no signal. Time
-and memory are bounded. Nothing that a terminal obeys is written raw.
+The exit code is 0, 1, 2, 254 or 130. 255 is for machine errors, so no file causes it. There is no traceback and no signal. Time
+and memory are bounded. The output has no raw terminal control characters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 CODES = frozenset({0, 1, 2, 130, 254})
-# Controls but tab and newline, what turns the direction of text, separators of lines, and bytes that are no UTF-8.
+# Control characters except tab and newline, bidirectional controls, line separators, and bytes that are not UTF-8.
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\udc80-\udcff]")
 _TRACEBACK = "Traceback (most recent call last)"
 _AROUND = 40
@@ -28,7 +28,7 @@ _AROUND = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a command ended.
+    """The result of a command.
 
     Attributes:
         status: Its exit code, or the negative number of a signal.
@@ -41,10 +41,10 @@ class Outcome:
     err: str
 
     def broken(self, *, raw: bool = True) -> str | None:
-        """Returns how the law is broken; None if it holds.
+        """Returns how the result breaks the rules; None if it does not.
 
         Args:
-            raw: Whether text that a terminal obeys breaks it.
+            raw: Whether raw terminal control characters break them.
         """
         if _TRACEBACK in self.err or _TRACEBACK in self.out:
             return f"traceback: {_summary(self.err)}"
@@ -63,7 +63,7 @@ class Outcome:
 
 
 class Commands:
-    """Carries out commands, each in a process of its own with bounds. A context manager."""
+    """Runs commands, each in a separate process with bounds. A context manager."""
 
     def __init__(self) -> None:
         """Starts the process that forks."""
@@ -74,7 +74,7 @@ class Commands:
             stdout=subprocess.PIPE,
             text=True,
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
-            start_new_session=True,  # Ctrl-C is for the fuzzer alone
+            start_new_session=True,  # Ctrl-C reaches only the fuzzer
         )
         self._answer()
 
@@ -88,7 +88,7 @@ class Commands:
         self._process.communicate()
 
     def run(self, arguments: Sequence[str], folder: Path, *, plots: bool = False) -> Outcome:
-        """Carries out `labrys ARGUMENTS` in a folder; reports have plots, which take seconds, only if that is asked for."""
+        """Runs `labrys ARGUMENTS` in a folder. Reports have plots, which take seconds, only if `plots`."""
         if self._process.stdin is None:
             raise RuntimeError("the process was started with a pipe")
         self._process.stdin.write(
@@ -109,7 +109,7 @@ class Commands:
 
 
 def _summary(err: str) -> str:
-    """Returns the error of a traceback, and the last place in our own code."""
+    """Returns the error of a traceback, and its last place in Labrys's code."""
     places = re.findall(r'File "[^"]*?([\w/]+\.py)", line (\d+)', err)
     last = [line for line in err.strip().splitlines() if line and not line.startswith(" ")][-1:]
     return f"{(last or ['?'])[0][:200]} at {':'.join(places[-1]) if places else '?'}"

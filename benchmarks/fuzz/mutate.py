@@ -1,6 +1,6 @@
-"""Makes files that are nearly right: values replaced in documents, and bytes, lines and words changed in texts.
+"""Makes nearly correct files: replaces values in documents, and changes bytes, lines and words in texts.
 
-All chance comes from the `Random` that is given, so that a case can be made again.
+All randomness comes from the given `Random`, so each case is reproducible.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def deep(depth: int) -> list[Any]:
-    """Returns a list nested so deep."""
+    """Returns a list with nesting `depth`."""
     value: list[Any] = []
     for _ in range(depth):
         value = [value]
@@ -40,7 +40,7 @@ _WORD = re.compile(rb"[\w:./-]+")
 
 
 def value(rng: Random) -> Any:
-    """Returns a value that is seldom right."""
+    """Returns a value that is seldom correct."""
     choice = rng.randrange(20)
     if choice < 9:
         return rng.choice(NUMBERS)
@@ -48,7 +48,7 @@ def value(rng: Random) -> Any:
         return rng.choice(TEXTS)
     if choice < 19:
         return copy.deepcopy(rng.choice(OTHERS))
-    return deep(rng.choice((5, 70, 150)))  # deeper ones are among the words of texts
+    return deep(rng.choice((5, 70, 150)))  # the words of texts have deeper ones
 
 
 def document(rng: Random, original: Any) -> Any:
@@ -80,7 +80,7 @@ def document(rng: Random, original: Any) -> Any:
 
 
 def _places(root: Any) -> list[tuple[Any, Any]]:
-    """Returns every place of a document: what holds it, and the key or index there."""
+    """Returns every place of a document: the container, and the key or index in it."""
     found: list[tuple[Any, Any]] = []
     waiting = [root]
     while waiting:
@@ -104,9 +104,9 @@ def text(rng: Random, original: bytes, words: Sequence[str]) -> bytes:
     """Returns a text with one to four changes of bytes, lines or words.
 
     Args:
-        rng: Chance.
+        rng: The source of randomness.
         original: The text.
-        words: Words of its language, right and wrong ones.
+        words: Correct and incorrect words of its language.
     """
     changed = original
     for _ in range(rng.choice((1, 1, 2, 4))):

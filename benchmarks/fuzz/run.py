@@ -1,9 +1,9 @@
-"""Gives the command damaged files of every kind, without end or for some minutes, and holds it to its law.
+"""Runs the command on damaged files of every kind, endlessly or for some minutes, and checks its rules.
 
     python -m benchmarks fuzz --minutes 60 [--kind results.json] [--seed 1] [--out build/fuzz]
 
-Prints how many files of each kind there were. A failure is printed with the folder that holds its files; `why.txt` there
-has the command and what was wrong. Ctrl-C ends it with the counts. The exit code is 1 if the law was broken.
+Prints the number of files of each kind. For a failure, prints the folder with its files; `why.txt` there has the command and
+the broken rule. Ctrl-C ends it with the counts. The exit code is 1 if a rule was broken.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from benchmarks.fuzz.law import Outcome
 
 EVERY_S = 60.0
-KEPT = 3  # failures that look the same are kept so often
+KEPT = 3  # the number of kept failures that look the same
 
 
 class Fuzzer:
-    """Counts files, and keeps those that break the law."""
+    """Counts files, and keeps those that break a rule."""
 
     def __init__(self, out: Path, *, raw: bool) -> None:
-        """Begins with nothing found."""
+        """Starts without findings."""
         self._out = out
         self._raw = raw
         self.inputs: Counter[str] = Counter()
@@ -47,7 +47,7 @@ class Fuzzer:
         self.failures: Counter[tuple[str, str]] = Counter()
 
     def try_one(self, kinds: Kinds, commands: Commands, kind: str, seed: str) -> None:
-        """Makes one case and judges what the command does with it."""
+        """Makes one case and checks the command's result."""
         with tempfile.TemporaryDirectory(prefix="labrys-fuzz-") as name:
             folder = Path(name)
             case = kinds.make[kind](random.Random(seed), folder)
@@ -70,7 +70,7 @@ class Fuzzer:
         (place / "why.txt").write_text(why, encoding="utf-8", errors="backslashreplace")
         print(f"{place}\n    labrys {shlex.join(case.arguments)!a:.200}\n    {broken!a}", flush=True)
 
-    def told(self) -> str:
+    def counts_line(self) -> str:
         """Returns the counts in a line."""
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.inputs.items()))
         codes = ", ".join(f"{code}: {count}" for code, count in sorted(self.codes.items()))
@@ -79,7 +79,7 @@ class Fuzzer:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the fuzzer; returns 1 if the law was broken."""
+    """Runs the fuzzer. Returns 1 if a rule was broken."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long; 0 is without end")
     parser.add_argument("--kind", action="append", help="only this kind of file; may be repeated")
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--no-raw", action="store_true", help="let text pass that a terminal obeys")
     parser.add_argument("--out", type=Path, default=Path("build/fuzz"), help="where files that break the law are kept")
     options = parser.parse_args(arguments)
-    # A shell starts what it puts into the background with Ctrl-C ignored.
+    # A shell starts background commands with Ctrl-C ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     fuzzer = Fuzzer(options.out, raw=not options.no_raw)
     with tempfile.TemporaryDirectory(prefix="labrys-fuzz-") as scratch, Commands() as commands:
@@ -101,11 +101,11 @@ def main(arguments: Sequence[str]) -> int:
                 fuzzer.try_one(kinds, commands, kind, f"{options.seed}/{number}")
                 number += 1
                 if time.monotonic() > next_s:
-                    print(fuzzer.told(), flush=True)
+                    print(fuzzer.counts_line(), flush=True)
                     next_s = time.monotonic() + EVERY_S
         except KeyboardInterrupt:
             print("interrupted", flush=True)
-    print(fuzzer.told(), flush=True)
+    print(fuzzer.counts_line(), flush=True)
     return 1 if fuzzer.failures else 0
 
 

@@ -1,10 +1,9 @@
-"""Runs commands of `labrys` one after the other, each in a fork of a process that has imported everything.
+"""Runs commands of `labrys` one after the other, each in a fork of a process with all modules imported.
 
-A fork costs milliseconds where a new interpreter costs half a second, and its memory, processor time and files are bounded by
-the system. What it writes goes to files. No cluster is ever opened here, and no case of a suite is run: a file that asks for
-one is refused at that point, or ends there.
+A fork costs milliseconds, and a new interpreter half a second. The system bounds the fork's memory, processor time and files.
+Its output goes to files. It opens no cluster and runs no case of a suite: a file that requests one is refused or ends there.
 
-The protocol is a line of JSON on standard input, and one on standard output for it; see `main`.
+The protocol has one line of JSON on standard input for each request, and one on standard output for its answer; see `main`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MEMORY_BYTES = 3 << 29
 FILE_BYTES = 1 << 28
 CPU_S = 30
 WALL_S = 180.0
-ESCAPED = 99  # something got out of `cli.main` that is no SystemExit
+ESCAPED = 99  # `cli.main` raised an exception other than SystemExit
 _MODULES = (
     "checker.command",
     "checker.checking",
@@ -126,8 +125,8 @@ def _carry_out(arguments: Sequence[str], folder: Path, out: Path, err: Path) -> 
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(left.code if isinstance(left.code, int) else ESCAPED)
-    except BaseException:  # noqa: BLE001 - whatever it is, it is a finding
-        import traceback  # noqa: PLC0415 - needed here alone
+    except BaseException:  # noqa: BLE001 - any exception is a finding
+        import traceback  # noqa: PLC0415 - needed only here
 
         os.write(2, traceback.format_exc().encode(errors="backslashreplace"))
     os._exit(ESCAPED)

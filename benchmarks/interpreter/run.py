@@ -1,8 +1,8 @@
-"""What the harness itself costs for each operation: generator, interpreter, history file; with clients that answer at once.
+"""The harness's own cost per operation: generator, interpreter, history file; with clients that answer at once.
 
-The peer is a bare asyncio loop in the same run: workers that call the same client and write two lines of JSON for each
-operation, with no generator, time-outs, process numbers or failures. The ratio says what all of that costs. All is work of one
-thread, so CPU time is measured; all rows take turns, and each figure is the best of five.
+The peer is a bare asyncio loop in the same run. Its workers call the same client and write two lines of JSON per operation,
+without generator, time-outs, process numbers or failures. The ratio shows the cost of these. All work is in one thread, so CPU
+time is measured. All rows take turns, and each figure is the best of five.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ READ = Invocation("read", None, "h0")
 
 
 class AtOnce:
-    """A client that answers at once, without giving way to others."""
+    """A client that answers at once, without yielding to others."""
 
     def __init__(self, process: int, node: Node) -> None:  # noqa: ARG002 - all processes are alike
         self.node = node
@@ -50,11 +50,11 @@ class AtOnce:
         return Ok(invocation.value)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing."""
 
 
 class GivesWay(AtOnce):
-    """A client that waits for one turn of the loop, as one with a socket does."""
+    """A client that waits for one turn of the loop, like one with a socket."""
 
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Succeeds after a turn."""
@@ -63,7 +63,7 @@ class GivesWay(AtOnce):
 
 
 async def bare(client: type[AtOnce], path: Path) -> None:
-    """Does the operations without the harness."""
+    """Runs the operations without the harness."""
     done = 0
     with path.open("w", encoding="ascii") as file:
 
@@ -83,7 +83,7 @@ async def bare(client: type[AtOnce], path: Path) -> None:
 
 
 async def harnessed(generator: Generator, client: type[AtOnce], load: Load, history: Recorder) -> None:
-    """Does the operations with the harness."""
+    """Runs the operations with the harness."""
     result = await drive(
         generator=limit(OPERATIONS, generator),
         clients=client,
@@ -100,7 +100,7 @@ async def harnessed(generator: Generator, client: type[AtOnce], load: Load, hist
 
 
 def cpu_s(work: Callable[[Path], object]) -> float:
-    """Returns the CPU seconds that a piece of work takes, in a fresh directory."""
+    """Returns the CPU seconds of a piece of work in a new directory."""
     with tempfile.TemporaryDirectory() as directory:
         began = time.process_time()
         work(Path(directory) / "history.jsonl")
@@ -108,7 +108,7 @@ def cpu_s(work: Callable[[Path], object]) -> float:
 
 
 def best(rows: Mapping[str, Callable[[Path], object]]) -> dict[str, float]:
-    """Returns the least CPU seconds of each row; the rows take turns."""
+    """Returns the smallest CPU seconds of each row. The rows take turns."""
     least = dict.fromkeys(rows, float("inf"))
     for _ in range(REPEATS):
         for name, work in rows.items():
@@ -117,7 +117,7 @@ def best(rows: Mapping[str, Callable[[Path], object]]) -> dict[str, float]:
 
 
 def reads() -> Generator:
-    """Returns the generator that costs least."""
+    """Returns the cheapest generator."""
     return repeat(READ)
 
 
@@ -127,7 +127,7 @@ def registers(options: RegisterOptions | None = None) -> Generator:
 
 
 def to_file(make: Callable[[], Generator], client: type[AtOnce], load: Load) -> Callable[[Path], None]:
-    """Returns a repetition that writes a history file."""
+    """Returns a function that writes a history file."""
 
     def work(path: Path) -> None:
         history = HistoryWriter(path, {})

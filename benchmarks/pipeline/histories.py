@@ -1,10 +1,10 @@
-"""Synthetic histories of registers, made in Spark: right but for anomalies at known places.
+"""Synthetic histories of registers, made in Spark: correct except for anomalies at known places.
 
-The law: without its planted anomalies a history is linearizable by construction. Operation `i` of a key takes effect in slot
-`i`, begins up to `SPREAD` slots before and ends up to `SPREAD` slots after it, so about `SPREAD` operations run at once; each
-write has a value of its own. A read returns what the effects before it made. Some writes crash, half of them with effect; some
-compare-and-sets fail. Everything follows from the seed and the place, so tables of any size are made in parallel and are the
-same each time.
+Without its anomalies a history is linearizable by construction. Operation `i` of a key takes effect in slot `i`. It begins up
+to `SPREAD` slots before and ends up to `SPREAD` slots after it, so about `SPREAD` operations run at once. Each write has a
+unique value. A read returns the value after the last effect before it. Some writes crash, half of them with effect, and some
+compare-and-sets fail. Everything follows from the seed and the place, so tasks make tables of any size in parallel, and the
+tables are reproducible.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SPREAD: Final = 5
 SUBSLOTS: Final = 2 * SPREAD + 2
-# Between one index and the next: 50,000 operations a second, however many keys they are spread over.
+# The time between two indexes: 50,000 operations a second in total, for any number of keys.
 STEP_NS: Final = 1666
 CHUNK_OPERATIONS: Final = 1 << 16
 KEY_OPERATIONS: Final = 1000
@@ -42,8 +42,8 @@ class Planted:
     """An anomaly.
 
     Attributes:
-        kind: One of `KINDS`: a stale read; a write that was acknowledged and is lost; a read of what nobody wrote; a read of
-            what is written only later; reads of two values in turn, as two leaders would give them; two compare-and-sets
+        kind: One of `KINDS`: a stale read; an acknowledged write that is lost; a read of a value that is never written; a read
+            of a value that is written later; alternating reads of two values, as from two leaders; two compare-and-sets
             that replaced the same value.
         key: The key's number.
         slot: The slot of its last operation.
@@ -56,11 +56,11 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to make.
+    """The properties of a history.
 
     Attributes:
-        operations: How many in all; rounded to whole keys.
-        keys: How many keys.
+        operations: The number of all operations, rounded to whole keys.
+        keys: The number of keys.
         cas: The share of compare-and-sets.
         seed: The seed.
         planted: The anomalies, at most one for each key.
@@ -74,22 +74,22 @@ class Plan:
 
     @property
     def per_key(self) -> int:
-        """How many operations a key has."""
+        """The number of operations of a key."""
         return self.operations // self.keys
 
     @property
     def duration_ns(self) -> int:
-        """A time after all that the history holds."""
+        """A time after the whole history."""
         return (self.per_key + 2 * SPREAD) * self.keys * SUBSLOTS * STEP_NS
 
     def indexes(self, planted: Planted) -> tuple[int, int]:
-        """Returns the indexes between which the operations of an anomaly lie."""
+        """Returns the first and the last index of an anomaly's operations."""
         width = self.keys * SUBSLOTS
         return (planted.slot - 8 * SPREAD) * width, (planted.slot + 8 * SPREAD) * width
 
 
 def plan(operations: int, *, one_key: bool, cas: float, seed: int, each: int = 3, kinds: Sequence[str] = KINDS) -> Plan:
-    """Returns a plan: on one key the first of `kinds` is planted, at three quarters of it; on many keys `each` of every kind.
+    """Returns a plan. One key has the first of `kinds` at three quarters of it; many keys have `each` anomalies of every kind.
 
     Raises:
         ValueError: There are fewer keys than anomalies, or a kind needs compare-and-sets and there are none.
@@ -120,7 +120,7 @@ def _clear(slot: int) -> int:
 
 
 def generate(spark: SparkSession, plan: Plan) -> DataFrame:
-    """Returns the operations, in the columns of `schema.OPERATIONS`; a task makes a group of keys, or a stretch of one."""
+    """Returns the operations in the columns of `schema.OPERATIONS`. A task makes a group of keys, or a part of one."""
     length = min(plan.per_key, CHUNK_OPERATIONS)
     group = max(1, CHUNK_OPERATIONS // length)
     rows = [
@@ -143,7 +143,7 @@ def _maker(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Recor
 
 
 def chunk(plan: Plan, *, key: int, keys: int, base: int, length: int) -> pa.RecordBatch:
-    """Returns the operations of `keys` keys from `key` on, of `length` slots from `base` on, in the order of their invokes."""
+    """Returns the operations of `keys` keys from `key` on, of `length` slots from `base` on, in order of their invokes."""
     random = np.random.default_rng([plan.seed, key, base])
     made = _Chunk(plan, random, key=key, base=base, shape=(keys, length))
     for planted in plan.planted:
@@ -183,7 +183,7 @@ class _Chunk:
             kind[first], kind[at] = WRITE, READ
             self.read[row, at] = int(self.fresh[row, 0])
         elif planted.kind == "lost":
-            # The write before it has ended, so that it cannot be taken for the later one.
+            # The write before it has ended, so it cannot be the later one.
             kind[first - 2 * SPREAD : at + 1] = READ
             kind[first] = WRITE
         elif planted.kind == "phantom":
@@ -203,7 +203,7 @@ class _Chunk:
             self.mutates[row, first] = False
 
     def play(self) -> None:
-        """Finds what each operation saw: what the last effect before it made."""
+        """Finds the value that each operation saw, after the last effect before it."""
         places = np.arange(self.slots.size)
         last = np.maximum.accumulate(np.where(self.mutates, places, 0), axis=1)
         seen = np.zeros_like(last)

@@ -1,10 +1,9 @@
-"""What verdicts cost in Spark: the job beside the least that anyone has to do, and beside the check in one process.
+"""The cost of verdicts in Spark: the job beside the minimum work, and beside the check in one process.
 
-The floor reads the same Parquet and sorts it by run, key and start, and writes it nowhere. The check in one process is `labrys
-check` on the same operations in one file. All three run one after the other, in this run. It fails if the job misses a
-planted anomaly, places one elsewhere, or says of any other key that it is not valid. With `--whole`, all that `labrys analyze`
-does is timed besides, step by step, on the same operations as a run with faults: looking over the rows, verdicts, timelines,
-trends and pictures.
+The minimum ("floor") reads the same Parquet and sorts it by run, key and start, without output. The check in one process is
+`labrys check` on the same operations in one file. All three run one after the other. The benchmark fails if the job misses or
+misplaces a planted anomaly, or if any other key is not valid. With `--whole`, it also times each step of `labrys analyze` on
+the same operations as a run with faults: preview of the rows, verdicts, timelines, trends and pictures.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Memory:
-    """The greatest resident memory of this process and all that it started, by looking every half second."""
+    """The maximum resident memory of this process and its descendants, sampled every half second."""
 
     def __init__(self) -> None:
         self.peak = 0
@@ -86,7 +85,7 @@ def _resident() -> int:
             try:
                 after = (folder / "stat").read_text().rpartition(")")[2].split()
             except OSError:
-                continue  # it ended meanwhile
+                continue  # the process has ended
             parents[int(folder.name)] = int(after[1])
             sizes[int(folder.name)] = int(after[21]) * _PAGE
     ours, grown = {os.getpid()}, True
@@ -98,7 +97,7 @@ def _resident() -> int:
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, int, Any]:
-    """Returns how long a piece of work took, how much memory there was at most, and what it returned."""
+    """Returns the duration of a call, its maximum memory, and its result."""
     with Memory() as memory:
         began_s = time.monotonic()
         result = work()
@@ -112,7 +111,7 @@ def floor(rows: DataFrame) -> None:
 
 
 def one_file(folder: Path, path: Path) -> None:
-    """Puts all operations into one file in the order of their invokes, as `labrys check` takes them."""
+    """Writes all operations into one file in order of their invokes, the input of `labrys check`."""
     layout = file_schema()
     rows = dataset.dataset(folder).to_table().sort_by("invoke_index")
     with parquet.ParquetWriter(path, layout, compression="zstd") as writer:
@@ -121,7 +120,7 @@ def one_file(folder: Path, path: Path) -> None:
 
 
 def check(path: Path) -> dict[str, Any]:
-    """Lets `labrys check` decide the file."""
+    """Runs `labrys check` on the file."""
     command = [sys.executable, "-m", "cli", "check", str(path), "--model", MODEL, "--format", "json"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode not in {0, 1}:
@@ -131,7 +130,7 @@ def check(path: Path) -> dict[str, Any]:
 
 
 def record(made: Plan, folder: Path) -> None:
-    """Makes a run of the operations in `folder`, with faults that were on for half of its time."""
+    """Makes a run of the operations in `folder`, with faults for half of its time."""
     names = tuple(f"n{number + 1}" for number in range(NODES))
     test = TestInfo(
         name="synthetic",
@@ -167,7 +166,7 @@ def record(made: Plan, folder: Path) -> None:
 
 
 def whole(spark: SparkSession, made: Plan, folder: Path) -> list[str]:
-    """Does all of `labrys analyze`, prints how long each step took, and returns what is wrong with it."""
+    """Runs `labrys analyze`, prints the time of each step, and returns the problems of the result."""
     record(made, folder)
     options = AnalysisOptions(paths=[str(folder)], out=str(folder.parent / "analysis"))
     watch = SparkSteps(spark, Console(file=io.StringIO()))
@@ -181,7 +180,7 @@ def whole(spark: SparkSession, made: Plan, folder: Path) -> list[str]:
 
 
 def wrong(made: Plan, found: Sequence[Any]) -> list[str]:
-    """Returns what is not as planted, in sentences."""
+    """Returns the differences from the plan, as sentences."""
     expected = {f"k{planted.key}": planted for planted in made.planted}
     problems = []
     for row in found:
@@ -193,14 +192,14 @@ def wrong(made: Plan, found: Sequence[Any]) -> list[str]:
         if row["op_invoke_index"] is not None and not first <= row["op_invoke_index"] <= last:
             problems.append(
                 f"{row['key']}: the {planted.kind} anomaly is between {first} and {last}, "
-                f"and it was told of {row['op_invoke_index']}"
+                f"and the verdict's operation is at {row['op_invoke_index']}"
             )
     problems += [f"{name}: the planted {planted.kind} anomaly was not found" for name, planted in expected.items()]
     return problems
 
 
 def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot: int | None, all_of_it: bool) -> int:
-    """Makes the history, does everything once, and prints the table."""
+    """Makes the history, runs everything once, and prints the table."""
     run, out = folder / "run", folder / "verdicts"
     data = run / "operations.parquet"
     generating_s, _, _ = timed(lambda: generate(spark, made).write.mode("overwrite").parquet(str(data)))
@@ -210,10 +209,10 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot:
     print(f"{100 * made.cas:g} % are compare-and-sets")
     print(f"made in {generating_s:.1f} s; planted: {len(made.planted)}\n", flush=True)
     floor_s, floor_bytes, _ = timed(lambda: floor(rows))
-    told: list[tuple[str, float, int]] = [("floor: read and sort", floor_s, floor_bytes)]
+    table: list[tuple[str, float, int]] = [("floor: read and sort", floor_s, floor_bytes)]
     options = VerdictOptions(model=MODEL, hot_operations=hot)
     job_s, job_bytes, _ = timed(lambda: verdicts(rows, options).write.mode("overwrite").parquet(str(out)))
-    told.append(("verdicts", job_s, job_bytes))
+    table.append(("verdicts", job_s, job_bytes))
     there = spark.read.parquet(str(out))
     problems = wrong(made, there.where("verdict <> 'valid'").orderBy("key").limit(1000).collect())
     if there.count() != made.keys:
@@ -222,13 +221,13 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot:
         path = folder / "operations.parquet"
         one_file(data, path)
         check_s, _, found = timed(lambda: check(path))
-        told.append(
+        table.append(
             ("labrys check, one process", check_s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
         )
         if found["valid"] is not (not made.planted):
             problems.append(f"labrys check says {found['valid']} of the same operations")
     print(f"{'':28}{'seconds':>10}{'to floor':>10}{'1e6/s':>8}{'peak MB':>10}")
-    for name, seconds, peak in told:
+    for name, seconds, peak in table:
         print(
             f"{name:28}{seconds:10.1f}{seconds / floor_s:10.2f}{made.operations / seconds / 1e6:8.2f}{peak / 1e6:10,.0f}"
         )
@@ -262,7 +261,9 @@ def main() -> int:
     made = plan(args.operations, one_key=one, cas=cas, seed=args.seed, kinds=kinds)
     folder = args.folder or Path(tempfile.mkdtemp(prefix="labrys-pipeline-"))
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [ROOT, os.environ.get("PYTHONPATH")]))  # the workers' too
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [ROOT, os.environ.get("PYTHONPATH")])
+    )  # for the workers too
     options = SessionOptions(driver_memory=args.memory, log=folder / "spark.log", scratch=folder / "scratch")
     try:
         with spark_session(options) as spark:

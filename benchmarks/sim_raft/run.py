@@ -1,8 +1,7 @@
-"""The simulated Raft over many seeds: is the correct version ever accused, and how soon does a hunt find each planted bug?
+"""The simulated Raft over many seeds: false accusations of the correct version, and how soon a hunt finds each planted bug.
 
-`python -m benchmarks sim_raft --runs 1000` carries out runs of the correct version. `--bugs` hunts each bug from ten root
-seeds. `--bugs --paired` does so guided and blind, with the same root seeds. All runs are those of `labrys hunt --system
-sim-raft`.
+`python -m benchmarks sim_raft --runs 1000` runs the correct version. `--bugs` hunts each bug from ten root seeds.
+`--bugs --paired` does so guided and blind, with the same root seeds. All runs are those of `labrys hunt --system sim-raft`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def correct(runs: int, seed: int) -> int:
-    """Carries out runs of the correct version, half of them with leases, and prints each accusation; returns their number."""
+    """Runs the correct version, half of the runs with leases; prints each accusation and returns their number."""
     accused, operations, begun_s = 0, 0, time.process_time()
     verdicts: Counter[str] = Counter()
     for words, share in (((), runs - runs // 2), (("--reads", "lease"), runs // 2)):
@@ -52,7 +51,7 @@ def correct(runs: int, seed: int) -> int:
 
 
 def bugs(names: Sequence[str], *, series: int, most: int, paired: bool) -> int:
-    """Prints how soon each bug is found; returns how many were found in less than half of the series."""
+    """Prints how soon each bug is found. Returns the number of bugs found in less than half of the series."""
     missed = 0
     print("| bug | runs to the first find | found | part | operations in the counterexample |")
     print("|---|---|---|---|---|")
@@ -85,7 +84,7 @@ def _row(name: str, finds: Sequence[Find], series: int, most: int) -> str:
 
 
 def main() -> int:
-    """Runs what the command line asks for."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=200, help="runs of the correct version")
     parser.add_argument("--seed", type=int, default=1, help="the root seed of the correct version's hunt")

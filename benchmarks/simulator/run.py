@@ -1,7 +1,7 @@
-"""The simulator: runs a minute on one processor, and where their time goes, checks included.
+"""The simulator: its runs per minute on one processor, and where their time goes, with the checks.
 
-`python -m benchmarks simulator` carries out runs of 20 virtual seconds with about 500 operations each, and then profiles some
-of them. The aim is 1,000 runs a minute on two processors: 0.12 s of processor time for a run.
+`python -m benchmarks simulator` does runs of 20 virtual seconds with about 500 operations each, and then profiles some of them.
+The aim is 1,000 runs a minute on two processors: 0.12 s of processor time per run.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def _print_parts(profile: cProfile.Profile) -> None:
-    """Prints the part of the time that is spent in the code of each room; built-in functions count for themselves."""
+    """Prints each folder's part of the time. Built-in functions count for themselves."""
     spent: dict[str, float] = defaultdict(float)
     stats: dict[tuple[str, int, str], tuple[int, int, float, float, object]] = pstats.Stats(profile).stats  # type: ignore[attr-defined]  # it has them
     for (file, _, _), (_, _, own_s, _, _) in stats.items():

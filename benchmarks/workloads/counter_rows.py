@@ -18,10 +18,10 @@ WIDTH = 5
 
 
 def history(count: int, *, wrong: bool = False) -> Columns:
-    """Returns a counter of so many operations, each of which takes effect when it begins.
+    """Returns a counter with `count` operations, each with its effect at its start.
 
     Args:
-        count: How many operations there are.
+        count: The number of operations.
         wrong: Whether a read in the middle returns too much.
     """
     draws = np.random.default_rng(1)

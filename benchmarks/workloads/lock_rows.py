@@ -1,4 +1,4 @@
-"""Rows of the lock workload: an acquire with a token, two acquires that are refused, a release, and so on."""
+"""Rows of the lock workload: repeatedly an acquire with a token, two refused acquires, and a release."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ HOLDERS = 64
 
 
 def history(count: int, *, twice: bool = False) -> Columns:
-    """Returns a lock of so many operations.
+    """Returns a lock with `count` operations.
 
     Args:
-        count: How many operations there are.
-        twice: Whether one of the acquires succeeds that should be refused.
+        count: The number of operations.
+        twice: Whether one acquire succeeds that should be refused.
     """
     turns = count // 4
     number = np.arange(4 * turns)
@@ -41,7 +41,7 @@ def history(count: int, *, twice: bool = False) -> Columns:
         value=values(np.full(len(number), NOTHING, np.int8), np.zeros_like(number)),
         result=values(np.where(place == 0, INTEGER, NOTHING).astype(np.int8), np.where(place == 0, number, 0)),
     )
-    # Those who are refused are others than those who hold the lock.
+    # The refused processes are not the holders of the lock.
     refused = HOLDERS * np.where((place == 1) | (place == 2), place, 0)
     return replace(held, process=holder[number // 4] + refused)
 

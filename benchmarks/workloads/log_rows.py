@@ -19,10 +19,10 @@ RANGE = 1000
 
 
 def history(count: int, *, lost: bool = False) -> Columns:
-    """Returns a log of so many appends, in an order that real time allows.
+    """Returns a log with `count` appends, in an order that real time allows.
 
     Args:
-        count: How many appends there are.
+        count: The number of appends.
         lost: Whether the reads lack the entry in the middle.
     """
     draws = np.random.default_rng(1)

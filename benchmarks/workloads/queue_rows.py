@@ -21,12 +21,12 @@ _RANGE = 1 << 40
 
 
 def history(count: int, *, spread: bool = False, lost: bool = False) -> Columns:
-    """Returns a queue of so many operations, in an order that real time allows.
+    """Returns a queue with `count` operations, in an order that real time allows.
 
     Args:
-        count: How many operations there are, beside the drain.
-        spread: Whether the values lie anywhere in a great range.
-        lost: Whether the value in the middle does not come out.
+        count: The number of operations without the drain.
+        spread: Whether the values are spread over a large range.
+        lost: Whether the value in the middle is lost.
     """
     half = count // 2
     value = np.arange(half) + 1

@@ -1,6 +1,6 @@
-"""What a row of the table of judges is: a history, what judges it, and what must be found.
+"""The rows of the table of judges: a history, its judge, and the expected anomalies.
 
-A workload adds its rows by a module beside this one, named e.g. `log_rows`, with a `ROWS` in it; `run.py` finds it.
+A workload adds its rows in a module beside this one, such as `log_rows`, with a list `ROWS`; `run.py` finds it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Row:
     """A row.
 
     Attributes:
-        name: What stands in the table.
-        judge: What decides.
-        make: Returns a history of one object, of so many operations beside its reads.
-        kinds: The kinds of anomalies that must be found; none if the history is valid.
+        name: The first column.
+        judge: The judge.
+        make: Returns a history of one object with a number of operations, without its reads.
+        kinds: The expected kinds of anomalies; none if the history is valid.
     """
 
     name: str
@@ -52,7 +52,7 @@ def columns(
     result: Values,
     texts: Sequence[str] = (),
 ) -> Columns:
-    """Returns operations of one object without a key; an event takes a microsecond, and there are a hundred processes."""
+    """Returns operations of one object without a key. An event takes a microsecond, and there are a hundred processes."""
     count = len(start)
     return Columns(
         keys=[None],
@@ -72,7 +72,7 @@ def columns(
 
 
 def overlapping(count: int, *, width: int) -> tuple[Int64s, Int64s]:
-    """Returns starts and ends of operations of which `width` are always open; each ends before the one after those begins."""
+    """Returns starts and ends of operations, of which `width` are always open; each ends before the next `width` begin."""
     number = np.arange(count)
     start = np.where(number < width, number, 2 * number - width + 1)
     return start, 2 * number + width

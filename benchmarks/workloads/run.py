@@ -1,7 +1,7 @@
-"""The judges of workloads beside a sort: processor time, as a multiple of that of numpy's argsort of as many random integers.
+"""The judges of workloads beside a sort: processor time as a multiple of numpy's argsort of as many random integers.
 
-The sort and the judge run in one process, one after the other. A row has ten million operations beside its reads unless
-`--operations` says otherwise.
+The sort and the judge run in one process, one after the other. A row has ten million operations without its reads, or
+`--operations`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REPEATS = 2
 
 
 def main() -> int:
-    """Prints the table; returns 1 if a judge does not find what it must find."""
+    """Prints the table. Returns 1 if a judge misses an expected anomaly."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--operations", type=int, default=OPERATIONS, help="operations of a history beside its reads")
     parser.add_argument("--rows", default="", help="only rows with this in their names")
@@ -47,13 +47,13 @@ def _sort(count: int) -> float:
 
 
 def rows() -> list[Row]:
-    """Returns the rows of all workloads, in the order of the modules' names."""
+    """Returns the rows of all workloads, in order of the modules' names."""
     names = sorted(path.stem for path in HERE.glob("*_rows.py"))
     return [row for name in names for row in importlib.import_module(f"benchmarks.workloads.{name}").ROWS]
 
 
 def _measure(row: Row, operations: int, sort: float) -> bool:
-    """Prints a row; returns whether the judge found something else than it must find."""
+    """Prints a row. Returns whether the judge's findings differ from the expected ones."""
     history = row.make(operations)
     judgement = row.judge.judge(history)
     kinds = frozenset(anomaly.kind for anomaly in judgement.anomalies)
@@ -61,8 +61,8 @@ def _measure(row: Row, operations: int, sort: float) -> bool:
     del judgement
     gc.collect()
     seconds = _best(lambda: row.judge.judge(history))
-    told = "" if right else f"  BUT FOUND {', '.join(sorted(kinds)) or 'nothing'}"
-    print(f"{row.name:40}{seconds:>10.2f}{seconds / sort:>10.2f}{told}", flush=True)
+    remark = "" if right else f"  BUT FOUND {', '.join(sorted(kinds)) or 'nothing'}"
+    print(f"{row.name:40}{seconds:>10.2f}{seconds / sort:>10.2f}{remark}", flush=True)
     return not right
 
 

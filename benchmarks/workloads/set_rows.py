@@ -1,4 +1,4 @@
-"""Rows of the set workload: adds of unique integers, and five reads of all that was added until then."""
+"""Rows of the set workload: adds of unique integers, and five reads of all elements added so far."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ READS = 5
 
 
 def history(count: int, *, shuffled: bool = False, lost: bool = False) -> Columns:
-    """Returns a set of so many adds.
+    """Returns a set with `count` adds.
 
     Args:
-        count: How many adds there are.
-        shuffled: Whether elements are added and returned in a random order, and not from the least to the greatest.
+        count: The number of adds.
+        shuffled: Whether elements are added and returned in a random order instead of ascending.
         lost: Whether all reads lack the first element.
     """
     elements = np.random.default_rng(1).permutation(count) if shuffled else np.arange(count)

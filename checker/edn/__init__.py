@@ -1,4 +1,4 @@
 """EDN, the notation of Clojure's data, read and written exactly and within bounds.
 
-`values` are what it says, `reader` and `writer` turn text into them and back. Nothing is ever evaluated.
+`values` has the Python types, `reader` and `writer` convert between text and these. Nothing is ever evaluated.
 """

@@ -1,8 +1,8 @@
-"""What a single token of EDN stands for.
+"""The value of a single token of EDN.
 
-Numbers are read as Clojure reads them: `0x1f`, `017` and `36rZZ` are integers, because `#object[Foo 0x1f "..."]` stands in many
-histories. Strings are held to be Unicode text: the two halves of a character outside the basic plane are joined, and a half
-that stands alone is an error.
+Numbers are read as in Clojure: `0x1f`, `017` and `36rZZ` are integers, because many histories contain `#object[Foo 0x1f
+"..."]`. Strings must be Unicode text: the two halves of a character outside the basic plane are joined, and a single half is an
+error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from checker.edn.values import Char, Keyword, Symbol, ratio
 if TYPE_CHECKING:
     from checker.edn.values import EdnValue
 
-MAX_DIGITS = 4000  # below the interpreter's own bound on the text of integers
+MAX_DIGITS = 4000  # below the interpreter's own limit on the digits of integers
 
 _CONSTANTS: Final = {
     "nil": None,
@@ -48,10 +48,10 @@ CHARACTER_NAMES: Final = {
 
 
 def atom(token: str) -> EdnValue:
-    """Returns the value of a token that is no bracket, no tag and no comment.
+    """Returns the value of a token that is not a bracket, a tag or a comment.
 
     Raises:
-        ValueError: It is none; the message says what was expected.
+        ValueError: The token has no value; the message has what was expected.
     """
     if token in _CONSTANTS:
         return _CONSTANTS[token]
@@ -120,7 +120,7 @@ def _code_point(unicode: str | None, octal: str | None) -> str:
 
 
 def _joined(text: str) -> str:
-    """Joins the halves of characters that were written as two escapes."""
+    """Joins the two halves of characters that were written as two escapes."""
     try:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Errors about EDN text: where, what was expected, what was found."""
+"""Errors about EDN text, with its place, what was expected, and what was found."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from harness.errors import InputError
 
 
 class EdnError(InputError):
-    """Text is not EDN, or goes beyond the reader's bounds.
+    """A text is not EDN, or exceeds the reader's bounds.
 
     Attributes:
-        name: What the text is called: a file, or `-`.
+        name: The name of the text: a file, or `-`.
         line: The line, from 1.
         column: The column in code points, from 1.
         reason: What was expected and what was found.

@@ -1,8 +1,8 @@
-"""A short cut for files of maps that begin and end with a line, as histories are: they are matched whole, not cut into tokens.
+"""A fast path for files with one map on each line, such as histories: it matches whole maps, without tokens.
 
-The law: a short cut is taken only for what the exact reader would have read as the same value. A pattern is made from a map
-that the reader has read: its keys, in their order, each with a value that is a number, a name, a string without escapes, or a
-vector of numbers and names. A line that fits no pattern, or has a value that is not what it looks like, is left to the reader.
+The rule: the fast path gives exactly the value of the reader, or leaves the line to it. A pattern is made from a map that the
+reader has read: its keys in their order, each with a value that is a number, a name, a string without escapes, or a vector of
+numbers and names. A line that fits no pattern, or has a malformed value, is left to the reader.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Row(NamedTuple):
     """A map of keywords, as its keys and its values.
 
     Attributes:
-        keys: The keys; the same object for all rows that one pattern gave.
+        keys: The keys; the same object for all rows of one pattern.
         values: Their values, in the same order.
     """
 
@@ -43,21 +43,21 @@ class Row(NamedTuple):
 
 
 class _Values(dict[str, "EdnValue"]):
-    """The values of texts that are a number, a name, a string without escapes, or a vector; some are remembered.
+    """The values of texts that are a number, a name, a string without escapes, or a vector; short ones are cached.
 
-    A dict that makes what it has not, because a lookup is what most of them cost.
+    This is a dict with a `__missing__`, because most values cost only a lookup.
     """
 
     def __missing__(self, text: str) -> EdnValue:
-        """Returns the value of a text that is new.
+        """Returns the value of a new text.
 
         Raises:
-            ValueError: It is none.
+            ValueError: It is not such a value.
         """
         value: EdnValue
         if text.isdecimal() and text[0] != "0" and len(text) <= _DIGITS and text.isascii():
             value = int(text)
-            if len(text) > _SHORT_NUMBER:  # indexes and times are all different
+            if len(text) > _SHORT_NUMBER:  # indexes and times all differ, so caching them is useless
                 return value
         elif text[0] == "[":
             value = tuple(map(self.__getitem__, text[1:-1].split()))
@@ -69,16 +69,16 @@ class _Values(dict[str, "EdnValue"]):
 
 
 class Lines:
-    """Reads lines that hold one map, once it has seen some."""
+    """Reads lines with one map, after it has learned from some."""
 
     def __init__(self) -> None:
-        """Begins without any pattern."""
+        """Starts without any pattern."""
         self._patterns: dict[tuple[Keyword, ...], Callable[[str], re.Match[str] | None]] = {}
         self._tried: list[tuple[tuple[Keyword, ...], Callable[[str], re.Match[str] | None]]] = []
         self._values = _Values()
 
     def learn(self, form: EdnMap) -> None:
-        """Takes notice of a map after which its line ended."""
+        """Learns the pattern of a map that ended its line."""
         keys, _ = form.columns()
         match = self._patterns.get(keys)
         if match is None:
@@ -91,11 +91,11 @@ class Lines:
             members = f"{_SPACE}+".join(rf"{re.escape(str(key))}{_SPACE}+{_VALUE}" for key in keys)
             pattern = re.compile(rf"{_SPACE}*\{{{_SPACE}*{members}{_SPACE}*\}}{_SPACE}*", re.ASCII)
             match = self._patterns[keys] = pattern.fullmatch
-        # The pattern of the last line that was learned first, then the one before it: events begin and end in turn.
+        # First the most recent pattern, then the one before it: invocations and completions alternate.
         self._tried = [(keys, match), *(tried for tried in self._tried[:1] if tried[0] != keys)]
 
     def read(self, text: str) -> Row | None:
-        """Returns the map that is all that a line, or several, hold; None if that is for the reader to say."""
+        """Returns the only map in a text of one or several lines; None if the reader has to read it."""
         for keys, fullmatch in self._tried:
             match = fullmatch(text)
             if match is not None:

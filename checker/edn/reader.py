@@ -1,10 +1,10 @@
 """Reads EDN from a stream, one form after the other.
 
-The laws: what is not EDN is an error with line and column, never a guess; tagged values of any name are kept, none is
-interpreted; and hostile text costs no more than its length: nesting, tokens and numbers are bounded, and nothing recurses.
+The rules: text that is not EDN is an error with line and column, never a guess. Tagged values of any name are kept, and none is
+interpreted. Hostile text costs time in proportion to its length: nesting, tokens and numbers are bounded, and nothing recurses.
 
-A line is cut into tokens, and a stack of open collections puts them together. Most tokens of a history are the same few
-keywords and numbers, so their values are remembered by their text; only other tokens leave the inner loop.
+A line is cut into tokens, and a stack of open collections builds values from them. Most tokens of a history are the same few
+keywords and numbers, so their values are cached by their text. Only other tokens leave the inner loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 128
 _REMEMBERED = 1 << 12
 _REMEMBERED_CHARACTERS = 40
-_LONG_NUMBERS = range(4, 19)  # shorter ones are remembered, longer ones need care
+_LONG_NUMBERS = range(4, 19)  # shorter numbers are cached, longer ones need checks
 
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 _CLOSING: Final = frozenset(")]}")
@@ -40,8 +40,8 @@ _DISCARD: Final = "#_"
 _MISSING: Final = object()
 
 
-# What is open: `(`, `[`, `{`, `#{`, `#_`, `#:namespace` or `#tag`; the members, so far, of what it is in; its line; and whether
-# it is a vector or map whose end concerns no prefix. A plain tuple, because a history opens millions.
+# An open form: its opener `(`, `[`, `{`, `#{`, `#_`, `#:namespace` or `#tag`; the members so far of its parent; its line; and
+# whether it is a vector or map whose end completes no prefix. It is a plain tuple, because a history opens millions.
 _Frame: TypeAlias = "tuple[str, list[EdnValue], int, bool]"
 
 
@@ -50,7 +50,7 @@ def _never(_token: str, missing: object) -> object:
 
 
 class Reader:
-    """Yields the forms of a stream. A vector or list around all of them may be seen through.
+    """Yields the forms of a stream. On request it yields the members of a vector or list around all forms.
 
     Attributes:
         line: The line in which the form yielded last begins.
@@ -71,13 +71,13 @@ class Reader:
 
         Args:
             stream: The text.
-            name: What to call it in errors.
-            see_through: Whether a vector or list that holds everything yields its members instead of itself, each as
-                soon as it is read.
-            keywords: Keywords that the text is likely to have; it yields these very objects, which are found faster in dicts.
-            rows: Whether to yield a `Row` in place of an `EdnMap` where that is quicker.
-            max_depth: How many collections, tags and discards may be open at once.
-            max_token: The greatest length of a string, name, number or comment in characters.
+            name: Its name in errors.
+            see_through: Whether to yield the members of a vector or list that contains everything, each as soon as it is
+                read, instead of the vector or list itself.
+            keywords: Keywords that the text is likely to have; the reader yields these objects, so that dicts find them faster.
+            rows: Whether to yield a `Row` in place of an `EdnMap` if that is faster.
+            max_depth: The maximum number of open collections, tags and discards.
+            max_token: The maximum length of a string, name, number or comment, in characters.
         """
         self.line = 1
         self._tokens: Tokens[Row] = Tokens(stream, name=name, max_token=max_token)
@@ -85,22 +85,22 @@ class Reader:
         self._max_depth = max_depth
         self._rows = rows
         self._may_see_through = see_through
-        self._around: str | None = None  # the bracket that ends what is seen through
-        self._ended_line: int | None = None  # where that bracket stood
+        self._around: str | None = None  # the closing bracket of the vector or list around everything
+        self._ended_line: int | None = None  # the line of that bracket
         self._stack: list[_Frame] = []
-        self._members: list[EdnValue] = []  # of the innermost open collection, or the forms that are complete
+        self._members: list[EdnValue] = []  # the members of the innermost open collection, or the complete forms
         self._atoms: dict[str, EdnValue] = {str(keyword): keyword for keyword in keywords}
 
     @property
     def saw_through(self) -> bool:
-        """Returns whether there was a vector or list around everything, once that has been read."""
+        """Returns whether there was a vector or list around everything; known after it has been read."""
         return self._ended_line is not None
 
     def __iter__(self) -> Iterator[EdnValue]:  # noqa: C901, PLR0912 - the inner loop, whose short cuts make it fast
         """Yields each form.
 
         Raises:
-            EdnError: The text is not EDN, or goes beyond the bounds.
+            EdnError: The text is not EDN, or exceeds the bounds.
         """
         complete, stack = self._members, self._stack
         known: Callable[[str, object], Any] = self._atoms.get
@@ -113,7 +113,7 @@ class Reader:
                 continue
             rest = iter(tokens)
             try:
-                # All cases but the last are short cuts for the most frequent ones of those that _step knows.
+                # All cases but the last are fast paths for the most frequent cases of `_step`.
                 for token in rest:
                     value = get(token, _MISSING)
                     if value is not _MISSING:
@@ -156,7 +156,7 @@ class Reader:
         self._end()
 
     def _step(self, token: str) -> tuple[list[EdnValue], bool]:
-        """Takes any token that is no remembered atom; returns where the next value goes, and whether it has a prefix."""
+        """Handles any token without a cached value; returns the list for the next value, and whether it has a prefix."""
         if token in _CLOSERS:
             self._open(token)
         elif token in _CLOSING:
@@ -180,7 +180,7 @@ class Reader:
         self._members = []
 
     def _begin(self) -> None:
-        """Begins a form that is in no other."""
+        """Starts a form at the top level."""
         if self._ended_line is not None:
             self._tokens.refuse_end(
                 f"expected the end of the file after the last closing bracket in line {self._ended_line}"
@@ -206,7 +206,7 @@ class Reader:
         self._place(value)
 
     def _place(self, value: EdnValue) -> None:
-        """Adds a complete value to what it is in, and completes the prefixes before it."""
+        """Adds a complete value to its parent, and completes the prefixes before it."""
         while self._stack and self._stack[-1][0] not in _CLOSERS:
             opener, self._members, _, _ = self._stack.pop()
             if opener == _DISCARD:
@@ -259,7 +259,7 @@ def _prefixed(opener: str, value: EdnValue) -> EdnValue:
 
 
 def _in_namespace(namespace: str, key: EdnValue) -> EdnValue:
-    """Returns a key of a map with a namespace: `a` is in it, `_/a` in none, `b/a` stays."""
+    """Returns a key of a map with a namespace: `a` gets the namespace, `_/a` gets none, and `b/a` stays."""
     if not isinstance(key, Keyword | Symbol) or key.name == "/":
         return key
     own, slash, name = key.name.partition("/")
@@ -269,10 +269,10 @@ def _in_namespace(namespace: str, key: EdnValue) -> EdnValue:
 
 
 def loads(text: str, *, name: str = "text") -> EdnValue:
-    """Returns the one form in `text`.
+    """Returns the only form in `text`.
 
     Raises:
-        EdnError: There is none, or more than one, or something that is not EDN.
+        EdnError: There is no form, or more than one, or the text is not EDN.
     """
     forms = load_all(text, name=name)
     if len(forms) != 1:
@@ -284,6 +284,6 @@ def load_all(text: str, *, name: str = "text") -> list[EdnValue]:
     """Returns all forms in `text`.
 
     Raises:
-        EdnError: Something in it is not EDN.
+        EdnError: A part of it is not EDN.
     """
     return list(Reader(io.StringIO(text), name=name))

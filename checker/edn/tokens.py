@@ -1,9 +1,9 @@
-"""Cuts a stream of text into the tokens of EDN, a line at a time, and knows where each of them stood.
+"""Cuts a stream of text into the tokens of EDN, a line at a time, and computes their places for errors.
 
-Where a token stood is found only when it is refused, by cutting its line again. So cutting is a few calls for each line: a line
-without strings, comments, tags and characters, as most are in a history, is split at spaces and brackets; any other is cut by a
-regular expression. A line is read in pieces of bounded length; a token that goes on in the next piece, and a string that goes
-on in the next line, are put together in time proportional to their length, up to a bound.
+The place of a token is computed only for an error, by cutting its line again. So cutting takes few calls for each line. A line
+without strings, comments, tags and characters, as most lines of a history, is split at spaces and brackets. A regular
+expression cuts any other line. A line is read in pieces of bounded length. A token that continues in the next piece, and a
+string that continues in the next line, are joined in time proportional to their length, up to a bound.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PIECE_CHARACTERS = 1 << 16
 
 _SPACE: Final = " \t\n\r\f\v\x1c\x1d\x1e\x1f,"
 _END: Final = r'\s\x1c-\x1f,"()\[\]{};\\'
-# Every quantifier is possessive, so that nothing is tried twice; and a text must not end in space, or that is tried everywhere.
+# Every quantifier is possessive, so the expression never backtracks. A text must not end in space, which would be slow.
 _TOKEN: Final = re.compile(
     r"[\s\x1c-\x1f,]*+("
     rf"[^{_END}#^`~@][^{_END}^`~@]*+"  # a name or a number
@@ -61,12 +61,12 @@ def _without_end_space(text: str) -> str:
 
 
 class Tokens(Generic[T]):
-    """Yields the tokens of a stream in lists, each of one line or of a part of it.
+    """Yields lists of tokens, each from one line or a part of it.
 
     Attributes:
-        line: The line of the list yielded last.
-        whole_line: Reads a whole line, or a map over several lines, into something that is yielded in place of its tokens, or
-            gives None; may be changed between two lists. Not asked in the middle of a line.
+        line: The line of the last list.
+        whole_line: Reads a whole line, or a map over several lines, into a value that is yielded in place of its tokens, or
+            returns None. It may be changed between two lists. It is not called in the middle of a line.
     """
 
     def __init__(self, stream: TextStream, *, name: str, max_token: int) -> None:
@@ -74,21 +74,21 @@ class Tokens(Generic[T]):
 
         Args:
             stream: The text.
-            name: What to call it in errors.
-            max_token: The greatest length of a token.
+            name: Its name in errors.
+            max_token: The maximum length of a token.
         """
         self.line = 0
         self.whole_line: Callable[[str], T | None] | None = None
         self._from_stream = stream.readline
-        self._ahead: deque[str] = deque()  # lines that were read already
+        self._ahead: deque[str] = deque()  # lines that were already read
         self._name = name
         self._max_token = max_token
-        self._text = ""  # what is being cut
-        self._column = 0  # how much of its line was before it
-        self._grammar = _TOKEN  # how it was cut
+        self._text = ""  # the text of the last list
+        self._column = 0  # the length of its line before it
+        self._grammar = _TOKEN  # the expression that cut it
 
     def __iter__(self) -> Iterator[list[str] | T]:
-        """Yields the lists, and what `whole_line` gives.
+        """Yields the lists, and the values of `whole_line`.
 
         Raises:
             EdnError: A token is too long.
@@ -119,7 +119,7 @@ class Tokens(Generic[T]):
         """Reads a map that begins with this line and ends with a later one, by `whole_line`.
 
         Returns:
-            What that gives, with the other lines of the map in `_ahead`; if it is None, those are still to be cut.
+            The value of `whole_line`; `_ahead` has the other lines of the map. If it is None, these lines are still to be cut.
         """
         if self._ahead or self.whole_line is None or text.lstrip(_SPACE)[:1] != "{" or _ends_map(text):
             return None
@@ -141,8 +141,8 @@ class Tokens(Generic[T]):
         """Raises an error about a token.
 
         Args:
-            number: Its number in the list yielded last.
-            reason: What is wrong with it.
+            number: Its number in the last list.
+            reason: The reason.
         """
         for place, match in enumerate(self._grammar.finditer(_without_end_space(self._text))):
             if place == number:
@@ -157,7 +157,7 @@ class Tokens(Generic[T]):
         raise EdnError(self._name, max(self.line, 1), self._column + offset + 1, reason)
 
     def _with_open_end(self) -> Iterator[list[str]]:
-        """Yields the tokens of a line, or of several, where the last one may go on after what was read."""
+        """Yields the tokens of a line, or of several lines if the last token may continue after them."""
         while True:
             start, in_string = self._last_token()
             if in_string:
@@ -184,7 +184,7 @@ class Tokens(Generic[T]):
         return _TOKEN.findall(_without_end_space(text))
 
     def _last_token(self) -> tuple[int, bool]:
-        """Returns where the first string that is not closed begins and true, or where the last token begins and false."""
+        """Returns the start of the first unclosed string and True, or else the start of the last token and False."""
         start = len(self._text)
         for match in _TOKEN.finditer(_without_end_space(self._text)):
             start = match.start(1)
@@ -193,13 +193,13 @@ class Tokens(Generic[T]):
         return start, False
 
     def _string(self, begun: str) -> tuple[str, int, int, str]:
-        """Reads on to the end of a string.
+        """Reads up to the end of a string.
 
         Args:
-            begun: What there is of it.
+            begun: The beginning of the string.
 
         Returns:
-            The whole string; line, column and text of what follows it on its last line.
+            The whole string; and the line, the column and the text of the rest of its last line.
         """
         parts, size = [begun], len(begun)
         line, column = self.line, self._column

@@ -1,4 +1,4 @@
-"""What EDN says, as immutable Python values.
+"""EDN values as immutable Python values.
 
 | EDN                     | Python                                                    |
 |-------------------------|-----------------------------------------------------------|
@@ -11,9 +11,9 @@
 | map, set                | EdnMap, EdnSet                                            |
 | tagged value            | Tagged                                                    |
 
-The law: every value can be a key of a map and a member of a set, and maps and sets tell apart what EDN tells apart, which
-Python's `==` does not: 1, 1.0, 1M and true are four keys. (A vector equals a list of the same members, as in Clojure.) Maps and
-sets keep the order in which they were written.
+The rule: every value can be a key of a map and a member of a set. Maps and sets distinguish what EDN distinguishes, unlike
+Python's `==`: 1, 1.0, 1M and true are four keys. (A vector equals a list with the same members, as in Clojure.) Maps and sets
+keep the order of the text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _RESERVED: Final = frozenset({"nil", "true", "false"})
 
 
 class _Name:
-    """A name, with its namespace if it has one. Immutable; equal to others of its class with the same name."""
+    """A name, perhaps with a namespace. Immutable; equal to others of its class with the same name."""
 
     __slots__ = ("_hash", "name")
 
@@ -45,7 +45,7 @@ class _Name:
         """Makes the name.
 
         Raises:
-            ValueError: EDN could not write it so that it can be read back.
+            ValueError: A reader of EDN could not read it back.
         """
         if not self._fits(name):
             raise ValueError(f"{name!r} is not the name of a {type(self).__name__.lower()}")
@@ -105,7 +105,7 @@ class Symbol(_Name):
 
 
 class _Pair:
-    """Two members that make a value. Immutable."""
+    """A value of two members. Immutable."""
 
     __slots__ = ("_members",)
 
@@ -145,17 +145,17 @@ class Ratio(_Pair):
 
     @property
     def numerator(self) -> int:
-        """Returns the number above."""
+        """Returns the numerator."""
         return int(self._members[0])
 
     @property
     def denominator(self) -> int:
-        """Returns the number below, at least 2."""
+        """Returns the denominator, at least 2."""
         return int(self._members[1])
 
 
 def ratio(numerator: int, denominator: int) -> Ratio | int:
-    """Returns a fraction in lowest terms; a whole one is an integer.
+    """Returns a fraction in lowest terms; an integer if it is whole.
 
     Raises:
         ValueError: The denominator is not positive.
@@ -170,7 +170,7 @@ def ratio(numerator: int, denominator: int) -> Ratio | int:
 
 @final
 class Tagged(_Pair):
-    """A value with a tag, which is kept whatever it means: `#inst "..."`, `#jepsen.history.Op{...}`."""
+    """A value with a tag; the tag is never interpreted: `#inst "..."`, `#jepsen.history.Op{...}`."""
 
     __slots__ = ()
 
@@ -178,7 +178,7 @@ class Tagged(_Pair):
         """Tags `value`.
 
         Raises:
-            ValueError: The tag is no name.
+            ValueError: The tag is not a name.
         """
         if _NAME.fullmatch(tag) is None or tag.startswith("_") or _NUMERIC.match(tag):
             raise ValueError(f"{tag!r} is not the name of a tag")
@@ -191,13 +191,13 @@ class Tagged(_Pair):
 
     @property
     def value(self) -> EdnValue:
-        """Returns what is tagged."""
+        """Returns the value without its tag."""
         return self._members[1]
 
 
 @final
 class Char(str):
-    """One character. A string of one character in Python, but not in EDN's maps and sets."""
+    """One character. In Python it equals a string of one character, but not in EDN's maps and sets."""
 
     __slots__ = ()
 
@@ -205,7 +205,7 @@ class Char(str):
         """Makes the character.
 
         Raises:
-            ValueError: It is not exactly one.
+            ValueError: It is not exactly one character.
         """
         if len(character) != 1:
             raise ValueError(f"expected one character, found {character!r}")
@@ -226,7 +226,7 @@ class Char(str):
 
 @final
 class EdnList(tuple[Any, ...]):
-    """A list, `(...)`; equal to a vector of the same members."""
+    """A list, `(...)`; equal to a vector with the same members."""
 
     __slots__ = ()
 
@@ -235,7 +235,7 @@ class EdnList(tuple[Any, ...]):
 
 
 class _Exact:
-    """Stands in a dict for a key that Python would take for another one, such as true for 1."""
+    """Replaces a dict key that Python would confuse with another one, such as true with 1."""
 
     __slots__ = ("form", "value")
 
@@ -250,7 +250,7 @@ class _Exact:
         return type(other) is _Exact and self.form == other.form
 
 
-_PLAIN: Final = frozenset({Keyword, str, int, Symbol, Char, type(None)})  # Python tells these apart as EDN does
+_PLAIN: Final = frozenset({Keyword, str, int, Symbol, Char, type(None)})  # Python distinguishes these as EDN does
 
 
 def _wrap(value: EdnValue) -> Any:
@@ -262,7 +262,7 @@ def _unwrap(key: Any) -> EdnValue:
 
 
 def canonical(value: EdnValue) -> Any:
-    """Returns a hashable form that is equal for two values exactly if EDN takes them to be equal."""
+    """Returns a hashable form that is equal for two values exactly if they are equal in EDN."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -270,7 +270,7 @@ def canonical(value: EdnValue) -> Any:
     if kind is bool or kind is Decimal:
         form = (kind, value)
     elif kind is float:
-        form = (kind, repr(value))  # NaN equals itself here, or a set could not be read back
+        form = (kind, repr(value))  # NaN must equal itself, or a set could not be read back
     elif kind is tuple or kind is EdnList:
         form = (tuple, *map(canonical, value))
     elif kind is EdnMap or kind is EdnSet:
@@ -287,7 +287,7 @@ def _shown(value: EdnValue) -> str:
 
 
 class _Collection:
-    """What maps and sets share: members by exact key, and a form to compare them by, made when it is first asked for."""
+    """The base of maps and sets: members by exact key, and a cached form for comparisons."""
 
     __slots__ = ("_form_cache", "_members")
 
@@ -323,7 +323,7 @@ class _Collection:
 
 
 _ONLY_KEYWORDS: Final = frozenset({Keyword})
-# The slots' own setters, past `__setattr__`.
+# The slots' own setters, which bypass `__setattr__`.
 _set_members: Final = _Collection.__dict__["_members"].__set__
 _set_form: Final = _Collection.__dict__["_form_cache"].__set__
 
@@ -351,7 +351,7 @@ class EdnMap(_Collection, Mapping[Any, Any]):
 
     @classmethod
     def of(cls, members: Sequence[EdnValue]) -> EdnMap:
-        """Returns the map of keys and values that stand one after the other.
+        """Returns the map of alternating keys and values.
 
         Raises:
             ValueError: A key is a duplicate, or the last one has no value.
@@ -372,16 +372,16 @@ class EdnMap(_Collection, Mapping[Any, Any]):
 
     @classmethod
     def of_columns(cls, keys: Sequence[Keyword], values: Sequence[EdnValue]) -> EdnMap:
-        """Returns the map of keywords, of which none is a duplicate, and their values."""
+        """Returns the map of different keywords and their values."""
         made = cls.__new__(cls)
         _set_members(made, dict(zip(keys, values, strict=True)))
         _set_form(made, None)
         return made
 
     def columns(self) -> tuple[tuple[Any, ...], list[EdnValue]]:
-        """Returns keys and values, each in their order; a key that Python would take for another one is some hashable stand-in.
+        """Returns keys and values, each in their order; some hashable object replaces a key that Python would confuse.
 
-        For those who read millions of maps with the same few keys.
+        This is for code that reads millions of maps with the same few keys.
         """
         return tuple(self._members), list(self._members.values())
 

@@ -1,7 +1,7 @@
-"""Writes EDN: what `reader` reads back is equal, and of the same types.
+"""Writes EDN: `reader` reads back equal values of the same types.
 
-Beside EDN's own values, a Python list is written as a vector, a dict as a map and a set as a set in the order of its members'
-text, so that the same value is always the same text. Whatever else is given is an error; nothing is written by its `repr`.
+Besides EDN's own values, a Python list becomes a vector, a dict a map, and a set a set sorted by the text of its members. So
+equal values have equal text. Any other object is an error; nothing is written by its `repr`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from checker.edn.values import EdnValue
 
 _LONG: Final = range(-(2**63), 2**63)
-# Beside what EDN asks for, what `harness.plain` shows as escape sequences: the text goes to terminals.
+# Besides EDN's own escapes, those of `harness.plain`, because the text goes to terminals.
 _ESCAPED: Final = re.compile(
     r"[\"\\\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]"
 )
@@ -35,17 +35,17 @@ def dumps(value: EdnValue) -> str:
     """Returns the value's text, on one line.
 
     Raises:
-        InputError: EDN cannot say it, or it is nested too deeply to be read back.
+        InputError: EDN cannot represent it, or it is nested too deeply to be read back.
     """
     return _text(value, 0)
 
 
 def keywordized(value: EdnValue, *, depth: int = 0) -> EdnValue:
-    """Returns a JSON-like value as a Clojure user expects it: the keys of dicts that can be keywords are keywords.
+    """Returns JSON values in the style of Clojure: the keys of dicts become keywords if they can.
 
     Args:
         value: The value.
-        depth: How deep it lies in what is written.
+        depth: Its depth in the whole value.
 
     Raises:
         InputError: It is nested too deeply to be read back.

@@ -1,1 +1,1 @@
-"""Histories in files: our own formats and those of other tools, each read to the same operations, or refused with a reason."""
+"""Histories in files, in our own formats and those of other tools. They become the same operations, or are refused."""

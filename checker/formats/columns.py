@@ -1,12 +1,11 @@
 """Reads operations.parquet as arrays of integers, without a Python object for each operation.
 
-Every array has one entry for each row, in the order of the file, with the same content as `parquet.read_operations`. Text is a
-number
-here: keys and functions are positions in a list. Values keep their kind: an integer is itself, a pair of integers, as for a
-cas, is its two members, and any other value is a position in a list of the distinct values.
+Every array has one entry for each row, in the order of the file, with the content of `parquet.read_operations`. Texts are
+numbers here: keys and functions are positions in a list. Values keep their kind: an integer is itself, a pair of integers, as
+in a cas, is its two members, and any other value is a position in a list of the distinct values.
 
-The reader works batch by batch, so only one row group is in memory besides the arrays. `of_batch` takes a batch from anywhere,
-such as Spark.
+The reader works batch by batch, so besides the arrays only one row group is in memory. `of_batch` takes a batch from any
+source, such as Spark.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class Values:
 
     Attributes:
         kind: `NOTHING`, `INTEGER`, `PAIR` or `OTHER`.
-        first: The integer, the first of the pair, or the place in `Columns.texts`; 0 for nothing.
+        first: The integer, the first of the pair, or the place in `Columns.texts`; 0 for no value.
         second: The second of the pair; else 0.
     """
 
@@ -91,17 +90,17 @@ class Columns:
     """Operations as arrays.
 
     Attributes:
-        keys: The distinct keys, in the order in which they come; None is no key.
+        keys: The distinct keys, in the order of their first rows; None for operations without a key.
         functions: The distinct functions, likewise.
         texts: The canonical JSON of the distinct values of kind `OTHER`.
-        key: Place in `keys`.
-        function: Place in `functions`.
+        key: The place in `keys`.
+        function: The place in `functions`.
         type: `OK`, `FAIL` or `INFO`.
-        process: The client's number.
+        process: The number of the process.
         start: The invoke's index.
         end: The completion's index; `NEVER` for an operation that may have happened at any later time.
         start_ns: The invoke's time.
-        end_ns: The completion's time; -1 where there is none.
+        end_ns: The completion's time; -1 without one.
         value: The arguments.
         result: The results.
     """
@@ -131,7 +130,7 @@ class Columns:
             yield key, order[bounds[place] : bounds[place + 1]]
 
     def only(self, rows: Int64s) -> Columns:
-        """Returns some rows; the numbers of keys, functions and texts stay what they are."""
+        """Returns some rows; the numbers of keys, functions and texts do not change."""
         return Columns(
             keys=self.keys,
             functions=self.functions,
@@ -150,14 +149,14 @@ class Columns:
 
 
 class ColumnReader:
-    """Turns batches into columns; the numbers of keys, functions and texts are the same in all of them.
+    """Converts batches to columns; the numbers of keys, functions and texts are the same in all of them.
 
     Attributes:
-        name: What the source is called in errors.
+        name: The name of the source in errors.
     """
 
     def __init__(self, name: str) -> None:
-        """Begins with no batch."""
+        """Starts without batches."""
         self.name = name
         self._keys: dict[str | None, int] = {}
         self._functions: dict[str | None, int] = {}
@@ -165,7 +164,7 @@ class ColumnReader:
         self._rows = 0
 
     def of_batch(self, batch: pa.RecordBatch) -> Columns:
-        """Returns the columns of one batch, which has at least those in `NEEDED`.
+        """Returns the columns of one batch, which must have the columns `NEEDED`.
 
         Raises:
             BadHistory: A row is not an operation; its number counts from 1 over all batches.
@@ -217,7 +216,7 @@ class ColumnReader:
         return [str(text) for text in self._texts]
 
     def place_of(self, text: str) -> int:
-        """Returns the place in `texts` of a value's canonical JSON, which may be new."""
+        """Returns the place in `texts` of a value's canonical JSON; a new text is added."""
         return self._texts.setdefault(text, len(self._texts))
 
     def _refuse_any(self, wrong: pa.Array, reason: str) -> None:
@@ -227,7 +226,7 @@ class ColumnReader:
 
     def _places(self, column: pa.Array, known: dict[str | None, int]) -> Int32s:
         encoded = column if isinstance(column, pa.DictionaryArray) else column.cast(pa.string()).dictionary_encode()
-        # A dictionary may hold more than is used, so places are given in the order of first use.
+        # A dictionary may have unused entries, so places are numbered by first use.
         codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
         used, first = np.unique(codes, return_index=True)
         names = encoded.dictionary.to_pylist()
@@ -260,7 +259,7 @@ class ColumnReader:
         return Values(kind=kind, first=first, second=second)
 
     def _others(self, texts: pa.Array) -> tuple[Int8s, Int64s, Int64s]:
-        """Reads values that are no integers or pairs as our own writer has them; one Python object for each distinct text."""
+        """Reads values that are not integers or pairs; makes one Python object for each distinct text."""
         encoded = texts.dictionary_encode()
         kinds = np.full(len(encoded.dictionary), OTHER, np.int8)
         first, second = np.zeros(len(kinds), np.int64), np.zeros(len(kinds), np.int64)
@@ -271,7 +270,7 @@ class ColumnReader:
                 row = pc.index(encoded.indices, value=place).as_py()
                 raise BadHistory(self.name, None, f"after row {self._rows + row}: {error}") from None
             canonical = json_text(value)
-            if type(value) is int and abs(value) < GREAT:  # written in another way than ours, e.g. -0
+            if type(value) is int and abs(value) < GREAT:  # not in our canonical text, e.g. -0
                 kinds[place], first[place] = INTEGER, value
             elif isinstance(value, list) and len(value) == 2 and all(type(m) is int and abs(m) < GREAT for m in value):
                 kinds[place], first[place], second[place] = PAIR, *value
@@ -287,7 +286,7 @@ def read_columns(path: Path) -> Columns:
     """Reads a whole file.
 
     Raises:
-        BadHistory: The file is not of this format, or a row is not an operation.
+        BadHistory: The file has another format, or a row is not an operation.
     """
     file = open_parquet(path)
     reader = ColumnReader(str(path))
@@ -304,7 +303,7 @@ def of_operations(operations: Sequence[Operation], name: str = "the history") ->
 
     Args:
         operations: The operations of clients.
-        name: What they are called in errors.
+        name: Their name in errors.
     """
     reader = ColumnReader(name)
     kinds = {column.name: column.kind for column in COLUMNS}
@@ -350,13 +349,13 @@ def joined(parts: Sequence[Columns], reader: ColumnReader) -> Columns:
 
 
 def integers_of(text: str) -> Int64s | None:
-    """Returns the members of a list, such as the result of a read of all elements, without a Python object for each.
+    """Returns the members of a list, such as the result of a read of a whole set, without Python objects.
 
     Args:
         text: Canonical JSON of a value, as in `Columns.texts`.
 
     Returns:
-        None if the value is anything else than a list of integers, or if one of them is longer than 18 characters.
+        None if the value is not a list of integers, or if one of them has more than 18 characters.
     """
     inner = text[1:-1]
     if text[:1] != "[":

@@ -33,7 +33,7 @@ _KEYED: Final = "keyed"
 
 
 def spelled(conventions: Mapping[str, str], *, keyed: bool) -> str:
-    """Returns conventions as the first event of a history has them, key and value.
+    """Returns conventions as the key and value in the first event of a history.
 
     Args:
         conventions: Words by name.
@@ -44,10 +44,10 @@ def spelled(conventions: Mapping[str, str], *, keyed: bool) -> str:
 
 
 def parsed(value: EdnValue) -> tuple[dict[str, str], bool | None]:
-    """Returns the conventions that a first event has, and whether values are keyed; None if it does not say.
+    """Returns the conventions in a first event, and whether values are keyed; None if it does not have this.
 
     Raises:
-        ValueError: A name or a word is not known.
+        ValueError: A name or a word is unknown.
     """
     if not isinstance(value, EdnMap):
         raise ValueError(f"expected a map of conventions after {MEMBER}, found {_shown(value)}")  # noqa: TRY004 - bad text

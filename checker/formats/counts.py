@@ -1,6 +1,6 @@
 """Validates the numbers in operations.parquet: the number of rows, and times, processes and indexes.
 
-With a wrong number of rows, readers drop rows silently, and a history that is silently shorter proves nothing.
+With a wrong number of rows, readers drop rows silently, and a history with missing rows proves nothing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _NUMBERS: Final = ("process", "start_ns", "end_ns", "scheduled_ns", "invoke_inde
 
 
 def hold_counts(name: str, metadata: Any, columns: Collection[str]) -> None:
-    """Refuses a file whose counts of rows contradict each other: readers would leave rows out, each in its own way.
+    """Refuses a file whose row counts contradict each other, because readers would then leave out rows, each in its own way.
 
     Args:
-        name: What the file is called in errors.
-        metadata: The file's metadata, as pyarrow has them.
-        columns: The names of the columns that have to have every row.
+        name: The file's name in errors.
+        metadata: The file's metadata, as a pyarrow object.
+        columns: The names of the columns that must have every row.
 
     Raises:
-        BadHistory: They do.
+        BadHistory: The counts contradict each other.
     """
     rows = 0
     for number in range(metadata.num_row_groups):
@@ -44,15 +44,15 @@ def hold_counts(name: str, metadata: Any, columns: Collection[str]) -> None:
 
 
 def hold_row_count(name: str, metadata: Any, rows: int) -> None:
-    """Refuses a file that has another number of rows than its end says.
+    """Refuses a file whose number of rows differs from the number in its footer.
 
     Args:
-        name: What the file is called in errors.
-        metadata: The file's metadata, as pyarrow has them.
-        rows: How many rows were found.
+        name: The file's name in errors.
+        metadata: The file's metadata, as a pyarrow object.
+        rows: The number of rows that were read.
 
     Raises:
-        BadHistory: They are not the same.
+        BadHistory: The numbers differ.
     """
     if rows != metadata.num_rows:
         raise BadHistory(
@@ -63,7 +63,7 @@ def hold_row_count(name: str, metadata: Any, rows: int) -> None:
 
 
 def hold_numbers(*numbers: int | None) -> None:
-    """Refuses a row with a number that no operation has.
+    """Refuses a row with a number that no operation can have.
 
     Args:
         numbers: The row's process, start_ns, end_ns, scheduled_ns, invoke_index and complete_index.
@@ -77,14 +77,14 @@ def hold_numbers(*numbers: int | None) -> None:
 
 
 def hold_order(order: int, *, returned: bool) -> None:
-    """Refuses a row with an order that no operation has.
+    """Refuses a row with an order that no operation can have.
 
     Args:
         order: The row's order.
         returned: Whether the operation has a completion.
 
     Raises:
-        ValueError: It does not fit into 64 bits, or there is no completion that could have it.
+        ValueError: It does not fit into 64 bits, or the operation has no completion.
     """
     if not is_order(order):
         raise ValueError(f"expected {ORDER} in column 'order', found {order}")

@@ -7,12 +7,12 @@ from harness.errors import InputError
 SHOWN_CHARACTERS = 80
 
 
-class BadHistory(InputError):  # noqa: N818 - names what is wrong with the file
-    """A file does not hold the history that it should.
+class BadHistory(InputError):  # noqa: N818 - the name states the problem
+    """A file does not contain a valid history.
 
     Attributes:
         file: The file's name as the user gave it; `-` is standard input.
-        line: The line, from 1; None where the whole file is meant.
+        line: The line, from 1; None if the error is about the whole file.
         reason: What was expected and what was found.
     """
 
@@ -24,5 +24,5 @@ class BadHistory(InputError):  # noqa: N818 - names what is wrong with the file
 
 
 def shown(text: str) -> str:
-    """Returns the beginning of a text from a file, quoted and fit for a message."""
+    """Returns the beginning of a text from a file, quoted and escaped for a message."""
     return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "...")

@@ -1,8 +1,8 @@
-"""Reads the events out of Jepsen's console log, the format of porcupine's etcd histories.
+"""Reads events from Jepsen's console log, the format of porcupine's etcd histories.
 
 An event is a line `INFO  jepsen.util - PROCESS<TAB>:type<TAB>:f<TAB>value`; the reader skips other lines. An operation that did
 not succeed may have the cause, `:timed-out`, in place of a value: then the value of its invoke counts. So a read that failed by
-a time-out has no known result, and no meaning.
+a time-out has no known result, and observes nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TYPES: Final = {str(op_type): op_type for op_type in OpType}
 
 
 class EtcdLogEvents:
-    """Yields the events of a log; their positions are their indexes, and all times are 0, because the log has none."""
+    """Yields the events of a log; their indexes are their positions, and all times are 0, because the log has none."""
 
     timed: Final = False
     may_be_empty: Final = False
@@ -54,7 +54,7 @@ class EtcdLogEvents:
         """Yields each event.
 
         Raises:
-            BadHistory: A line begins as an event and is none.
+            BadHistory: A line begins like an event but is malformed.
         """
         source = self._source
         index = 0
@@ -78,7 +78,7 @@ class EtcdLogEvents:
             index += 1
 
     def _value(self, line: str, text: str) -> tuple[Value, str | None]:
-        """Returns the value that a text stands for, and the error, should it be one."""
+        """Returns the value in a text, and the error if the text is one."""
         known = self._values.get(text)
         if known is None:
             try:

@@ -1,11 +1,15 @@
 """Writes history.edn: the history as Jepsen writes it, so that knossos, elle-cli and jepsen.history can read it.
 
-What they ask for, and what is kept here: one map on each line with the keys index, time, type, process, f, value and then
-extras; nothing but nil, booleans, numbers, strings, keywords, vectors and maps, because knossos has no reader for tags; a
-completion that failed or is unknown has the very value of its invoke, or knossos refuses the history; the process of a fault is
-`:nemesis`. An operation on a key has the value `[key value]`, as Jepsen's independent generators write it, and such a file
-says so in its first event, with the conventions that it follows (`checker.formats.conventions`); `write_key_histories` writes a
-file for each key without that, and without the nemesis, which is what knossos' command line takes.
+These tools have the following requirements:
+
+- Each line is one map with the keys index, time, type, process, f, value, and then extras.
+- Values are only nil, booleans, numbers, strings, keywords, vectors and maps, because knossos has no reader for tags.
+- A completion that failed or is unknown has the value of its invoke, or knossos refuses the history.
+- The process of a fault is `:nemesis`.
+
+An operation on a key has the value `[key value]`, as Jepsen's independent generators write it. The first event of such a file
+has the conventions of the history, with `:keyed true` (`checker.formats.conventions`). `write_key_histories` writes a file for
+each key without that, and without the nemesis, for knossos' command line.
 """
 
 from __future__ import annotations
@@ -33,35 +37,35 @@ _SLUG_CHARACTERS = 40
 
 
 def write_history(path: Path, ops: Iterable[Op], *, conventions: Mapping[str, str] = OWN) -> int:
-    """Writes a whole history, faults included; replaces the file if there is one.
+    """Writes a whole history with its faults; replaces an existing file.
 
     Args:
         path: The file.
-        ops: The events, in their order; taken one at a time.
-        conventions: How the history is to be judged, as its first event says.
+        ops: The events, in their order; read one at a time.
+        conventions: The conventions of the history, for its first event.
 
     Returns:
-        How many events were written.
+        The number of written events.
 
     Raises:
-        InputError: A value is not what EDN can say; no file is left.
+        InputError: EDN cannot represent a value; no file is left.
         InfrastructureError: The file cannot be written; no file is left.
     """
     return _replacing(path, lambda file: _write(file, ops, conventions))
 
 
 def write_key_histories(directory: Path, ops: Iterable[Op]) -> Mapping[str | None, Path]:
-    """Writes one history for each key, of clients' events alone, with the indexes that they have in the whole history.
+    """Writes one history for each key, only of clients' events, with their indexes in the whole history.
 
     Args:
-        directory: Where; it is made if it is not there.
+        directory: The folder; it is made if it is missing.
         ops: The events of the whole history.
 
     Returns:
-        The file of each key, in the order of their first events; None is the key of events without one.
+        The file of each key, in the order of their first events; the key of events without one is None.
 
     Raises:
-        InputError: A value is not what EDN can say.
+        InputError: EDN cannot represent a value.
         InfrastructureError: A file cannot be written.
     """
     by_key: dict[str | None, list[Op]] = {}
@@ -103,7 +107,7 @@ def _write(file: TextIO, ops: Iterable[Op], conventions: Mapping[str, str]) -> i
     count = 0
     rest = iter(ops)
     first = list(_until_client(rest))
-    said = ", " + spelled(conventions, keyed=bool(first) and first[-1].key is not None)
+    declared = ", " + spelled(conventions, keyed=bool(first) and first[-1].key is not None)
     for op in chain(first, rest):
         value = op.value
         if op.process != NEMESIS:
@@ -112,13 +116,13 @@ def _write(file: TextIO, ops: Iterable[Op], conventions: Mapping[str, str]) -> i
             else:
                 argument = invoked.pop(op.process, value)
                 value = value if op.type is OpType.OK else argument
-        file.write(_line(op, value, names, said if not count else ""))
+        file.write(_line(op, value, names, declared if not count else ""))
         count += 1
     return count
 
 
 def _until_client(ops: Iterator[Op]) -> Iterator[Op]:
-    """Yields events up to the first one of a client, which shows whether there are keys."""
+    """Yields events up to the first one of a client, which determines whether the history is keyed."""
     for op in ops:
         yield op
         if op.process != NEMESIS:

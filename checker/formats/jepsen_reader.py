@@ -1,8 +1,8 @@
-"""Reads the events of a history in EDN, as Jepsen and knossos write them, and porcupine's key-value logs, which are EDN too.
+"""Reads the events of a history in EDN of Jepsen and knossos, and of porcupine's key-value logs, which are EDN too.
 
-Both shapes are taken: one vector or list of maps, or maps one after the other; a map may have a tag, as records have. The order
-of keys does not matter. What each key may hold is told in docs/formats.md. If the first event has an `:index`, all have one, in
-ascending order; otherwise none has, and the position counts. The same holds for `:time`, but for the order.
+A history is one vector or list of maps, or a sequence of maps; a map may have a tag, as records do. The order of keys does not
+matter. docs/formats.md describes the values of each key. If the first event has an `:index`, all events have one, in ascending
+order; otherwise none has, and positions are the indexes. The same holds for `:time`, without the order.
 """
 
 from __future__ import annotations
@@ -59,16 +59,16 @@ _MINUS_ONE: Final = -1
 _TOO_GREAT: Final = 2**63
 _OBSERVERS: Final = frozenset({"read", "r", "get", "dequeue"})
 _SHOWN_CHARACTERS: Final = 60
-_new: Final[Any] = tuple.__new__  # past the wrapper of a NamedTuple, which costs as much as all the rest
+_new: Final[Any] = tuple.__new__  # bypasses the constructor of a NamedTuple, which takes as long as all the rest
 
 
 class JepsenEvents:
     """Yields the events of a history in EDN.
 
     Attributes:
-        timed: Whether the events have times; if not, all are 0. Known after the first one of a client.
+        timed: Whether the events have times; if not, all are 0. Known after the first event of a client.
         keyed: Whether values are `[key value]` tuples. Known at the end.
-        conventions: What the first event says of how the history is to be judged; empty if it says nothing.
+        conventions: The conventions in the first event; empty if it has none.
     """
 
     warnings: Sequence[str] = ()
@@ -77,9 +77,9 @@ class JepsenEvents:
         """Prepares to read.
 
         Args:
-            source: Where the text comes from.
-            keyed: Whether values are tuples of a key and a value, as Jepsen's independent generators make them; None: as the
-                first event says, else only if the first invoke of a read has such a value, which it has in no other history.
+            source: The text.
+            keyed: Whether values are tuples of a key and a value, as Jepsen's independent generators make them. None: as in the
+                conventions of the first event; without these, only if the first invoke of a read has such a value.
         """
         self.timed = False
         self.keyed = keyed
@@ -87,14 +87,14 @@ class JepsenEvents:
         self._name = source.name
         self._reader = Reader(source, name=source.name, see_through=True, keywords=[*KEYS, *_TYPE_NAMES], rows=True)
         self._plain = PlainValues()
-        self._plain_keys = PlainValues()  # apart from values, which keys are never compared with
+        self._plain_keys = PlainValues()  # separate from values, because keys are never compared with them
         self._names: dict[EdnValue, str] = {}
-        self._clients: dict[EdnValue, str] = {}  # those that have names in place of numbers
+        self._clients: dict[EdnValue, str] = {}  # clients that have names instead of numbers
         self._keys: tuple[Keyword, ...] | None = None
         self._pick = itemgetter(*range(len(KEYS)))
         self._has_value = True
-        self._shapes: dict[tuple[EdnValue, ...], tuple[int, ...]] = {}  # keys of a map to the places of `KEYS` in it
-        self._indexed: bool | None = None  # until the first event of a client
+        self._shapes: dict[tuple[EdnValue, ...], tuple[int, ...]] = {}  # the keys of a map, to their places in `KEYS`
+        self._indexed: bool | None = None  # None until the first event of a client
         self._placed = False  # whether the events have both indexes and times
         self._index = -1
         self._count = 0
@@ -105,7 +105,7 @@ class JepsenEvents:
 
         Raises:
             EdnError: The text is not EDN.
-            BadHistory: A form is no event.
+            BadHistory: A form is not an event.
         """
         waiting: list[tuple[int, Row]] = []  # until it is known whether values are tuples
         for form in self._reader:
@@ -131,7 +131,7 @@ class JepsenEvents:
         return Row(*event.columns())
 
     def _begin(self, line: int, row: Row) -> None:
-        """Takes what the first event says of the whole history."""
+        """Reads the conventions in the first event."""
         self._begun = True
         keys, values = row
         if MEMBER not in keys:
@@ -144,7 +144,7 @@ class JepsenEvents:
 
     @property
     def may_be_empty(self) -> bool:
-        """Returns whether the text says that there are no events, as `[]` does and nothing does not."""
+        """Returns whether the text is an explicitly empty history, as `[]` is; an empty text is not."""
         return self._reader.saw_through
 
     def _events(self, rows: list[tuple[int, Row]]) -> Iterator[Event]:
@@ -152,7 +152,7 @@ class JepsenEvents:
             yield self._event(line, row)
 
     def _shows_keys(self, row: Row) -> bool | None:
-        """Says whether the values of the history are tuples, if this event can tell."""
+        """Returns whether the values of the history are tuples; None if this event does not determine it."""
         get = dict(zip(*row, strict=True)).get
         f, value = get(_F), get(_VALUE)
         if get(_PROCESS) in _NEMESES or _TYPES.get(get(_TYPE)) is not OpType.INVOKE:
@@ -166,12 +166,12 @@ class JepsenEvents:
         return isinstance(value, tuple) and len(value) == 2 and value[0] is not None and value[1] is None
 
     def _learn(self, keys: tuple[Keyword, ...]) -> None:
-        """Takes notice that the next events have these keys, in this order."""
+        """Stores the places of the keys of the next events."""
         places = self._shapes.get(keys)
         if places is None:
-            # A missing key is at -1, where `_event` puts a nil.
+            # The place of a missing key is -1, where `_event` puts a nil.
             places = self._shapes[keys] = tuple(keys.index(key) if key in keys else -1 for key in KEYS)
-        # Each event with conventions is looked at anew, because only the first may have them.
+        # Events with conventions are not stored, because only the first event may have them.
         self._keys = None if MEMBER in keys else keys
         self._pick = itemgetter(*places)
         self._has_value = places[_VALUE_PLACE] >= 0
@@ -196,7 +196,7 @@ class JepsenEvents:
             self._hold_other(line, index, time)
             index = time_ns = 0
         elif self._placed and type(index) is type(time) is int and self._index < index < _TOO_GREAT > time >= 0:
-            self._index, time_ns = index, time  # what _place would say, as mostly
+            self._index, time_ns = index, time  # the result of `_place` in most cases
         else:
             index, time_ns = self._place(line, index, time)
         name = self._names.get(f) or self._function(line, f, process)
@@ -205,7 +205,7 @@ class JepsenEvents:
             if not is_client:
                 value = key = None
             elif self.keyed and value is None and op_type in _IN_VAIN:
-                has_value = False  # a client that failed need not say on which key
+                has_value = False  # the completion of a failed operation may lack the key
             elif self.keyed:
                 key, value = self._tuple(value)
             if type(value) not in _AS_THEY_ARE:
@@ -227,7 +227,7 @@ class JepsenEvents:
         return event
 
     def _place(self, line: int, index: EdnValue, time: EdnValue) -> tuple[int, int]:
-        """Returns an event's index and time, given or counted."""
+        """Returns an event's index and time; missing ones are counted, or 0."""
         position = self._count - 1
         indexed = index is not None and index != _MINUS_ONE
         timed = time is not None and time != _MINUS_ONE
@@ -250,7 +250,7 @@ class JepsenEvents:
         return index, time
 
     def _hold_other(self, line: int, index: EdnValue, time: EdnValue) -> None:
-        """Holds the index and the time of an event that is no client's, where it has them, to the rules of all events."""
+        """Checks the index and the time of an event that is not a client's by the rules of all events."""
         if index is not None and index != _MINUS_ONE and self._indexed is not False:
             if type(index) is not int or not self._index < index < _TOO_GREAT:
                 raise self._bad(line, f"expected an :index above {self._index}, found {_shown(index)}")
@@ -259,7 +259,7 @@ class JepsenEvents:
             raise self._bad(line, f"expected a :time in whole nanoseconds from 0 on, found {_shown(time)}")
 
     def _other_process(self, line: int, process: EdnValue, op_type: OpType) -> str:
-        """Returns the name of a process that has no number; whoever has a name and invokes is a client."""
+        """Returns the name of a process without a number; a named process that invokes is a client."""
         if process in _NEMESES:
             return NEMESIS
         if isinstance(process, Keyword | Symbol | str):
@@ -268,7 +268,7 @@ class JepsenEvents:
             if process in self._clients:
                 return self._clients[process]
             if op_type is OpType.INFO:
-                return NEMESIS  # something that is no client and only tells
+                return NEMESIS  # not a client; its event is only information
         raise self._bad(
             line,
             f"expected a :process that is a number from 0 on, :nemesis, or a name that has invoked, found {_shown(process)}",
@@ -299,10 +299,10 @@ class JepsenEvents:
 
 
 def conventions_at(source: Source) -> Mapping[str, str]:
-    """Returns what the first event of a history in EDN says of how it is to be judged; empty if it says nothing.
+    """Returns the conventions in the first event of a history in EDN; empty if it has none.
 
     Raises:
-        InputError: The beginning is no event in EDN, or breaks off in it, or says something that is not known.
+        InputError: The text does not begin with an event in EDN, or the event is incomplete, or a convention is unknown.
     """
     events = JepsenEvents(source, keyed=None)
     next(iter(events), None)
@@ -312,7 +312,7 @@ def conventions_at(source: Source) -> Mapping[str, str]:
 def _extras(
     node: EdnValue, error: EdnValue, scheduled: EdnValue, phase: EdnValue
 ) -> tuple[str | None, str | None, int | None, str | None]:
-    """Returns an event's rarer members, in the order of `Op`."""
+    """Returns an event's optional members, in the order of `Op`."""
     return (
         None if node is None else _name_or_text(node),
         None if error is None else _error(error),

@@ -1,10 +1,10 @@
 """Reads the events of history.jsonl, our own format, from any stream: a header, then one JSON object on each line.
 
-Lines are decoded and held to the format by `harness.event_lines`, as everywhere. A last line that was torn off, because the run
-was ended while it was written, is left out with a warning.
+`harness.event_lines` decodes and checks the lines. If the run ended while it wrote the last line, this torn line is left out,
+with a warning.
 
 A file of another tool may begin with an event. Then there is no header, the order of the lines is the order of the events, and
-a line may lack the index, the time and the value; one warning says so.
+a line may lack the index, the time and the value. One warning states this.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from harness.op import Op
 
 
-# As in `harness.history`, which brings asyncio and would cost a quarter of a short check; a test holds them to it.
+# As in `harness.history`, which would load asyncio and take a quarter of a short check; a test compares the two.
 FORMAT: Final = "labrys-history"
 VERSION: Final = 1
-EVENT: Final = frozenset({"type", "process", "f"})  # what each event has, and no header
+EVENT: Final = frozenset({"type", "process", "f"})  # members that each event has, and no header
 
 
 class JsonlEvents:
     """Yields the events of a history.
 
     Attributes:
-        header: The header, once the first event was asked for.
-        warnings: What was passed over, as sentences; known at the end.
-        timed: Whether the events have times; known once the first event was asked for.
+        header: The header; known after the first event was requested.
+        warnings: Warnings as sentences; known at the end.
+        timed: Whether the events have times; known after the first event was requested.
     """
 
     may_be_empty: Final = True
@@ -45,7 +45,7 @@ class JsonlEvents:
         """Prepares to read.
 
         Args:
-            source: Where the lines come from.
+            source: The lines.
             keyed: Whether the values of events without a key are lists of a key and a value.
         """
         self.header: Mapping[str, Any] = {}
@@ -60,7 +60,7 @@ class JsonlEvents:
         """Yields each event.
 
         Raises:
-            BadHistory: The file is no history, or has a bad line that is not its torn last one.
+            BadHistory: The file is not a history, or has a malformed line that is not its torn last one.
         """
         source = self._source
         while line := source.readline_bytes(MAX_LINE_BYTES + 1):
@@ -95,7 +95,7 @@ class JsonlEvents:
         return Event(self._source.line, self._lifted(op) if self._keyed else op)
 
     def _begin_bare(self, first: Mapping[str, Any]) -> None:
-        """Notes that there is no header, and whether there are times."""
+        """Sets the state for a history without a header, and determines whether it has times."""
         self._bare = True
         self.timed = "time" in first
         untimed = "" if self.timed else ", and they have no times"
@@ -104,7 +104,7 @@ class JsonlEvents:
         )
 
     def _completed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns an event with the index of its line, the time 0 where there are no times, and nil for a missing value."""
+        """Returns an event with the index of its line, the time 0 if there are no times, and nil for a missing value."""
         if ("time" in fields) != self.timed:
             expected = "a time, as in the first event" if self.timed else "no time, because the first event has none"
             raise ValueError(f"expected {expected}")

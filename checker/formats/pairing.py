@@ -1,9 +1,13 @@
-"""Joins the events of a foreign history into operations, and holds the history to the rules that make it one.
+"""Joins the events of a foreign history into operations, and checks the rules of histories.
 
-The rules are knossos': a process has one operation open at a time; it never works again after an `info`; what completes was
-invoked, with the same function and on the same key; a failed operation has the value that it was invoked with. The order of the
-file is the order of the events. Each breach is an error with its line and that of the event it contradicts, because a history
-that was repaired proves nothing. Only what cannot change a verdict is passed over, with a warning.
+The rules are those of knossos:
+
+- A process has one operation open at a time, and never works again after an `info`.
+- A completion has an invoke, with the same function and the same key.
+- A failed operation has the value of its invoke.
+
+The order of the file is the order of the events. Each breach is an error with its line and the line of the event that it
+contradicts, because a repaired history proves nothing. Only events that cannot affect the verdict are skipped, with a warning.
 """
 
 from __future__ import annotations
@@ -24,17 +28,18 @@ if TYPE_CHECKING:
 
 _NOT_OPEN: Final = (-1, None)
 _FIELDS: Final = tuple(field.name for field in fields(Operation))
-# The slots' own setters, past the frozen dataclass' `__setattr__`: a history makes millions.
+# The slots' own setters, which bypass the frozen dataclass' `__setattr__`: a history needs millions of calls.
 _SET: Final[Sequence[Any]] = [Operation.__dict__[name].__set__ for name in _FIELDS]
 
 
 class Event(NamedTuple):
-    """An event and where it stood.
+    """An event and its line.
 
     Attributes:
         line: Its line.
         op: The event.
-        has_value: Whether the file gave a value; some give only an error, and no key, where an operation did not succeed.
+        has_value: Whether the file has a value; for an operation that did not succeed, some files have only an error, and no
+            key.
     """
 
     line: int
@@ -43,21 +48,21 @@ class Event(NamedTuple):
 
 
 class Pairing:
-    """Takes events one after the other and gives operations.
+    """Takes events one after the other, and returns operations.
 
     Attributes:
-        events: How many events were taken, faults included.
-        warnings: What was passed over, as sentences.
+        events: The number of events, with faults.
+        warnings: Warnings as sentences.
     """
 
     def __init__(self, name: str) -> None:
-        """Begins a history that is called `name` in errors."""
+        """Starts a history with this name in errors."""
         self.events = 0
         self.warnings: list[str] = []
         self._name = name
         self._operations: list[Operation | None] = []
         self._open: dict[Process, tuple[int, Event]] = {}
-        self._ended: dict[Process, int] = {}  # line of the info
+        self._ended: dict[Process, int] = {}  # the line of the info
         self._free_ns: dict[Process, int] = {}
         self._time_ns = -1
         self._back_line: int | None = None
@@ -65,7 +70,7 @@ class Pairing:
         self._changed = 0
 
     def add(self, event: Event) -> None:
-        """Takes the next event.
+        """Adds the next event.
 
         Raises:
             BadHistory: It contradicts an earlier one.
@@ -103,7 +108,7 @@ class Pairing:
         self._operations[place] = _operation(first, op)
 
     def _no_invoke(self, event: Event) -> BadHistory:
-        """Says why a process cannot begin an operation here."""
+        """Returns the error of a process that cannot begin an operation here."""
         op = event.op
         before = self._open.get(op.process)
         if before is not None:
@@ -123,7 +128,7 @@ class Pairing:
         return self._back(event, self._free_ns[op.process], "its last operation completed")
 
     def _no_completion(self, event: Event, invoke: Event) -> BadHistory:
-        """Says why an event cannot complete the operation that its process has open."""
+        """Returns the error of an event that cannot complete the open operation of its process."""
         op, first = event.op, invoke.op
         if op.f != first.f:
             return BadHistory(
@@ -138,7 +143,7 @@ class Pairing:
         return self._back(event, first.time_ns, f"it was invoked in line {invoke.line}")
 
     def _differs(self, event: Event, invoke: Event) -> None:
-        """Judges a completion that is not ok and has another value than its invoke."""
+        """Checks a completion that is not ok and has another value than its invoke."""
         found, expected = json_text(event.op.value) or "nil", json_text(invoke.op.value) or "nil"
         if event.op.type is OpType.FAIL:
             raise BadHistory(
@@ -189,7 +194,7 @@ def _operation(invoke: Op, completion: Op | None) -> Operation:
         if op_type is OpType.OK:
             result = completion.value
     made = Operation.__new__(Operation)
-    # In the order of `_FIELDS`; a test holds this to the keywords.
+    # In the order of `_FIELDS`; a test compares them with the keywords.
     members = (
         process, f, value, result, op_type, time_ns, end_ns, index, end, key, node, error, scheduled_ns, phase, via,
         order,
@@ -200,10 +205,10 @@ def _operation(invoke: Op, completion: Op | None) -> Operation:
 
 
 def hold_to_rules(name: str, operations: Iterable[Operation]) -> None:
-    """Holds operations that come paired to the rules, in the order of their invokes.
+    """Checks paired operations by the rules, in the order of their invokes.
 
     Args:
-        name: What their history is called.
+        name: The name of their history.
         operations: The operations.
 
     Raises:
@@ -211,7 +216,7 @@ def hold_to_rules(name: str, operations: Iterable[Operation]) -> None:
     """
     last: dict[Process, Operation] = {}
     invoke_index = -1
-    completed: dict[int, int] = {}  # index of a completion to its row
+    completed: dict[int, int] = {}  # the index of a completion, to its row
     for row, operation in enumerate(operations, 1):
         wrong = _of_indexes(operation, invoke_index, completed) or _of_process(operation, last.get(operation.process))
         if wrong is not None:
@@ -223,7 +228,7 @@ def hold_to_rules(name: str, operations: Iterable[Operation]) -> None:
 
 
 def _of_indexes(operation: Operation, before: int, completed: Mapping[int, int]) -> str | None:
-    """Says what is wrong with an operation's indexes and times; `before` is the invoke_index of the row before."""
+    """Returns the problem of an operation's indexes and times; `before` is the invoke_index of the row before."""
     begin, end = operation.invoke_index, operation.complete_index
     if begin <= before:
         return f"expected an invoke_index above that of the row before, {before}"
@@ -239,7 +244,7 @@ def _of_indexes(operation: Operation, before: int, completed: Mapping[int, int])
 
 
 def _of_process(operation: Operation, before: Operation | None) -> str | None:
-    """Says why a process cannot begin an operation after the one before."""
+    """Returns why a process cannot begin an operation after the previous one."""
     if before is None:
         return None
     if before.type is OpType.INFO:
@@ -250,7 +255,7 @@ def _of_process(operation: Operation, before: Operation | None) -> str | None:
 
 
 def events_of(operations: Iterable[Operation]) -> list[Op]:
-    """Returns the events that operations were made of, in their order; a history that pairs to the same operations."""
+    """Returns the events of operations, in their order; pairing these events gives the same operations."""
     events: list[Op] = []
     for operation in operations:
         invoke = Op(

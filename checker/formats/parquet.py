@@ -1,11 +1,14 @@
 """operations.parquet: one row for each operation, in columns that Spark, pandas and the kernel read without Python objects.
 
-The laws: rows stand in the order of their invokes; a value is the text of its JSON, written so that equal values have equal
-text and different values have different text, and null where there is no value; an absent time or index is null, never a
-number that means something else. The file's metadata names the format and its version, and a file of another version is
-refused. A file appears under its name only when it is complete.
+The rules:
 
-pyarrow is imported only when something is read or written; `COLUMNS` can be had without it.
+- Rows are sorted by their invokes.
+- A value is the text of its JSON, and null if there is none. Equal values have equal text, and different values different text.
+- A missing time or index is null, never a special number.
+- The file's metadata has the format and its version. A file of another version is refused.
+- A file appears under its name only when it is complete.
+
+pyarrow is imported only for reading and writing; `COLUMNS` does not need it.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ class Column(NamedTuple):
         name: Its name.
         kind: `string`, `name` (a string with few distinct values, stored as a dictionary) or `int64`.
         nullable: Whether it may be null.
-        optional: Whether a file may lack it, as files of earlier versions do; it is null there.
+        optional: Whether a file may lack it, as files of earlier versions do; its values are then null.
     """
 
     name: str
@@ -79,10 +82,10 @@ _TYPES = {str(op_type): op_type for op_type in OpType if op_type is not OpType.I
 
 
 def json_text(value: Value) -> str | None:
-    """Returns the text that stands for a value in the columns `value` and `result`; None for no value.
+    """Returns the text of a value for the columns `value` and `result`; None for no value.
 
     Raises:
-        InputError: JSON cannot say the value.
+        InputError: JSON cannot represent the value.
     """
     if value is None:
         return None
@@ -95,7 +98,7 @@ def json_text(value: Value) -> str | None:
 
 
 def schema() -> Any:
-    """Returns the file's schema as pyarrow has it, format and version in its metadata."""
+    """Returns the file's schema as a pyarrow object, with format and version in its metadata."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     kinds = {"string": pa.string(), "name": pa.dictionary(pa.int32(), pa.string()), "int64": pa.int64()}
@@ -104,18 +107,18 @@ def schema() -> Any:
 
 
 def write_operations(path: Path, operations: Iterable[Operation], *, run: str) -> int:
-    """Writes operations in the order of their invokes; replaces the file if there is one.
+    """Writes operations in the order of their invokes; replaces an existing file.
 
     Args:
         path: The file.
-        operations: Clients' operations, in that order; taken one at a time, so a generator may be larger than memory.
-        run: The name of the run they belong to.
+        operations: Clients' operations, in that order; read one at a time, so a generator may be larger than memory.
+        run: The name of their run.
 
     Returns:
-        How many operations were written.
+        The number of written operations.
 
     Raises:
-        InputError: An operation is not a client's, or has a value that JSON cannot say; no file is left.
+        InputError: An operation is not a client's, or JSON cannot represent a value; no file is left.
         InfrastructureError: The file cannot be written; no file is left.
     """
     import pyarrow as pa  # noqa: PLC0415 - slow to import
@@ -167,7 +170,7 @@ def _columns(rows: Sequence[Operation]) -> Iterator[list[Any]]:
 
 
 def values_of(rows: Iterable[Operation], name: str) -> list[Any]:
-    """Returns what operations have in a column of the file."""
+    """Returns a column of operations."""
     if name in {"value", "result"}:
         return [json_text(getattr(row, name)) for row in rows]
     if name == "type":
@@ -176,13 +179,13 @@ def values_of(rows: Iterable[Operation], name: str) -> list[Any]:
 
 
 def open_parquet(path: Path, *, name: str | None = None) -> Any:
-    """Opens a file and holds its format, version and columns to what this module writes.
+    """Opens a file, and checks its format, version and columns.
 
-    Columns may stand in any order, be dictionaries or plain, and be accompanied by others.
+    Columns may have any order, may be dictionaries or plain, and there may be others.
 
     Args:
         path: The file.
-        name: What to call it in errors; None: its path.
+        name: Its name in errors; None: its path.
 
     Returns:
         A pyarrow `ParquetFile`.
@@ -201,10 +204,10 @@ def open_parquet(path: Path, *, name: str | None = None) -> Any:
         raise BadHistory(name, None, f"expected a Parquet file of operations: {error}") from error
     metadata = layout.metadata or {}
     found, version = metadata.get(FORMAT_KEY, b""), metadata.get(VERSION_KEY, b"")
-    # Spark keeps no metadata of other writers, so a file without any is taken by its columns.
+    # Spark drops the metadata of other writers, so a file without metadata is recognized by its columns.
     if (found or version) and (found, version) != (FORMAT.encode(), str(VERSION).encode()):
-        said = f"{found.decode(errors='replace')} version {version.decode(errors='replace')}"
-        raise BadHistory(name, None, f"expected {FORMAT} version {VERSION}, found {said}")
+        actual = f"{found.decode(errors='replace')} version {version.decode(errors='replace')}"
+        raise BadHistory(name, None, f"expected {FORMAT} version {VERSION}, found {actual}")
     for column in COLUMNS:
         if column.name not in layout.names:
             if column.optional:
@@ -232,22 +235,22 @@ def _is_text(kind: Any) -> bool:
 
 
 def columns_of(batch: Any) -> list[list[Any]]:
-    """Returns the columns of a batch of rows, in the order of `NAMES`; nulls for an optional one that the file lacks."""
+    """Returns the columns of a batch of rows, in the order of `NAMES`; nulls for a missing optional column."""
     have = set(batch.schema.names)
     return [batch.column(name).to_pylist() if name in have else [None] * batch.num_rows for name in NAMES]
 
 
 def rows_of(path: Path, name: str) -> int:
-    """Returns how many rows a file has, without reading them.
+    """Returns the number of rows in a file, without reading them.
 
     Raises:
-        BadHistory: It is not of this format.
+        BadHistory: It has another format.
     """
     return int(open_parquet(path, name=name).metadata.num_rows)
 
 
 def runs(path: Path) -> list[str]:
-    """Returns the names of the runs that a file holds, sorted."""
+    """Returns the names of the runs in a file, sorted."""
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to import
 
     names: set[str] = set()
@@ -261,10 +264,10 @@ def read_operations(path: Path, *, run: str | None = None) -> Iterator[Operation
 
     Args:
         path: The file.
-        run: Only those of this run; None: of all.
+        run: The run whose operations to read; None for all runs.
 
     Raises:
-        BadHistory: The file is not of this format, or a row is not an operation.
+        BadHistory: The file has another format, or a row is not an operation.
     """
     for its_run, operation in read_rows(path):
         if run is None or its_run == run:
@@ -276,10 +279,10 @@ def read_rows(path: Path, *, name: str | None = None) -> Iterator[tuple[str, Ope
 
     Args:
         path: The file.
-        name: What to call it in errors; None: its path.
+        name: Its name in errors; None: its path.
 
     Raises:
-        BadHistory: The file is not of this format, or a row is not an operation.
+        BadHistory: The file has another format, or a row is not an operation.
     """
     import pyarrow as pa  # noqa: PLC0415 - slow to import
 
@@ -301,11 +304,11 @@ def read_rows(path: Path, *, name: str | None = None) -> Iterator[tuple[str, Ope
 
 
 def read_rows_of(path: Path, invoke_indexes: Any) -> list[Operation]:
-    """Reads the operations of some invokes; only they become objects.
+    """Reads the operations of some invokes; no other rows become objects.
 
     Args:
         path: A file with one run.
-        invoke_indexes: The invokes' indexes, an array in ascending order.
+        invoke_indexes: The invokes' indexes, an ascending array.
 
     Raises:
         BadHistory: As `read_rows`.
@@ -330,7 +333,7 @@ def read_rows_of(path: Path, invoke_indexes: Any) -> list[Operation]:
 
 
 class _Values:
-    """Reads the JSON of values; remembers a bounded number of texts, since most histories repeat a few."""
+    """Parses the JSON of values, and caches a bounded number of texts, because most histories repeat a few."""
 
     _LIMIT = 1 << 12
 
@@ -348,10 +351,10 @@ class _Values:
 
 
 def decode_value(text: str) -> Value:
-    """Returns the value that a text of JSON says.
+    """Returns the value of a JSON text.
 
     Raises:
-        ValueError: It is no JSON.
+        ValueError: It is not JSON.
     """
     try:
         value = _DECODER.decode(text)
@@ -362,7 +365,7 @@ def decode_value(text: str) -> Value:
 
 
 def hold_to_bounds(value: Value, depth: int = 0) -> None:
-    """Refuses what JSON's own reader lets through, but cannot be written again or has no use.
+    """Refuses values that the JSON parser accepts, but that cannot be written again, or are useless.
 
     Raises:
         ValueError: A number is not finite, or the value is nested too deeply.

@@ -1,7 +1,7 @@
-"""Reads a history from whatever holds it: tells the format by the content, pairs the events, and says what it passed over.
+"""Reads a history of any format: detects the format by the content, pairs the events, and collects warnings.
 
-The content decides, not the name, so that standard input, renamed and compressed files work alike. A format is only taken for
-certain by what no other begins with; what begins like none of them is an error that shows it.
+The content decides, not the name, so standard input, renamed and compressed files work alike. A format is recognized only by a
+beginning that no other format has. Any other beginning is an error that shows it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ JSONL: Final = "jsonl"
 PARQUET: Final = "parquet"
 EDN: Final = "edn"
 ETCD_LOG: Final = "etcd-log"
-RESERVE_BYTES: Final = 1 << 30  # what a copy leaves free of the temporary folder, where there is that much
+RESERVE_BYTES: Final = 1 << 30  # the space that a copy leaves in the temporary folder, if there is that much
 FORMATS: Final = (JSONL, PARQUET, EDN, ETCD_LOG)
 
 _PARQUET_MAGIC: Final = b"PAR1"
@@ -43,17 +43,17 @@ _LOG_START: Final = re.compile(rb"(?:INFO|WARN|DEBUG|ERROR)\s")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """A history as read.
+    """A history.
 
     Attributes:
-        name: What it was called on the command line; `-` is standard input.
+        name: Its name on the command line; `-` is standard input.
         format: One of `FORMATS`.
-        operations: The clients' operations, in the order of their invokes; none where they were not made objects.
-        events: How many events it had, faults included.
-        timed: Whether it had times; if not, all are 0.
-        keyed: Whether its operations work on keys.
-        warnings: What was passed over, as sentences.
-        conventions: What the file itself says of how it is to be judged; empty if it says nothing.
+        operations: The clients' operations, in the order of their invokes; empty if they were read as arrays.
+        events: The number of its events, with faults.
+        timed: Whether it has times; if not, all are 0.
+        keyed: Whether its operations have keys.
+        warnings: Warnings as sentences.
+        conventions: The conventions that the file defines; empty if it defines none.
     """
 
     name: str
@@ -67,25 +67,25 @@ class History:
 
 
 def read_histories(name: str, *, keyed: bool | None = None) -> list[History]:
-    """Reads all that a file holds: one history, or one for each run in a Parquet file of several.
+    """Reads all histories in a file: one, or one for each run in a Parquet file of several runs.
 
     Args:
         name: The file, or `-` for standard input.
-        keyed: Whether values are pairs of a key and a value; None: as the history shows it. Formats with keys of their own
-            show it always; see `JepsenEvents` for those without.
+        keyed: Whether values are pairs of a key and a value; None: detected. Formats with a field for keys ignore it; see
+            `JepsenEvents` for those without.
 
     Raises:
-        InputError: It is no history; the message says where and why.
+        InputError: It is not a history; the message has the place and the reason.
     """
     with opened(name) as source:
         return read_source(source, keyed=keyed)
 
 
 def read_source(source: Source, *, keyed: bool | None = None) -> list[History]:
-    """Reads all that an open source holds; see `read_histories`.
+    """Reads all histories in an open source; see `read_histories`.
 
     Raises:
-        InputError: It is no history; the message says where and why.
+        InputError: It is not a history; the message has the place and the reason.
     """
     found = detect(source)
     if found == PARQUET:
@@ -99,10 +99,10 @@ def read_source(source: Source, *, keyed: bool | None = None) -> list[History]:
 
 
 def detect(source: Source) -> str:
-    """Tells the format by the first bytes.
+    """Returns the format, by the first bytes.
 
     Raises:
-        BadHistory: They begin no history.
+        BadHistory: No format begins like this.
     """
     head = source.head
     if head.startswith(_PARQUET_MAGIC):
@@ -152,13 +152,13 @@ def _paired(found: str, name: str, events: EtcdLogEvents | JsonlEvents | JepsenE
 
 @contextmanager
 def on_disk(source: Source) -> Iterator[Path]:
-    """Gives a file with what a source holds: its own, or a copy for a while.
+    """Yields a file with the content of a source: its own file, or a temporary copy.
 
     Raises:
         BadHistory: The source breaks off, or is larger than the limit.
-        InfrastructureError: There is no room for a copy.
+        InfrastructureError: There is no space for a copy.
     """
-    from tempfile import NamedTemporaryFile  # noqa: PLC0415 - needed for this format alone
+    from tempfile import NamedTemporaryFile  # noqa: PLC0415 - only this format needs it
 
     path = Path(source.name)
     if source.name != STANDARD_INPUT and not source.compressed and path.is_file():
@@ -180,7 +180,7 @@ def on_disk(source: Source) -> Iterator[Path]:
 
 
 def _copy_limit(source: Source, folder: Path) -> int:
-    """Returns how many bytes a copy may have: as was asked for, or the usual limit and what is free less a reserve."""
+    """Returns the maximum size of a copy: the user's limit, or the default, at most the free space less a reserve."""
     if source.unpack_limit is not None:
         return source.unpack_limit
     free = shutil.disk_usage(folder).free
@@ -199,12 +199,12 @@ def from_parquet(path: Path, name: str) -> list[History]:
 
     Args:
         path: The file.
-        name: What it is called in errors.
+        name: Its name in errors.
 
     Raises:
-        BadHistory: It is not of this format, or a run is no history.
+        BadHistory: It has another format, or a run is not a history.
     """
-    from checker.formats import parquet  # noqa: PLC0415 - needed for this format alone
+    from checker.formats import parquet  # noqa: PLC0415 - only this format needs it
 
     by_run: dict[str, list[Operation]] = {}
     for run, operation in parquet.read_rows(path, name=name):

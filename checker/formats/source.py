@@ -1,7 +1,7 @@
-"""Opens what a history comes from: a file or standard input, plain or gzip, and gives its text by bounded lines.
+"""Opens the source of a history: a file or standard input, plain or gzip. It gives the text in bounded lines.
 
-The law: whatever the bytes are, the reader above gets text or the user gets an error with the line; never a traceback, and
-never more than a piece of a line in memory at once.
+The rule: for any bytes, the reader gets text, or the user gets an error with the line, and never a traceback. At most a piece
+of a line is in memory at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHORT_LINE = 1 << 12
 
 
 class _Rejoined(io.RawIOBase):
-    """A stream whose beginning has been read already, whole again; it gives no more than `most` bytes."""
+    """A stream whose beginning has been read already, complete again; it gives at most `most` bytes."""
 
     def __init__(self, head: bytes, rest: BinaryIO, most: int, too_many: Callable[[], BadHistory]) -> None:
         super().__init__()
@@ -58,23 +58,23 @@ class Source:
     """An open source.
 
     Attributes:
-        name: As the user gave it; `-` is standard input.
+        name: Its name, as the user gave it; `-` is standard input.
         compressed: Whether it is gzip.
-        head: Its first bytes, uncompressed and without a byte order mark, enough to tell the format.
-        line: The number of the line read last, from 1; 0 before the first.
+        head: Its first bytes, uncompressed and without a byte order mark, enough to detect the format.
+        line: The number of the last line, from 1; 0 before the first.
     """
 
     def __init__(self, name: str, stream: BinaryIO, unpack_limit: int | None = None) -> None:
         """Takes over an open stream and reads its head.
 
         Args:
-            name: As the user gave it.
+            name: Its name, as the user gave it.
             stream: The bytes.
-            unpack_limit: How many bytes gzip may become, or may be copied; None: `UNPACK_LIMIT`, and no more than is free
-                where a copy goes.
+            unpack_limit: The maximum number of bytes to unpack or to copy; None: `UNPACK_LIMIT`, at most the free space for a
+                copy.
 
         Raises:
-            BadHistory: It cannot be read.
+            BadHistory: It is unreadable.
         """
         self.name = name
         self.line = 0
@@ -92,7 +92,7 @@ class Source:
             buffered = io.BufferedReader(_Rejoined(head, unpacked, most, self.too_large), _BUFFER_BYTES)
         self._stream = buffered
         self._singly = 0  # how many bytes to read line by line
-        self._lines: deque[str] = deque()  # what comes next, if it was decoded already; else bytes come next
+        self._lines: deque[str] = deque()  # the next lines, already decoded; if it is empty, bytes come next
         if head.startswith(codecs.BOM_UTF8):
             head = head.removeprefix(self._stream.read(len(codecs.BOM_UTF8)))
         self.head = head
@@ -104,7 +104,7 @@ class Source:
             raise self._broken(error) from error
 
     def too_large(self) -> BadHistory:
-        """Returns the error about more bytes than may be unpacked or copied."""
+        """Returns the error of a source that exceeds the limit."""
         return BadHistory(
             self.name,
             None,
@@ -118,7 +118,7 @@ class Source:
         return BadHistory(self.name, self.line + 1, f"{what}: {error}")
 
     def parts(self, most: int) -> Iterator[bytes]:
-        """Yields everything that is left.
+        """Yields the rest of the source.
 
         Raises:
             BadHistory: It breaks off, or has more than `most` bytes.
@@ -159,7 +159,7 @@ class Source:
             return piece.decode()
         except UnicodeDecodeError as error:
             cut = error
-        # The piece may end within a character.
+        # The piece may end in the middle of a character.
         for _ in range(_LONGEST_CHARACTER - 1):
             if not self._line_ended:
                 piece += self.readline_bytes(1)
@@ -171,7 +171,7 @@ class Source:
         raise BadHistory(self.name, self.line, f"expected UTF-8 text, found {found}")
 
     def _read_lines(self) -> None:
-        """Takes the whole lines that are buffered already, if all is well with them: at once costs less than one by one."""
+        """Decodes all buffered whole lines at once, if they are well-formed; this is faster than one by one."""
         try:
             block = self._stream.peek() if self._line_ended else b""
         except (EOFError, OSError, zlib.error) as error:
@@ -196,12 +196,12 @@ def opened(name: str, unpack_limit: int | None = None, *, within: Path | None = 
     """Opens a file by its name, or standard input by `-`.
 
     Args:
-        name: As the user gave it.
-        unpack_limit: As `Source` takes it.
-        within: The run's folder that holds it; no link below it is followed.
+        name: Its name, as the user gave it.
+        unpack_limit: As in `Source`.
+        within: The folder of its run; no link below it is followed.
 
     Raises:
-        BadHistory: There is no such file, or it cannot be read.
+        BadHistory: There is no such file, or it is unreadable.
     """
     if name == STANDARD_INPUT:
         if sys.stdin is None:
@@ -210,7 +210,7 @@ def opened(name: str, unpack_limit: int | None = None, *, within: Path | None = 
         return
     try:
         if within is None:
-            file: IO[bytes] = open(name, "rb", buffering=0)  # noqa: SIM115, PTH123 - closed below; as it was typed
+            file: IO[bytes] = open(name, "rb", buffering=0)  # noqa: SIM115, PTH123 - closed below; the path as the user typed it
         else:
             file = below.open_file(within, Path(name))
     except OSError as error:

@@ -1,9 +1,9 @@
-"""Turns values of EDN into the JSON-like values that operations carry, so that different ones stay different.
+"""Converts values of EDN to the JSON values of operations, so that different values stay different.
 
-A keyword and a symbol become their names, a vector and a list become a list, a map gets text keys, a set becomes a sorted list.
-Where two values of different kinds would become the same text in one history (`:a` and `"a"`, `1/2` and `"1/2"`), the one that
-comes second is written in a way that no other value of the history has. So two values of a history are equal after the
-conversion exactly if they were before, but for a vector and a set of the same members.
+Keywords and symbols become their names, vectors and lists become lists, maps get text keys, and sets become sorted lists. If
+two values of different kinds would become the same text in one history (`:a` and `"a"`, `1/2` and `"1/2"`), the second one gets
+a text that no other value of the history has. So two values of a history are equal after the conversion exactly if they were
+before. The only exception is a vector and a set with the same members.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class PlainValues:
         self._taken: set[str] = set()
 
     def value(self, value: EdnValue) -> Value:
-        """Returns a value as JSON can say it.
+        """Returns a value as JSON.
 
         Raises:
-            ValueError: It is not a number, which equals nothing, so nothing can be said about a history that holds it.
+            ValueError: It is not-a-number (NaN), which equals nothing, so a history with it has no verdict.
         """
         kind = type(value)
         if kind in _SAME:
@@ -61,7 +61,7 @@ class PlainValues:
         return self.text(value)
 
     def text(self, value: EdnValue) -> str:
-        """Returns a text that stands for this value alone: its name or its characters if they are still free."""
+        """Returns a text for this value alone: its name or its characters if no other value has them."""
         form = canonical(value)
         known = self._texts.get(form)
         if known is not None:

@@ -1,7 +1,7 @@
-"""Models: what objects do, one operation at a time.
+"""Models: the behaviour of objects, one operation at a time.
 
-A model is found by an entry point of the group `labrys.models`, whose name is the model's and whose object is its class; those
-of Labrys come in the same way.
+A model is found by an entry point of the group `labrys.models`. Its name is the model's name, and its object is the model's
+class. The built-in models are found in the same way.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _NAMED: Final = frozenset(
     {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
 )
-DEFAULT: Final = CasRegister.name  # known without the metadata of packages, whose import would be most of a short check
+DEFAULT: Final = CasRegister.name  # without the metadata of packages, whose import would take most of a short check
 
 
 def names() -> Iterable[str]:
-    """Returns the names of all installed models; imports none of them."""
+    """Returns the names of all installed models, without importing them."""
     from harness import plugins  # noqa: PLC0415 - see `DEFAULT`
 
     return plugins.plugins(plugins.MODELS)
@@ -37,7 +37,7 @@ def find_model(name: str, *, by_place: bool = False) -> type[Model]:
 
     Args:
         name: Its name.
-        by_place: Whether a person or the code of a workload says the name, and may say `module:Class` as well.
+        by_place: Whether the name may be `module:Class`, because it is from the user or from the code of a workload.
 
     Raises:
         ModelError: There is no such model, or it cannot be loaded; with a suggestion.
@@ -60,24 +60,24 @@ def find_model(name: str, *, by_place: bool = False) -> type[Model]:
 
 
 def model(name: str, **options: Any) -> Model:
-    """Returns the model of that name.
+    """Returns the model with this name.
 
     Args:
         name: As on the command line, e.g. `cas-register`.
-        **options: What its class takes: `initial`; for registers `nil_read` and `failed_cas`; for queues `crashed_dequeue`.
-            Options that are None, or that this model does not have, are left out, so that one set of options fits all.
+        **options: The options of its class: `initial`; for registers `nil_read` and `failed_cas`; for queues
+            `crashed_dequeue`. Options that are None, or that this model does not have, are ignored, so one set fits all models.
 
     Raises:
-        ModelError: There is no such model, or it cannot begin like that.
+        ModelError: There is no such model, or it cannot have this initial state.
     """
     return made(find_model(name), **options)
 
 
 def made(cls: type[Model], **options: Any) -> Model:
-    """Returns a model of a class, with the options that it has; see `model`.
+    """Returns a model of a class; ignores options that it does not have. See `model`.
 
     Raises:
-        ModelError: It cannot begin like that, or its class has a mistake.
+        ModelError: It cannot have this initial state, or its class has a mistake.
     """
     with blaming(cls):
         known = inspect.signature(cls).parameters

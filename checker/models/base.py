@@ -1,4 +1,4 @@
-"""What a model is: a sequential object, one operation at a time.
+"""The base of models: sequential objects, one operation at a time.
 
 A model of your own needs an initial state and a `step`:
 
@@ -11,8 +11,8 @@ A model of your own needs an initial state and a `step`:
                 return True
             return state if op.value is state else Inconsistent(f"read {op.value}, but the latch is {state}")
 
-States must be hashable, and `step` must depend on nothing but its arguments: it is called once for each state and each kind of
-operation, and its answer is remembered.
+States must be hashable, and `step` must depend only on its arguments: it is called once for each state and each kind of
+operation, and its answer is cached.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from harness.op import Operation, Process, Value
 
-State: TypeAlias = Any  # whatever the model says, hashable
+State: TypeAlias = Any  # any hashable object
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -36,23 +36,23 @@ class Inconsistent:
     """The operation is not possible in that state. Not `frozen`, since a search makes many of them.
 
     Attributes:
-        message: Why.
+        message: The reason.
     """
 
     message: str
 
 
 class Call(NamedTuple):
-    """An operation as a model sees it.
+    """An operation in the form for a model.
 
     Attributes:
         f: The function.
-        value: The result if it is known and there is one, else the argument.
+        value: The result if there is one and it is known, else the argument.
         argument: The argument.
-        result: The result; None for an operation that did not return, whose result nobody knows.
+        result: The result; None for an operation that did not return, whose result is unknown.
         ok: Whether it returned. If not, it may have happened with any result.
-        failed: Whether it is known to have had no effect, and is here because that says something about the state.
-        process: Who did it; None unless the model asks for it by `per_process`.
+        failed: Whether it is known to have had no effect; the model gets it because it observes the state.
+        process: The process; None unless the model requests it by `per_process`.
     """
 
     f: str
@@ -65,12 +65,12 @@ class Call(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """Which values an operation needs, takes and makes: see `Model.flow`.
+    """The values that an operation needs, takes and makes; see `Model.flow`.
 
     Attributes:
-        needs: Values that have to be there right before it.
-        takes: Values that have to be there right before it, and of each of which it takes one copy away.
-        makes: Values that it puts there, one copy of each.
+        needs: Values that must be present right before it.
+        takes: Values that must be present right before it, and of each of which it removes one copy.
+        makes: Values that it adds, one copy of each.
     """
 
     needs: Iterable[Value] = ()
@@ -79,7 +79,7 @@ class Flow(NamedTuple):
 
 
 class Code(NamedTuple):
-    """An operation as the kernel sees it: see `checker/kernel/src/ops.rs`.
+    """An operation in the kernel's form; see `checker/kernel/src/ops.rs`.
 
     Attributes:
         f: The opcode.
@@ -95,7 +95,7 @@ class Code(NamedTuple):
 
 
 class Numbers:
-    """Gives every value a number, the same to the same."""
+    """Gives every value a number; equal values have equal numbers."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
@@ -109,11 +109,11 @@ class Model:
     """A sequential object; the base of all models.
 
     Attributes:
-        name: As on the command line.
-        initial: The state at the beginning.
-        initial_values: The values that are there at the beginning, for models that have `flow`.
-        per_process: Whether `step` looks at the process, so that operations of different processes are different.
-        keeps_failed: Functions whose failed operations say something about the state.
+        name: Its name on the command line.
+        initial: The initial state.
+        initial_values: The values that are present initially, for models with `flow`.
+        per_process: Whether `step` uses the process, so that operations of different processes are different.
+        keeps_failed: Functions whose failed operations observe the state.
     """
 
     name: ClassVar[str] = "custom"
@@ -123,19 +123,19 @@ class Model:
     keeps_failed: frozenset[str] = frozenset()
 
     def step(self, state: State, op: Call) -> State | Inconsistent:
-        """Returns the state after the operation, or why it is not possible."""
+        """Returns the state after the operation, or the reason why it is not possible."""
         raise NotImplementedError
 
-    def observes(self, op: Call) -> bool:  # noqa: ARG002 - for models that know better
-        """Says whether such an operation can never change any state. A true answer makes the search much faster."""
+    def observes(self, op: Call) -> bool:  # noqa: ARG002 - subclasses may use it
+        """Returns whether such an operation can never change any state. True makes the search much faster."""
         return False
 
-    def flow(self, op: Call) -> Flow | None:  # noqa: ARG002 - for models that know
-        """Says where the values of an operation come from, so that an answer from nowhere is found before any search.
+    def flow(self, op: Call) -> Flow | None:  # noqa: ARG002 - subclasses may use it
+        """Returns where the values of an operation come from, so that an answer from nowhere is found before any search.
 
-        What a model promises: in whatever legal order, a value that an operation needs or takes has been made before, by
-        another operation or by being among `initial_values`; and no more copies of it are taken than have been made. An
-        operation that did not return (`op.ok` is false) needs only what it needs whatever its result is.
+        The model promises this for each legal order: a value that an operation needs or takes was made before, by another
+        operation, or is one of `initial_values`; and no more copies of it are taken than have been made. An operation that did
+        not return (`op.ok` is false) needs only what it needs for every result.
 
         Returns:
             None, which is the default: the operation may make any value.
@@ -144,35 +144,35 @@ class Model:
 
     @property
     def has_flow(self) -> bool:
-        """Whether the model's class says anything by `flow`."""
+        """Whether the model's class defines `flow`."""
         return type(self).flow is not Model.flow
 
     @property
     def has_impossible(self) -> bool:
-        """Whether the model's class says anything by `impossible`."""
+        """Whether the model's class defines `impossible`."""
         return type(self).impossible is not Model.impossible
 
-    def impossible(self, op: Call) -> str | None:  # noqa: ARG002 - for models that know
-        """Says why no state that can be reached allows such an operation, so that its answer is refuted before any search.
+    def impossible(self, op: Call) -> str | None:  # noqa: ARG002 - subclasses may use it
+        """Returns why no reachable state allows such an operation, so that its answer is refuted before any search.
 
-        A bank can say here that the balances of a read do not come to the bank's total. Only operations that returned are asked
-        about.
+        For example, the balances in a read of a bank do not add up to the bank's total. It is called only for operations that
+        returned.
 
         Returns:
             None, which is the default: some state may allow it.
         """
         return None
 
-    def silent(self, op: Call) -> bool:  # noqa: ARG002 - for models that have such operations
-        """Says whether such an operation is possible in every state and changes none, so that it says nothing."""
+    def silent(self, op: Call) -> bool:  # noqa: ARG002 - subclasses may use it
+        """Returns whether such an operation is possible in every state and changes none, so that it observes nothing."""
         return False
 
     def describe(self, state: State) -> Mapping[str, Value]:
-        """Returns the state as it is shown in results."""
+        """Returns the state in the form for results."""
         return {"state": state}
 
     def call(self, operation: Operation) -> Call:
-        """Returns the operation as `step` sees it."""
+        """Returns the operation in the form for `step`."""
         ok = operation.type is OpType.OK
         known = ok and operation.result is not None
         return Call(
@@ -200,11 +200,11 @@ class NativeModel(Model):
         return Numbers()
 
     def initial_code(self, numbers: Numbers) -> list[int]:
-        """Returns the initial state as the kernel's model has it."""
+        """Returns the initial state in the kernel's form."""
         raise NotImplementedError
 
     def code(self, op: Call, numbers: Numbers) -> Code | None:
-        """Returns the operation for the kernel; None if it says nothing and changes nothing.
+        """Returns the operation in the kernel's form; None if it observes nothing and changes nothing.
 
         Raises:
             ModelError: The model has no such operation.

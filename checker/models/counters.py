@@ -30,7 +30,7 @@ class Counter(NativeModel):
         """Makes the model.
 
         Args:
-            initial: The count at the beginning; nil is 0.
+            initial: The initial count; nil is 0.
         """
         self.initial = self._integer(initial if initial is not None else 0)
 

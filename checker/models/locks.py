@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 class Mutex(NativeModel):
-    """Acquire and release; whoever wants may release."""
+    """Acquire and release; any process may release."""
 
     name: ClassVar[str] = "mutex"
     family: ClassVar[str] = "mutex"
-    # Who asks does not matter to `step`; the near-linear analyzer needs it.
+    # `step` does not use the process, but the near-linear analyzer needs it.
     per_process: ClassVar[bool] = True
 
     def __init__(self, initial: Value = False) -> None:  # noqa: FBT002 - it is a value, not a switch
         """Makes the model.
 
         Args:
-            initial: Whether it is locked at the beginning; nil is false.
+            initial: Whether it is locked initially; nil is false.
         """
         if initial is not None and not isinstance(initial, bool):
             raise ModelError(
@@ -69,7 +69,7 @@ class OwnerMutex(Mutex):
     family: ClassVar[str] = "owner-mutex"
 
     def __init__(self, initial: Value = None) -> None:
-        """Makes the model; it is free at the beginning.
+        """Makes the model; the lock is free initially.
 
         Args:
             initial: Nil or false.

@@ -25,11 +25,11 @@ class Noop(NativeModel):
         """
         self.initial = initial
 
-    def step(self, state: State, op: Call) -> State | Inconsistent:  # noqa: ARG002 - that is the point
+    def step(self, state: State, op: Call) -> State | Inconsistent:  # noqa: ARG002 - every operation is possible
         """See `Model`."""
         return state
 
-    def observes(self, op: Call) -> bool:  # noqa: ARG002 - that is the point
+    def observes(self, op: Call) -> bool:  # noqa: ARG002 - every operation is an observer
         """See `Model`."""
         return True
 
@@ -37,6 +37,6 @@ class Noop(NativeModel):
         """See `NativeModel`."""
         return []
 
-    def code(self, op: Call, numbers: Numbers) -> Code | None:  # noqa: ARG002 - that is the point
+    def code(self, op: Call, numbers: Numbers) -> Code | None:  # noqa: ARG002 - no operation has a code
         """See `NativeModel`."""
         return Code(NOOP)

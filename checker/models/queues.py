@@ -1,7 +1,7 @@
-"""Queues: first in, first out; and one that gives its elements in any order.
+"""Queues: FIFO, and unordered.
 
-An `enqueue` has its element as argument, a `dequeue` as result. A dequeue that returned nil found the queue empty. A dequeue
-that crashed may have taken an element; knossos thinks it never does, and so does `crashed_dequeue="never"`.
+An `enqueue` has its element as argument, a `dequeue` as result. A dequeue that returned nil found the queue empty. A crashed
+dequeue may have taken an element. With `crashed_dequeue="never"` it never does, as in knossos.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Queue(NativeModel):
         """Makes the model.
 
         Args:
-            initial: The elements at the beginning, first in first; nil for none.
+            initial: The initial elements, the first one to leave first; nil for none.
             crashed_dequeue: Whether a dequeue that did not return may have taken an element, or never does (as in knossos).
         """
         elements = initial if initial is not None else ()
@@ -92,10 +92,10 @@ class FifoQueue(_Queue):
 
 
 class UnorderedQueue(_Queue):
-    """A bag. Its state is the elements, and how many of them crashed dequeues took.
+    """A bag. Its state is the elements, and the number of elements that crashed dequeues took.
 
-    Which ones they took is decided where the bag is found empty: a crashed dequeue never ends, so it can be thought to happen
-    as late as it is needed.
+    Which elements they took is decided only when a dequeue finds the bag empty: a crashed dequeue never ends, so it may take
+    effect as late as necessary.
     """
 
     name: ClassVar[str] = "unordered-queue"

@@ -1,4 +1,4 @@
-"""One register, or several that change together."""
+"""One register, or several registers that change together."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ class Register(NativeModel):
         """Makes the model.
 
         Args:
-            initial: The value at the beginning.
-            nil_read: Whether a read that returned nil says that the value is nil (exact), or says nothing (any, as in
-                knossos).
+            initial: The initial value.
+            nil_read: Whether a read that returned nil observed nil (exact), or observed nothing (any, as in knossos).
         """
         self.initial = initial
         self.nil_read = nil_read
@@ -81,7 +80,7 @@ class Register(NativeModel):
 
 
 class CasRegister(Register):
-    """Read, write, and compare-and-set: the value of `cas` is what is expected and what is written then."""
+    """Read, write, and compare-and-set: the value of `cas` is the expected value and the new value."""
 
     name: ClassVar[str] = "cas-register"
     functions: ClassVar[tuple[str, ...]] = ("read", "write", "cas")
@@ -90,9 +89,9 @@ class CasRegister(Register):
         """Makes the model.
 
         Args:
-            initial: The value at the beginning.
+            initial: The initial value.
             nil_read: As in `Register`.
-            failed_cas: Whether a failed cas is left out (drop, as in knossos), or says that the value was not the expected
+            failed_cas: Whether a failed cas is left out (drop, as in knossos), or observed that the value was not the expected
                 one (observe, as in porcupine's model of etcd).
         """
         super().__init__(initial, nil_read=nil_read)
@@ -138,7 +137,7 @@ class CasRegister(Register):
 
 
 class MultiRegister(NativeModel):
-    """Several registers by name; `txn` does a list of [read, name, value] and [write, name, value], all at once."""
+    """Several registers by name; `txn` executes a list of [read, name, value] and [write, name, value] atomically."""
 
     name: ClassVar[str] = "multi-register"
     family: ClassVar[str] = "multi-register"
@@ -147,7 +146,7 @@ class MultiRegister(NativeModel):
         """Makes the model.
 
         Args:
-            initial: Registers and their values at the beginning; one that is not named holds nil.
+            initial: Registers and their initial values; other registers hold nil.
             nil_read: As in `Register`.
         """
         given = initial if initial is not None else {}
@@ -178,7 +177,7 @@ class MultiRegister(NativeModel):
 
     def initial_code(self, numbers: Numbers) -> list[int]:
         """See `NativeModel`."""
-        assert isinstance(numbers, _Registers)  # noqa: S101 - made by `numbers` below
+        assert isinstance(numbers, _Registers)  # noqa: S101 - see `numbers` below
         return [numbers(value) for value in numbers.values]
 
     def numbers(self) -> Numbers:
@@ -187,7 +186,7 @@ class MultiRegister(NativeModel):
 
     def code(self, op: Call, numbers: Numbers) -> Code | None:
         """See `NativeModel`."""
-        assert isinstance(numbers, _Registers)  # noqa: S101 - made by `numbers` above
+        assert isinstance(numbers, _Registers)  # noqa: S101 - see `numbers` above
         items: list[int] = []
         for kind, register, value in self._micros(op):
             items += (kind, numbers.register(register), numbers(value))
@@ -219,7 +218,7 @@ class MultiRegister(NativeModel):
 
 
 class _Registers(Numbers):
-    """Numbers for values and, apart from them, for registers."""
+    """Numbers for values, and separate ones for registers."""
 
     def __init__(self, values: dict[str, Value]) -> None:
         super().__init__()
@@ -227,7 +226,7 @@ class _Registers(Numbers):
         self.values = list(values.values())
 
     def register(self, name: str) -> int:
-        """Returns the register's place; a new one holds nil at the beginning."""
+        """Returns the register's place; a new register holds nil initially."""
         if name not in self._places:
             self._places[name] = len(self._places)
             self.values.append(None)

@@ -28,7 +28,7 @@ class ListAppend(NativeModel):
         """Makes the model.
 
         Args:
-            initial: The list at the beginning; nil for an empty one.
+            initial: The initial list; nil for an empty one.
         """
         self.initial = self._list(initial if initial is not None else ())
 
@@ -83,7 +83,7 @@ class KeyValue(NativeModel):
         """Makes the model.
 
         Args:
-            initial: The string at the beginning; nil for an empty one.
+            initial: The initial string; nil for an empty one.
         """
         self.initial = self._string(initial)
 

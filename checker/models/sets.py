@@ -1,4 +1,4 @@
-"""Sets: add, remove, contains, read of the whole."""
+"""Sets: add, remove, contains, read of the whole set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SetModel(NativeModel):
-    """Add and remove have an element; `contains` has an element as argument and a truth as result; `read` returns all."""
+    """Add and remove have an element; `contains` has an element as argument and a boolean as result; `read` returns all."""
 
     name: ClassVar[str] = "set"
     family: ClassVar[str] = "set"
@@ -28,7 +28,7 @@ class SetModel(NativeModel):
         """Makes the model.
 
         Args:
-            initial: The elements at the beginning; nil for none.
+            initial: The initial elements; nil for none.
         """
         self.initial = frozenset(self._identities(initial if initial is not None else ()))
 
@@ -76,7 +76,7 @@ class SetModel(NativeModel):
         if op.f == "contains":
             return Code(CONTAINS, numbers(op.argument), int(op.result))
         if op.result is None:
-            # Nothing is ever equal to a set that was not read: an element that no one can add.
+            # A set that was not read equals no set: it gets an element that nobody can add.
             return Code(READ_SET, items=(numbers(("unread", id(self))),))
         items = [numbers(element) for element in self._identities(op.result).values()]
         return Code(READ_SET, items=tuple(sorted(items)))
@@ -102,7 +102,7 @@ class SetModel(NativeModel):
 
 
 class GrowSet(SetModel):
-    """A set that nothing is ever removed from."""
+    """A set without removals."""
 
     name: ClassVar[str] = "grow-set"
     family: ClassVar[str] = "grow-set"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from results.pipeline.progress import Steps
     from results.pipeline.write.summary import Refusal, Summary
 
-OPERATIONS_SHOWN = 10
+ROWS_SHOWN = 10
 DRIVER_MEMORY = "4g"
 
 
@@ -117,7 +117,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         by_place=given_by_user(ctx, "model" if given["model"] is not None else "workload"),
     )
     if wanted.model or wanted.workload:
-        wanted.of_history()  # reports its errors before anything is started
+        wanted.of_history()  # raises its errors before the job starts
     settings = _settings(given["conf"])
     conventions = {
         name: given[name] for name in ("nil_read", "failed_cas", "crashed_dequeue") if given[name] is not None
@@ -147,23 +147,22 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
 
 
 def _analyzed(options: AnalysisOptions, given: Mapping[str, Any], settings: dict[str, str]) -> tuple[Summary, Steps]:
-    """Does the job, in this process or with Spark; returns what it found, and its steps."""
+    """Runs the job, in this process or with Spark; returns its summary and its steps."""
     from results.pipeline.session import is_submitted, require_spark
 
-    require_spark()  # its packages say what tables hold, on both paths
+    require_spark()  # both paths use its package for the types of tables
     from results.pipeline.progress import Steps
     from results.pipeline.single.errors import NotSuited
     from results.pipeline.single.job import analyze as analyze_here
 
-    of_spark = ("master", "driver_memory", "scratch")
-    asked = [f"--{name.replace('_', '-')}" for name in of_spark if given[name] is not None] + ["--conf"] * bool(
-        settings
-    )
+    names = ("master", "driver_memory", "scratch")
+    for_spark = [f"--{name.replace('_', '-')}" for name in names if given[name] is not None]
+    for_spark += ["--conf"] * bool(settings)
     if is_submitted():
-        asked.append("spark-submit")
-    if given["with_spark"] is False and asked:
-        raise click.UsageError(f"{asked[0]} is for Spark, and --no-spark excludes Spark; give one of them")
-    if given["with_spark"] or asked:
+        for_spark.append("spark-submit")
+    if given["with_spark"] is False and for_spark:
+        raise click.UsageError(f"{for_spark[0]} is for Spark, and --no-spark excludes Spark; give one of them")
+    if given["with_spark"] or for_spark:
         return _with_spark(options, given, settings)
     console = open_console()
     try:
@@ -177,7 +176,7 @@ def _analyzed(options: AnalysisOptions, given: Mapping[str, Any], settings: dict
 
 
 def _with_spark(options: AnalysisOptions, given: Mapping[str, Any], settings: dict[str, str]) -> tuple[Summary, Steps]:
-    """Does the job with Spark."""
+    """Runs the job with Spark."""
     import logging
     import shutil
     import tempfile
@@ -210,9 +209,9 @@ def _with_spark(options: AnalysisOptions, given: Mapping[str, Any], settings: di
         scratch=given["scratch"],
         settings=settings,
     )
-    # py4j tells the root logger what it raises as well; an interrupt needs no traceback.
+    # py4j also logs each exception that it raises to the root logger; an interrupt needs no traceback.
     logging.getLogger().addHandler(logging.NullHandler())
-    # spark-submit joins standard error to standard output, where a document has to stand alone.
+    # spark-submit joins standard error to standard output; with --format json, only the document may go there.
     console = open_console(quiet=is_submitted() and given["output"] == "json")
     try:
         with spark_session(session) as spark:
@@ -239,7 +238,7 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
 
 
 def as_document(found: Summary, steps: Steps) -> dict[str, Any]:
-    """Returns an analysis as a JSON document, with the time of each step."""
+    """Returns an analysis as a JSON document, with the seconds of each step."""
     from harness.expectation import Outcome
 
     return {
@@ -271,11 +270,11 @@ def as_document(found: Summary, steps: Steps) -> dict[str, Any]:
     }
 
 
-def _refused(refusal: Refusal) -> str:
+def _quarantined(refusal: Refusal) -> str:
     rows = "1 row" if refusal.rows == 1 else f"{refusal.rows:,} rows"
     more = refusal.sources - 1
     others = f" and {more:,} other file{'' if more == 1 else 's'}" if more else ""
-    reason = refusal.reason.removeprefix(f"{refusal.source}: ")  # the line names the file already
+    reason = refusal.reason.removeprefix(f"{refusal.source}: ")  # the line already names the file
     return f"{rows} of {refusal.source}{others}: {reason}"
 
 
@@ -296,16 +295,15 @@ def as_text(found: Summary) -> str:
     lines.append(f"outcomes of runs: {outcomes}")
     for word, rows in (("invalid", found.refuted), ("unknown", found.undecided)):
         lines += [
-            one_line(f"{word}  {_where(row)}: {row['explanation'] or row['cause'] or ''}")
-            for row in rows[:OPERATIONS_SHOWN]
+            one_line(f"{word}  {_where(row)}: {row['explanation'] or row['cause'] or ''}") for row in rows[:ROWS_SHOWN]
         ]
-        if found.counts.get(word, 0) > OPERATIONS_SHOWN:
-            lines.append(f"{word}  ... and {found.counts[word] - OPERATIONS_SHOWN:,} more in the table of verdicts")
-    lines += [one_line(f"order  {_where(row)}: {row['order_reason']}") for row in found.misordered[:OPERATIONS_SHOWN]]
-    if (more := found.orders.get("invalid", 0) - OPERATIONS_SHOWN) > 0:
+        if found.counts.get(word, 0) > ROWS_SHOWN:
+            lines.append(f"{word}  ... and {found.counts[word] - ROWS_SHOWN:,} more in the table of verdicts")
+    lines += [one_line(f"order  {_where(row)}: {row['order_reason']}") for row in found.misordered[:ROWS_SHOWN]]
+    if (more := found.orders.get("invalid", 0) - ROWS_SHOWN) > 0:
         lines.append(f"order  ... and {more:,} more in the table of verdicts")
     if unknown := found.orders.get("unknown", 0):
         lines.append(f"order  {unknown:,} {'key has' if unknown == 1 else 'keys have'} an order that was not checked")
-    lines += [one_line(f"quarantine  {_refused(each)}") for each in found.reasons]
+    lines += [one_line(f"quarantine  {_quarantined(each)}") for each in found.reasons]
     lines.append(f"tables of {', '.join(found.tables)}: {found.out}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What can go wrong with the Spark job, as sentences for the person who started it."""
+"""The errors of the Spark job, as sentences for the user."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ _MOST_CHARACTERS: Final = 400
 _MOST_CAUSES: Final = 20
 
 
-class NoSpark(InfrastructureError):  # noqa: N818 - says what is the case
+class NoSpark(InfrastructureError):  # noqa: N818 - the name states the problem
     """Spark, or something that it needs, is not installed or does not start."""
 
 
-class JobFailed(InfrastructureError):  # noqa: N818 - says what is the case
-    """Spark gave up; the message has its own first words."""
+class JobFailed(InfrastructureError):  # noqa: N818 - the name states the problem
+    """A Spark job failed; the message begins with Spark's own first line."""
 
 
-class BadInput(InputError):  # noqa: N818 - says what is the case
-    """A path holds nothing that the job can read, or something that it must not guess about."""
+class BadInput(InputError):  # noqa: N818 - the name states the problem
+    """A path holds nothing that the job can read, or something ambiguous."""
 
 
 def run_twice(run: str, one: str, other: str) -> BadInput:
-    """Returns what is said where two sources hold a run of one name."""
+    """Returns the error for two sources with a run of the same name."""
     return BadInput(f"the run {run} is in {one} and in {other}; give only one of them")
 
 
 class Unreadable(BadInput):
-    """One source cannot be read; the others can.
+    """One source is unreadable; the others are not.
 
     Attributes:
         path: The source's path.
@@ -39,17 +39,17 @@ class Unreadable(BadInput):
         self.path = path
 
 
-class BadOutput(InputError):  # noqa: N818 - says what is the case
-    """The output folder holds something else, or something of a version that this one does not know."""
+class BadOutput(InputError):  # noqa: N818 - the name states the problem
+    """The output folder holds something else, or an output of an unknown version."""
 
 
-class RowsRefused(InputError):  # noqa: N818 - says what is the case
-    """Rows went to quarantine, and the user asked for none of that (`--strict`)."""
+class RowsRefused(InputError):  # noqa: N818 - the name states the problem
+    """Rows went to quarantine, and the user gave `--strict`."""
 
 
 def causes_of(error: BaseException) -> list[Any]:
-    """Returns the Java exceptions that an error stands for, each before the one that it comes from."""
-    # Spark's errors carry the Java exception that they stand for, and so do those of the bridge to Java.
+    """Returns the Java exceptions behind an error, each before its cause."""
+    # Spark's errors carry their Java exception, and so do those of py4j.
     thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     found: list[Any] = []
     while thrown is not None and len(found) <= _MOST_CAUSES:
@@ -59,29 +59,29 @@ def causes_of(error: BaseException) -> list[Any]:
 
 
 def words_of(error: BaseException) -> str:
-    """Returns in one line what an error of Spark's, Java's or a worker's says, and the error that it comes from."""
+    """Returns the message of an error of Spark, Java or a worker in one line, with its root cause."""
     try:
         thrown = causes_of(error)
         first = _line(thrown[0].toString() if hasattr(error, "java_exception") else str(error))
         last = _line(thrown[-1].getMessage() or thrown[-1].toString()) if thrown else ""
-    except Exception:  # noqa: BLE001 - Java may have gone meanwhile, and that must not hide what it had said before
+    except Exception:  # noqa: BLE001 - Java may have ended meanwhile, and that must not hide the error
         first, last = _line(BaseException.__str__(error)), ""
-    said = first or type(error).__name__
-    return said if not last or last in said else f"{said} {last}"
+    words = first or type(error).__name__
+    return words if not last or last in words else f"{words} {last}"
 
 
 def root_of(error: BaseException) -> str:
-    """Returns in one line what the exception says that an error comes from in the end."""
+    """Returns the message of the root cause of an error in one line."""
     try:
         thrown = causes_of(error)
-        said = _line(thrown[-1].getMessage() or thrown[-1].toString()) if thrown else ""
+        words = _line(thrown[-1].getMessage() or thrown[-1].toString()) if thrown else ""
     except Exception:  # noqa: BLE001 - as above
-        said = ""
-    return said or words_of(error)
+        words = ""
+    return words or words_of(error)
 
 
 def _line(text: str) -> str:
-    """Returns the first line of a text, and of what a worker's Python says also the last one, which has the reason."""
+    """Returns the first line of a text; of a worker's Python traceback also the last line, which has the reason."""
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
-    said = f"{lines[0]} {lines[-1]}" if any(line.startswith("Traceback (") for line in lines) else lines[0]
-    return said[:_MOST_CHARACTERS]
+    words = f"{lines[0]} {lines[-1]}" if any(line.startswith("Traceback (") for line in lines) else lines[0]
+    return words[:_MOST_CHARACTERS]

@@ -1,9 +1,8 @@
-"""The whole job: reads, judges, draws, and puts all of it into the output folder at once.
+"""The whole job: reads, judges and draws, and commits everything to the output folder at once.
 
-The law: what is in the output folder is either all of one job or nothing of it, and says of each run what was read of it. A
-definite verdict is given only on a history that was read whole. A source that cannot be read is unknown with its reason, and
-ends no job. An incremental job reads what is new or has changed, and what
-it gives is what a full one would give.
+The rule: the output folder holds the complete result of a job, or nothing of it. Each run has a row about what was read of it.
+Only a history that was read completely gets a definite verdict. An unreadable source is unknown with its reason, and does not
+end the job. An incremental job reads only new and changed sources, and gives the result of a full job.
 """
 
 from __future__ import annotations
@@ -55,15 +54,15 @@ if TYPE_CHECKING:
 
 
 def analyze(spark: SparkSession, options: AnalysisOptions, steps: Steps) -> Summary:
-    """Does the whole job.
+    """Runs the whole job.
 
     Raises:
-        LabrysError: Something cannot be read, judged or written; the output folder is as it was.
+        LabrysError: Something cannot be read, judged or written; the output folder is unchanged.
     """
     files = HadoopFiles(spark)
-    with steps.step("find") as said:
+    with steps.step("find") as shown:
         sources = find_sources(files, options.paths)
-        said.text = counted(len(sources), "source")
+        shown.text = counted(len(sources), "source")
     steps.note_bare(sources)
     output = Output(files, options.out)
     try:
@@ -83,7 +82,7 @@ def analyze(spark: SparkSession, options: AnalysisOptions, steps: Steps) -> Summ
 
 
 def _run(job: Callable[[], _Job], output: Output, sources: Sequence[Input], steps: Steps) -> Summary:
-    """Does a job, and begins it anew without a source that turns out to be damaged while it is read."""
+    """Runs a job; if Spark finds a damaged source, starts again without it."""
     set_aside = 0
     while True:
         try:
@@ -92,9 +91,9 @@ def _run(job: Callable[[], _Job], output: Output, sources: Sequence[Input], step
             left = without(sources, error)
             if left is None or set_aside == MOST_SET_ASIDE:
                 raise
-            with steps.step("begin anew") as said:
+            with steps.step("begin anew") as shown:
                 changed = (new for old, new in zip(sources, left, strict=True) if old.trouble != new.trouble)
-                said.text = one_line("; ".join(new.trouble or "" for new in changed))
+                shown.text = one_line("; ".join(new.trouble or "" for new in changed))
                 output.clear()
             sources = left
             set_aside += 1
@@ -105,13 +104,13 @@ def _place(row: Row) -> str:
 
 
 class _Group(NamedTuple):
-    """Runs that are decided in the same way, at once.
+    """Runs that are decided together, in the same way.
 
     Attributes:
         name: The model or the workload.
         options: The options of the workload, as text; empty for a model.
         format: The format of a history that a model decides; empty for a workload.
-        conventions: What such histories say of how they are to be judged.
+        conventions: The conventions that the histories themselves define.
     """
 
     name: str
@@ -127,7 +126,7 @@ def _group(decider: Decider, source: Input) -> _Group:
 
 
 class _Job:
-    """One job on its way."""
+    """One attempt at a job."""
 
     def __init__(
         self, spark: SparkSession, files: Files, output: Output, options: AnalysisOptions, steps: Steps
@@ -141,7 +140,7 @@ class _Job:
 
     def run(self, sources: Sequence[Input]) -> Summary:
         """Reads, judges and commits."""
-        with self._steps.step("read") as said:
+        with self._steps.step("read") as shown:
             read = ingest(
                 self._spark,
                 self._files,
@@ -158,14 +157,14 @@ class _Job:
             bad = self._quarantine(read, records)
             operations = sum(each.operations or 0 for each in read.seen)
             counts = [counted(len(read.seen), "run"), counted(operations, "operation"), counted(bad, "row")]
-            said.text = f"{', '.join(counts)} in quarantine"
+            shown.text = f"{', '.join(counts)} in quarantine"
         if read.written:
             self._tables.append(OPERATIONS)
         for name, rows in (("runs", records.runs), ("faults", records.faults), ("sightings", records.sightings)):
             self._write(name, rows)
         with self._steps.step("judge"):
             self._write("verdicts", self._judged(read, records))
-        with self._steps.step("timelines") as said:
+        with self._steps.step("timelines") as shown:
             names = ("runs", "faults", "sightings", "verdicts")
             written = {name: self._spark.read.parquet(self._output.table(name)) for name in names}
             tables = timelines(
@@ -177,7 +176,7 @@ class _Job:
             )
             for name, rows in tables.items():
                 self._write(name, rows)
-            said.text = f"{len(tables)} tables"
+            shown.text = f"{len(tables)} tables"
         runs: dict[str, list[str]] = {source.path: [] for source in sources}
         for each in read.seen:
             runs[each.source.path].append(each.run)
@@ -191,11 +190,11 @@ class _Job:
             found = summary(self._spark, self._output.root, manifest, read=len(read.seen))
         pages: dict[str, bytes] = {}
         if self._options.pictures:
-            with self._steps.step("draw") as said:
+            with self._steps.step("draw") as shown:
                 gather = partial(gathered, timelines=there, faults=there["faults"], verdicts=there["verdicts"])
                 with drawing(len(compared)) as draw:
                     pages = render(found, compared, gather, draw)
-                said.text = f"{len(pages)} files"
+                shown.text = f"{len(pages)} files"
         self._output.commit(manifest, pages)
         return found
 
@@ -209,9 +208,9 @@ class _Job:
         )
 
     def _all(self, manifest: Manifest, name: str) -> DataFrame:
-        """Returns a table of this job with what earlier ones have left in it."""
+        """Returns a table of this job, with the rows of earlier jobs."""
         rows = read_table(self._spark, self._output.root, manifest, name)
-        assert rows is not None  # noqa: S101 - this job has written it
+        assert rows is not None  # noqa: S101 - this job wrote it
         return rows
 
     def _write(self, name: str, rows: DataFrame) -> None:
@@ -219,7 +218,7 @@ class _Job:
         self._tables.append(name)
 
     def _quarantine(self, read: Ingested, records: Records) -> int:
-        """Writes what does not fit, and returns how many rows that is."""
+        """Writes the malformed rows, and returns their number."""
         parts = [] if read.quarantine is None else [read.quarantine]
         if records.problems is not None:
             parts.append(conform(records.problems, QUARANTINE))
@@ -230,8 +229,8 @@ class _Job:
         count = written.count()
         if count and self._options.strict:
             first = written.orderBy("source", "line").limit(3).collect()
-            told = "; ".join(f"{_place(row)}: {row['reason']}" for row in first)
-            raise RowsRefused(f"{count} rows do not fit, and --strict allows none: {told}")
+            examples = "; ".join(f"{_place(row)}: {row['reason']}" for row in first)
+            raise RowsRefused(f"{count} rows are malformed, and --strict allows none: {examples}")
         return count
 
     def _judged(self, read: Ingested, records: Records) -> DataFrame:
@@ -255,7 +254,7 @@ class _Job:
                 parts.append(judged_by(rows, judge, self._options.memory_limit))
                 continue
             model = deciders[group].model
-            assert model is not None  # noqa: S101 - what no judge decides, a model does
+            assert model is not None  # noqa: S101 - a decider has a judge or a model
             options = self._verdict_options(model, group.format, dict(group.conventions))
             parts.append(conform(verdicts(rows, options), VERDICTS))
         judged = union(parts) if parts else self._spark.createDataFrame([], VERDICTS)
@@ -268,8 +267,8 @@ class _Job:
         others = not_judged(self._spark, read.seen, records.known).join(judged.select("run"), "run", "left_anti")
         return withheld(judged.unionByName(conform(others, VERDICTS)), read.quarantine, read.seen)
 
-    def _verdict_options(self, model: type[Model], kind: str, said: Mapping[str, str]) -> VerdictOptions:
-        conventions = {**conventions_of(kind), **said, **self._options.conventions}
+    def _verdict_options(self, model: type[Model], kind: str, own: Mapping[str, str]) -> VerdictOptions:
+        conventions = {**conventions_of(kind), **own, **self._options.conventions}
         return VerdictOptions(
             model=model,
             initial=self._options.initial,

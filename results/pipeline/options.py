@@ -1,4 +1,4 @@
-"""What is asked of an analysis."""
+"""The options of an analysis."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisOptions:
-    """What is asked for.
+    """The options of an analysis.
 
     Attributes:
-        paths: What to read, as Spark writes paths.
+        paths: The paths to read, as Spark writes paths.
         out: The output folder.
-        wanted: What decides, where that is not what each run says.
+        wanted: The model or the workload, if the user set one.
         initial: The initial state in EDN; None: the model's own.
-        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not those of each format.
-        keyed: Whether values of events are pairs of a key and a value; None: as each history shows it.
+        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, if they differ from those of each format.
+        keyed: Whether values of events are pairs of a key and a value; None: detected for each history.
         time_limit_s: Seconds for the search of each key; None for no limit.
         memory_limit: Bytes for each key in a worker.
-        strict: Whether a row that does not fit ends the job.
-        incremental: Whether only what is new is read.
-        keep_operations: Whether operations that are in tables already are written too.
+        strict: Whether a malformed row ends the job.
+        incremental: Whether to read only new and changed sources.
+        keep_operations: Whether to write also operations that were read from tables.
         pictures: Whether to draw.
     """
 
@@ -45,10 +45,10 @@ class AnalysisOptions:
 
     @property
     def deciding(self) -> dict[str, Any]:
-        """What the verdicts depend on."""
+        """The options that the verdicts depend on."""
         names = ("initial", "keyed", "time_limit_s", "memory_limit")
-        told = {name: getattr(self, name) for name in names}
-        told |= {"model": self.wanted.model, "conventions": dict(self.conventions)}
+        values = {name: getattr(self, name) for name in names}
+        values |= {"model": self.wanted.model, "conventions": dict(self.conventions)}
         if self.wanted.workload is not None or self.wanted.settings:
-            told |= {"workload": self.wanted.workload, "workload_options": list(self.wanted.settings)}
-        return told
+            values |= {"workload": self.wanted.workload, "workload_options": list(self.wanted.settings)}
+        return values

@@ -1,7 +1,7 @@
-"""What a running job shows: one line on a terminal that says what it is at, and a line for each thing it has done.
+"""The progress of a running job: a moving line for the current step on a terminal, and one line for each finished step.
 
-A thread asks Spark a few times a second which stages run, how many of their tasks are done and how many rows they have read.
-Where standard error is no terminal, nothing moves: only the lines of what was done are written.
+A thread asks Spark twice a second for the running stages, their finished tasks and the rows that they have read. If standard
+error is no terminal, only the lines of finished steps are written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from results.spoken import seconds
+from results.formatting import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ JOIN_S: Final = 5.0
 
 
 class Shown:
-    """What one step has to say at its end."""
+    """The text that a step shows at its end."""
 
     __slots__ = ("text",)
 
@@ -42,14 +42,14 @@ class Steps:
     """Shows the steps of a job that runs in this process.
 
     Attributes:
-        path: What does the job: `process` or `spark`.
-        seconds: How long each step took.
+        path: The engine of the job: `process` or `spark`.
+        seconds: The duration of each step.
     """
 
     path: ClassVar[str] = "process"
 
     def __init__(self, console: Console) -> None:
-        """Begins with nothing to show."""
+        """Starts without any step."""
         self._console = console
         self.seconds: dict[str, float] = {}
 
@@ -64,20 +64,20 @@ class Steps:
             more = len(bare) - 1
             others = f" and {more:,} other histor{'y' if more == 1 else 'ies'}" if more else ""
             self.note(
-                f"{bare[0]}{others}: the first line is an event and not the header of a history.jsonl; the events are taken in "
-                "the order of the lines"
+                f"{bare[0]}{others}: the first line is an event and not the header of a history.jsonl; Labrys takes the events "
+                "in the order of the lines"
             )
 
     @contextmanager
     def step(self, name: str) -> Iterator[Shown]:
-        """Names what is done meanwhile; what is put in the yielded `text` is shown at the end."""
+        """Shows a step while the block runs; at the end it shows the `text` of the yielded object."""
         began_s = time.monotonic()
-        said = Shown()
+        shown = Shown()
         with self._moving(name):
-            yield said
+            yield shown
         self.seconds[name] = time.monotonic() - began_s
         took = seconds(self.seconds[name])
-        self._console.print(Text.assemble((f"{name:<12}", "bold"), f"{said.text}  ", (took, "dim")), soft_wrap=True)
+        self._console.print(Text.assemble((f"{name:<12}", "bold"), f"{shown.text}  ", (took, "dim")), soft_wrap=True)
 
     @contextmanager
     def _moving(self, name: str) -> Iterator[None]:
@@ -87,26 +87,26 @@ class Steps:
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[said]}", markup=False),
+            TextColumn("{task.fields[state]}", markup=False),
             TimeElapsedColumn(),
         )
         with Progress(*columns, console=self._console, transient=True) as progress:
-            task = progress.add_task(f"{name:<12}", total=None, said="")
-            with self._followed(lambda **told: progress.update(task, **told)):
+            task = progress.add_task(f"{name:<12}", total=None, state="")
+            with self._followed(lambda **state: progress.update(task, **state)):
                 yield
 
     @contextmanager
-    def _followed(self, show: Callable[..., None]) -> Iterator[None]:  # noqa: ARG002 - nothing is known before the end
+    def _followed(self, show: Callable[..., None]) -> Iterator[None]:  # noqa: ARG002 - this process has no progress to show
         yield
 
 
 class SparkSteps(Steps):
-    """Shows the steps of a job of Spark's, and what Spark does in each."""
+    """Shows the steps of a Spark job, with the running stages."""
 
     path: ClassVar[str] = "spark"
 
     def __init__(self, spark: SparkSession, console: Console) -> None:
-        """Begins with nothing to show."""
+        """Starts without any step."""
         super().__init__(console)
         context: Any = spark.sparkContext
         self._context = context
@@ -114,14 +114,14 @@ class SparkSteps(Steps):
 
     @contextmanager
     def step(self, name: str) -> Iterator[Shown]:
-        """See `Steps.step`; Spark's own pages name the step as well."""
+        """See `Steps.step`; Spark's web pages show the name of the step too."""
         self._context.setJobDescription(f"labrys: {name}")
-        with super().step(name) as said:
-            yield said
+        with super().step(name) as shown:
+            yield shown
 
     @contextmanager
     def _followed(self, show: Callable[..., None]) -> Iterator[None]:
-        """Shows the stages that run."""
+        """Shows the running stages."""
         done = threading.Event()
 
         def follow() -> None:
@@ -129,10 +129,10 @@ class SparkSteps(Steps):
                 try:
                     running = running_stages(self._store)
                 except Py4JError:
-                    return  # Spark has stopped; whoever waits for the job hears why
+                    return  # Spark has stopped; the main thread gets the error
                 total = sum(stage.tasks for stage in running)
                 finished = sum(stage.done for stage in running)
-                show(total=total or None, completed=finished, said=_said(running))
+                show(total=total or None, completed=finished, state=_state(running))
 
         thread = threading.Thread(target=follow, name="progress", daemon=True)
         thread.start()
@@ -144,11 +144,11 @@ class SparkSteps(Steps):
 
 
 class Stage:
-    """A stage that runs.
+    """A running stage.
 
     Attributes:
-        tasks: How many tasks it has.
-        done: How many of them are done.
+        tasks: The number of its tasks.
+        done: How many of them are finished.
         rows: How many rows they have read, from files and from other stages.
     """
 
@@ -161,7 +161,7 @@ class Stage:
 
 
 def running_stages(store: Any) -> list[Stage]:
-    """Returns the stages that run now, from Spark's own store of what it does."""
+    """Returns the stages that run now, from Spark's status store."""
     stages = store.activeStages()
     return [
         Stage(
@@ -173,7 +173,7 @@ def running_stages(store: Any) -> list[Stage]:
     ]
 
 
-def _said(running: list[Stage]) -> str:
+def _state(running: list[Stage]) -> str:
     if not running:
         return ""
     tasks, done, rows = (sum(getattr(stage, name) for stage in running) for name in ("tasks", "done", "rows"))

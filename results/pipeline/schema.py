@@ -1,8 +1,7 @@
-"""The tables of the pipeline: what columns they have, of what types, and which version of them this is.
+"""The tables of the pipeline: their columns with types, and their version.
 
-The law: a table that is written has exactly these columns in this order, and `docs/spark.md` says what each means; a change to
-any of them raises `VERSION`. The table of operations is the one that `checker.formats.parquet` defines, so that what the job
-reads and what `labrys check` reads is the same file.
+The rule: a written table has exactly these columns in this order, and `docs/spark.md` describes each. A change to any of them
+raises `VERSION`. `checker.formats.parquet` defines the table of operations, so the job and `labrys check` read the same files.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 FORMAT: Final = "labrys-analysis"
 VERSION: Final = 5
 
-# A hundred years: sums and differences of times below it stay within 64 bits, which Spark's arithmetic insists on.
+# A hundred years. Sums and differences of smaller times fit into 64 bits, and Spark's arithmetic fails on an overflow.
 MOST_NS: Final = 100 * 366 * 86_400 * NS_PER_S
 
 _KINDS: Final[Mapping[str, t.DataType]] = {"string": t.StringType(), "name": t.StringType(), "int64": t.LongType()}
@@ -73,19 +72,19 @@ RUNS: Final = t.StructType(
         t.StructField("system_version", t.StringType()),
         t.StructField("labrys_version", t.StringType()),
         t.StructField("workload", t.StringType()),
-        t.StructField("faults", t.StringType()),  # the kinds that began, sorted, with commas between; empty for none
+        t.StructField("faults", t.StringType()),  # the kinds that began, sorted, separated by commas; empty for none
         t.StructField("nodes", t.LongType()),
         t.StructField("seed", t.StringType()),
         t.StructField("reproduce", t.StringType()),
-        t.StructField("said_verdict", t.StringType()),  # of results.json: valid, invalid or unknown; null without one
+        t.StructField("said_verdict", t.StringType()),  # in results.json: valid, invalid or unknown; null without one
         t.StructField("said_reason", t.StringType()),
-        t.StructField("said_recovery_s", t.DoubleType()),  # from healing until the system worked again or was given up
-        t.StructField("said_restarted", t.BooleanType()),  # whether every node had to be restarted for that
+        t.StructField("said_recovery_s", t.DoubleType()),  # from healing until the system worked, or the run gave up
+        t.StructField("said_restarted", t.BooleanType()),  # whether the run restarted every node for that
         t.StructField("said_recovery_error", t.StringType()),  # what was missing in the end; null if the system worked
         t.StructField("said_failures", t.ArrayType(t.StringType())),  # parts that decide it, not valid, `name=verdict`
-        t.StructField("said_fault_violations", t.LongType()),  # violations that it saw during or after a fault
+        t.StructField("said_fault_violations", t.LongType()),  # violations during or after a fault
         t.StructField("said_behind", t.StringType()),  # the sentence of `control-node` if it was behind; else null
-        t.StructField("suite", t.StringType()),  # the suite that ran it; null if none did, and so are the next six
+        t.StructField("suite", t.StringType()),  # the suite that ran it; without one, this and the next six are null
         t.StructField("suite_case", t.StringType()),  # e.g. faults[nemesis=kill]#2
         t.StructField("line", t.StringType()),  # the case without the number of its repetition
         t.StructField("expects", t.StringType()),  # the verdict that the suite expects: valid, invalid or unknown
@@ -94,11 +93,11 @@ RUNS: Final = t.StructType(
         t.StructField("expects_parts", t.ArrayType(t.StringType())),  # parts that must be invalid
         t.StructField("duration_s", t.DoubleType()),
         t.StructField("answers", t.ArrayType(t.StringType())),  # codes of fail errors that count as availability
-        t.StructField("refusals", t.ArrayType(t.StringType())),  # codes by which a node names another to ask
-        t.StructField("model", t.StringType(), nullable=False),  # what its operations are checked against
+        t.StructField("refusals", t.ArrayType(t.StringType())),  # codes of fail errors that name another node
+        t.StructField("model", t.StringType(), nullable=False),  # the model or workload that checks its operations
         t.StructField("format", t.StringType(), nullable=False),  # jsonl, edn, etcd-log, parquet or unknown
-        t.StructField("source", t.StringType(), nullable=False),  # where it was read from
-        t.StructField("report", t.StringType()),  # where its report is; null if it has none
+        t.StructField("source", t.StringType(), nullable=False),  # the path that it was read from
+        t.StructField("report", t.StringType()),  # the path of its report; null if it has none
     ]
 )
 
@@ -110,8 +109,8 @@ FAULTS: Final = t.StructType(
         t.StructField("targets", t.ArrayType(t.StringType())),
         t.StructField("start_ns", t.LongType(), nullable=False),
         t.StructField("end_ns", t.LongType()),  # null: it never ended
-        t.StructField("effective", t.BooleanType()),  # null: not known
-        t.StructField("proof", t.StringType()),  # the sentence that says how it is known
+        t.StructField("effective", t.BooleanType()),  # null: unknown
+        t.StructField("proof", t.StringType()),  # the sentence of the proof
     ]
 )
 

@@ -1,8 +1,8 @@
-"""Starts Spark so that it works the same on every machine: bound to loopback, quiet, with this interpreter in its workers.
+"""Starts Spark in the same way on every machine: bound to loopback, quiet, with this Python interpreter in its workers.
 
-The law: what the user or `spark-submit` has decided is left alone, and what is decided here can be read in one place. A driver
-in this process listens on 127.0.0.1 only, unless its executors are elsewhere. Python workers run the interpreter that runs the
-driver. The JVM's chatter goes to a log file, never over the terminal's progress.
+The rule: settings of the user or of `spark-submit` are not changed, and all other settings are chosen in this module. A driver
+in this process listens only on 127.0.0.1, unless its executors are elsewhere. Python workers run the interpreter of the driver.
+The JVM's own output goes to a log file, so that it never mixes with the progress on the terminal.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ _DEPLOY_MODE: Final = "spark.submit.deployMode"
 _JAVA_OPTIONS: Final = "-XX:+UseParallelGC"
 _LOG_BYTES: Final = 1 << 16
 _ERROR: Final = " ERROR "
-# What is in the line that says why a JVM, Spark in it, or the script that starts both, has given up.
+# Words in the line with the reason why the JVM, Spark, or the script that starts them, failed.
 _COMPLAINTS: Final = ("Exception in thread", "Error:", "Invalid ", "Unrecognized ", "JAVA_HOME", "No such file", _ERROR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions:
-    """How to start Spark.
+    """The options of the Spark session.
 
     Attributes:
-        master: The master's URL; None for this machine, or for what `spark-submit` says.
-        driver_memory: The driver's heap, as Spark writes it; in local mode all work is done in it.
-        log: Where the JVM's own output goes; None to leave it on standard error.
-        scratch: Where shuffles and spilled rows go; None for Spark's default. Executors elsewhere have their own.
-        settings: Other settings; they win over all that is set here.
+        master: The master's URL; None for this machine, or for the master of `spark-submit`.
+        driver_memory: The driver's heap, as Spark writes it; a local master does all work in it.
+        log: The file for the JVM's own output; None to leave it on standard error.
+        scratch: The folder for shuffles and spilled rows; None for Spark's default. Executors elsewhere have their own.
+        settings: Other settings; they override all that this module sets.
     """
 
     master: str | None = None
@@ -59,12 +59,12 @@ class SessionOptions:
 
 
 def is_submitted() -> bool:
-    """Says whether `spark-submit` started this process, so that its master and memory are not ours to choose."""
+    """Returns whether `spark-submit` started this process; then it chose the master and the memory."""
     return _SUBMITTED in os.environ
 
 
 def submitted_settings() -> dict[str, str]:
-    """Returns what `spark-submit` has decided; nothing if it did not start this process."""
+    """Returns the settings of `spark-submit`; nothing if it did not start this process."""
     if not is_submitted():
         return {}
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - an extra that most commands do without
@@ -74,17 +74,17 @@ def submitted_settings() -> dict[str, str]:
 
 
 def is_local(master: str) -> bool:
-    """Says whether a master does all work in this process."""
+    """Returns whether a master does all work in this process."""
     return master == "local" or master.startswith("local[")
 
 
 def has_executors(settings: Mapping[str, str]) -> bool:
-    """Says whether this process is the driver of executors elsewhere, to which it can bring files as it starts them."""
+    """Returns whether this process is the driver of executors elsewhere; then it can send files to them at their start."""
     return not is_local(settings.get(MASTER, LOCAL_MASTER)) and settings.get(_DEPLOY_MODE) != "cluster"
 
 
 def settings_of(options: SessionOptions) -> dict[str, str]:
-    """Returns every setting that a session of these options is started with."""
+    """Returns all settings of a session with these options."""
     chosen = {
         "spark.app.name": APP_NAME,
         "spark.ui.showConsoleProgress": "false",
@@ -93,12 +93,12 @@ def settings_of(options: SessionOptions) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(PARTITION_BYTES),
-        # Numbers of partitions are chosen from the data's size where they matter; this is where a plan does not say.
+        # The default for plans that do not set a number of partitions from the size of the data.
         "spark.sql.shuffle.partitions": "64",
-        # A fixed answer to what the platform would decide otherwise: overflow and bad casts are errors, not nulls.
+        # Overflows and bad casts are errors on every platform, not nulls.
         "spark.sql.ansi.enabled": "true",
         "spark.sql.sources.partitionOverwriteMode": "static",
-        # A run may be called 2026 or 1e3; folders' names are text.
+        # Names of folders stay text: a run may have the name 2026 or 1e3.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     }
@@ -118,7 +118,7 @@ def settings_of(options: SessionOptions) -> dict[str, str]:
 
 
 def require_spark() -> None:
-    """Holds the machine to have Spark's packages.
+    """Checks that Spark's packages are installed.
 
     Raises:
         NoSpark: One is missing.
@@ -130,10 +130,10 @@ def require_spark() -> None:
 
 @contextlib.contextmanager
 def spark_session(options: SessionOptions) -> Iterator[SparkSession]:
-    """Starts a session, and stops it in the end.
+    """Starts a session, and stops it at the end.
 
     Raises:
-        NoSpark: pyspark is not installed, Java is missing, or the JVM does not start; the message says which.
+        NoSpark: pyspark is not installed, Java is missing, or the JVM does not start; the message names the reason.
     """
     require_spark()
     from py4j.protocol import Py4JError  # noqa: PLC0415 - an extra that most commands do without
@@ -149,10 +149,10 @@ def spark_session(options: SessionOptions) -> Iterator[SparkSession]:
             spark = builder.getOrCreate()
         except (Py4JError, PySparkException, OSError, RuntimeError) as error:
             complaint, words = _complaint(options.log), words_of(error)
-            # A JVM that did not come up is told of by its log alone; one that did has said something to us too.
-            said = f"{words} {complaint}".rstrip() if isinstance(error, Py4JError) else complaint or words
+            # If the JVM did not start, only its log has the reason; if it did, its exception has words too.
+            reason = f"{words} {complaint}".rstrip() if isinstance(error, Py4JError) else complaint or words
             raise NoSpark(
-                f"Spark does not start on {settings.get(MASTER, LOCAL_MASTER)}: {said}. "
+                f"Spark does not start on {settings.get(MASTER, LOCAL_MASTER)}: {reason}. "
                 "It needs Java 17 or 21, a master that answers, and settings that it knows"
             ) from error
     try:
@@ -163,19 +163,19 @@ def spark_session(options: SessionOptions) -> Iterator[SparkSession]:
 
 
 def _complaint(log: Path | None) -> str:
-    """Returns what a JVM that did not start complained of first; nothing if it did not."""
+    """Returns the first line of a JVM's log with the reason why it did not start; empty if there is none."""
     if log is None or not log.is_file():
         return ""
     with log.open("rb") as file:
         lines = file.read(_LOG_BYTES).decode("utf-8", "replace").splitlines()
-    said = next((line for line in lines if any(word in line for word in _COMPLAINTS)), "")
-    return said.rpartition(_ERROR)[2].removeprefix('Exception in thread "main" ').rstrip(".")
+    found = next((line for line in lines if any(word in line for word in _COMPLAINTS)), "")
+    return found.rpartition(_ERROR)[2].removeprefix('Exception in thread "main" ').rstrip(".")
 
 
 @contextlib.contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """Sets what the JVM and the workers take from the environment, while the JVM starts."""
-    # Only `spark-submit` heeds the setting of this name; where Python starts the JVM, it is the variable that counts.
+    """Sets the environment variables of the JVM and the workers while the JVM starts."""
+    # Only `spark-submit` uses the setting of this name; if Python starts the JVM, only the variable has an effect.
     wanted = {_WORKER_PYTHON: settings.get(OWN_PYTHON) or os.environ.get(_WORKER_PYTHON) or sys.executable}
     if is_local(settings.get(MASTER, "")):
         wanted["SPARK_LOCAL_IP"] = LOOPBACK
@@ -193,7 +193,7 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stderr_to(log: Path | None) -> Iterator[None]:
-    """Lets processes that are started meanwhile write their standard error to a file."""
+    """Sends the standard error of processes that start meanwhile to a file."""
     if log is None or is_submitted():
         yield
         return

@@ -1,9 +1,9 @@
-"""Brings Labrys to the executors of a cluster: an archive of what they run, native kernel included.
+"""Brings Labrys to the executors of a cluster: an archive of the code that they run, with the native kernel.
 
-The law: what judges on a cluster is what judges here, byte by byte; so the running installation is packed, not another of the
-same name. Only what executors import is in the archive: the rooms that judge, the packages of workloads, which may judge, and
-those of models. Python itself, numpy, pyarrow and pandas have to be there already, or come in an archive of a whole virtual
-environment, as `docs/spark.md` tells; then only the modules that a person names are packed here.
+The rule: executors run the same code as this process, byte by byte. So the archive contains the running installation. It has
+only what executors import: the packages that judge, those of workloads, which may have a checker of their own, and those of
+models. Python itself, numpy, pyarrow and pandas must be on the executors, or come in an archive of a whole virtual environment,
+as `docs/spark.md` describes. In that case the archive has only the modules that the user names.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ PYTHON_PATH: Final = "spark.executorEnv.PYTHONPATH"
 
 
 def pack(path: Path, contents: Mapping[str, Path]) -> None:
-    """Writes the archive of files by their names in it."""
+    """Writes an archive of files, given by their names in it."""
     with tarfile.open(path, "w:gz", compresslevel=1) as archive:
         for name, file in contents.items():
             archive.add(file, arcname=name, recursive=False)
 
 
 def _contents() -> Iterator[tuple[str, Path]]:
-    """Yields names in the archive and the files that they stand for."""
+    """Yields names in the archive, each with its file."""
     for package in PACKAGES:
         root = _file_of(package).parent
         for file in sorted(root.rglob("*.py")):
@@ -56,7 +56,7 @@ def _package_of(place: str) -> str:
 
 
 def _of_package(name: str) -> Iterator[tuple[str, Path]]:
-    """Yields the files of a package or a module; one that cannot be found is told of when it is chosen."""
+    """Yields the files of a package or a module; nothing if it is not found, since its use reports that."""
     spec = importlib.util.find_spec(name)
     if spec is None:
         return
@@ -68,7 +68,7 @@ def _of_package(name: str) -> Iterator[tuple[str, Path]]:
 
 
 def _of_place(place: str) -> Iterator[tuple[str, Path]]:
-    """Yields the files of a module that a person named and that is loaded, and of those beside it that are loaded too."""
+    """Yields the files of a loaded module that the user names, and of the loaded modules in the same folder."""
     package = _package_of(place)
     folder = _folder_of(package)
     for name in sorted({each.partition(".")[0] for each in list(sys.modules)}):
@@ -77,7 +77,7 @@ def _of_place(place: str) -> Iterator[tuple[str, Path]]:
 
 
 def _folder_of(name: str) -> Path | None:
-    """Returns the folder in which a package or a module of the top lies; None if it is in none."""
+    """Returns the folder of a top-level package or module; None if it has no file."""
     module = sys.modules.get(name)
     file = getattr(module, "__file__", None)
     if file is None or name == "__main__":
@@ -93,15 +93,15 @@ def _file_of(module: str) -> Path:
 
 
 def shipped(settings: Mapping[str, str], folder: Path, named: str | None = None) -> dict[str, str]:
-    """Returns the settings, beside these, that bring the archive, which is written to `folder`, to executors.
+    """Writes the archive to `folder`, and returns the additional settings that bring it to executors.
 
-    Where the user ships a virtual environment (`spark.archives` with its own `spark.pyspark.python`), Labrys is in it, and
-    only the module that a person names is added.
+    If the user ships a virtual environment (`spark.archives` with its own `spark.pyspark.python`), it contains Labrys. Then the
+    archive has only the module that the user names.
 
     Args:
-        settings: Those that are known.
-        folder: Where the archive is written.
-        named: The model or the workload that a person names; a `module:Class` is loaded, and its module is in the archive.
+        settings: The known settings.
+        folder: The folder for the archive.
+        named: The user's model or workload; a `module:Class` is loaded, and the archive contains its module.
     """
     contents: dict[str, Path] = {}
     if not (ARCHIVES in settings and OWN_PYTHON in settings):
@@ -121,6 +121,6 @@ def shipped(settings: Mapping[str, str], folder: Path, named: str | None = None)
 
 
 def reachable(settings: Mapping[str, str]) -> dict[str, str]:
-    """Returns the settings by which workers on this machine find the modules that a person may name, beside these."""
+    """Returns the additional settings by which workers on this machine find modules that the user may name."""
     known = [settings[PYTHON_PATH]] if PYTHON_PATH in settings else []
     return {PYTHON_PATH: os.pathsep.join([*known, str(Path.cwd())])}

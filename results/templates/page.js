@@ -1,4 +1,4 @@
-// Copy buttons and the choice between light and dark. The page is whole without them.
+// Copy buttons and the choice between light and dark. The page works without them.
 (() => {
   "use strict";
   for (const button of document.querySelectorAll("[data-copy]")) {
@@ -9,7 +9,7 @@
         await navigator.clipboard.writeText(source.textContent);
         done = true;
       } catch {
-        // Pages opened from a file may not use the clipboard: select the text and ask the older way.
+        // A page opened from a file has no clipboard access, so it selects the text and uses the older call.
         const selection = getSelection();
         selection.selectAllChildren(source);
         done = document.execCommand("copy");

@@ -1,6 +1,6 @@
-// The timeline: an overview of the whole run, and below it a window of lanes that is drawn anew on each move. Only what lies
-// in the window is looked at (binary search in each lane), and operations that fall on one pixel are drawn once, so tens of
-// thousands of operations stay fluid. Texts from the history reach the page as text or as canvas drawing, never as markup.
+// The timeline: an overview of the whole run, and below it a window of lanes, redrawn on each move. It examines only operations in
+// the window (binary search in each lane), and draws operations on one pixel once. So tens of thousands of operations stay fluid.
+// Texts of the history reach the page as text or as canvas drawing, never as markup.
 (() => {
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -17,8 +17,8 @@
   const total = Math.max(1, data.end);
   const marked = new Set(data.marked);
 
-  // Rows: a header for each node, then its lanes. Where there are many lanes, only those that have something (of the chosen key)
-  // in the window get a row, and rows are as high as the room allows.
+  // Rows: a header for each node, then its lanes. If there are many lanes, only lanes with an operation (of the selected key) in
+  // the window get a row, and the rows are as high as the space allows.
   const laneOps = data.lanes.map(() => []);
   for (let i = 0; i < count; i++) laneOps[data.l[i]].push(i);
   const crowded = data.lanes.length > 60;
@@ -68,8 +68,8 @@
   const small = overview.getContext("2d");
   let width = 0, height = 0, from = 0, to = total, chosen = null, colours = {}, hovered = -1, queued = false;
 
-  // What the person wants to see: one key, one function, one value. A value that the verdict is about has the list of its
-  // operations; any other is looked for among what is shown of arguments and results.
+  // The user's selection: one key, one function, one value. A value of the verdict has a list of its operations. Any other value
+  // is searched in the shown arguments and results.
   const subjects = new Map(data.subjects.map(([label, places]) => [label, new Set(places)]));
   let wantedFunction = null, wantedValue = "";
   const holds = (value) => Array.isArray(value) ? value.some(holds) : value !== null && String(value) === wantedValue;
@@ -81,7 +81,7 @@
     return known ? known.has(i) : holds(data.v[i]) || holds(data.a[i]);
   }
 
-  // A canvas takes no CSS variables: ask an element what they are.
+  // A canvas does not resolve CSS variables, so an element gives their values.
   function readColours() {
     const probe = document.createElement("span");
     document.body.append(probe);
@@ -116,7 +116,7 @@
   }
 
   const x = (at) => GUTTER + (at - from) / (to - from) * (width - GUTTER);
-  // What was seen from one poll to another; a thin mark where a single poll saw it. Nothing is drawn where nobody looked.
+  // Observations from one poll to the next; a thin mark if only one poll has it. Times without polls are empty.
   const seenFrom = (first, last) => [Math.max(GUTTER, x(first)), Math.min(width, Math.max(x(first) + 1.5, x(last)))];
   const at = (px) => from + (px - GUTTER) / (width - GUTTER) * (to - from);
 
@@ -276,7 +276,7 @@
     context.globalAlpha = 1;
     context.font = "600 10px system-ui, sans-serif";
     for (const [i, x1, x2, y, read] of labels) {
-      const text = said(i);
+      const text = described(i);
       const room = x2 - x1 - 8, needed = context.measureText(text).width;
       if (needed > room) continue;
       if (read) {
@@ -299,7 +299,7 @@
       context.strokeStyle = colours.invalid;
       context.lineWidth = i === data.culprit ? 2.5 : 1.5;
       context.strokeRect(Math.max(GUTTER, x1) - 1.5, y + 0.5, Math.min(width, x2) - Math.max(GUTTER, x1) + 3, laneHeight - 1);
-      const text = said(i);
+      const text = described(i);
       context.font = "600 10.5px system-ui, sans-serif";
       const needed = context.measureText(text).width;
       if ((x2 - x1 > needed + 8 && laneHeight >= 11) || to - from > 0.5 * total) continue;
@@ -401,7 +401,7 @@
     context.fill();
   }
 
-  // The whole run, on the axis of the lanes below: the same width, the same gutter.
+  // The whole run, with the same width and the same gutter as the lanes below.
   const overviewX = (time) => GUTTER + time / total * (width - GUTTER);
   let bars = null;
   function drawOverview() {
@@ -461,7 +461,7 @@
   function shown(value) {
     return value === null ? "nil" : typeof value === "object" ? JSON.stringify(value) : String(value);
   }
-  function said(i) {
+  function described(i) {
     const f = data.functions[data.f[i]], v = data.v[i], a = data.a[i];
     if (a !== null) return `${f} ${shown(a)} → ${shown(v)}`;
     if (f === "cas" && Array.isArray(v)) return `cas ${shown(v[0])} → ${shown(v[1])}`;
@@ -495,7 +495,7 @@
       if (tag === "span") element.className = "quiet";
       tip.append(element);
     };
-    line(said(i), "b");
+    line(described(i), "b");
     const key = data.keys[data.k[i]], error = data.errors[data.e[i]];
     const node = data.lanes[data.l[i]];
     line(`${TYPES[data.t[i]]}${error ? `: ${error}` : ""}`);
@@ -509,7 +509,7 @@
     tip.style.top = `${clientY + 18 + box.height > innerHeight ? clientY - box.height - 12 : clientY + 18}px`;
   }
 
-  // A scroll of the page that happens to pass over the timeline goes on as one; a wheel that begins here zooms.
+  // A page scroll that passes over the timeline continues as a scroll. A wheel turn that begins here zooms.
   let pageScrolled = -1e9, wheelled = -1e9;
   addEventListener("scroll", () => { pageScrolled = performance.now(); }, { passive: true });
   canvas.addEventListener("wheel", (event) => {
@@ -579,7 +579,7 @@
   overview.addEventListener("pointerdown", (event) => { overview.setPointerCapture(event.pointerId); centre(event); });
   overview.addEventListener("pointermove", (event) => { if (overview.hasPointerCapture(event.pointerId)) centre(event); });
 
-  // First all of the counterexample, then closer: the operation that could not happen and what ended last before it.
+  // The first click shows the whole counterexample. The next ones zoom in on the culprit and the last operation before it.
   let close = false;
   function showViolation() {
     if (!marked.size) return;

@@ -1,4 +1,4 @@
-"""One Spark for all tests that need one: it takes seconds to start."""
+"""One Spark session for all tests that need one, because its start takes seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# Settings by which Spark compiles plans: those of most tests, and those that a user has.
+# Spark's settings for compiling plans: those of most tests, and those of users.
 COMPILING = {
     "spark.sql.codegen.wholeStage": ("false", "true"),
     "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
@@ -34,7 +34,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             "spark.sql.shuffle.partitions": "2",
             **{name: interpreted for name, (interpreted, _) in COMPILING.items()},
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-            # Many small jobs, each a plan of its own: compiling them takes longer than running them.
+            # Each of many small jobs has its own plan, and compiling it takes longer than running it.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         },
     )
@@ -44,7 +44,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def compiling(spark: SparkSession) -> SparkSession:
-    """Returns a session that compiles its plans, as a user's does."""
+    """Returns a session that compiles its plans, like a user's."""
     session = spark.newSession()
     for name, (_, compiled) in COMPILING.items():
         session.conf.set(name, compiled)

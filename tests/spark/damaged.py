@@ -1,4 +1,4 @@
-"""Inputs that are damaged, of every kind, and what is said of each."""
+"""Inputs with every kind of damage, and the expected message for each."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NO_OPERATION = "the history holds no operation"
 
 def event(**changes: Any) -> bytes:
     """Returns the line of an invoke."""
-    told = {"index": 0, "time": 1, "type": "invoke", "process": 0, "f": "read", "value": None, **changes}
-    return json.dumps(told).encode() + b"\n"
+    line = {"index": 0, "time": 1, "type": "invoke", "process": 0, "f": "read", "value": None, **changes}
+    return json.dumps(line).encode() + b"\n"
 
 
 def histories() -> Mapping[str, tuple[bytes | None, str]]:
-    """Returns what `history.jsonl` holds, by the run's name, and what is said of it; None: there is no such file."""
+    """Returns the content of `history.jsonl` (None: no such file) and the expected message, by the run's name."""
     fault = event(type="info", process="nemesis", f="start-kill", value={"fault": 1, "targets": ["n1"]})
     whole = lines_of(operations_of(3))
     return {
@@ -48,7 +48,7 @@ def histories() -> Mapping[str, tuple[bytes | None, str]]:
 
 
 def make_tables(store: Path) -> Mapping[str, str]:
-    """Makes runs whose `operations.parquet` is damaged, and returns what is said of each, by name."""
+    """Makes runs with a damaged `operations.parquet`, and returns the expected messages by name."""
 
     def table(name: str) -> Path:
         return make_run(store, name, stale=False) / "operations.parquet"
@@ -88,13 +88,13 @@ def make_tables(store: Path) -> Mapping[str, str]:
 
 
 def make_files(store: Path) -> Mapping[str, str]:
-    """Makes histories and tables outside of runs, all damaged, and returns what is said of each, by path."""
+    """Makes damaged histories and tables outside of runs, and returns the expected messages by path."""
     contents = {
         "empty.edn": (b"", "expected a history, found an empty file"),
         "text.edn": (b"hello", "found 'hello'"),
         "open.edn": (b"[{:type :invoke", "is never closed"),
         "empty.jsonl": (b"", "expected a history, found an empty file"),
-        "packed.jsonl": (gzip.compress(HEADER), "name it so that it ends in .gz"),
+        "packed.jsonl": (gzip.compress(HEADER), "rename it so that it ends in .gz"),
         "torn.jsonl.gz": (
             gzip.compress(HEADER + lines_of(operations_of(3)) * 50)[:-500],
             "Unexpected end of input stream",
@@ -109,7 +109,7 @@ def make_files(store: Path) -> Mapping[str, str]:
 
 
 def make_half(store: Path) -> str:
-    """Makes a history outside of runs of which all operations of key `b` are in quarantine, and returns its path."""
+    """Makes a history outside of runs with all operations of key `b` in quarantine, and returns its path."""
     write = event(f="write", value=1, key="a") + event(index=1, time=2, type="ok", f="write", value=1, key="a")
     lone = event(index=2, time=3, type="ok", process=1, value=1, key="b")
     (store / "half.jsonl").write_bytes(HEADER + write + lone)
@@ -117,7 +117,7 @@ def make_half(store: Path) -> str:
 
 
 def make_histories(store: Path, contents: Mapping[str, tuple[bytes | None, str]]) -> Mapping[str, str]:
-    """Makes runs that broke off, and returns what is said of each, by name."""
+    """Makes runs that broke off, and returns the expected messages by name."""
     for name, (content, _) in contents.items():
         folder = make_run(store, name, stale=False)
         (folder / "operations.parquet").unlink()

@@ -1,4 +1,4 @@
-"""Random histories of registers, many in one table, and what `labrys check` says of them."""
+"""Random histories of registers, many in one table, and the results of `labrys check` for them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """What a register's history is like.
+    """The properties of a register's history.
 
     Attributes:
         cas: Whether there is compare-and-set.
         unique: Whether no value is written twice.
-        size: How many operations.
-        events: How many events have one index on average; more than one makes ties.
-        spoken: Which values are not said as integers of up to 18 digits; None: none.
+        size: The number of operations.
+        events: The average number of events per index. More than one makes ties.
+        spoken: The kind of values that are not integers of up to 18 digits; None: there are none.
     """
 
     cas: bool
@@ -61,10 +61,10 @@ def any_kind(random: Random) -> Kind:
 
 
 class Register:
-    """A register that mostly does what it is asked, in the order of what it is asked."""
+    """A register that mostly works correctly."""
 
     def __init__(self, random: Random, kind: Kind) -> None:
-        """Begins with nil."""
+        """Starts with nil."""
         self._random = random
         self._functions = ["read", "write", "cas"] if kind.cas else ["read", "read", "write"]
         self._unique = kind.unique
@@ -90,7 +90,7 @@ class Register:
 
 
 def register_history(random: Random, kind: Kind, key: str | None) -> list[Operation]:
-    """Returns a history of one register, with lies, crashes and failures; n operations have indexes below 2 * n."""
+    """Returns a history of one register with wrong results, crashes and failures. n operations have indexes below 2 * n."""
     register = Register(random, kind)
     done = [register.do() for _ in range(kind.size)]
     spread = random.choice([0.8, 3.0])
@@ -127,12 +127,12 @@ def _said(value: Any, kind: Kind) -> Value:
 
 
 def row_order(op: Operation) -> tuple[int, int, Any]:
-    """Returns where an operation stands in its table; the job puts ties in this order too."""
+    """Returns the sort key of an operation in its table. The job orders ties in the same way."""
     return op.invoke_index, op.complete_index or 0, op.process
 
 
 def in_their_order(random: Random, operations: Sequence[Operation]) -> list[Operation]:
-    """Gives operations numbers in the order of their ends, so that many of these orders are legal; a few lack one."""
+    """Numbers operations in the order of their ends, so that many of these orders are legal. A few have no number."""
     ends = sorted({op.complete_index or 0 for op in operations if op.type is OpType.OK})
     return [
         replace(op, order=ends.index(op.complete_index or 0) + random.choice([0, 0, 0, 0, 2]))
@@ -143,14 +143,14 @@ def in_their_order(random: Random, operations: Sequence[Operation]) -> list[Oper
 
 
 def histories(seed: int, count: int, *, cas: bool, unique: bool, size: int = 14) -> dict[str, list[Operation]]:
-    """Returns runs of one key by name, with at most so many operations."""
+    """Returns runs of one key by name, with at most `size` operations each."""
     return mixed_histories(seed, count, lambda random: Kind(cas=cas, unique=unique, size=random.randint(1, size)))
 
 
 def mixed_histories(
     seed: int, count: int, kind: Callable[[Random], Kind], keys: Sequence[int] = ()
 ) -> dict[str, list[Operation]]:
-    """Returns runs by name; each has one of these numbers of keys, or one. The key of a run with only one has no name."""
+    """Returns runs by name, each with one of these numbers of keys. The key of a run with a single key has no name."""
     random = stream(seed, "histories")
     runs = {}
     for number in range(count):
@@ -162,7 +162,7 @@ def mixed_histories(
 
 
 def _interleaved(random: Random, parts: Sequence[Sequence[Operation]]) -> list[Operation]:
-    """Gives the events of several keys the indexes of one history, in some order that keeps each key's own."""
+    """Gives the events of several keys the indexes of one history, in a random order that keeps each key's order."""
     turns = [k for k, part in enumerate(parts) for _ in range(2 * len(part))]
     random.shuffle(turns)
     places: list[list[int]] = [[] for _ in parts]
@@ -177,7 +177,7 @@ def _interleaved(random: Random, parts: Sequence[Sequence[Operation]]) -> list[O
 
 
 def two_writes_and_a_read(*, stale: bool, key: str = "k", since: int = 0) -> list[Operation]:
-    """Returns two writes, one after the other, and a read after both; it returns the first one's value if it is stale."""
+    """Returns two sequential writes and a later read. The read returns the first value if it is stale."""
     told = [("write", 1, 1), ("write", 2, 2), ("read", None, 1 if stale else 2)]
     return [
         Operation(
@@ -197,7 +197,7 @@ def two_writes_and_a_read(*, stale: bool, key: str = "k", since: int = 0) -> lis
 
 
 def alone(place: int, f: str, value: Value, result: Value = None) -> Operation:
-    """Returns the operation at a place of a history in which they come one after the other."""
+    """Returns the operation at one place of a sequential history."""
     return Operation(
         process=place % 5,
         f=f,
@@ -212,7 +212,7 @@ def alone(place: int, f: str, value: Value, result: Value = None) -> Operation:
 
 
 def writes_and_reads(size: int, lies: Mapping[int, int]) -> list[Operation]:
-    """Writes a number at each even place and reads it at the next; at the places of `lies` there are reads of these instead."""
+    """Writes a number at each even place and reads it at the next. The places of `lies` have reads of these values instead."""
     right = [
         alone(place, "read", None, place - 1) if place % 2 else alone(place, "write", place) for place in range(size)
     ]
@@ -220,7 +220,7 @@ def writes_and_reads(size: int, lies: Mapping[int, int]) -> list[Operation]:
 
 
 def write_runs(folder: Path, runs: Mapping[str, Sequence[Operation]]) -> list[str]:
-    """Writes the operations of all runs as one table, ties too; returns its files."""
+    """Writes the operations of all runs as one table, ties included, and returns its files."""
     import pyarrow as pa  # noqa: PLC0415 - only tests of Spark need it
     from pyarrow import parquet  # noqa: PLC0415
 
@@ -236,7 +236,7 @@ def write_runs(folder: Path, runs: Mapping[str, Sequence[Operation]]) -> list[st
 
 
 def by_check(model: Model, runs: Mapping[str, Sequence[Operation]]) -> dict[tuple[str, str | None], dict[str, Any]]:
-    """Returns what `labrys check` says of each run and key, in the fields of a row of verdicts."""
+    """Returns the results of `labrys check` for each run and key, in the fields of a row of verdicts."""
     rows = {}
     for name, operations in runs.items():
         for key, result in check_keys(model, operations, memory_limit=1 << 30, threads=1).keys.items():

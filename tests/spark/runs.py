@@ -1,4 +1,4 @@
-"""Folders of runs, small ones, as `labrys test` leaves them, and what an analysis of them has in its tables."""
+"""Small run folders like those of `labrys test`, and the contents of an analysis's tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def make_run(store: Path, stamp: str, *, stale: bool) -> Path:
-    """Makes the folder of a run in which a read is stale, or is not."""
+    """Makes a run folder with or without a stale read."""
     folder = store / "demo" / stamp
     folder.mkdir(parents=True)
     operations = two_writes_and_a_read(stale=stale)
@@ -59,14 +59,14 @@ def make_results(folder: Path) -> None:
 
 
 def in_one_process(options: AnalysisOptions) -> Summary:
-    """Does the job in this process."""
+    """Runs the job in this process."""
     return analyze(options, Steps(Console(file=StringIO())))
 
 
 def tables_of(found: Summary) -> dict[str, list[str]]:
-    """Returns the rows of each table of an output folder, as texts that can be compared.
+    """Returns the rows of each table of an output folder as comparable texts.
 
-    What tells the two paths apart is left out: how a key came to its verdict.
+    Omits how each key was decided, because the two paths differ in it.
     """
     return {
         name: sorted(
@@ -85,7 +85,7 @@ def _plain(value: Any) -> Any:
 
 
 def assert_same_in_one_process(found: Summary, options: AnalysisOptions) -> None:
-    """Holds the path in one process to what Spark has found."""
+    """Asserts that the path in one process gives the results of Spark."""
     out = f"{options.out}-in-one-process"
     again = in_one_process(replace(options, out=out))
     assert tables_of(again) == tables_of(found)

@@ -1,4 +1,4 @@
-"""A damaged input is unknown with its reason, and all others are judged."""
+"""A damaged input has the verdict unknown with its reason, and all others are judged."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def by_run(spark: SparkSession, out: Path, name: str) -> dict[str, list[Any]]:
 
 
 def assert_unknown(rows: Mapping[str, list[Any]], expected: Mapping[str, str]) -> None:
-    """Holds each run to unknown verdicts whose cause says so and names a file."""
+    """Asserts that each run is unknown with the expected cause, which names a file."""
     for name, said in expected.items():
         assert rows.get(name), name
         for row in rows[name]:
@@ -54,7 +54,7 @@ def assert_unknown(rows: Mapping[str, list[Any]], expected: Mapping[str, str]) -
 
 
 def assert_half(rows: list[Any]) -> None:
-    """Holds the history of `make_half` to its two keys: the whole one is judged, and the other is unknown."""
+    """Asserts that the history of `make_half` has two keys: the intact one is judged, and the other is unknown."""
     told = {row["key"]: row for row in rows}
     assert {key: row["verdict"] for key, row in told.items()} == {"a": "valid", "b": "unknown"}
     assert "1 rows of this history are in quarantine" in told["b"]["cause"]
@@ -62,7 +62,7 @@ def assert_half(rows: list[Any]) -> None:
 
 
 def test_a_damaged_input_is_unknown_and_the_others_are_judged(spark: SparkSession, tmp_path: Path) -> None:
-    """Every kind of damage in one store: each is unknown with a reason that names the file, and no other run suffers."""
+    """One store has every kind of damage: each case is unknown with a reason that names the file, and no other run suffers."""
     store, out = tmp_path / "store", tmp_path / "out"
     make_run(store, "good", stale=False)
     make_run(store, "stale", stale=True)
@@ -89,7 +89,7 @@ def test_a_damaged_input_is_unknown_and_the_others_are_judged(spark: SparkSessio
     good = {f"demo/{name}": ["valid"] for name in ("good", "good-again", "good-results", "bad-results")}
     assert definite == {**good, "demo/stale": ["invalid"]}
     assert found.exit_code is ExitCode.INVALID
-    assert_told(found, (out / "index.html").read_text(encoding="utf-8"))
+    assert_unknown_shown(found, (out / "index.html").read_text(encoding="utf-8"))
 
     trends = by_run(spark, out, "trends")
     assert {name: row["verdict"] for name, (row,) in trends.items() if row["verdict"] != "unknown"} == {
@@ -103,8 +103,8 @@ def test_a_damaged_input_is_unknown_and_the_others_are_judged(spark: SparkSessio
     assert "demo/bad-results/results.json: expected true, false or" in reason
 
 
-def assert_told(found: Summary, page: str) -> None:
-    """Holds the terminal and the page to what is unknown: each first one with its reason, and how many there are."""
+def assert_unknown_shown(found: Summary, page: str) -> None:
+    """Asserts that the terminal and the page show the first unknowns with their reasons, and the number of all."""
     said = as_text(found)
     first = found.undecided[0]
     assert first["cause"] is not None

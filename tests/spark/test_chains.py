@@ -1,4 +1,4 @@
-"""Registers with compare-and-set, decided by dataflow: what the job says is what `labrys check` says."""
+"""Registers with compare-and-set: the dataflow gives the results of `labrys check`."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ SHORT = 16
 
 
 def operations_of(spark: SparkSession, folder: Path, runs: Mapping[str, Sequence[Operation]]) -> DataFrame:
-    """Returns the operations of runs in an order and a partitioning that say nothing."""
+    """Returns the operations of runs in an arbitrary order and partitioning."""
     return spark.read.schema(OPERATIONS).parquet(*write_runs(folder, runs)).repartition(2)
 
 
 def history(random: Random, size: int) -> list[Operation]:
-    """Returns a history of mostly compare-and-sets with values of their own, with lies and crashes."""
+    """Returns a history mostly of compare-and-sets with unique values, with wrong results and crashes."""
     lies, crashes = random.choice([0.0, 0.05, 0.3]), random.choice([0.0, 0.2])
     spread = random.choice([0.8, 3.0])
     times = [(place - spread * random.random(), place + spread * random.random()) for place in range(size)]
@@ -67,7 +67,7 @@ def history(random: Random, size: int) -> list[Operation]:
 
 
 def chain(length: int, lies: Mapping[int, int]) -> list[Operation]:
-    """Returns a history of compare-and-sets one after the other, with reads at the places of `lies` instead of them."""
+    """Returns a history of sequential compare-and-sets, with reads at the places of `lies` instead."""
     done: list[Operation] = []
     state: int | None = None
     for place in range(length):
@@ -80,11 +80,11 @@ def chain(length: int, lies: Mapping[int, int]) -> list[Operation]:
 
 
 def test_chains_say_what_the_checker_says(spark: SparkSession, tmp_path: Path) -> None:
-    """Crashes, lies, two on one value, circles, long chains: what is said of them is what the checker says."""
+    """Crashes, wrong results, two compare-and-sets on one value, cycles, long chains: the results are the checker's."""
     random = stream(1, "chains")
     runs = {f"run-{number}": history(random, random.randint(1, 14)) for number in range(120)}
     runs |= {"valid": chain(LENGTH, {}), "stale": chain(LENGTH, {LENGTH // 2: 3, LENGTH - 5: 7})}
-    # The stale read comes before the chain contradicts itself, with a value that has nothing to do with the chain.
+    # The stale read comes before the chain contradicts itself, with a value unrelated to the chain.
     runs["before"] = [
         alone(0, "write", 1),
         alone(1, "write", 2),
@@ -106,16 +106,16 @@ def test_chains_say_what_the_checker_says(spark: SparkSession, tmp_path: Path) -
 def test_what_rests_on_a_long_chain_is_named(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where too many values lead to a contradiction, verdict and operation are the checker's, and it is told in short."""
+    """If too many values lead to a contradiction, verdict and operation are the checker's, and the explanation is short."""
     monkeypatch.setattr(paths, "LONGEST", 3)
-    # Nor is there room for who is linked with whom.
+    # The links have no space either.
     monkeypatch.setattr(components, "BYTES_PER_LABEL", 1 << 40)
     runs = {"stale": chain(SHORT, {SHORT // 2: 3, SHORT - 2: 5})}
     [expected] = by_check(make_model("cas-register", None, {}), runs).values()
     [row] = verdicts(operations_of(spark, tmp_path, runs), VerdictOptions(hot_operations=0, bucket_events=3)).collect()
     for field in ("verdict", "analyzer", "operations", "op_invoke_index", "op_complete_index"):
         assert row[field] == expected[field], field
-    # Without a counterexample the kind is the analyzer's, of all operations that it rests on.
+    # Without a counterexample, the kind is the analyzer's, from all operations of the contradiction.
     assert (row["kind"], expected["kind"]) == ("order", "stale")
     assert row["counterexample"] is None
     assert re.match(

@@ -1,4 +1,4 @@
-"""Registers' operations become integers in the JVM: what is said of which text, and at what cost."""
+"""Registers' operations become integers in the JVM: which texts it encodes, and the cost."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
-# HotSpot never compiles a method of more bytes than this.
+# HotSpot never compiles a method with more bytes than this.
 COMPILED_BYTES = 8000
 
-# f, type, value, result and what is said of them; None: nothing.
+# f, type, value, result and their code; None: not encoded.
 SAYINGS: list[tuple[str, str, str | None, str | None, tuple[int, ...] | None]] = [
     ("read", "ok", None, "5", (READ, 5, 0)),
     ("read", "ok", None, None, (READ, NIL, 0)),
@@ -43,7 +43,7 @@ SAYINGS: list[tuple[str, str, str | None, str | None, tuple[int, ...] | None]] =
     ("cas", "ok", None, None, (GENERAL,)),
     ("add", "ok", "3", None, (GENERAL,)),
 ]
-# What is no pair of two integers as we write it; the numbers beside it say nothing.
+# Not a pair of two integers in Labrys' form; the numbers beside it are meaningless.
 NO_PAIRS = (
     "[]",
     "[",
@@ -71,7 +71,7 @@ def operations(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:
 
 
 def test_what_is_said_of_texts(spark: SparkSession) -> None:
-    """Nil and integers in canonical text are said in integers; what is anything else is left to whole operations."""
+    """Nil and integers in canonical text become integers. Anything else remains a whole operation."""
     coding = coding_of(model_of("cas-register", failed_cas="observe"))
     assert coding is not None
     rows = coded(operations(spark, [row[:4] for row in SAYINGS]), coding, 0).collect()
@@ -82,7 +82,7 @@ def test_what_is_said_of_texts(spark: SparkSession) -> None:
 
 
 def test_rows_have_the_columns_that_are_described(spark: SparkSession) -> None:
-    """Each row between the steps has columns that `results.pipeline.decide.columns` describes, of the types that it says."""
+    """Each row between the steps has the columns and types of `results.pipeline.decide.columns`."""
     coding = coding_of(model_of("cas-register"))
     assert coding is not None
     scanning = Scanning(initial=coding.initial, bucket_events=3, memory_limit=1 << 20, chained=True)
@@ -99,7 +99,7 @@ def test_rows_have_the_columns_that_are_described(spark: SparkSession) -> None:
 
 
 def test_coding_is_compiled(compiling: SparkSession) -> None:
-    """What runs for each operation is small enough for the JVM to compile it; else it takes ten times as long."""
+    """The code per operation is small enough for the JVM to compile; otherwise it is ten times slower."""
     coding = coding_of(model_of("cas-register", failed_cas="observe", nil_read="any"))
     assert coding is not None
     rows = operations(compiling, [("read", "ok", None, "5")]).localCheckpoint()

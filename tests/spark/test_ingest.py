@@ -1,4 +1,4 @@
-"""What the Spark job reads is what `labrys check` reads, and what does not fit is told."""
+"""The Spark job reads the same as `labrys check`, and reports malformed rows."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def lines_of(operations: Sequence[Operation]) -> bytes:
 
 
 def as_rows(operations: Sequence[Operation]) -> list[tuple[Any, ...]]:
-    """Returns operations as rows have them, without the run."""
+    """Returns operations as table rows, without the run."""
     return [
         tuple(
             json_text(getattr(operation, name)) if name in {"value", "result"} else getattr(operation, name)
@@ -84,14 +84,14 @@ def as_rows(operations: Sequence[Operation]) -> list[tuple[Any, ...]]:
 
 
 def read(spark: SparkSession, where: Path, *paths: Path) -> Ingested:
-    """Reads paths as the job does."""
+    """Reads paths like the job."""
     files = HadoopFiles(spark)
     sources = find_sources(files, [str(path) for path in paths])
     return ingest(spark, files, sources, staged=str(where / "staged"), kept=str(where / "kept"))
 
 
-def told(found: Ingested) -> list[tuple[str, int | None, str]]:
-    """Returns the file's name, line and reason of what is in quarantine."""
+def quarantined(found: Ingested) -> list[tuple[str, int | None, str]]:
+    """Returns file name, line and reason of each row in quarantine."""
     if found.quarantine is None:
         return []
     rows = found.quarantine.collect()
@@ -99,7 +99,7 @@ def told(found: Ingested) -> list[tuple[str, int | None, str]]:
 
 
 def test_every_format_gives_the_same_operations(spark: SparkSession, tmp_path: Path) -> None:
-    """JSONL, EDN, both compressed, Parquet of ours and of Spark, under names with spaces and brackets."""
+    """JSONL, EDN, both compressed, Parquet of Labrys and of Spark, under names with spaces and brackets."""
     home = tmp_path / "a store [x={1}]"
     home.mkdir()
     made = {
@@ -114,7 +114,7 @@ def test_every_format_gives_the_same_operations(spark: SparkSession, tmp_path: P
     (home / "plain.edn").unlink()
     write_operations(home / "p.parquet", made["p.parquet"], run="of parquet")
     found = read(spark, tmp_path, home)
-    assert told(found) == []
+    assert quarantined(found) == []
     by_run: dict[str, list[tuple[Any, ...]]] = {}
     for row in found.operations.orderBy("run", "invoke_index").collect():
         by_run.setdefault(row["run"], []).append(tuple(row[name] for name in NAMES[1:]))
@@ -131,7 +131,7 @@ def test_every_format_gives_the_same_operations(spark: SparkSession, tmp_path: P
 
 
 def test_what_is_damaged_is_told_and_costs_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
-    """Each damage has a row with its reason; the other histories are whole; a torn end is none."""
+    """Each damaged line has a row with its reason. The other histories are whole. A torn end is not damage."""
     lines = HEADER + lines_of(operations_of(1))
     cut = lines.splitlines(keepends=True)
     home = tmp_path / "histories"
@@ -149,7 +149,7 @@ def test_what_is_damaged_is_told_and_costs_nothing_else(spark: SparkSession, tmp
         (home / name).write_bytes(content)
     found = read(spark, tmp_path, home)
     by_file: dict[str, list[str]] = {}
-    for name, _, reason in told(found):
+    for name, _, reason in quarantined(found):
         by_file.setdefault(name, []).append(reason)
     assert by_file.keys() == {"no-header.jsonl", "gap.jsonl", "binary.jsonl", "twice.jsonl", "later.edn"}
     assert any("expected one header at the beginning, found 0" in reason for reason in by_file["no-header.jsonl"])
@@ -164,7 +164,7 @@ def test_what_is_damaged_is_told_and_costs_nothing_else(spark: SparkSession, tmp
 
 
 def test_rows_of_tables_that_are_no_operations_are_told(spark: SparkSession, tmp_path: Path) -> None:
-    """A table that Spark wrote is read as it is, but for rows that say nothing sensible."""
+    """A table of Spark's is read as it is, except for malformed rows."""
     write_operations(tmp_path / "good.parquet", operations_of(3), run="r")
     good = spark.read.parquet(str(tmp_path / "good.parquet"))
     good.createOrReplaceTempView("good")
@@ -176,20 +176,20 @@ def test_rows_of_tables_that_are_no_operations_are_told(spark: SparkSession, tmp
     )
     wrong.write.parquet(str(tmp_path / "table"))
     found = read(spark, tmp_path, tmp_path / "table")
-    reasons = {reason for _, _, reason in told(found)}
+    reasons = {reason for _, _, reason in quarantined(found)}
     assert reasons == {
         "expected a type ok, fail or info, found done",
         "expected the JSON of a value in column 'value'",
         "expected a complete_index above the invoke_index",
     }
-    assert found.operations.count() + len(told(found)) == good.count()
+    assert found.operations.count() + len(quarantined(found)) == good.count()
     good.drop("phase").write.parquet(str(tmp_path / "short"))
     with pytest.raises(BadInput, match="expected a column 'phase'"):
         read(spark, tmp_path / "other", tmp_path / "short")
 
 
 def test_a_run_has_one_source(spark: SparkSession, tmp_path: Path) -> None:
-    """Two tables with a run of one name are refused, for they would be judged as one history."""
+    """Two tables with a run of one name are refused, because they would be judged as one history."""
     for name in ("one", "two"):
         write_operations(tmp_path / f"{name}.parquet", operations_of(3), run="r")
     with pytest.raises(BadInput, match=r"the run r is in .*one\.parquet and in .*two\.parquet"):
@@ -197,7 +197,7 @@ def test_a_run_has_one_source(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_faults_of_a_history_are_kept_apart(spark: SparkSession, tmp_path: Path) -> None:
-    """Events of the nemesis are no operations."""
+    """Events of the nemesis are not operations."""
     encoder = LineEncoder()
     ops = [
         Op(0, 5, OpType.INFO, NEMESIS, "start-kill", {"fault": 1, "targets": ["n1"]}),
@@ -207,25 +207,25 @@ def test_faults_of_a_history_are_kept_apart(spark: SparkSession, tmp_path: Path)
     ]
     (tmp_path / "h.jsonl").write_bytes(HEADER + b"".join(encoder.event(op).encode() + b"\n" for op in ops))
     found = read(spark, tmp_path, tmp_path / "h.jsonl")
-    assert told(found) == []
+    assert quarantined(found) == []
     assert found.operations.count() == 1
     assert found.fault_events is not None
     assert [row["f"] for row in found.fault_events.orderBy("position").collect()] == ["start-kill", "stop-kill"]
 
 
 def test_paths_lead_somewhere_or_are_errors(spark: SparkSession, tmp_path: Path) -> None:
-    """Nothing and an empty folder are errors; a file that is no history is a source with its reason."""
+    """A missing path and an empty folder are errors. A file that is not a history is a source with its reason."""
     files = HadoopFiles(spark)
     (tmp_path / "empty").mkdir()
     (tmp_path / "text.edn").write_text("hello")
     (tmp_path / "packed.jsonl").write_bytes(gzip.compress(HEADER))
     with pytest.raises(BadInput, match="nothing has this name"):
         find_sources(files, [str(tmp_path / "nothing*")])
-    with pytest.raises(BadInput, match="nothing of these is there"):
+    with pytest.raises(BadInput, match="found none of these"):
         find_sources(files, [str(tmp_path / "empty")])
     (packed,) = find_sources(files, [str(tmp_path / "packed.jsonl")])
     assert packed.trouble is not None
-    assert re.search(r"packed\.jsonl: is compressed; name it so that it ends in \.gz", packed.trouble)
+    assert re.search(r"packed\.jsonl: is compressed; rename it so that it ends in \.gz", packed.trouble)
     (text,) = find_sources(files, [str(tmp_path / "text.edn")])
     assert text.trouble is not None
     assert re.search(r"text\.edn:1: expected a history: .* found 'hello'", text.trouble)

@@ -1,4 +1,4 @@
-"""The whole job: what is in its output folder is one job's, whole, and says of each run what was read of it."""
+"""The whole job: its output folder is complete, comes from one job, and shows how each run was read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 def run(spark: SparkSession, store: Path, out: Path, **changes: Any) -> Summary:
-    """Does the job."""
+    """Runs the job."""
     options = replace(AnalysisOptions(paths=[str(store)], out=str(out), pictures=False), **changes)
     return analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
 
@@ -46,7 +46,7 @@ def run(spark: SparkSession, store: Path, out: Path, **changes: Any) -> Summary:
 def test_a_job_is_whole_and_a_rerun_replaces(
     spark: SparkSession, compiling: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full job, one that breaks off, one that is refused, and one that reads only what has changed."""
+    """A full job, an interrupted one, a refused one, and an incremental one."""
     store, out = tmp_path / "store", tmp_path / "out"
     make_run(store, "1", stale=False)
     bad = make_run(store, "2", stale=True)
@@ -71,7 +71,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(
         "3",
     )
 
-    # Nothing of a job that breaks off is left, and what was there is there still.
+    # An interrupted job leaves nothing, and the earlier output is still there.
     def breaks(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
@@ -83,13 +83,13 @@ def test_a_job_is_whole_and_a_rerun_replaces(
     assert [found.name for found in (out / GENERATIONS).iterdir()] == [before.generations[0].id]
     assert not (out / LOCK).exists()
 
-    # Another job that runs has the folder; a dead one's lock is taken over, by the next test step.
+    # Another running job locks the folder. The next step takes over the lock of a dead one.
     (out / LOCK).write_text(json.dumps({"host": os.uname().nodename, "pid": os.getppid(), "since": "now"}))
     with pytest.raises(BadOutput, match="another job writes here"):
         run(spark, store, out)
     (out / LOCK).write_text(json.dumps({"host": os.uname().nodename, "pid": 2**22 + 1, "since": "then"}))
 
-    # A history that is not whole is no reason for a verdict; the other runs are not read again, but for the one that changed.
+    # A history that is not whole does not prevent a verdict. Only the changed run is read again.
     event = b'{"index":1,"time":0,"type":"invoke","process":0,"f":"read","value":null}'
     broken = b'{"format":"labrys-history","version":1}\n' + event + b"\n"
     (store / "demo" / "broken.jsonl").write_bytes(broken)
@@ -114,7 +114,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(
 def test_two_runs_of_one_name_are_refused_before_anything_is_judged(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one job and in a folder that has one of them already: both paths are named, and nothing is paired or judged."""
+    """In one job, and with an earlier run in the folder: the error names both paths, and nothing is paired or judged."""
     one, other, out = tmp_path / "one", tmp_path / "other", tmp_path / "out"
     make_run(one, "1", stale=False)
     in_one_process(AnalysisOptions(paths=[str(one)], out=str(out), pictures=False))
@@ -140,7 +140,7 @@ def test_two_runs_of_one_name_are_refused_before_anything_is_judged(
 
 
 def test_a_history_in_edn_is_judged_by_what_it_says(spark: SparkSession, tmp_path: Path) -> None:
-    """A read of nil after a write is wrong in a history of ours, and says nothing in one of Jepsen's, in one job."""
+    """In one job, a read of nil after a write is wrong in Labrys' history, and unconstrained in Jepsen's."""
     store = tmp_path / "store"
     store.mkdir()
     operations = two_writes_and_a_read(stale=False)
@@ -156,7 +156,7 @@ def test_a_history_in_edn_is_judged_by_what_it_says(spark: SparkSession, tmp_pat
 
 
 def test_an_output_folder_of_something_else_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
-    """A folder that holds other files is no place for tables."""
+    """The job writes no tables into a folder with other files."""
     store = tmp_path / "store"
     make_run(store, "1", stale=False)
     with pytest.raises(BadOutput, match="expected a new folder"):

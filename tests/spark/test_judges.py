@@ -1,4 +1,4 @@
-"""Workloads that judge themselves, in Spark: what `labrys check` says of a key, the table of verdicts says."""
+"""Workloads with judges in Spark: the table of verdicts has the results of `labrys check`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def make_run(
 
 
 def run(spark: SparkSession, store: Path, out: Path, **wanted: Any) -> tuple[Summary, list[dict[str, Any]]]:
-    """Does the job, and returns what it says and all verdicts."""
+    """Runs the job, and returns its summary and all verdicts."""
     options = AnalysisOptions(paths=[str(store)], out=str(out), pictures=False, wanted=Wanted(**wanted))
     found = analyze(spark, options, SparkSteps(spark, Console(file=StringIO())))
     assert_same_in_one_process(found, options)
@@ -69,7 +69,7 @@ def run(spark: SparkSession, store: Path, out: Path, **wanted: Any) -> tuple[Sum
 
 
 def checked(path: Path, key: str | None, tmp_path: Path) -> Judged:
-    """Returns what `labrys check` says of a key by itself."""
+    """Returns the result of `labrys check` for one key."""
     alone = tmp_path / "alone.parquet"
     write_operations(alone, [op for op in read_operations(path) if op.key == key], run="alone")
     asked = Request(
@@ -82,7 +82,7 @@ def checked(path: Path, key: str | None, tmp_path: Path) -> Judged:
 
 
 def test_verdicts_of_judges_are_those_of_labrys_check(spark: SparkSession, tmp_path: Path) -> None:
-    """Runs of judges, of a model, and of nothing that is known, in one job: each is told by what decides it."""
+    """One job has runs with judges, with a model and with an unknown workload: each has the results of its own checker."""
     store = tmp_path / "store"
     bad = make_run(store, "1-bad", TWICE)
     make_run(store, "2-two", TWICE, times=2, pace="no number")
@@ -117,7 +117,7 @@ def test_verdicts_of_judges_are_those_of_labrys_check(spark: SparkSession, tmp_p
 
 
 def test_a_workload_can_be_said_of_tables(spark: SparkSession, tmp_path: Path) -> None:
-    """`--workload` decides tables that belong to no run, and options that a person says go before those of runs."""
+    """`--workload` decides tables outside of runs, and the user's options take precedence over the runs'."""
     store = tmp_path / "store"
     store.mkdir()
     write_operations(store / "table.parquet", asks(("a", 1), ("a", 1), ("a", 1), ("b", 7), ("b", 7)), run="table")
@@ -131,7 +131,7 @@ def test_a_workload_can_be_said_of_tables(spark: SparkSession, tmp_path: Path) -
 def test_keys_of_any_size_share_a_partition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A key over the limit, one on which the judge fails, and one that cannot be read leave the others as they are."""
+    """A key over the limit, a key on which the judge fails and an unreadable key do not affect the others."""
     monkeypatch.setattr(judges, "ROWS_AT_ONCE", 7)
     rows = [
         {"run": "r", "key": f"k{key}", "address": key, "process": place, "f": "ask", "type": "ok", "start_ns": place,

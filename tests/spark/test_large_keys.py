@@ -1,4 +1,4 @@
-"""Keys that are large for one worker: what fits is decided and told of there, and what does not is said to be unknown."""
+"""Keys that are too large for one worker: the ones that fit are decided and explained, the others are unknown."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def history(size: int) -> list[Operation]:
-    """Returns writes and reads in turn, where the last read sees what has been overwritten long ago."""
+    """Returns alternating writes and reads. The last read returns a value that was overwritten long before."""
     return writes_and_reads(size, {size - 1: 10})
 
 
 def test_a_large_key_is_told_of_by_a_part(spark: SparkSession, tmp_path: Path) -> None:
-    """Of a key with too many operations for objects the kernel chooses a part, and what is said is what `labrys check` says."""
+    """If a key has too many operations for objects, the kernel selects some, and the results are those of `labrys check`."""
     [path] = write_runs(tmp_path, {"large": history(OBJECTS + 1000)})
     options = VerdictOptions(model="register")
     [found] = verdicts(spark.read.schema(OPERATIONS).parquet(path), options).collect()
@@ -50,7 +50,7 @@ def test_a_large_key_is_told_of_by_a_part(spark: SparkSession, tmp_path: Path) -
 
 
 def test_a_key_that_does_not_fit_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
-    """A key that goes to the kernel and does not fit there is unknown with that cause, and its neighbour is decided."""
+    """A key that the kernel has no memory for is unknown with that cause, and its neighbour is decided."""
     paths = write_runs(tmp_path, {"large": history(200), "small": history(20)})
     options = VerdictOptions(model="register", hot_operations=1000, memory_limit=100 * BYTES_PER_OPERATION)
     found = {row["run"]: row for row in verdicts(spark.read.schema(OPERATIONS).parquet(*paths), options).collect()}

@@ -1,4 +1,4 @@
-"""Models of a user's own in Spark: the workers import them, and the table of verdicts says what `labrys check` says."""
+"""Users' own models in Spark: the workers import them, and the table of verdicts has the results of `labrys check`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RUNS = 40
 
 
 def test_a_model_of_a_user_s_own_decides(spark: SparkSession, tmp_path: Path) -> None:
-    """Verdict, kind, sentence and order of each run are those of `labrys check`; a mistake of the model leaves keys unknown."""
+    """Verdict, kind, explanation and order of each run are those of `labrys check`. A model error leaves keys unknown."""
     random = Random("own models in spark")
     runs = {f"run-{number}": sorted(draw(MaxRegister(), random), key=row_order) for number in range(RUNS)}
     runs = {run: operations for run, operations in runs.items() if operations}

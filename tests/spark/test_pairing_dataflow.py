@@ -1,4 +1,4 @@
-"""Pairing by windows says what pairing in one process says."""
+"""Pairing by windows gives the same results as pairing in one process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROCESSES = 3
 
 
 def random_events(rng: random.Random, *, careless: float) -> list[Event]:
-    """Returns a history whose processes break the rules now and then."""
+    """Returns a history whose processes sometimes break the rules."""
     events: list[Event] = []
     begun: dict[int, Op] = {}
     ended: set[int] = set()
@@ -77,7 +77,7 @@ def random_events(rng: random.Random, *, careless: float) -> list[Event]:
 
 
 def test_pairing_as_dataflow_is_pairing(spark: SparkSession) -> None:
-    """Both give the same operations of a history, and where one refuses it the other has a breach in the same line."""
+    """Both give the same operations of a history. If one refuses it, the other has a breach in the same line."""
     rng = random.Random(20)
     histories = {f"run-{number}": random_events(rng, careless=(number % 3) / 20) for number in range(HISTORIES)}
     rows = [
@@ -120,7 +120,7 @@ def test_pairing_as_dataflow_is_pairing(spark: SparkSession) -> None:
 
 
 def test_a_breach_costs_no_other_operation(spark: SparkSession) -> None:
-    """What follows a breach is paired as ever, and the invoke that was completed wrongly stays open."""
+    """The events after a breach are paired as usual, and the wrongly completed invoke stays open."""
     ops = [
         Op(0, 0, OpType.INVOKE, 1, "write", 1),
         Op(1, 1, OpType.OK, 1, "read", 1),

@@ -1,4 +1,4 @@
-"""Where Spark does not start, a sentence says why, and not a traceback."""
+"""If Spark does not start, the error is one sentence without a traceback."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.spark
     [
         (["--driver-memory", "3x"], "Invalid maximum heap size"),
         (["--master", "somewhere"], "Master must either be yarn or start with spark, k8s, or local"),
-        # Nobody has this address (RFC 5737): Java is up by then, and Spark in it gives up.
+        # Nobody has this address (RFC 5737). Java starts, and then Spark fails.
         (["--conf", "spark.driver.bindAddress=203.0.113.1"], "BindException"),
     ],
 )
 def test_the_reason_is_told(tmp_path: Path, options: list[str], reason: str) -> None:
-    """Settings that no JVM, no `spark-submit` and no Spark takes."""
+    """Settings that the JVM, `spark-submit` or Spark refuses."""
     command = [sys.executable, "-m", "cli", "analyze", str(tmp_path), "--out", str(tmp_path / "out"), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == ExitCode.INTERNAL, done.stderr

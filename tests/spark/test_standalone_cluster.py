@@ -1,4 +1,4 @@
-"""The job on a real cluster: Spark's own master and workers on loopback, with nothing of Labrys installed on them."""
+"""The job on a real cluster: Spark's own master and workers on loopback, without an installation of Labrys."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def free_port() -> int:
 
 
 def without_labrys() -> dict[str, str]:
-    """Returns the environment without what may lead to an installation of Labrys."""
+    """Returns the environment without variables that lead to an installation of Labrys."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 @contextlib.contextmanager
 def daemon(name: str, *arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Runs a class of Spark in a process group of its own, and ends that group."""
+    """Runs a class of Spark in its own process group, and ends that group."""
     environment = {
         **without_labrys(),
         "SPARK_HOME": str(SPARK),
@@ -97,7 +97,7 @@ def daemon(name: str, *arguments: str, log: Path) -> Iterator[subprocess.Popen[b
 
 
 def wait_for(log: Path, pattern: str, process: subprocess.Popen[bytes]) -> None:
-    """Waits until a log says something."""
+    """Waits until a log has a line that matches `pattern`."""
     deadline_s = time.monotonic() + WAIT_S
     while not re.search(pattern, log.read_text(errors="replace")):
         assert process.poll() is None, log.read_text(errors="replace")
@@ -140,9 +140,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def bare_python(folder: Path) -> Path:
-    """Returns an interpreter that knows no installation of Labrys: an editable one is a .pth file, which only `site` reads.
+    """Returns an interpreter without `site`, so that it sees no editable installation (a .pth file) of Labrys.
 
-    Each time that it starts it adds a line to a file beside it, `started`.
+    Each start adds a line to the file `started` beside it.
     """
     path = folder / "bare-python"
     path.write_text(f'#!/bin/sh\necho >> "{folder}/started"\nexec "{sys.executable}" -S "$@"\n')
@@ -151,7 +151,7 @@ def bare_python(folder: Path) -> Path:
 
 
 def by_analyze(*options: str) -> list[str]:
-    """Returns the command `labrys analyze`, which begins to work where the options of Spark end."""
+    """Returns the command `labrys analyze`; its own options follow those of Spark."""
     return [sys.executable, "-m", "cli", "analyze", *options]
 
 
@@ -163,7 +163,7 @@ def by_submit(*options: str) -> list[str]:
 def judged(cluster: Cluster, folder: Path, command: Callable[..., list[str]], *options: str) -> dict[str, Any]:
     """Judges `operations.parquet` of a folder on a cluster; returns the summary, which has invalid keys.
 
-    The workers' interpreter has no other Labrys than the one that is shipped.
+    The workers' interpreter finds only the shipped Labrys.
     """
     python = bare_python(folder)
     nothing = subprocess.run(
@@ -204,7 +204,7 @@ def judged(cluster: Cluster, folder: Path, command: Callable[..., list[str]], *o
 
 
 def test_workers_without_labrys_judge_what_is_shipped_to_them(cluster: Cluster, tmp_path: Path) -> None:
-    """`labrys analyze` brings the package and its kernel along, and finds what is planted."""
+    """`labrys analyze` ships the package and its kernel, and finds the planted violations."""
     operations = [
         *two_writes_and_a_read(stale=False, key="good"),
         *two_writes_and_a_read(stale=True, key="bad", since=6),
@@ -219,7 +219,7 @@ def test_workers_without_labrys_judge_what_is_shipped_to_them(cluster: Cluster, 
 
 
 def test_a_model_from_a_file_of_the_user_s_is_shipped(cluster: Cluster, tmp_path: Path) -> None:
-    """Through `spark-submit`: the file of the working folder and what it imports; the workers' folders hold neither."""
+    """With `spark-submit`: it ships the working folder's module and its imports. The workers' folders hold neither."""
     (tmp_path / "own_latest.py").write_text(OWN_MODEL)
     (tmp_path / "own_words.py").write_text("REFUSAL = 'this was not written last'\n")
     operations = [replace(op, order=place) for place, op in enumerate(two_writes_and_a_read(stale=False, key="good"))]

@@ -1,4 +1,4 @@
-"""Timelines: what Spark aggregates is what the report counts from the same operations."""
+"""Timelines: Spark's aggregates equal the report's counts from the same operations."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def some_faults(random: Random) -> list[FaultRecord]:
 
 
 def as_window(row: Any) -> tuple[Any, ...]:
-    """Returns what a row says of a window."""
+    """Returns a row's fields of a window."""
     names = (
         "start_s",
         "end_s",
@@ -113,13 +113,13 @@ def as_window(row: Any) -> tuple[Any, ...]:
 
 
 def told(window: Window) -> tuple[Any, ...]:
-    """Returns the same of the report's."""
+    """Returns the same fields of the report's window."""
     return as_window({name: getattr(window, name) for name in window.__slots__})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Random runs, and what Spark said of them."""
+    """Random runs, and Spark's aggregates of them."""
 
     runs: Mapping[str, list[Operation]]
     faults: Mapping[str, list[FaultRecord]]
@@ -168,7 +168,7 @@ def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 
 def test_one_process_measures_the_same(case: Case) -> None:
-    """Each row of each table is the one that arrays of the run's operations give, without Spark."""
+    """Each row of each table equals the result from arrays of the run's operations, without Spark."""
     found: dict[str, list[dict[str, Any]]] = {}
     for run, operations in case.runs.items():
         columns = [[run] * len(operations), *(values_of(operations, name) for name in NAMES[1:])]
@@ -187,7 +187,7 @@ def test_one_process_measures_the_same(case: Case) -> None:
 
 
 def comparable(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Returns rows as texts, in an order of their own."""
+    """Returns rows as sorted texts."""
 
     def plain(name: str, value: Any) -> Any:
         return sorted(dict(value).items()) if name == "errors" else value
@@ -196,7 +196,7 @@ def comparable(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def windows_of(case: Case) -> dict[tuple[Any, ...], Any]:
-    """Returns the windows that Spark measured."""
+    """Returns Spark's windows."""
     return {
         (row["run"], row["fault"], row["part"], row["node"]): (as_window(row), row["overlaps"])
         for row in case.rows[t.AVAILABILITY]
@@ -221,7 +221,7 @@ def test_availability_is_that_of_the_report(case: Case) -> None:
 
 
 def test_rates_beside_faults_are_those_of_the_report(case: Case) -> None:
-    """The rate of answers before each fault, and the share of it that was left, are the report's; nodes have none."""
+    """The rate of answers before each fault and the share left during it are the report's. Nodes have no rate."""
     expected = {
         (run, fault.planned.id): (measured.rate_before, measured.rate_share)
         for run, operations in case.runs.items()
@@ -246,7 +246,7 @@ def test_the_availability_of_a_run_is_that_of_the_report(case: Case) -> None:
 
 
 def test_rates_and_quantiles_are_those_of_the_report(case: Case) -> None:
-    """Buckets, counts and quantiles, over time and over the whole run, are those that the report draws."""
+    """Buckets, counts and quantiles, over time and over the whole run, are those of the report's plots."""
     for run, operations in case.runs.items():
         main = [op for op in main_phase(operations) if op.end_ns is not None]
         points = latency_points(main)
@@ -292,7 +292,7 @@ def test_rates_and_quantiles_are_those_of_the_report(case: Case) -> None:
 
 
 def test_concurrency_and_keys_count_every_operation(case: Case) -> None:
-    """What is open at a time began before it and had not ended; each operation but refusals is in one cell of its key."""
+    """An operation is open from its start to its end. Each operation that is not refused is in one cell of its key."""
     for run, operations in case.runs.items():
         main = main_phase(operations)
         for row in (row for row in case.rows[t.CONCURRENCY] if row["run"] == run):
@@ -303,7 +303,7 @@ def test_concurrency_and_keys_count_every_operation(case: Case) -> None:
 
 
 def test_keys_with_a_bad_verdict_are_shown_first(spark: SparkSession, case: Case, tmp_path: Path) -> None:
-    """Where there is room for one key only, it is the worst one, and among equals the one with the most operations."""
+    """With a limit of one key, the worst key is shown, and of equal keys the one with the most operations."""
     runs = dict(sorted(case.runs.items(), key=lambda each: -len(each[1]))[:3])
     judged: list[tuple[str, str | None, str]] = []
     expected = set()
@@ -320,7 +320,7 @@ def test_keys_with_a_bad_verdict_are_shown_first(spark: SparkSession, case: Case
 
 
 def test_leaders_are_those_of_the_report(case: Case) -> None:
-    """Changes, leaders and terms of whole runs and around faults are counted by the report's own rule."""
+    """Spark counts changes, leaders and terms of whole runs and around faults by the report's own rule."""
     windows = windows_of(case)
     assert len(case.rows[t.LEADERS]) > len(case.runs)
     for row in case.rows[t.LEADERS]:
@@ -337,7 +337,7 @@ SAID = [(0.7, False, None), (12.5, True, None), (60.0, True, "<b>no leader</b>")
 
 
 def trend_rows(spark: SparkSession, case: Case) -> list[dict[str, Any]]:
-    """Returns trends of the runs, of which the last is invalid."""
+    """Returns trends of the runs; the last run is invalid."""
     runs = [
         (run, f"2026-11-{n + 1:02}", f"2026-11-{n + 1:02}T00:00:00", "<b>nightly</b>", "sys", "1.0", "register", *said)
         for n, (run, said) in enumerate(zip(case.runs, itertools.chain(SAID, itertools.repeat(UNSAID)), strict=False))
@@ -360,7 +360,7 @@ def compared(runs: DataFrame, verdicts: DataFrame, tables: Mapping[str, DataFram
 
 
 def test_recovery_is_what_the_run_reports(spark: SparkSession, case: Case) -> None:
-    """A run's own report of its recovery stands in the trends; only a run without one is measured by its operations."""
+    """The trends show a run's own measurement of its recovery. Only a run without one is measured from its operations."""
     runs = {
         "quick": (0.7, False, None),
         "restarted": (12.5, True, None),
@@ -395,7 +395,7 @@ def test_recovery_is_what_the_run_reports(spark: SparkSession, case: Case) -> No
 
 
 def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -> None:
-    """The page has the pictures of the runs, loads nothing, and shows foreign names as text."""
+    """The page has the runs' pictures, loads nothing, and shows foreign names as text."""
     rows = trend_rows(spark, case)
     last = list(case.runs)[-1]
     told = {row["run"]: row for row in rows}

@@ -51,7 +51,7 @@ def by_spark(
     cuts: int = 3,
     shuffles: int = 4,
 ) -> dict[tuple[str, str | None], dict[str, Any]]:
-    """Returns the job's rows, from operations in an order and a partitioning that say nothing."""
+    """Returns the job's rows, from operations in an arbitrary order and partitioning."""
     operations = spark.read.schema(OPERATIONS).parquet(*write_runs(folder, runs)).repartition(cuts)
     before = str(spark.conf.get(SHUFFLES))
     spark.conf.set(SHUFFLES, str(shuffles))
@@ -71,7 +71,7 @@ def by_spark(
 
 
 def assert_same(ours: Mapping[Any, Mapping[str, Any]], theirs: Mapping[Any, Mapping[str, Any]]) -> None:
-    """Holds each row to what `labrys check` says."""
+    """Asserts that each row equals the result of `labrys check`."""
     assert ours.keys() == theirs.keys()
     for name, expected in theirs.items():
         found = {field: ours[name][field] for field in expected}
@@ -80,13 +80,13 @@ def assert_same(ours: Mapping[Any, Mapping[str, Any]], theirs: Mapping[Any, Mapp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """Random histories, how they are judged, and how their table is cut.
+    """Random histories, the options of the job, and the layout of their table.
 
     Attributes:
-        seed: Of the histories.
-        options: How they are judged. Keys of ordinary size are hot here, and slices few events wide.
-        shuffles: Over how many tasks Spark spreads what it groups.
-        cuts: In how many parts the table comes.
+        seed: The seed of the histories.
+        options: The job's options. Keys of ordinary size are hot here, and slices are a few events wide.
+        shuffles: The number of tasks after each shuffle.
+        cuts: The number of parts of the table.
         cas: Whether some histories have compare-and-set.
     """
 
@@ -97,7 +97,7 @@ class Draw:
     cas: bool
 
     def kind(self, random: Random) -> Kind:
-        """Draws what a history is like."""
+        """Draws the properties of a history."""
         kind = any_kind(random)
         return kind if self.cas else replace(kind, cas=False)
 
@@ -127,7 +127,7 @@ DRAWS = [
 
 @pytest.mark.parametrize("draw", DRAWS, ids=lambda draw: draw.options.model)
 def test_every_route_says_what_the_checker_says(spark: SparkSession, tmp_path: Path, draw: Draw) -> None:
-    """However a table is cut, of hundreds of keys: the same verdict, operation, explanation and counterexample."""
+    """The partitioning of a table with hundreds of keys changes no verdict, operation, explanation or counterexample."""
     options = draw.options
     runs = mixed_histories(draw.seed, RUNS, draw.kind, keys=(1, 2, 3, 5))
     if not draw.cas:
@@ -146,7 +146,7 @@ def test_every_route_says_what_the_checker_says(spark: SparkSession, tmp_path: P
 
 @pytest.mark.parametrize("name", ["fifo-queue", "multi-register", "owner-mutex"])
 def test_other_models_are_judged_within_their_budget(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    """What is no register: no difference; and a key that does not fit into its memory limit is unknown with that cause."""
+    """Objects other than registers have the same results. A key beyond its memory limit is unknown with that cause."""
     random = stream(3, name)
     drawn = {f"run-{number}": draw_history(name, random, ties=number % 2 == 0)[1] for number in range(80)}
     runs = {run: sorted(operations, key=row_order) for run, operations in drawn.items() if operations}
@@ -160,7 +160,7 @@ def test_other_models_are_judged_within_their_budget(spark: SparkSession, tmp_pa
 
 
 def test_the_order_that_a_system_tells_is_told_beside_the_verdict(spark: SparkSession, tmp_path: Path) -> None:
-    """As `labrys check` does, key by key; keys without orders go their usual way, and of too large ones it is not known."""
+    """As with `labrys check`, key by key. Keys without orders are decided as usual. Too large ones have an unknown order."""
     random = stream(5, "orders")
     plain = mixed_histories(5, 60, any_kind, keys=(1, 2, 3))
     told = {
@@ -194,6 +194,6 @@ LIES: Mapping[str, Callable[[int], int]] = {
 
 
 def long_runs() -> dict[str, list[Operation]]:
-    """Returns long runs of one register, a valid one and one with each kind of lie."""
+    """Returns long runs of one register: a valid one, and one with each kind of wrong result."""
     runs = {"valid": writes_and_reads(2 * LIED_AT, {})}
     return runs | {name: writes_and_reads(2 * LIED_AT, {LIED_AT: lie(LIED_AT)}) for name, lie in LIES.items()}

@@ -1,9 +1,9 @@
-//! Every order, tried one by one: what everything else is measured against.
+//! Tries all orders, one by one. This is the reference for all other algorithms.
 
 use crate::models;
 use crate::ops::{Family, Ops, INF};
 
-/// Whether some order is legal, for at most 63 operations.
+/// Whether some order is legal. For at most 63 operations.
 pub fn linearizable(family: Family, ops: &Ops, initial: &[i64]) -> bool {
     let step = |i: usize, state: &Vec<i64>| {
         let mut next = Vec::new();
@@ -23,7 +23,7 @@ fn extend<S>(ops: &Ops, done: u64, state: &S, step: &impl Fn(usize, &S) -> Optio
     if !(0..ops.len()).any(|i| must(&i)) {
         return true;
     }
-    // Whatever comes next starts before everything that must still come ends.
+    // The next operation starts before every remaining one that must happen has ended.
     let bound = (0..ops.len()).filter(must).map(|i| ops.e[i]).min().unwrap_or(INF);
     (0..ops.len())
         .filter(left)
@@ -31,7 +31,7 @@ fn extend<S>(ops: &Ops, done: u64, state: &S, step: &impl Fn(usize, &S) -> Optio
         .any(|i| step(i, state).is_some_and(|next| extend(ops, done | 1 << i, &next, step)))
 }
 
-/// The first operation, by returns, whose prefix is not linearizable, where results of open operations are known.
+/// The first operation, by returns, whose prefix is not linearizable; the results of open operations are known.
 pub fn first_failure(family: Family, ops: &Ops, initial: &[i64]) -> Option<u32> {
     first_failing(ops, |prefix| linearizable(family, prefix, initial))
 }

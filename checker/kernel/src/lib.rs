@@ -1,4 +1,4 @@
-//! Exact linearizability analyzers over integer columns. Only `python` knows about Python.
+//! Exact linearizability analyzers over integer columns. Only `python` and `transitions` depend on Python.
 
 pub mod brute;
 mod hash;

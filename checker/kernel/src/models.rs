@@ -1,8 +1,8 @@
-//! The built-in models as functions over lists of integers: what the search asks, once for each state and class.
+//! The built-in models as functions over lists of integers; the search calls them once for each state and class.
 
 use crate::ops::{op, Family, Ops};
 
-/// Puts the state after operation `i` into `out`, which is empty; says whether the operation is legal.
+/// Writes the state after operation `i` to `out`, which is empty; returns whether the operation is legal.
 pub fn step(family: Family, ops: &Ops, i: usize, state: &[i64], out: &mut Vec<i64>) -> bool {
     let (f, a, b) = (ops.f[i], ops.a[i], ops.b[i]);
     let keep = |out: &mut Vec<i64>| out.extend_from_slice(state);
@@ -23,7 +23,7 @@ pub fn step(family: Family, ops: &Ops, i: usize, state: &[i64], out: &mut Vec<i6
             keep(out);
             state[0] != a
         }
-        // A mutex is free as 0; taken as 1, or by its owner as the owner's number + 1.
+        // The state of a free mutex is 0. A taken one is 1, or with an owner the owner's number + 1.
         (Family::Mutex, op::ACQUIRE) => {
             out.push(1);
             state[0] == 0
@@ -87,8 +87,9 @@ pub fn step(family: Family, ops: &Ops, i: usize, state: &[i64], out: &mut Vec<i6
             out.push(a);
             true
         }
-        // A bag is [how many of its elements crashed dequeues have taken, element, ...]. Which ones they took is decided only
-        // where something is found empty: a crashed dequeue never ends, so it can always be thought to happen that late.
+        // A bag is [number of elements that crashed dequeues took, element, ...]. Which elements they took is decided
+        // only when a dequeue finds the bag empty: a crashed dequeue never ends, so it may always take effect that
+        // late.
         (Family::Bag, op::ENQUEUE) => {
             let at = 1 + state[1..].partition_point(|&x| x < a);
             out.extend_from_slice(&state[..at]);

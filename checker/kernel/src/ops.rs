@@ -1,8 +1,8 @@
-//! The operations of one history as columns, and what a check of them says.
+//! The operations of one history as columns, and the result of a near-linear check.
 //!
-//! Every analyzer reads the same columns: an opcode `f`, two arguments `a` and `b`, an optional list argument, and the
-//! interval `[s, e]`. The order of two operations is given by their intervals alone: `x` precedes `y` iff `e(x) < s(y)`.
-//! Equal positions are concurrent. `e == INF` marks an operation that may or may not have happened.
+//! Every analyzer reads the same columns: an opcode `f`, two arguments `a` and `b`, an optional list argument, and
+//! the interval `[s, e]`. The intervals alone determine the order of two operations: `x` precedes `y` iff `e(x) <
+//! s(y)`. Operations with equal positions are concurrent. `e == INF` marks an operation that may not have happened.
 
 /// The end of an operation that never returned.
 pub const INF: i64 = i64::MAX;
@@ -11,15 +11,15 @@ pub const NEG: i64 = i64::MIN;
 /// No operation.
 pub const NONE: u32 = u32::MAX;
 
-/// Opcodes. Which of them a history may hold depends on its family.
+/// Opcodes. The family of a history determines which of them it may have.
 pub mod op {
     /// Register: reads `a`.
     pub const READ: u8 = 0;
     /// Register: writes `a`.
     pub const WRITE: u8 = 1;
-    /// Register: finds `a` and writes `b`.
+    /// Register: reads `a` and writes `b`.
     pub const CAS: u8 = 2;
-    /// Register: finds something other than `a`.
+    /// Register: reads a value other than `a`.
     pub const CAS_FAIL: u8 = 3;
     /// Mutex: `a` is the process.
     pub const ACQUIRE: u8 = 4;
@@ -29,15 +29,15 @@ pub mod op {
     pub const ENQUEUE: u8 = 6;
     /// Queue: takes `a`.
     pub const DEQUEUE: u8 = 7;
-    /// Queue: takes whatever comes next; such a dequeue never returns.
+    /// Queue: takes any element; such a dequeue never returns.
     pub const DEQUEUE_ANY: u8 = 8;
-    /// Queue: finds nothing.
+    /// Queue: finds it empty.
     pub const DEQUEUE_EMPTY: u8 = 9;
     /// Set: adds `a`.
     pub const ADD: u8 = 10;
-    /// Set: removes `a`, whether it is there or not.
+    /// Set: removes `a`, whether it is in the set or not.
     pub const REMOVE: u8 = 11;
-    /// Set: finds `a` there (`b` is 1) or not (`b` is 0).
+    /// Set: finds `a` in the set (`b` is 1) or not (`b` is 0).
     pub const CONTAINS: u8 = 12;
     /// Set: reads exactly the elements in the list, which is sorted and has no duplicates.
     pub const READ_SET: u8 = 13;
@@ -49,21 +49,22 @@ pub mod op {
     pub const FETCH_ADD: u8 = 16;
     /// Sequence: appends the list.
     pub const APPEND: u8 = 17;
-    /// Sequence: replaces everything by the list.
+    /// Sequence: replaces the content by the list.
     pub const PUT: u8 = 18;
     /// Sequence: reads exactly the list.
     pub const READ_LIST: u8 = 19;
-    /// Several registers: the list holds triples (0 read or 1 write or 2 read anything, register, value), done in order.
+    /// Several registers: the list has triples (0 read or 1 write or 2 read any value, register, value), executed in
+    /// order.
     pub const TXN: u8 = 20;
-    /// Any other: the class `a` of a model of the user's own.
+    /// Any other: the class `a` of a user's own model.
     pub const CUSTOM: u8 = 21;
     /// Always legal, changes nothing.
     pub const NOOP: u8 = 22;
-    /// The greatest opcode.
+    /// The highest opcode.
     pub const LAST: u8 = 22;
 }
 
-/// What the columns describe.
+/// The kind of object that the columns describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// One cell: read, write, cas, failed cas.
@@ -74,26 +75,26 @@ pub enum Family {
     OwnerMutex,
     /// Several cells, changed together.
     MultiRegister,
-    /// Elements that come and go.
+    /// Elements that can be added and removed.
     Set,
-    /// Elements that only come.
+    /// Elements that can only be added.
     GrowSet,
     /// A sum.
     Counter,
-    /// First in, first out.
+    /// A FIFO queue.
     Fifo,
     /// A bag.
     Bag,
     /// A list or a string: append, put, read all.
     Sequence,
-    /// Anything goes.
+    /// Every operation is legal.
     Noop,
-    /// A model of the user's own.
+    /// A user's own model.
     Custom,
 }
 
 impl Family {
-    /// The family of that name.
+    /// The family with this name.
     pub fn of(name: &str) -> Option<Self> {
         Some(match name {
             "register" => Self::Register,
@@ -112,7 +113,7 @@ impl Family {
         })
     }
 
-    /// Whether a history of this family may hold the opcode.
+    /// Whether a history of this family may have the opcode.
     pub fn allows(self, f: u8) -> bool {
         match self {
             Self::Register => f <= op::CAS_FAIL,
@@ -129,7 +130,7 @@ impl Family {
     }
 }
 
-/// Whether an operation never changes the state, so that a crashed one says nothing.
+/// Whether an operation never changes the state; then a crashed one is irrelevant.
 pub fn observes(f: u8) -> bool {
     matches!(
         f,
@@ -157,7 +158,7 @@ pub struct Ops<'a> {
     pub s: &'a [i64],
     /// Ends, or `INF`.
     pub e: &'a [i64],
-    /// Bounds of the list arguments in `flat`, one more than operations; empty if there are no lists.
+    /// The bounds of the list arguments in `flat`, one more than operations; empty if there are no lists.
     pub off: &'a [i64],
     /// List arguments, one after the other.
     pub flat: &'a [i64],
@@ -183,10 +184,10 @@ impl<'a> Ops<'a> {
         }
     }
 
-    /// Says what is wrong with the columns, or with the state at the beginning, if anything is.
+    /// Returns the problem of the columns or of the initial state, if there is one.
     ///
-    /// What passes here is all that an analyzer may rely on: where columns mean nothing, algorithms would each say something
-    /// else about them.
+    /// An analyzer may rely only on what is checked here. On columns without a meaning, algorithms could give
+    /// different answers.
     pub fn validate(&self, family: Family, initial: &[i64]) -> Result<(), String> {
         self.validate_shape()?;
         let begins = match family {
@@ -258,7 +259,7 @@ impl<'a> Ops<'a> {
         }
     }
 
-    /// No order of the increments may leave the range of 64 bits, or some orders would be worth less than others.
+    /// No order of the increments may exceed 64 bits; otherwise some orders would overflow and others would not.
     fn validate_sum(&self, initial: i64) -> Result<(), String> {
         let changes = (0..self.len()).filter(|&i| self.f[i] != op::READ_COUNT).map(|i| i128::from(self.a[i]));
         let (mut least, mut greatest) = (i128::from(initial), i128::from(initial));
@@ -316,8 +317,8 @@ impl Owned {
         Ops { f: &self.f, a: &self.a, b: &self.b, s: &self.s, e: &self.e, off: &self.off, flat: &self.flat }
     }
 
-    /// The history up to and with one return: what returned later is pending, what started later is not there. Of returns
-    /// at the same position those of operations with higher numbers are later.
+    /// The history up to and including one return: later returns are open, and later starts are left out. Of returns
+    /// at the same position, those with higher numbers are later.
     ///
     /// Returns the columns and the original index of each operation in them.
     pub fn prefix(ops: &Ops, end: (i64, u32)) -> (Self, Vec<u32>) {
@@ -346,41 +347,41 @@ impl Owned {
     }
 }
 
-/// Why a near-linear analyzer says that a history is not linearizable.
+/// The kind of contradiction that a near-linear analyzer finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A value was seen that nothing wrote.
+    /// An operation observed a value that no operation wrote.
     Phantom,
-    /// A value was seen before its writer began.
+    /// An operation observed a value before its write began.
     Future,
-    /// Two values were both certainly current at one time, or one was seen again after it had gone.
+    /// The object certainly held two values at one time, or a replaced value was read again.
     Stale,
-    /// Two effective cas from one value.
+    /// Two effective cas on one value.
     LostUpdate,
-    /// A chain of cas that begins nowhere.
+    /// A chain of cas without a beginning.
     Cycle,
-    /// What is forced by values contradicts real time within one chain.
+    /// The order that the values force contradicts real time within one chain.
     Order,
-    /// Reads that cannot both be prefixes of one history of the object.
+    /// Two reads that cannot both be prefixes of one history of the object.
     Fork,
-    /// Something that can happen once was seen twice.
+    /// An event that can happen only once was observed twice.
     Duplicate,
-    /// Something that was certainly there was passed over.
+    /// An element that was certainly there was skipped.
     Lost,
-    /// A count that is higher than all increments can make it.
+    /// A count above the sum of all increments that had begun.
     TooHigh,
-    /// A count that is lower than finished increments make it.
+    /// A count below the sum of the increments that had ended.
     TooLow,
     /// Two holders at one time.
     Overlap,
-    /// Found empty while something was certainly there.
+    /// An empty answer while an element was certainly there.
     NotEmpty,
     /// Found by the general search.
     Search,
 }
 
 impl Kind {
-    /// The name that Python knows.
+    /// The name in Python.
     pub fn name(self) -> &'static str {
         match self {
             Self::Phantom => "phantom",
@@ -401,19 +402,19 @@ impl Kind {
     }
 }
 
-/// What a near-linear analyzer says.
+/// The answer of a near-linear analyzer.
 #[derive(Clone, Debug)]
 pub enum Near {
-    /// Linearizable, in this order of effective operations if one was asked for.
+    /// Linearizable; with the order of the effective operations on request.
     Valid(Option<Vec<u32>>),
     /// Not linearizable, because of these operations.
     Invalid {
-        /// Why.
+        /// The kind of contradiction.
         kind: Kind,
         /// The operations that contradict each other.
         core: Vec<u32>,
     },
-    /// This analyzer does not apply, for this reason.
+    /// The analyzer does not apply, for this reason.
     Unsuited(&'static str),
 }
 

@@ -1,8 +1,8 @@
 //! The boundary to Python: columns come in by the buffer protocol, outcomes go out as dictionaries.
 //!
-//! The interpreter lock is released while anything is decided. What takes more than a moment runs on threads of its own; the
-//! caller's thread looks every 20 ms whether a signal came or the caller cancelled. Nothing here trusts a column: lengths, bounds and opcodes are
-//! checked before use, and a panic becomes an ordinary error.
+//! The interpreter lock is released during the search. Searches that take longer run on threads of their own, and the
+//! caller's thread checks every 20 ms for a signal or a cancellation. Columns are not trusted: lengths, bounds and
+//! opcodes are checked before use, and a panic becomes an ordinary error.
 
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -26,7 +26,7 @@ use crate::search::Progress;
 use crate::solve::{solve_all, solve_quickly, Algorithm, OracleSource, Outcome, Problem as Question};
 use crate::transitions::{Transitions, REFUSED};
 
-/// How often the caller's thread looks for signals.
+/// How often the caller's thread checks for signals.
 const POLL: Duration = Duration::from_millis(20);
 
 /// A one-dimensional contiguous buffer that Python keeps alive.
@@ -34,7 +34,7 @@ struct Column<T: Element>(Option<PyBuffer<T>>);
 
 impl<T: Element> Column<T> {
     fn new(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        // Python does not align what is empty.
+        // Python does not align empty buffers.
         if object.len()? == 0 {
             return Ok(Self(None));
         }
@@ -52,9 +52,10 @@ impl<T: Element> Column<T> {
 
     fn slice(&self) -> &[T] {
         let Some(buffer) = &self.0 else { return &[] };
-        // SAFETY: the buffer is contiguous, aligned and of this element type, as `PyBuffer::get` and `new` checked, and the
-        // exporter may not move or free it while it is exported. The caller promises not to write to it meanwhile; a write
-        // could give a wrong answer, but no access out of bounds, as every index that comes from a column is checked.
+        // SAFETY: the buffer is contiguous, aligned and of this element type, as `PyBuffer::get` and `new` checked,
+        // and the exporter may not move or free it while it is exported. The caller promises not to write to it
+        // meanwhile; a write could give a wrong answer, but no access out of bounds, as every index that comes from a
+        // column is checked.
         unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast::<T>(), buffer.item_count()) }
     }
 }
@@ -77,7 +78,7 @@ struct CustomModel {
     failure: Arc<Mutex<Option<PyErr>>>,
 }
 
-/// What gives the number of the next state, or `REFUSED`, for the numbers of a state and a class.
+/// Returns the number of the next state, or `REFUSED`, for the numbers of a state and a class.
 enum Steps {
     Table(Py<Transitions>),
     Function(Py<PyAny>),
@@ -167,20 +168,21 @@ impl Problem {
 }
 
 impl OracleSource for CustomModel {
-    /// Python makes a thread's state when the thread attaches first, and frees it when it lets go last. So this thread stays
-    /// attached, without the lock: a step then costs a tenth.
+    /// Python creates a thread's state when the thread first attaches, and frees it when it last detaches. So this
+    /// thread stays attached, without the lock, which makes a step ten times as fast.
     fn with_oracle(&self, search: &mut (dyn FnMut(Box<dyn Oracle + '_>) + Send)) {
         Python::attach(|py| py.detach(|| search(Box::new(PythonOracle::new(self)))));
     }
 }
 
-/// The states by numbers of this search alone, which ascend in the order in which it reaches them: Python's numbers go on from
-/// one search of a model to the next, and `Table` takes a number that it has seen for a state whose origin it knows.
+/// The states by numbers of this search alone, which ascend in the order in which the search reaches them. Python's
+/// numbers continue from one search of a model to the next, but `Table` expects that it knows the origin of each
+/// known number.
 struct PythonOracle<'a> {
     model: &'a CustomModel,
-    /// By number: Python's.
+    /// By number: Python's number.
     theirs: Vec<i64>,
-    /// By Python's number: ours.
+    /// By Python's number: our number.
     ours: HashMap<i64, u32, FastHasher>,
 }
 
@@ -230,7 +232,7 @@ impl PythonOracle<'_> {
     }
 }
 
-/// Ends the searches of a `solve` that runs in another thread.
+/// Ends the searches of a `solve` in another thread.
 #[pyclass(frozen, module = "checker._kernel")]
 struct Cancellation(Arc<AtomicBool>);
 
@@ -295,7 +297,7 @@ fn solve<'py>(
 
 type Outcomes = Vec<Result<Outcome, String>>;
 
-/// What the caller asked for.
+/// The options of the caller.
 struct Wanted {
     algorithm: Algorithm,
     want_order: bool,
@@ -331,7 +333,7 @@ fn run(problems: &[&Problem], wanted: &Wanted, flag: Option<&Arc<AtomicBool>>) -
     Ok(outcomes.into_iter().flatten().collect())
 }
 
-/// Half of what the machine has left; 4 GiB where it does not tell.
+/// Half of the free memory; 4 GiB if it is unknown.
 fn half_of_memory() -> usize {
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -339,8 +341,8 @@ fn half_of_memory() -> usize {
     kib.map_or(4 << 30, |kib| kib * 1024 / 2)
 }
 
-/// Works in another thread, while this one looks for signals and at the flag.
-// The method itself is not general enough in its lifetime for `attach`.
+/// Works in another thread, while this one checks for signals and for cancellation.
+// The method itself has too specific a lifetime for `attach`.
 #[allow(clippy::redundant_closure_for_method_calls)]
 fn watched(
     flag: Option<&Arc<AtomicBool>>,
@@ -351,7 +353,7 @@ fn watched(
     thread::scope(|scope| {
         scope.spawn(|| {
             let result = catch_unwind(AssertUnwindSafe(work));
-            // The receiver waits for this; if it is gone, so is whoever asked.
+            // The receiver waits for this; if it is gone, nobody needs the result.
             drop(sender.send(result));
         });
         let mut interrupted = Ok(());
@@ -418,7 +420,7 @@ fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
     Ok(dict)
 }
 
-/// Seconds to sort that many random records of 16 bytes: the yardstick of the benchmarks.
+/// The seconds to sort that many random records of 16 bytes; the benchmarks use it as a reference.
 #[pyfunction]
 fn sort_seconds(py: Python<'_>, count: usize) -> f64 {
     py.detach(|| {

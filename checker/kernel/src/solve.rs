@@ -1,4 +1,4 @@
-//! Chooses what decides a history, and runs many histories on all cores.
+//! Chooses the algorithm for a history, and decides many histories on all cores.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,25 +15,25 @@ use crate::search::prepare::prepare;
 use crate::search::reduce::{Allowed, Counts};
 use crate::search::{search, Config, Found, Method, Progress};
 
-/// What the caller asked for.
+/// The requested algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// The near-linear analyzer where it applies, else the search.
+    /// The near-linear analyzer where it applies, otherwise the search.
     Auto,
-    /// The near-linear analyzer only.
+    /// Only the near-linear analyzer.
     Near,
-    /// Depth first and breadth first by turns.
+    /// Depth first and breadth first in turns.
     Search,
     /// The just-in-time search.
     Linear,
     /// The classical search.
     Wgl,
-    /// `Auto` and `Wgl` at once; the first to decide wins.
+    /// `Auto` and `Wgl` at once. The first decision counts.
     Competition,
 }
 
 impl Algorithm {
-    /// The algorithm of that name.
+    /// The algorithm with a name.
     pub fn of(name: &str) -> Option<Self> {
         Some(match name {
             "auto" => Self::Auto,
@@ -47,37 +47,37 @@ impl Algorithm {
     }
 }
 
-/// A model of the user's own.
+/// A user's own model.
 pub trait OracleSource: Sync {
-    /// Runs a search with a fresh oracle, which it has for itself. What the oracle needs on this thread lives as long.
+    /// Runs a search with a fresh oracle of its own. The data that the oracle needs on this thread lives as long.
     fn with_oracle(&self, search: &mut (dyn FnMut(Box<dyn Oracle + '_>) + Send));
 }
 
 /// A history and its model.
 #[derive(Clone, Copy)]
 pub struct Problem<'a> {
-    /// Which operations there are.
+    /// The kinds of operations.
     pub family: Family,
     /// The history.
     pub ops: Ops<'a>,
-    /// The state at the beginning.
+    /// The initial state.
     pub initial: &'a [i64],
-    /// For a model of the user's own.
+    /// For a user's own model.
     pub oracle: Option<&'a dyn OracleSource>,
-    /// What the search may use.
+    /// The reductions that the search may use.
     pub allowed: Allowed,
 }
 
-/// What is known about a history.
+/// The result for one history.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Valid, invalid, or why neither.
+    /// Valid, invalid, or the reason for neither.
     pub progress: Progress,
-    /// What decided.
+    /// The algorithm that decided.
     pub analyzer: &'static str,
-    /// Invalid: the first operation by whose return no linearization is left. Undecided: the furthest return reached.
+    /// Invalid: the first operation at whose return no linearization is left. Undecided: the furthest return reached.
     pub op: u32,
-    /// Why it is invalid.
+    /// The kind of violation.
     pub kind: Option<Kind>,
     /// Operations that contradict each other.
     pub core: Vec<u32>,
@@ -85,13 +85,13 @@ pub struct Outcome {
     pub order: Option<Vec<u32>>,
     /// See `Found`.
     pub configs: Vec<Config>,
-    /// Model steps.
+    /// The number of model steps.
     pub steps: u64,
-    /// What the search's reductions did.
+    /// How often each reduction applied.
     pub counts: Counts,
-    /// Why the algorithm asked for does not apply.
+    /// Why the requested algorithm does not apply.
     pub unsuited: Option<&'static str>,
-    /// Wall time.
+    /// Wall time in seconds.
     pub seconds: f64,
 }
 
@@ -129,7 +129,7 @@ impl Outcome {
     }
 }
 
-/// Decides one history. `stop` ends this one alone.
+/// Decides one history. `stop` ends only this one.
 pub fn solve(
     problem: &Problem,
     algorithm: Algorithm,
@@ -160,7 +160,7 @@ fn auto(problem: &Problem, want_order: bool, limits: &Limits, stop: Option<&Atom
 
 fn near_only(problem: &Problem, want_order: bool, limits: &Limits, stop: Option<&AtomicBool>) -> Outcome {
     let Problem { family, ops, initial, .. } = *problem;
-    // The analyzers of queues give no order: the search has to find one.
+    // The analyzers of queues return no order, so the search has to find one.
     let searched = want_order && matches!(family, Family::Fifo | Family::Bag);
     let (analyzer, near) = near::check(family, &ops, initial, want_order && !searched);
     match near {
@@ -193,7 +193,7 @@ fn near_only(problem: &Problem, want_order: bool, limits: &Limits, stop: Option<
 fn run(problem: &Problem, method: Method, want_order: bool, limits: &Limits, stop: Option<&AtomicBool>) -> Outcome {
     let ops = &problem.ops;
     let keep = if method == Method::Wgl {
-        // The second opinion does without the reductions, too.
+        // The second opinion also omits the reductions.
         let matters = |&i: &usize| ops.e[i] != crate::ops::INF || !crate::ops::observes(ops.f[i]);
         (0..ops.len()).filter(matters).map(|i| (i as u32, ops.e[i])).collect()
     } else {
@@ -246,7 +246,7 @@ fn class_numbers(plan: &Plan, ops: &Ops) -> Vec<u32> {
     plan.representative.iter().map(|&i| ops.a[i as usize] as u32).collect()
 }
 
-/// An oracle that numbers classes as the caller does, not as the plan does.
+/// An oracle with the caller's numbers of classes, not the plan's.
 struct Custom<'a> {
     classes: Vec<u32>,
     oracle: Box<dyn Oracle + 'a>,
@@ -293,7 +293,7 @@ fn compete(problem: &Problem, want_order: bool, limits: &Limits) -> Outcome {
     match (ours.definite(), classical.definite()) {
         (true, true) => {
             assert!(ours.progress == classical.progress, "{} and wgl disagree", ours.analyzer);
-            // An analyzer that was sure may have been stopped before it knew the first return.
+            // An analyzer with a certain verdict may have stopped before it knew the first return.
             if ours.op == NONE {
                 ours.op = classical.op;
             }
@@ -301,7 +301,7 @@ fn compete(problem: &Problem, want_order: bool, limits: &Limits) -> Outcome {
         }
         (true, false) => ours,
         (false, true) => classical,
-        // Being told to stop by the other, which then did not decide, cannot happen; a limit is the better reason.
+        // Neither decided, so neither can have stopped the other. A limit is the more informative reason.
         (false, false) => {
             if ours.progress == Progress::Stopped(Cause::Cancelled) {
                 ours.progress = classical.progress;
@@ -311,7 +311,7 @@ fn compete(problem: &Problem, want_order: bool, limits: &Limits) -> Outcome {
     }
 }
 
-/// Decides several histories, on as many threads; a panic in one is its error, and only its.
+/// Decides several histories on several threads. A panic in one is an error of that one alone.
 pub fn solve_all(
     problems: &[Problem],
     algorithm: Algorithm,
@@ -320,7 +320,7 @@ pub fn solve_all(
     threads: usize,
     fail_fast: bool,
 ) -> Vec<Result<Outcome, String>> {
-    // The longest first, so that no thread is left alone with it at the end; the shortest first where one failure is enough.
+    // Longest first, so that no thread ends alone with the longest. Shortest first if one failure is enough.
     let mut queue: Vec<usize> = (0..problems.len()).collect();
     queue.sort_by_key(|&i| problems[i].ops.len());
     if !fail_fast {
@@ -352,13 +352,15 @@ pub fn solve_all(
     outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| Err("it was not reached".into()))).collect()
 }
 
-/// How many operations a first attempt looks at, and how many steps it takes for each history: a few milliseconds' work.
+/// The limits of a quick attempt: operations, and steps per history, a few milliseconds of work.
 const QUICK_OPERATIONS: usize = 50_000;
 const QUICK_STEPS: u64 = 20_000;
 
-/// Decides those histories that are decided in a moment, on this thread: another one takes longer to start than most
-/// histories take. The others, whatever comes to a limit, and models whose code is the user's, of which nobody knows how long
-/// it takes, are None; where one failure is enough and is found, the others are cancelled.
+/// Decides on this thread the histories that take only a moment: starting another thread takes longer than most
+/// histories.
+///
+/// The result is None for all other histories, for those that reach a limit, and for users' own models, whose time is
+/// unknown. If one failure is enough and is found, the others are cancelled.
 pub fn solve_quickly(
     problems: &[Problem],
     algorithm: Algorithm,
@@ -400,7 +402,7 @@ pub fn solve_quickly(
     outcomes
 }
 
-/// Makes a panic an error.
+/// Turns a panic into an error.
 fn guarded(work: impl FnOnce() -> Outcome) -> Result<Outcome, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();

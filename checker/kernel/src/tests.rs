@@ -1,4 +1,4 @@
-//! Every analyzer and every search against every order, on random histories.
+//! Compares every analyzer and every search with brute force over all orders, on random histories.
 
 mod automata;
 
@@ -10,7 +10,7 @@ use crate::search::reduce::{Allowed, Start};
 use crate::search::Progress;
 use crate::solve::{solve, Algorithm, Problem};
 
-/// A small generator of random numbers (splitmix64), so that every run sees the same histories.
+/// A small random number generator (splitmix64), so that every run has the same histories.
 struct Random(u64);
 
 impl Random {
@@ -31,7 +31,7 @@ impl Random {
     }
 }
 
-/// How histories are drawn.
+/// The style of random histories.
 #[derive(Clone, Copy)]
 struct Style {
     family: Family,
@@ -46,7 +46,7 @@ struct Drawn {
     initial: Vec<i64>,
 }
 
-/// Draws a history: mostly one that a real object could have made, with some results changed.
+/// Draws a history: mostly one of a real object, with some results changed.
 fn draw(random: &mut Random, style: Style, longest: u64) -> Drawn {
     let n = random.below(longest + 1) as usize;
     let processes = 1 + random.below(4) as usize;
@@ -59,7 +59,7 @@ fn draw(random: &mut Random, style: Style, longest: u64) -> Drawn {
     let mut state = initial.clone();
     let mut time = 0;
     let mut ops = Owned::default();
-    // By process: when it is free again; None once it has crashed.
+    // By process: when it is free again; None after a crash.
     let mut free: Vec<Option<i64>> = vec![Some(0); processes];
     let mut held = vec![false; processes];
     for k in 0..n {
@@ -239,7 +239,7 @@ fn push(
     };
     free[p] = if crashed { None } else { Some(e / unit) };
     ops.push(f, a, b, &list, s, if crashed { INF } else { e });
-    // The object goes on as if this had happened now, if it could; a crashed one half of the time.
+    // The object continues as if this had happened now, if it is possible; half of the time if it crashed.
     if !crashed || random.chance(50) {
         let mut next = Vec::new();
         if crate::models::step(style.family, &ops.view(), ops.f.len() - 1, state, &mut next) {
@@ -248,7 +248,7 @@ fn push(
     }
 }
 
-/// Replays an order: legal, in real time, complete.
+/// Whether an order is legal, respects real time and is complete.
 fn replays(family: Family, ops: &Owned, initial: &[i64], order: &[u32]) -> bool {
     let view = ops.view();
     let mut done = vec![false; view.len()];
@@ -267,7 +267,7 @@ fn replays(family: Family, ops: &Owned, initial: &[i64], order: &[u32]) -> bool 
     (0..view.len()).all(|i| done[i] || view.e[i] == INF)
 }
 
-/// Asks every algorithm; says whether the history is linearizable.
+/// Runs every algorithm. Returns whether the history is linearizable.
 fn verify(family: Family, ops: &Owned, initial: &[i64], number: u64) -> bool {
     let view = ops.view();
     let truth = brute::linearizable(family, &view, initial);
@@ -319,7 +319,7 @@ fn confirm(style: Style, count: u64, longest: u64) {
     );
 }
 
-/// Columns that nobody promised anything about: any opcodes and numbers, some of them extreme, lists and bounds that may not fit.
+/// Draws arbitrary columns: any opcodes and numbers, some extreme, and lists and bounds that may not fit.
 fn draw_raw(random: &mut Random, family: Family) -> Drawn {
     const EXTREME: [i64; 6] = [i64::MIN, i64::MIN + 1, -1, i64::MAX / 2, i64::MAX - 1, INF];
     let some = |random: &mut Random, below: u64, extreme: u64| {
@@ -373,7 +373,7 @@ fn draw_raw(random: &mut Random, family: Family) -> Drawn {
     Drawn { ops, initial }
 }
 
-/// Whatever the columns hold, they are refused with a sentence or all algorithms say what brute force says.
+/// Either the columns are refused with a message, or all algorithms agree with brute force.
 fn confuse(family: Family, count: u64) {
     let mut random = Random(0xf022 + family as u64);
     let (mut accepted, mut valid) = (0, 0);
@@ -413,7 +413,7 @@ const FAMILIES: [Family; 11] = [
     Family::Noop,
 ];
 
-/// Every family with unique and with repeated values, with and without equal positions.
+/// Tests every family with unique and repeated values, with and without equal positions.
 macro_rules! family {
     ($name:ident, $family:expr) => {
         #[test]

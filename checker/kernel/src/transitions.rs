@@ -1,8 +1,8 @@
-//! The table of a model that is written in Python: its states and operations as numbers, each transition asked for once.
+//! The table of a Python model: states and operations as numbers. Each transition is computed once.
 //!
-//! States are numbered by their identity, which `checker.identity` defines. Most states are numbers, strings, None, and lists and
-//! tuples of these: of them the key is made here, and is often the state itself. All others are asked for theirs; `OTHER` is
-//! before it, so that it equals no state of the first sort.
+//! States are numbered by their identity, which `checker.identity` defines. Most states are numbers, strings, None,
+//! and lists and tuples of these. Their keys are made here, and are often the states themselves. Python makes the
+//! keys of all others; such a key begins with `OTHER`, so it equals no key of the first kind.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,9 +14,9 @@ use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 
 use crate::hash::FastHasher;
 
-/// What `step` answers if the model refuses the operation.
+/// The result of `step` if the model refuses the operation.
 pub const REFUSED: i64 = -1;
-/// How deep a state may be nested of which the key is made here.
+/// The maximum nesting of a state whose key is made here.
 const DEEPEST: usize = 32;
 
 /// See `checker/_kernel.pyi`.
@@ -30,7 +30,7 @@ pub struct Transitions {
     identity: Py<PyAny>,
     model_error: Py<PyType>,
     other: Py<PyAny>,
-    /// Two searches of one history may ask at once.
+    /// A mutex, because two searches of one history may ask at once.
     known: Mutex<Known>,
 }
 
@@ -62,26 +62,26 @@ impl Transitions {
         Ok(table)
     }
 
-    /// How many states were seen.
+    /// The number of states.
     #[getter]
     fn states(&self, py: Python<'_>) -> usize {
         self.lock(py).states.len()
     }
 
-    /// How many transitions are known.
+    /// The number of known transitions.
     #[getter]
     fn entries(&self, py: Python<'_>) -> usize {
         self.lock(py).after.len()
     }
 
-    /// Returns the number of operations that are alike, and that have none yet.
+    /// Returns the number of a new class of equal operations.
     fn add(&self, call: &Bound<'_, PyAny>) -> PyResult<usize> {
         let calls = self.calls.bind(call.py());
         calls.append(call)?;
         Ok(calls.len() - 1)
     }
 
-    /// Returns the number of the next state, or `REFUSED`. The model is asked once.
+    /// Returns the number of the next state, or `REFUSED`. Asks the model once per transition.
     pub fn step(&self, py: Python<'_>, state: u32, call: u32) -> PyResult<i64> {
         let known = &mut *self.lock(py);
         let key = u64::from(state) << 32 | u64::from(call);
@@ -101,7 +101,7 @@ impl Transitions {
         Ok(number)
     }
 
-    /// Returns why the model refuses operations in a state; None if it does not.
+    /// Returns the reason why the model refuses an operation in a state; None if it accepts it.
     fn refusal<'py>(&self, py: Python<'py>, state: u32, call: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
         let before = of(&self.lock(py).states, state)?.clone_ref(py);
         let after = self.step.bind(py).call1((before, self.calls.bind(py).get_item(call as usize)?))?;
@@ -110,7 +110,7 @@ impl Transitions {
 }
 
 impl Transitions {
-    /// A thread that waits lets go of the interpreter, as the one that it waits for may need it.
+    /// Locks the table. A waiting thread releases the interpreter, because the thread with the lock may need it.
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Known> {
         self.known.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,7 +120,7 @@ impl Transitions {
         Ok(after.get_type().is(refusal) || after.is_instance(refusal)?)
     }
 
-    /// Returns the number of a state, which is new or not.
+    /// Returns the number of a state, new or known.
     fn number(&self, py: Python<'_>, known: &mut Known, state: &Bound<'_, PyAny>) -> PyResult<i64> {
         let key = self.key(state, DEEPEST)?;
         let numbers = known.numbers.bind(py);
@@ -134,7 +134,7 @@ impl Transitions {
         Ok(number as i64)
     }
 
-    /// Returns something that is equal for the same values and for no others.
+    /// Returns a key that is equal for equal values and for no others.
     fn key<'py>(&self, value: &Bound<'py, PyAny>, deepest: usize) -> PyResult<Bound<'py, PyAny>> {
         if is_atom(value) {
             return Ok(value.clone());
@@ -153,7 +153,7 @@ impl Transitions {
         }
         let form = self.identity.bind(value.py()).call1((value,))?;
         if deepest > 0 && is_list(&form)? {
-            // A sequence of another type is the same as a list.
+            // A sequence of another type equals a list.
             let values: Vec<_> = value.try_iter()?.collect::<PyResult<_>>()?;
             return self.key_of_each(value.py(), values.into_iter(), deepest);
         }
@@ -185,12 +185,12 @@ impl Transitions {
     }
 }
 
-/// Whether something is equal to nothing of another type.
+/// Whether a value equals no value of another type.
 fn is_atom(value: &Bound<'_, PyAny>) -> bool {
     value.is_exact_instance_of::<PyInt>() || value.is_exact_instance_of::<PyString>() || value.is_none()
 }
 
-/// Whether a form that `identity` gave is that of a sequence.
+/// Whether a form of `identity` is that of a sequence.
 fn is_list(form: &Bound<'_, PyAny>) -> PyResult<bool> {
     form.cast::<PyTuple>().map_or(Ok(false), |form| form.get_item(0)?.eq("list"))
 }

@@ -1,1 +1,1 @@
-"""Decides: from operations to a verdict for each run and key."""
+"""From operations to a verdict for each run and key."""

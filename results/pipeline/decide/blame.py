@@ -1,13 +1,19 @@
-"""Finds, in a register that is not linearizable, the return that shows it first and the few operations to tell of.
+"""Finds the return at which a register stops being linearizable, and the few operations that explain it.
 
-Linearizability is closed under prefixes, so there is one return by which no linearization is left any more, and it is that
-which `labrys check` names. Two zones that meet do so from a certain return on, which their operations tell; what contradicts
-within a chain does so as well. So: take a few such contradictions, and of the returns from which on they are there the first;
-look at the history before that; and again, as long as it holds another contradiction. Each round looks at a shorter history,
-all keys at once. After a few rounds the middle of what is left is tried, so that their number is bounded by the logarithm of
-the length. For all this only the operations are needed that `results.pipeline.decide.components` takes.
+Linearizability is closed under prefixes. So a history that is not linearizable has a first return after which no linearization
+is left. `labrys check` names the operation of that return, and so does this module.
 
-In a history up to some return a compare-and-set that returned later is open: it counts only if its value was observed by then.
+Each contradiction exists from a certain return on: two zones that meet, or a contradiction within a chain. Its own operations
+determine that return. So the search runs in rounds, over all keys at once:
+
+1. Take a few contradictions, and for each the return from which on it exists.
+2. Cut the history just before the first of these returns.
+3. Repeat while the cut history contains a contradiction.
+
+After `_GUESSES` rounds, each round cuts in the middle of the range that is left. So the number of rounds is logarithmic in the
+length. The search needs only the operations that `results.pipeline.decide.components` selects.
+
+A compare-and-set that returns after the cut is open in the cut history. It counts only if its value was observed by then.
 """
 
 from __future__ import annotations
@@ -41,7 +47,7 @@ if TYPE_CHECKING:
 _GUESSES: Final = 4
 _ROWS_PER_TASK: Final = 1 << 17
 _SHUFFLES: Final = "spark.sql.shuffle.partitions"
-# What the kernel calls it.
+# The kernel's names of the kinds.
 _STALE: Final = "stale"
 _PHANTOM: Final = "phantom"
 _KINDS: Final = {PHANTOM: _PHANTOM, LOST: "lost-update", CIRCLE: "cycle", ORDER: "order"}
@@ -52,10 +58,10 @@ class Blame:
     """Where a key stops being linearizable.
 
     Attributes:
-        start: The invoke of the operation by whose return no linearization is left.
-        end: Its return.
-        part: The invokes of the operations that contradict each other, and of those that they rest on.
-        kind: What is wrong, where those are too many to be looked at; then `part` holds only the former.
+        start: The invoke of the operation at whose return no linearization is left.
+        end: The return of this operation.
+        part: The invokes of the operations that contradict each other, and of the operations that these depend on.
+        kind: The kind of the violation if these are too many to examine; `part` then holds only the contradicting ones.
     """
 
     start: int
@@ -65,27 +71,31 @@ class Blame:
 
 
 def blame(touches: DataFrame, scan: Scan, found: Sequence[Scanned], scanning: Scanning) -> Mapping[int, Blame]:
-    """Looks at keys that are not linearizable.
+    """Finds where keys stop being linearizable.
 
-    A key is left out if one of those operations begins or ends at the index of another: then their indexes do not name them.
+    A key is left out if an operation of its explanation shares the index of its invoke or its return with another operation:
+    then the indexes do not identify the operations.
 
     Args:
-        touches: Coded operations of these keys, all with unique values.
-        scan: The scan that found it, of these and perhaps of other keys.
-        found: What it says of them.
-        scanning: How they were scanned.
+        touches: The coded operations of keys that are not linearizable, all with unique values.
+        scan: The scan that found them, of these and perhaps of other keys.
+        found: The results of the scan for these keys.
+        scanning: The settings of the scan.
 
     Returns:
-        What is found by key; without those of which too much waited at once in some part of the history.
+        A `Blame` for each key. Keys are left out if some prefix of their history needs too much memory.
     """
+    # A checkpoint drops the query plan, which Spark would analyze again in all that follows.
     # Without the plan that it comes from, which everything that follows would have to look through.
     few = contradicting(touches, scan, found, scanning).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
     own = _session_for(few)
     history = _History(own, scanning)
     ends = history.first(history.ends({each.address: INF - 1 for each in found}, found))
-    # A chain that contradicts itself may have met another one before it did so.
+    # A chain that contradicts itself may have met another chain before that.
     doubted = {
-        each.address: ends[each.address] - 1 for each in found if each.address in ends and (each.told or each.early)
+        each.address: ends[each.address] - 1
+        for each in found
+        if each.address in ends and (each.contradictions or each.early)
     }
     whole = _History(touches, scanning)
     earlier = whole.first(whole.ends(doubted)) if doubted else {}
@@ -94,9 +104,9 @@ def blame(touches: DataFrame, scan: Scan, found: Sequence[Scanned], scanning: Sc
 
 
 def _session_for(rows: DataFrame) -> DataFrame:
-    """Returns the same rows in a session of their own, whose queries have as many tasks as so many rows need.
+    """Returns the same rows in a new session, with shuffle partitions for their number.
 
-    Each task costs more than some thousand rows. A setting of the one session would change plans that others have begun.
+    A task costs more than some thousand rows do. A changed setting of the shared session would change plans of other threads.
     """
     spark, name = rows.sparkSession, f"labrys_{uuid.uuid4().hex}"
     own = spark.newSession()
@@ -109,7 +119,7 @@ def _session_for(rows: DataFrame) -> DataFrame:
 
 
 class _History:
-    """The operations of some keys, of which prefixes are looked at."""
+    """The operations of some keys, and searches in prefixes of their histories."""
 
     def __init__(self, touches: DataFrame, scanning: Scanning) -> None:
         self._touches = touches
@@ -118,7 +128,7 @@ class _History:
         self.unsolved: set[int] = set()
 
     def first(self, ends: Mapping[int, int]) -> dict[int, int]:
-        """Returns, for keys that are not linearizable up to some ends, the first ones by which they are not."""
+        """Returns the first return at which each key is not linearizable, given returns at which they are not."""
         ends = dict(ends)
         valid = dict.fromkeys(ends, -1)
         rounds = 0
@@ -134,23 +144,23 @@ class _History:
         return {address: end for address, end in ends.items() if address not in self.unsolved}
 
     def ends(self, probes: Mapping[int, int], found: Sequence[Scanned] | None = None) -> dict[int, int]:
-        """Returns, for each key whose prefix is not linearizable, an index by which it is not."""
+        """Returns, for each key whose prefix is not linearizable, an index at which it is not."""
         rows = until(self._touches, probes)
         scan = Scan(rows, self._scanning)
         if found is None:
             found = scan.found()
             self.unsolved |= {each.address for each in found if each.unsuited}
         bad = [each for each in found if each.bad]
-        # Those that nothing else is found out about end with what is looked at.
+        # Without further knowledge of a key, its end is the end of the prefix.
         ends = {each.address: INF if each.late is None else each.late for each in bad}
         sides: list[tuple[int, int, int, int, int]] = []
         for each in bad:
-            for told in each.told:
-                if told["outcome"] == ORDER:
-                    end = told["least_end"]
-                    sides.append((len(sides), each.address, told["greatest_start_value"], end, end))
+            for row in each.contradictions:
+                if row["outcome"] == ORDER:
+                    end = row["least_end"]
+                    sides.append((len(sides), each.address, row["greatest_start_value"], end, end))
                 else:
-                    ends[each.address] = min(ends[each.address], told["least_end"])
+                    ends[each.address] = min(ends[each.address], row["least_end"])
         limits = [(each.address, limit) for each in bad for limit in each.limits]
         if limits:
             scan.keep()
@@ -173,7 +183,7 @@ class _History:
         return {address: min(end, probes[address]) for address, end in ends.items()}
 
     def _pairs(self, zoned: DataFrame, limits: Sequence[tuple[int, int]]) -> list[Any]:
-        """Returns the zones with these limits, each with the forward zone before it that reaches furthest."""
+        """Returns the zones with these limits, each with the earlier forward zone that reaches furthest."""
         named = self._spark.createDataFrame(limits, schema_of(ADDRESS, "limit"))
         placed = zoned.where("placed")
         columns = ("value", "least_end", "low", "forward")
@@ -194,7 +204,7 @@ class _History:
         )
 
     def _since_blocks(self, rows: DataFrame, pairs: Sequence[Any], ends: dict[int, int]) -> None:
-        """Finds the first return by which a pair of chains meets, one pair of each key, and lowers the key's end to it."""
+        """Finds the first return at which a pair of chains meets, for one pair of each key, and lowers the key's end to it."""
         asked: dict[int, Any] = {}
         for pair in sorted(pairs, key=_both_ended):
             if _both_ended(pair) < ends[pair[ADDRESS]]:
@@ -207,7 +217,7 @@ class _History:
         sides = ("our_value", "value")
         named = [(address, pair[side], mark) for address, pair in asked.items() for mark, side in enumerate(sides)]
         known = self._spark.createDataFrame(named, schema_of(ADDRESS, "value", "mark"))
-        # Whoever sees a chain sees the write that it begins with.
+        # An operation that observes a chain also observes the chain's first write.
         since = [
             F.when((F.col("writers") > 0) & (F.col("write_start") > F.col(after)), NEG).otherwise(
                 F.col(f"since_{mark}")
@@ -227,11 +237,12 @@ class _History:
             ends[address] = min(ends[address], max(_both_ended(pair), row["shown"]))
 
     def _since(self, rows: DataFrame, sides: Sequence[tuple[int, int, int, int, int]]) -> list[Any]:
-        """Returns, by key, the first return by which one of some pairs contradicts.
+        """Returns, by key, the first return at which one of some pairs contradicts.
 
         Args:
             rows: Operations.
-            sides: The number of the pair, the key, a value of which something begins late, after when, and the least return.
+            sides: Tuples of the number of the pair, the key, a value, the index after which an operation of the value begins,
+                and a lower bound of the return.
         """
         known = self._spark.createDataFrame(
             list(sides), schema_of("pair", ADDRESS, "value", "began_after", "shown_from")
@@ -251,11 +262,11 @@ class _History:
         )
 
     def parts(self, ends: Mapping[int, int], touches: DataFrame) -> dict[int, Blame]:
-        """Returns the operation that ends at each end, and what it contradicts.
+        """Returns the operation that ends at each end, with the operations that it contradicts.
 
         Args:
-            ends: The first returns by which keys are not linearizable.
-            touches: All operations of these keys, among which indexes have to name those that are told of.
+            ends: The first return at which each key is not linearizable.
+            touches: All operations of these keys; the indexes of an explanation must be unique among them.
         """
         if not ends:
             return {}
@@ -283,7 +294,7 @@ class _History:
         }
 
     def _at(self, rows: DataFrame, parts: Mapping[int, set[int]]) -> list[Any]:
-        """Returns the intervals of operations, given by their invokes."""
+        """Returns the intervals of the operations with these invokes."""
         known = self._spark.createDataFrame(
             [(address, start) for address, part in parts.items() for start in part], schema_of(ADDRESS, "start")
         )
@@ -295,9 +306,9 @@ class _History:
         return {address: Path(values=frozenset(some), root=some[0]) for address, some in values.items()}
 
     def _contradicting(self, scan: Scan, ops: Mapping[int, Any]) -> tuple[dict[int, list[Named]], dict[int, str]]:
-        """Returns by key the values that contradict each other, those that the kernel comes upon first, and how they do.
+        """Returns by key the values that contradict each other, those that the kernel would find first, and the kind.
 
-        With each value goes before which index one who saw it ended, who is wanted besides; `NEG` for nobody.
+        Each value has an index: an operation that observed the value before this index is wanted too. `NEG` asks for none.
         """
         named = {address: [(op["value"], NEG)] for address, op in ops.items()}
         for address, op in ops.items():
@@ -308,8 +319,8 @@ class _History:
         for each in scan.found() if self._scanning.chained else ():
             if each.late is not None:
                 del meet[each.address]
-            elif each.told:
-                first = min(each.told, key=lambda told: told["outcome"])
+            elif each.contradictions:
+                first = min(each.contradictions, key=lambda row: row["outcome"])
                 named[each.address].append((first["greatest_start_value"], NEG))
                 named[each.address].append((first["least_end_value"], first["greatest_start"]))
                 kinds[each.address] = _KINDS[first["outcome"]]
@@ -323,7 +334,7 @@ class _History:
     def _members(
         self, rows: DataFrame, named: Mapping[int, Sequence[Named]], resting: Mapping[int, Path]
     ) -> dict[int, set[int]]:
-        """Returns the invokes of those who end first and start last of some values, and of all who made what they rest on."""
+        """Returns the invokes of the first to end and the last to start of some values, and of the writers they depend on."""
         asked = {(address, value): (False, NEG) for address, path in resting.items() for value in path.values}
         for address, each in named.items():
             for value, before in each:
@@ -352,11 +363,11 @@ class _History:
         return members
 
     def _partners(self, zoned: DataFrame, values: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Returns the values of who ends first and starts last of some zones, and of those that the kernel finds to meet them.
+        """Returns the values that end first and start last in some zones, and in the zones that the kernel finds to meet them.
 
         Args:
             zoned: The zones.
-            values: Keys, and a zone of each.
+            values: Keys, each with the value of a zone.
         """
         if not values:
             return []
@@ -394,13 +405,13 @@ class _History:
 
 
 def _both_ended(pair: Any) -> int:
-    """Returns the index by which something of both zones of a pair has ended."""
+    """Returns the index at which both zones of a pair have an operation that has ended."""
     index: int = max(pair["least_end"], pair["our_least_end"])
     return index
 
 
 def _tied(touches: DataFrame, intervals: Sequence[Any]) -> set[int]:
-    """Returns the keys of which something begins or ends at an index at which one of these intervals does."""
+    """Returns the keys where another operation begins or ends at the same index as one of these intervals."""
     spark = touches.sparkSession
     begins = {(row[ADDRESS], row["start"], True) for row in intervals}
     ends = {(row[ADDRESS], row["end"], True) for row in intervals if row["end"] != INF}

@@ -1,12 +1,16 @@
-"""Decides what compare-and-sets say: joins the values that they link into chains, as dataflow.
+"""Joins the values that compare-and-sets link into chains, as dataflow.
 
-What is said of one value comes together by its number, but neighbours in a chain are neighbours in time. So values are put in
-slices of the timeline, in which almost every chain finds its next value, and `checker.contraction` joins what is
-there; what is left of all slices, about as many pieces as there are slices and processes, is joined in the order of time by
-one worker for each key, which keeps only what still waits. Each whole chain then is a block that stands among others as a
-single value does.
+A compare-and-set links the value that it expects to the value that it writes. Spark brings the operations of one value together
+by its number, but neighbours in a chain have different numbers. They are close in time, though. So the join has two steps:
 
-A key of which more waits at once than its memory limit allows is `UNSOLVED`, and nothing is said of it here.
+1. Values go into slices of the timeline. Nearly every chain finds its next value in the same slice, and
+   `checker.contraction` joins the values of a slice.
+2. One worker for each key joins the pieces that are left, in the order of time. There are about as many pieces as slices and
+   processes. The worker keeps only the pieces that still wait for another one.
+
+Each complete chain is then a block: it stands among the other zones as a single value does.
+
+A key gets the outcome `UNSOLVED` if its waiting pieces need more than the memory limit.
 """
 
 from __future__ import annotations
@@ -32,17 +36,17 @@ if TYPE_CHECKING:
     from checker.contraction import Contracted, Integers, Pieces
 
 _ROWS_PER_CALL: Final = 1 << 17
-# What a piece takes while it is joined: its columns, those of what it becomes, and what is found out about it.
+# The memory of a piece while it is joined: its columns, the columns of the result, and working arrays.
 BYTES_PER_PIECE: Final = 800
 
 
 def linked() -> Column:
-    """Returns whether a value is part of a chain: it comes from a compare-and-set, or one expects it."""
+    """Returns whether a value is part of a chain: a compare-and-set writes it, or one expects it."""
     return (F.col("cas") > 0) | (F.col("waits") > 0)
 
 
 def pieces(values: DataFrame, initial: int) -> DataFrame:
-    """Returns each of these values as a piece."""
+    """Returns a piece for each of these values."""
     is_initial, is_cas, written = F.col("value") == initial, F.col("cas") > 0, F.col("writers") > 0
     previous = F.when(is_cas, F.col("expected")).when(written | is_initial, ROOTED).otherwise(UNWRITTEN)
     seen = F.least("write_end", "first_read_end", "first_expecting_end") < INF
@@ -69,14 +73,14 @@ def pieces(values: DataFrame, initial: int) -> DataFrame:
 
 
 def joined_in_slices(pieces: DataFrame, bucket_events: int) -> DataFrame:
-    """Joins what is near in time; returns rows of some `outcome`, `OPEN` ones among them."""
+    """Joins pieces that are close in time; returns rows with an `outcome`, which is `OPEN` for pieces that still wait."""
     spread = pieces.withColumn("slice", slice_of(F.col("write_start"), bucket_events)).repartition(ADDRESS, "slice")
     rows = spread.sortWithinPartitions(ADDRESS, "slice", "write_start").drop("slice")
     return rows.mapInArrow(_join_some, schema_of("outcome", *pieces.columns))
 
 
 def joined_at_last(left: DataFrame, memory_limit: int) -> DataFrame:
-    """Joins what is left of the slices; no row that comes out is `OPEN`."""
+    """Joins the pieces that are left of the slices; no row of the result is `OPEN`."""
     rows = left.drop("outcome").repartition(ADDRESS).sortWithinPartitions(ADDRESS, "write_start")
     most = max(memory_limit // BYTES_PER_PIECE, 1)
     return rows.mapInArrow(partial(_join_all, most=most), schema_of("outcome", *rows.columns))
@@ -96,7 +100,7 @@ def _join_some(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _join_all(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    """Joins the pieces of whole keys, which come in the order of time; keeps at most so many of a key."""
+    """Joins the pieces of whole keys, which come in the order of time; keeps at most `most` pieces of a key."""
     parts: list[Pieces] = []
     rows, due = 0, min(_ROWS_PER_CALL, most)
     given_up: int | None = None
@@ -119,7 +123,7 @@ def _join_all(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.Recor
             given_up = last
             yield from _done({name: np.array([UNSOLVED if name == "outcome" else last]) for name in answer.done})
             parts, rows = [], 0
-        # Doubled, so that what waits is not looked at again for each batch.
+        # Doubled, so that waiting pieces are not scanned again for each batch.
         due = max(min(_ROWS_PER_CALL, most), 2 * rows)
     if rows:
         yield from _rows(contract(_together(parts), whole=True))

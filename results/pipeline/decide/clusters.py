@@ -1,21 +1,20 @@
-"""From the operations of a register to one row for each value: who wrote it, and between what it was seen.
+"""Makes one row for each value of a register from its operations: its writer, and the interval in which it was observed.
 
-Grouping is by value, so one key that holds all operations is no heavier than many keys, and all who saw one value are combined
-before they travel. Every number is kept as a plain 64-bit integer, because then Spark aggregates in place and without sorting.
+Spark groups by value, so one key with all operations costs no more than many keys. It combines the operations of a value before
+the shuffle. Every number is a plain 64-bit integer, which Spark aggregates in place and without sorting.
 
-A row has `address` and `value`, and
+A row has `address`, `value`, and these columns:
 
-- of its writers: `writers` (how many), `write_start` and `write_end` (interval), `cas` (how many were a compare-and-set),
+- of its writers: `writers` (how many), `write_start` and `write_end` (interval), `cas` (how many are compare-and-sets),
   `expected`;
-- of the reads that returned it: `reads`, `last_read_start` (greatest start), `first_read_end` (least end);
-- of the compare-and-sets that expect it: `waits` (how many), `first_expecting_end` (least end);
-- `failed`: how many failed compare-and-sets say that the value was not this one;
-- `general`: how many operations are not said in integers;
-- where it is asked from when on something is seen that began after `after_0` and `after_1`: these, and `since_0` and
-  `since_1`, the least ends of such reads.
+- of the reads that returned it: `reads`, `last_read_start` (maximum start), `first_read_end` (minimum end);
+- of the compare-and-sets that expect it: `waits` (how many), `first_expecting_end` (minimum end);
+- `failed`: how many failed compare-and-sets observed that the value was not this one;
+- `general`: how many operations have no coding in integers;
+- if the operations have the columns `after_0` and `after_1`: these, and `since_0` and `since_1`, the minimum end of the reads
+  that begin after them.
 
-`results.pipeline.decide.columns` has the type of each.
-`NEG` and `INF` stand for the greatest and least of nothing.
+`results.pipeline.decide.columns` has the types. `NEG` is the maximum of no numbers, and `INF` the minimum.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ AFTER: Final = ("after_0", "after_1")
 
 
 def value_of() -> Column:
-    """Returns the value that a coded operation makes or sees."""
+    """Returns the value that a coded operation writes or observes."""
     return F.when(F.col("opcode") == CAS, F.col("second_argument")).otherwise(F.col("first_argument"))
 
 
 def has_cas(touches: DataFrame) -> bool:
-    """Says whether there is a compare-and-set among coded operations."""
+    """Returns whether coded operations contain a compare-and-set."""
     return not touches.where(F.col("opcode") == CAS).isEmpty()
 
 
@@ -50,14 +49,14 @@ def clusters(touches: DataFrame, *, chained: bool) -> DataFrame:
     """Returns a row for each key and value of coded operations.
 
     Args:
-        touches: Coded operations; those with the columns `AFTER` are asked about what began after these.
-        chained: Whether there may be compare-and-sets. Without them nobody expects a value, which is quicker to find.
+        touches: Coded operations, perhaps with the columns `AFTER`.
+        chained: Whether there may be compare-and-sets. The query is faster without them, since no operation expects a value.
     """
     opcode, start, end = F.col("opcode"), F.col("start"), F.col("end")
     least, greatest = F.lit(INF), F.lit(NEG)
     expects = F.lit(col=False)
     if chained:
-        # A compare-and-set says something of two values.
+        # A compare-and-set belongs to two values.
         sides = F.when(opcode == CAS, F.array(F.lit(col=False), F.lit(col=True))).otherwise(F.array(F.lit(col=False)))
         touches = touches.withColumn("expects", F.explode(sides))
         expects = F.col("expects")
@@ -97,10 +96,10 @@ def clusters(touches: DataFrame, *, chained: bool) -> DataFrame:
 
 
 def until(touches: DataFrame, ends: Mapping[int, int]) -> DataFrame:
-    """Returns histories up to and with the returns at `ends`, by `address`.
+    """Returns the prefixes of histories that end with the returns at `ends`, by `address`.
 
-    What returned later is open, and what began later is not there. Keys without an end are left out. A read that is still open
-    says nothing.
+    Operations that return later are open, and operations that begin later are left out. So are open reads, which observe
+    nothing, and keys without an end.
     """
     spark = touches.sparkSession
     bounds = spark.createDataFrame(list(ends.items()), schema_of(ADDRESS, "until"))

@@ -1,12 +1,12 @@
-"""Says the operations of registers in integers, inside the JVM, so that nothing else has to travel through a shuffle.
+"""Codes the operations of registers as integers, inside the JVM, so that shuffles move only integers.
 
-The law: what comes out says exactly what `checker.encode` says to the kernel, or says that it cannot. An operation is coded if
-its values are nil or integers of at most 18 digits in their canonical text; an operation with any other value makes its key
-one for the general route, which works on whole operations. What certainly had no effect, and what says nothing, is left out
-here as it is there.
+The rule: the coding is the one that `checker.encode` makes for the kernel, or the operation is `GENERAL`. An operation has a
+coding if its values are nil, or integers of at most 18 digits in canonical text. One operation with another value sends its key
+to the general route, which works on whole operations. As in `checker.encode`, operations that certainly had no effect, and
+operations that observe nothing, are left out.
 
 The columns of a coded operation are `CODED` of `results.pipeline.decide.columns`. Its interval goes from `start` to `end` in
-the order of events, where `end` is `INF` if it may have happened at any later time.
+the order of events. `end` is `INF` if the operation may have happened at any later time.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ NEG: Final = -(2**63)
 GREATEST: Final = 10**18
 NIL: Final = -(2**62)
 
-GENERAL: Final = 100  # only whole operations can say what it is
+GENERAL: Final = 100  # the operation has no coding in integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterCoding:
-    """How the operations of a register are said in integers.
+    """How integers represent the operations of a register.
 
     Attributes:
         initial: The number of the initial value.
-        has_cas: Whether there is compare-and-set.
-        nil_says_nothing: Whether a read that returned nil is left out.
-        failed_observes: Whether a failed cas says that the value was another one.
+        has_cas: Whether the model has compare-and-set.
+        nil_says_nothing: Whether reads that returned nil are left out.
+        failed_observes: Whether a failed compare-and-set observes that the value was another one.
     """
 
     initial: int
@@ -52,7 +52,7 @@ class RegisterCoding:
 
 
 def coding_of(model: Model) -> RegisterCoding | None:
-    """Returns how a model's operations are said in integers; None if they are not."""
+    """Returns the coding of a model's operations; None if there is none."""
     if type(model) not in {Register, CasRegister}:
         return None
     assert isinstance(model, Register)  # noqa: S101 - both are
@@ -68,19 +68,19 @@ def coding_of(model: Model) -> RegisterCoding | None:
 
 
 def address(salt: int) -> Column:
-    """Returns the number that stands for a row's run and key; `decide.keys` finds a salt that tells all apart."""
+    """Returns the number of a row's run and key; `decide.keys` finds a salt without collisions."""
     return F.xxhash64(F.col("run"), F.col("key"), F.col("key").isNull(), F.lit(salt))
 
 
 def coded(operations: DataFrame, coding: RegisterCoding, salt: int) -> DataFrame:
-    """Returns the operations that say something; `opcode` is `GENERAL` where integers cannot say it."""
-    speaking = operations.where(~F.coalesce(_silent(coding), F.lit(col=False)))
-    # Each text is read in a step of its own: within one step Spark would read it again wherever it is named.
-    return _said(_numbered(_texts(speaking, coding, salt)))
+    """Returns the operations that matter to the verdict; `opcode` is `GENERAL` for those without a coding."""
+    relevant = operations.where(~F.coalesce(_is_irrelevant(coding), F.lit(col=False)))
+    # Each text is parsed in a step of its own: within one step, Spark parses it again at each use.
+    return _opcodes(_numbered(_texts(relevant, coding, salt)))
 
 
-def _silent(coding: RegisterCoding) -> Column:
-    """Says whether an operation had no effect, or says nothing."""
+def _is_irrelevant(coding: RegisterCoding) -> Column:
+    """Returns whether an operation had no effect and observed nothing."""
     f, kind, result = F.col("f"), F.col("type"), F.col("result")
     unread = kind != "ok"
     if coding.nil_says_nothing:
@@ -92,7 +92,7 @@ def _silent(coding: RegisterCoding) -> Column:
 
 
 def _texts(operations: DataFrame, coding: RegisterCoding, salt: int) -> DataFrame:
-    """Puts the texts of an operation's one or two values into the two arguments; `is_pair`: they are a cas's."""
+    """Puts the text of each value of an operation into a column; `is_pair` marks the two values of a compare-and-set."""
     is_cas, value = F.col("f") == "cas", F.col("value")
     is_pair, first, second = F.lit(col=False), value, F.lit(None).cast("string")
     if coding.has_cas:
@@ -110,7 +110,7 @@ def _texts(operations: DataFrame, coding: RegisterCoding, salt: int) -> DataFram
 
 
 def _numbered(texts: DataFrame) -> DataFrame:
-    """Puts numbers in the place of texts that are nil or the canonical JSON of integers, and null in that of all others."""
+    """Replaces texts by numbers: nil and canonical JSON integers have one, and all other texts become null."""
     names = ("first_argument", "second_argument")
     parsed = texts.withColumns({f"{name}_number": F.col(name).try_cast("bigint") for name in names})
     checked = {}
@@ -121,7 +121,7 @@ def _numbered(texts: DataFrame) -> DataFrame:
     return parsed.withColumns(checked)
 
 
-def _said(numbered: DataFrame) -> DataFrame:
+def _opcodes(numbered: DataFrame) -> DataFrame:
     f, kind, end = F.col("f"), F.col("type"), F.col("complete_index")
     first, second = F.col("first_argument"), F.col("second_argument")
     code = (

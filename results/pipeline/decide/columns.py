@@ -1,10 +1,10 @@
-"""The columns of the rows that travel between the steps: the name of each, its type, and what it says.
+"""The columns of the rows between the steps of the job: name, type and meaning.
 
-The law: a column has the same name and the same type in all rows, and a schema is made only of the columns below. The tables in
-files have their columns in `results.pipeline.schema`. `checker.contraction` uses the names of the pieces of chains.
+The rule: a column has the same name and the same type in all rows, and every schema consists of the columns below. The tables
+in files have their columns in `results.pipeline.schema`. `checker.contraction` uses the names of the columns of pieces.
 
-An index is the place of an event in its history. `INF` and `NEG` of `results.pipeline.decide.coding` stand for the least and
-the greatest of nothing.
+An index is the place of an event in its history. `INF` of `results.pipeline.decide.coding` is the minimum of no numbers, and
+`NEG` the maximum.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark.sql import types as t
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ADDRESS: Final = "address"  # the number that stands for a run and key
+ADDRESS: Final = "address"  # the number of a run and key
 
 _LONG: Final = t.LongType()
 _LONGS: Final = t.ArrayType(_LONG)
@@ -24,103 +24,103 @@ _FLAG: Final = t.BooleanType()
 _TEXT: Final = t.StringType()
 
 _OF_OPERATIONS: Final[Mapping[str, t.DataType]] = {
-    "opcode": t.ByteType(),  # what is done: `READ`, `WRITE`, `CAS`, ...; `GENERAL` if integers cannot say it
-    "first_argument": _LONG,  # the value that is read or written; of a compare-and-set the one that it expects
+    "opcode": t.ByteType(),  # the function: `READ`, `WRITE`, `CAS`, ...; `GENERAL` if integers cannot represent the operation
+    "first_argument": _LONG,  # the value that is read or written; of a compare-and-set, the expected value
     "second_argument": _LONG,  # the value that a compare-and-set writes; else 0
     "start": _LONG,  # the index of the invoke
     "end": _LONG,  # the index of the return; `INF` if the operation may have happened at any later time
-    "after_0": _LONG,  # an index: from when on is something seen that began after it?
-    "after_1": _LONG,  # another one
+    "after_0": _LONG,  # an index; `since_0` is about operations that begin after it
+    "after_1": _LONG,  # an index; `since_1` is about operations that begin after it
 }
 
 _OF_VALUES: Final[Mapping[str, t.DataType]] = {
-    "value": _LONG,  # the value that an operation makes or sees; of a chain the first one
+    "value": _LONG,  # the value that an operation writes or observes; of a chain, its first value
     "writers": _LONG,  # how many operations wrote it
-    "write_start": _LONG,  # the least start of these; of a chain: where its first value is written, -1 for the initial
-    "write_end": _LONG,  # the least end of these
-    "cas": _LONG,  # how many of these are a compare-and-set
-    "expected": _LONG,  # the value that the compare-and-set expects which wrote it
+    "write_start": _LONG,  # the minimum start of the writers; of a chain, the start of its first write (initial value: -1)
+    "write_end": _LONG,  # the minimum end of the writers
+    "cas": _LONG,  # how many of the writers are compare-and-sets
+    "expected": _LONG,  # the value that the compare-and-set expects that wrote it
     "reads": _LONG,  # how many reads returned it
-    "last_read_start": _LONG,  # the greatest start of these
-    "first_read_end": _LONG,  # the least end of these
+    "last_read_start": _LONG,  # the maximum start of the reads
+    "first_read_end": _LONG,  # the minimum end of the reads
     "waits": _LONG,  # how many compare-and-sets expect it
-    "first_expecting_end": _LONG,  # the least end of these
-    "failed": _LONG,  # how many failed compare-and-sets say that the value was not this one
-    "general": _LONG,  # how many operations integers cannot say
-    "since_0": _LONG,  # the least end of an operation that shows something which began after `after_0`
+    "first_expecting_end": _LONG,  # the minimum end of these
+    "failed": _LONG,  # how many failed compare-and-sets observed that the value was not this one
+    "general": _LONG,  # how many operations have no coding in integers
+    "since_0": _LONG,  # the minimum end of the operations that observe something which began after `after_0`
     "since_1": _LONG,  # the same for `after_1`
 }
 
 _OF_PIECES: Final[Mapping[str, t.DataType]] = {
-    "outcome": _LONG,  # what a row says: `OPEN`, `BLOCK`, `UNSOLVED`, or a contradiction
-    "previous_value": _LONG,  # the value that the first compare-and-set expects, or how else the piece begins
-    "first_value": _LONG,  # the first value of the chain
-    "last_value": _LONG,  # the last one
-    "alive": _LONG,  # 1 if it certainly took effect
-    "opened_0": _LONG,  # 1 if a compare-and-set of it began after `after_0`
+    "outcome": _LONG,  # the state of a piece: `OPEN`, `BLOCK`, `UNSOLVED`, or a contradiction
+    "previous_value": _LONG,  # the value that the first compare-and-set expects; `ROOTED` or `UNWRITTEN` without one
+    "first_value": _LONG,  # the first value of the piece
+    "last_value": _LONG,  # the last value of the piece
+    "alive": _LONG,  # 1 if the piece certainly took effect
+    "opened_0": _LONG,  # 1 if one of its compare-and-sets began after `after_0`
     "opened_1": _LONG,  # the same for `after_1`
 }
 
 _OF_ZONES: Final[Mapping[str, t.DataType]] = {
-    "least_end": _LONG,  # the least end of all operations of a value or a chain
+    "least_end": _LONG,  # the minimum end of all operations of a value or a chain
     "least_end_value": _LONG,  # the value of the operation that ends first
-    "greatest_start": _LONG,  # the greatest start of all operations of a value or a chain
+    "greatest_start": _LONG,  # the maximum start of all operations of a value or a chain
     "greatest_start_value": _LONG,  # the value of the operation that starts last
-    "forward": _FLAG,  # whether the least end is before the greatest start
-    "low": _LONG,  # the lesser one of the two
-    "high": _LONG,  # the greater one of the two
-    "limit": _LONG,  # the index that no forward zone before this one may pass
-    "late": _LONG,  # the end of an operation that saw a value which has no write, or one that begins only later; null for none
-    "placed": _FLAG,  # whether it is a zone that others can meet
+    "forward": _FLAG,  # whether the minimum end is before the maximum start
+    "low": _LONG,  # the lower one of the two
+    "high": _LONG,  # the higher one of the two
+    "limit": _LONG,  # no forward zone before this one may reach beyond this index
+    "late": _LONG,  # the end of an operation that observed a value without a write, or before its write began; null for none
+    "placed": _FLAG,  # whether the zone can meet other zones
 }
 
 _OF_SLICES: Final[Mapping[str, t.DataType]] = {
     "slice": _LONG,  # the number of a slice of a key's timeline
-    "reach": _LONG,  # the greatest end of the forward zones
-    "reach_before": _LONG,  # the same of those before
-    "least_limit": _LONG,  # the least limit of the zones
-    "least_limit_after": _LONG,  # the same of those after
-    "met_limit": _LONG,  # the least limit of the zones that others of the slice meet
-    "early": _FLAG,  # whether a value of a chain was seen before it was written
-    "doubled": _FLAG,  # whether a value was written twice or is the initial one
-    "limits": _LONGS,  # the limits of a few zones of a key that others meet
+    "reach": _LONG,  # the maximum end of the slice's forward zones
+    "reach_before": _LONG,  # the maximum end of the forward zones before it
+    "least_limit": _LONG,  # the minimum limit of the zones
+    "least_limit_after": _LONG,  # the minimum limit of the zones after it
+    "met_limit": _LONG,  # the minimum limit of the zones that other zones of the slice meet
+    "early": _FLAG,  # whether a value of a chain was observed before it was written
+    "doubled": _FLAG,  # whether a value was written twice, or the initial value was written
+    "limits": _LONGS,  # the limits of a few zones of a key that other zones meet
 }
 
 _OF_LINKS: Final[Mapping[str, t.DataType]] = {
-    "root": _LONG,  # the value that a chain begins with
-    "path": _LONGS,  # the values that a chain leads over
+    "root": _LONG,  # the first value of a chain
+    "path": _LONGS,  # the values of a chain up to some value
 }
 
-# What is asked about a few keys: the rows come from the driver.
+# The columns of queries about a few keys; the driver makes these rows.
 _OF_QUESTIONS: Final[Mapping[str, t.DataType]] = {
-    "until": _LONG,  # the index with which the part of the history ends that is looked at
-    "our_value": _LONG,  # the value of a zone, beside the zones that it may meet
+    "until": _LONG,  # the index of the last event of a prefix
+    "our_value": _LONG,  # the value of a zone that is compared with the other zones
     "our_least_end": _LONG,
     "our_low": _LONG,
     "our_high": _LONG,
     "our_limit": _LONG,
     "our_forward": _FLAG,
-    "mark": t.IntegerType(),  # which of the two indexes `after_0` and `after_1` is meant
+    "mark": t.IntegerType(),  # 0 for `after_0`, 1 for `after_1`
     "pair": _LONG,  # the number of a pair of values that contradict each other
-    "began_after": _LONG,  # an index after which something of the value begins
-    "shown_from": _LONG,  # an index before which the pair shows nothing
-    "in_full": _FLAG,  # whether more of the value is wanted than who wrote it
-    "seen_before": _LONG,  # an index: a read that ended before it is wanted, too
-    "at_start": _FLAG,  # whether an operation starts where one does that is told of
-    "at_end": _FLAG,  # whether an operation ends where one does that is told of
+    "began_after": _LONG,  # an index; an operation of the value begins after it
+    "shown_from": _LONG,  # an index; the pair contradicts nothing before it
+    "in_full": _FLAG,  # whether the query wants more of the value than its writer
+    "seen_before": _LONG,  # an index; a read that ended before it is wanted too
+    "at_start": _FLAG,  # whether an operation of the explanation starts at this index
+    "at_end": _FLAG,  # whether an operation of the explanation ends at this index
 }
 
 _OF_ANSWERS: Final[Mapping[str, t.DataType]] = {
     "verdict": _TEXT,
     "analyzer": _TEXT,
     "cause": _TEXT,
-    "kind": _TEXT,  # what is wrong
-    "op_start": _LONG,  # the invoke of the operation by whose return no linearization is left
-    "op_end": _LONG,  # its return
+    "kind": _TEXT,  # the kind of the violation
+    "op_start": _LONG,  # the invoke of the operation at whose return no linearization is left
+    "op_end": _LONG,  # the return of this operation
     "core": _LONGS,  # the invokes of the operations that the explanation names
-    "tied": _FLAG,  # whether two operations start at one index, so that invokes do not name them
+    "tied": _FLAG,  # whether two operations start at one index, so that invokes do not identify them
     "unsuited": _TEXT,  # why the near-linear analyzer does not suit the key
-    "part": _LONGS,  # the invokes of the operations that are looked at instead of the whole key
+    "part": _LONGS,  # the invokes of the operations that replace the whole key in the explanation
 }
 
 TYPES: Final[Mapping[str, t.DataType]] = {
@@ -146,5 +146,5 @@ def schema_of(*names: str) -> t.StructType:
 
 
 CODED: Final = schema_of(ADDRESS, "opcode", "first_argument", "second_argument", "start", "end")
-# What is said of a key at once; `results.pipeline.decide.details` turns it into a row of verdicts.
+# The answer for a key; `results.pipeline.decide.details` makes a row of verdicts from it.
 ANSWER: Final = schema_of(ADDRESS, *_OF_ANSWERS)

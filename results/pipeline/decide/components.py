@@ -1,11 +1,16 @@
-"""Takes from keys that are not linearizable the operations that contradict each other, which nearly always are few.
+"""Selects, from keys that are not linearizable, the operations that contradict each other. Nearly always they are few.
 
-Two zones that meet in a part of a history meet in all of it, for zones only grow; and what is said of a few values does not
-depend on the others. So the return by which a history stops being linearizable is told by the operations of those values
-alone whose zones meet others in the whole history, and of those that were seen before they were written. Where values form
-chains, a whole chain counts as one of them: all values that are linked with each other are taken, or none.
+Two zones that meet in a prefix of a history also meet in the whole history, because zones only grow. And a contradiction of a
+few values does not depend on other values. So these operations determine the return at which a history stops being
+linearizable:
 
-A chain that contradicts itself has no zone, so whether it met another one before it did so is not said here; `blame` looks.
+- the operations of values whose zones meet other zones in the whole history;
+- the operations of values that were observed before they were written.
+
+If values form chains, a whole chain counts as one value: all linked values are selected, or none.
+
+A chain that contradicts itself has no zone. It may have met another zone before that, which this module does not examine;
+`blame` does.
 """
 
 from __future__ import annotations
@@ -32,19 +37,19 @@ if TYPE_CHECKING:
 
     from results.pipeline.decide.scan import Scan, Scanned, Scanning
 
-# What a link takes: its value and the one it expects, in order, and where that leads.
+# The memory of a link: its value and its expected value, both sorted, and the root.
 BYTES_PER_LABEL: Final = 100
 _LABELS: Final = schema_of(ADDRESS, "value", "root")
 
 
 def contradicting(touches: DataFrame, scan: Scan, bad: Sequence[Scanned], scanning: Scanning) -> DataFrame:
-    """Returns the operations on all values that contradict each other.
+    """Returns the operations of all values that contradict each other.
 
     Args:
         touches: Coded operations of keys that are not linearizable, all with unique values.
-        scan: The scan that says so, of these and perhaps of other keys.
-        bad: What it says of them.
-        scanning: How it was made.
+        scan: The scan that found them, of these and perhaps of other keys.
+        bad: The results of the scan for these keys.
+        scanning: The settings of the scan.
     """
     spark = touches.sparkSession
     keys = F.broadcast(spark.createDataFrame([(each.address,) for each in bad], schema_of(ADDRESS)))
@@ -54,8 +59,8 @@ def contradicting(touches: DataFrame, scan: Scan, bad: Sequence[Scanned], scanni
     whole: list[int] = []
     if scanning.chained:
         names = ("greatest_start_value", "least_end_value")
-        told = [(each.address, told[name]) for each in bad for told in each.told for name in names]
-        values = values.unionByName(spark.createDataFrame(told, schema_of(ADDRESS, "value")))
+        ends = [(each.address, row[name]) for each in bad for row in each.contradictions for name in names]
+        values = values.unionByName(spark.createDataFrame(ends, schema_of(ADDRESS, "value")))
         labels = _labels(scan.values.join(keys, ADDRESS, "left_semi"), scanning.memory_limit).localCheckpoint()
         whole = [row[ADDRESS] for row in labels.where("value is null").collect()]
         values = _linked(values, labels.where("value is not null"))
@@ -68,7 +73,7 @@ def contradicting(touches: DataFrame, scan: Scan, bad: Sequence[Scanned], scanni
 
 
 def _linked(values: DataFrame, labels: DataFrame) -> DataFrame:
-    """Returns these values and all that are linked with them."""
+    """Returns these values and all values that are linked with them."""
     rooted = values.join(labels, [ADDRESS, "value"], "left")
     found = rooted.select(ADDRESS, F.coalesce("root", "value").alias("root")).distinct()
     others = labels.join(found, [ADDRESS, "root"], "left_semi").select(ADDRESS, "value")
@@ -76,10 +81,10 @@ def _linked(values: DataFrame, labels: DataFrame) -> DataFrame:
 
 
 def _labels(values: DataFrame, memory_limit: int) -> DataFrame:
-    """Returns for the value of each compare-and-set the root of all that it is linked with.
+    """Returns the root of the value of each compare-and-set.
 
-    The root is the value that a chain begins with, or one of those that form a circle. A key with too many links has one row
-    without a value.
+    The root is the first value of the chain, or the minimum value of a circle. A key with too many links has one row without a
+    value.
     """
     label = partial(_label, most=memory_limit // BYTES_PER_LABEL)
     return links(values).mapInArrow(label, _LABELS)
@@ -96,7 +101,7 @@ def roots(values: NDArray[np.int64], expected: NDArray[np.int64]) -> NDArray[Any
     """Returns the root of each value.
 
     Args:
-        values: Those of compare-and-sets, all different.
+        values: The values that compare-and-sets write, all different.
         expected: The values that they expect.
     """
     order = np.argsort(values)
@@ -104,8 +109,8 @@ def roots(values: NDArray[np.int64], expected: NDArray[np.int64]) -> NDArray[Any
     above = order[place]
     is_top = values[above] != expected
     above = np.where(is_top, np.arange(len(values)), above)
-    least = values
+    smallest = values
     for _ in range(len(values).bit_length()):
-        least, above = np.minimum(least, least[above]), above[above]
-    # Above one that stands in a circle is always another one of the circle, and all of them have seen all of it.
-    return np.where(is_top[above], expected[above], least[above])
+        smallest, above = np.minimum(smallest, smallest[above]), above[above]
+    # An ancestor of a value in a circle is in the circle too. After the loop, each minimum covers the whole circle.
+    return np.where(is_top[above], expected[above], smallest[above])

@@ -1,8 +1,8 @@
 """Decides and explains keys with the code of `labrys check`, from whole operations, in Spark's Python workers.
 
-The law: what is said about a key that is not valid is what `labrys check` says about it, because the same functions say it.
-For a key that was decided from columns only the few operations are made that its explanation names; a key whose counterexample
-is wanted, and one that columns cannot say, is made as a whole, within its budget.
+The rule: a key that is not valid gets the words of `labrys check`, because the same functions make them. If columns decided the
+key, only the few operations that the explanation names become objects. If the key needs a counterexample, or if columns cannot
+represent it, all its operations do, within the budget of a key.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.analysis import analysis
 from checker.blaming import blaming
 from checker.errors import Disagreement
-from checker.explain import Telling, explain
+from checker.explain import Evidence, explain
 from checker.result import Analysis, operation_json
 from harness.errors import LabrysError
 from harness.op import OpType
 from harness.verdict import Verdict
-from results.pipeline.decide.columns import ADDRESS
+from results.pipeline.decide.columns import ADDRESS, schema_of
 from results.pipeline.decide.rows import BYTES_PER_OPERATION, groups
 from results.pipeline.schema import OPERATIONS, VERDICTS
 
@@ -37,14 +38,14 @@ if TYPE_CHECKING:
     from harness.op import Operation
     from results.pipeline.decide.rows import Group
 
-# How a key came to its verdict.
+# The column `engine`: how a key came to its verdict.
 DATAFLOW: Final = "dataflow"
 KERNEL: Final = "kernel"
 OBJECTS: Final = "operations"
 
-# What is known about a key before its operations are looked at. `wanted` holds the invokes of the operations to look at, null
-# for all. `whole` says that operations are to be decided, and not only named: those whose invokes `part` holds, null for all;
-# `shrink` says that a counterexample is wanted.
+# What is known about a key before its operations are read. `wanted`: the invokes of the operations to read, null for all.
+# `whole`: whether to decide operations, and not only to name them; these are the invokes in `part`, null for all.
+# `shrink`: whether a counterexample is wanted.
 TARGET: Final = (
     "operations",
     "verdict",
@@ -61,11 +62,8 @@ TARGET: Final = (
     "whole",
     "shrink",
 )
-_OUT: Final = to_arrow_schema(VERDICTS).insert(0, pa.field(ADDRESS, pa.int64()))
-_OUT_DDL: Final = ", ".join(
-    f"{name} {'bigint' if pa.types.is_integer(kind) else 'string'}"
-    for name, kind in zip(_OUT.names, _OUT.types, strict=True)
-)
+_OUT: Final = t.StructType([*schema_of(ADDRESS).fields, *VERDICTS.fields])
+_OUT_ARROW: Final = to_arrow_schema(_OUT)
 _ROWS_PER_BATCH: Final = 256
 _SENT_TO_ALL: Final = 50_000
 
@@ -75,9 +73,9 @@ class Work:
     """How keys are decided.
 
     Attributes:
-        model: What each object does.
-        time_limit_s: Wall time of a key's search; None for no limit.
-        memory_limit: Bytes for a key.
+        model: The model of each object.
+        time_limit_s: Wall time of the search of one key; None for no limit.
+        memory_limit: Bytes for one key.
     """
 
     model: Model
@@ -86,19 +84,19 @@ class Work:
 
     @property
     def most(self) -> int:
-        """How many operations of a key can be looked at as a whole."""
+        """How many operations of a key fit into memory as objects."""
         return max(self.memory_limit // BYTES_PER_OPERATION, 1)
 
 
 def examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: int, partitions: int) -> DataFrame:
-    """Returns a row of verdicts, and `address`, for each target.
+    """Returns a row of verdicts, with `address`, for each target.
 
     Args:
         operations: All operations.
         targets: `run`, `key`, `address` and the columns of `TARGET`.
-        work: How they are decided.
+        work: How to decide them.
         count: How many targets there are.
-        partitions: Over how many tasks they are spread.
+        partitions: The number of tasks.
     """
     about = targets.select(
         F.col("run").alias("its_run"),
@@ -113,14 +111,14 @@ def examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: in
         & F.col("key").eqNullSafe(F.col("its_key"))
         & (F.col("target_wanted").isNull() | F.array_contains("target_wanted", index)),
     )
-    # A target of which nothing is wanted is told of, too: each brings a row that is no operation.
+    # A target without wanted operations needs a row too, so each target adds a row that is no operation.
     known = {"run": F.col("its_run"), "key": F.col("its_key")}
     without = about.withColumns(
         known | {f.name: F.lit(None).cast(f.dataType) for f in OPERATIONS if f.name not in known}
     )
     spread = wanted.unionByName(without).drop("its_run", "its_key").repartition(partitions, ADDRESS)
     ordered = spread.sortWithinPartitions(ADDRESS, "invoke_index", "complete_index", "process")
-    return ordered.mapInArrow(partial(_examine, work=work), _OUT_DDL)
+    return ordered.mapInArrow(partial(_examine, work=work), _OUT)
 
 
 def _examine(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.RecordBatch]:
@@ -128,14 +126,14 @@ def _examine(batches: Iterator[pa.RecordBatch], work: Work) -> Iterator[pa.Recor
     for group in groups(batches, most=work.most):
         rows.append(examine(group, work))
         if len(rows) == _ROWS_PER_BATCH:
-            yield pa.RecordBatch.from_pylist(rows, schema=_OUT)
+            yield pa.RecordBatch.from_pylist(rows, schema=_OUT_ARROW)
             rows = []
     if rows:
-        yield pa.RecordBatch.from_pylist(rows, schema=_OUT)
+        yield pa.RecordBatch.from_pylist(rows, schema=_OUT_ARROW)
 
 
 def examine(group: Group, work: Work) -> dict[str, Any]:
-    """Returns the row of verdicts, and `address`, of a key, whose `about` has the columns of `TARGET` as `target_...`."""
+    """Returns the row of verdicts, with `address`, of a key; its `about` has the columns of `TARGET` as `target_...`."""
     about = group.about
     result = _analysis(group, work)
     op = result.op
@@ -160,7 +158,7 @@ def examine(group: Group, work: Work) -> dict[str, Any]:
 
 
 def _order(result: Analysis, engine: str) -> dict[str, str | None]:
-    """Returns what is known about the system's own order, where all of the key was looked at."""
+    """Returns the verdict on the system's own order, if the whole key was examined."""
     if engine != OBJECTS or result.order_agrees is None:
         return {"order_agrees": None, "order_reason": None}
     return {"order_agrees": str(result.order_agrees), "order_reason": result.order_reason}
@@ -181,10 +179,12 @@ def _analysis(group: Group, work: Work) -> Analysis:
         return _unknown(group, work, "error", str(error))
     if group.about["target_engine"] != KERNEL or group.about["target_part"] is None:
         return result
-    # The kernel has looked at all of the key; the part is there to tell of it.
+    # The kernel decided the whole key; the part serves for the explanation only.
     known = _named(group, work)
-    told = result if result.valid is Verdict.INVALID else known
-    return replace(known, kind=told.kind, explanation=told.explanation, counterexample=told.counterexample)
+    explained = result if result.valid is Verdict.INVALID else known
+    return replace(
+        known, kind=explained.kind, explanation=explained.explanation, counterexample=explained.counterexample
+    )
 
 
 def _decided(group: Group, work: Work) -> Analysis:
@@ -204,7 +204,7 @@ def _decided(group: Group, work: Work) -> Analysis:
             f"dataflow finds invalid from event {about['target_op_end']} on, the kernel finds {result.valid}",
             operations,
         )
-    # A part of a history with compare-and-sets may have none.
+    # The part of a history with compare-and-sets may have none, and the kernel would name another analyzer.
     return replace(result, analyzer=about["target_analyzer"]) if about["target_engine"] == DATAFLOW else result
 
 
@@ -226,7 +226,7 @@ def _unknown(group: Group, work: Work, cause: str, explanation: str) -> Analysis
 
 
 def _named(group: Group, work: Work) -> Analysis:
-    """Says what was found in columns, with the operations that it names."""
+    """Returns the result that columns gave, with the operations that it names."""
     about = group.about
     by_start = {op.invoke_index: op for op in group.operations}
     result = Analysis(
@@ -240,5 +240,5 @@ def _named(group: Group, work: Work) -> Analysis:
         kind=about["target_kind"],
     )
     core = [by_start[start] for start in about["target_core"] or () if start in by_start]
-    telling = Telling(core=core, unsuited=about["target_unsuited"])
-    return replace(result, explanation=explain(result, work.model, telling))
+    evidence = Evidence(core=core, unsuited=about["target_unsuited"])
+    return replace(result, explanation=explain(result, work.model, evidence))

@@ -1,9 +1,9 @@
-"""Verdicts of workloads that are judges, for each run and key: DataFrame in, DataFrame out.
+"""Verdicts of workloads that have a checker of their own (judges), for each run and key: DataFrame in, DataFrame out.
 
-The law: each verdict, explanation and counterexample is the one that `labrys check` gives for a history of the same operations
-alone, or `unknown` with its cause. The rows of a key go to one Python worker and become arrays there, many short keys at once;
-no row becomes an object that is not shown. A key that does not fit into its memory limit is unknown. A judge that fails on a
-key leaves that key unknown with the error, and the others are judged.
+The rule: each verdict, explanation and counterexample is the one that `labrys check` gives for a history of the same operations
+alone, or `unknown` with its cause. The rows of a key go to one Python worker and become arrays there, many short keys at once.
+Only rows that are shown become objects. A key that does not fit into its memory limit is unknown. If a judge fails on a key,
+that key is unknown with the error, and the judge decides the other keys.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from checker.formats.columns import Columns, Int64s
     from checker.judging import Judge, Judgement
 
-ARRAYS: Final = "arrays"  # how a key came to its verdict
-ROWS_AT_ONCE: Final = 1 << 16  # so many rows of short keys become arrays together
-# What an operation takes in arrays, with what gathering them and a few sorts take for a while; texts count besides.
+ARRAYS: Final = "arrays"  # the column `engine`
+ROWS_AT_ONCE: Final = 1 << 16  # how many rows of short keys become arrays together
+# The memory of an operation in arrays, with temporary copies and a few sorts; the bytes of texts are added.
 BYTES_PER_OPERATION: Final = 400
 _OPERATIONS_PER_TASK: Final = 1 << 20
 _TEXTS: Final = ("value", "result")
@@ -49,33 +49,33 @@ def judged(operations: DataFrame, judge: Judge, memory_limit: int) -> DataFrame:
     """Decides the operations of each run and key.
 
     Args:
-        operations: The columns of `schema.OPERATIONS`. It is read twice.
-        judge: What decides. It is brought to the workers, which can import what it is made of.
+        operations: The columns of `schema.OPERATIONS`. Spark reads them twice.
+        judge: The checker. Spark sends it to the workers, which must be able to import its modules.
         memory_limit: Bytes for one key in a worker.
 
     Returns:
         A row for each run and key, in the columns of `schema.VERDICTS`.
     """
     keys = keys_of(operations)
-    least = 2 * operations.sparkSession.sparkContext.defaultParallelism
-    tasks = max(1, min(keys.count, max(least, keys.operations // _OPERATIONS_PER_TASK)))
+    fewest = 2 * operations.sparkSession.sparkContext.defaultParallelism
+    tasks = max(1, min(keys.count, max(fewest, keys.operations // _OPERATIONS_PER_TASK)))
     rows = operations.select("run", *NEEDED, address(keys.salt).alias(ADDRESS))
     spread = rows.repartition(tasks, ADDRESS).sortWithinPartitions(ADDRESS, "invoke_index")
-    told = spread.mapInArrow(partial(decide, judge=judge, memory_limit=memory_limit), VERDICTS)
-    return conform(told, VERDICTS)
+    decided = spread.mapInArrow(partial(decide, judge=judge, memory_limit=memory_limit), VERDICTS)
+    return conform(decided, VERDICTS)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Key:
-    """The rows of one run and key, as far as they have come.
+    """The rows of one run and key that have arrived so far.
 
     Attributes:
-        address: The number that stands for it.
+        address: The number of the run and key.
         run: The run.
         key: The key.
         rows: How many rows there are.
-        bytes: What they take.
-        parts: The rows; none if they take more than the limit.
+        bytes: Their memory.
+        parts: The rows; none if they need more memory than the limit.
     """
 
     address: int
@@ -86,7 +86,7 @@ class _Key:
     parts: list[pa.RecordBatch] = field(default_factory=list)
 
     def add(self, batch: pa.RecordBatch, limit: int) -> None:
-        """Takes the next rows."""
+        """Adds the next rows."""
         self.rows += batch.num_rows
         self.bytes += batch.num_rows * BYTES_PER_OPERATION + sum(batch.column(name).nbytes for name in _TEXTS)
         self.parts.append(batch)
@@ -98,18 +98,18 @@ def decide(batches: Iterator[pa.RecordBatch], judge: Judge, memory_limit: int) -
     """Decides the keys of a partition; yields rows of `schema.VERDICTS`.
 
     Args:
-        batches: The run, the address and what is in `NEEDED`, sorted by address and invoke.
-        judge: What decides.
+        batches: The run, the address and the columns `NEEDED`, sorted by address and invoke.
+        judge: The checker.
         memory_limit: Bytes for one key.
     """
     waiting: list[_Key] = []
     for key in _keys(batches, memory_limit):
         waiting.append(key)
         if sum(each.rows for each in waiting) >= ROWS_AT_ONCE:
-            yield _told(waiting, judge, memory_limit)
+            yield _verdict_rows(waiting, judge, memory_limit)
             waiting = []
     if waiting:
-        yield _told(waiting, judge, memory_limit)
+        yield _verdict_rows(waiting, judge, memory_limit)
 
 
 def _keys(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[_Key]:
@@ -129,12 +129,12 @@ def _keys(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[_Key]:
         yield current
 
 
-def _told(keys: Sequence[_Key], judge: Judge, limit: int) -> pa.RecordBatch:
+def _verdict_rows(keys: Sequence[_Key], judge: Judge, limit: int) -> pa.RecordBatch:
     """Returns the rows of verdicts of some keys."""
     whole = [key for key in keys if key.parts]
     try:
         columns = iter(_columns(whole))
-    except LabrysError:  # a value that cannot be read; whose it is, each key says for itself
+    except LabrysError:  # an unreadable value of one of the keys; each key by itself reports its own error
         rows = [_row(key, judge, None, limit) for key in keys]
     else:
         rows = [_row(key, judge, next(columns) if key.parts else None, limit) for key in keys]
@@ -173,12 +173,12 @@ def _row(key: _Key, judge: Judge, columns: Columns | None, limit: int) -> dict[s
         why = f"The key's {key.rows} operations take more memory than its limit of {limit} bytes; raise it with --memory-limit."
         return {**about, "verdict": str(Verdict.UNKNOWN), "cause": "out-of-memory", "explanation": why}
     try:
-        told = _verdict(judge, columns or _columns([key])[0])
+        found = _verdict(judge, columns or _columns([key])[0])
     except LabrysError as error:
-        told = _unknown(str(error))
-    except Exception as error:  # noqa: BLE001 - a plug-in's mistake is told, and the other keys are judged
-        told = _unknown(f"The checker of the workload {judge.name} failed: {type(error).__name__}: {sentence(error)}")
-    return {**about, **told}
+        found = _unknown(str(error))
+    except Exception as error:  # noqa: BLE001 - a plug-in's mistake becomes its key's verdict, and the other keys are judged
+        found = _unknown(f"The checker of the workload {judge.name} failed: {type(error).__name__}: {sentence(error)}")
+    return {**about, **found}
 
 
 def _unknown(why: str) -> dict[str, Any]:
@@ -186,21 +186,21 @@ def _unknown(why: str) -> dict[str, Any]:
 
 
 def _verdict(judge: Judge, columns: Columns) -> dict[str, Any]:
-    """Returns what the judge says of one key."""
+    """Returns the judge's verdict on one key."""
     found: dict[str | None, tuple[Judgement, Int64s]] = {
         None: (judge.judge(columns), np.arange(len(columns), dtype=np.int64))
     }
     part = composed(judge.name, found, len(columns), operation=lambda row: operation_at(columns, row))
-    told: dict[str, Any] = {"verdict": str(part.verdict), "explanation": part.reason}
+    row: dict[str, Any] = {"verdict": str(part.verdict), "explanation": part.reason}
     if part.verdict is Verdict.UNKNOWN:
-        told["cause"] = UNTESTED
+        row["cause"] = UNTESTED
     example = part.details.get("counterexample")
     if example:
         decisive = example["op"] or {}
-        told |= {
+        row |= {
             "kind": example["kind"],
             "op_invoke_index": decisive.get("invoke_index"),
             "op_complete_index": decisive.get("complete_index"),
             "counterexample": json.dumps(example["operations"], ensure_ascii=False, sort_keys=True),
         }
-    return told
+    return row

@@ -1,8 +1,8 @@
 """Decides keys of registers by the native kernel, in Spark's Python workers, from coded operations.
 
-A partition holds whole keys. Its rows come as Arrow batches of integers and go to the kernel as they are: there is no Python
-object for an operation. The kernel's near-linear analyzer looks at many keys in one call; a key that it does not suit is
-searched by itself, within the limits of a key.
+A partition holds whole keys. Its rows come as Arrow batches of integers and go to the kernel as they are, without a Python
+object for an operation. The kernel's near-linear analyzer decides many keys in one call. A key that it does not suit gets a
+search of its own, within the limits of a key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ANSWER: Final = to_arrow_schema(ANSWER)
 TO_GENERAL: Final = "general"
 _COLUMNS: Final = CODED.names
-# What a key's operation takes at most, as measured: 41 for its columns, and what the analyzers and the allocator keep.
+# The measured maximum memory of an operation: 41 bytes for its columns, and the rest for the analyzers and the allocator.
 BYTES_PER_OPERATION: Final = 120
 _ROWS_PER_CALL: Final = 1 << 19
 
@@ -51,12 +51,12 @@ class Budget:
 
 
 def decide(batches: Iterator[pa.RecordBatch], budget: Budget) -> Iterator[pa.RecordBatch]:
-    """Answers for each key of a partition, whose rows are sorted by `address`."""
+    """Yields the answer for each key of a partition, whose rows are sorted by `address`."""
     pending: list[list[Any]] = []
     rows = 0
     too_large: int | None = None
     for batch in batches:
-        # A batch is one piece of memory, which goes when its columns are copied.
+        # The columns are copied, so that the memory of the batch can be freed.
         columns = [batch.column(name).to_numpy().copy() for name in _COLUMNS]
         if too_large is not None:
             columns = _without(columns, too_large)
@@ -84,7 +84,7 @@ def decide(batches: Iterator[pa.RecordBatch], budget: Budget) -> Iterator[pa.Rec
 
 
 def _joined(parts: Sequence[list[Any]]) -> list[Any]:
-    """Joins parts, and takes their columns away one by one, so that only one is there twice at a time."""
+    """Concatenates parts, and clears their columns one by one, so that only one column exists twice at a time."""
     if len(parts) == 1:
         return parts[0]
     joined = []
@@ -105,9 +105,9 @@ def _unknown(key: int) -> dict[str, Any]:
 
 
 def _in_order(columns: list[Any]) -> None:
-    """Sorts rows by key, start and end in their place, one column after the other."""
+    """Sorts rows in place by key, start and end, one column after the other."""
     address, start, end = (columns[_COLUMNS.index(name)] for name in (ADDRESS, "start", "end"))
-    # Most histories come as they were written.
+    # Most histories come in the order in which they were written.
     if not ((address[1:] > address[:-1]) | ((address[1:] == address[:-1]) & (start[1:] > start[:-1]))).all():
         order = np.lexsort((end, start, address))
         del address, start, end
@@ -116,7 +116,7 @@ def _in_order(columns: list[Any]) -> None:
 
 
 def _decided(columns: list[Any], budget: Budget) -> list[dict[str, Any]]:
-    """Answers for the keys whose rows these are; takes the columns away."""
+    """Returns the answers for the keys of these rows; clears the list of columns."""
     _in_order(columns)
     address, opcode, first_argument, second_argument, start, end = columns
     opcode = opcode.view(np.uint8)
@@ -126,7 +126,7 @@ def _decided(columns: list[Any], budget: Budget) -> list[dict[str, Any]]:
     ties = np.concatenate([[False], (start[1:] == start[:-1]) & ~new])
     tied = np.logical_or.reduceat(ties, bounds[:-1])
     names = address[bounds[:-1]].tolist()
-    # The analyzers need memory now.
+    # Frees memory for the analyzers.
     del address, new, ties
     columns.clear()
     answers = [
@@ -135,8 +135,8 @@ def _decided(columns: list[Any], budget: Budget) -> list[dict[str, Any]]:
         if whole
     ]
     places = np.flatnonzero(~general).tolist()
-    said = (opcode, first_argument, second_argument, start, end)
-    parts = [KernelColumns(*(column[bounds[i] : bounds[i + 1]] for column in said)) for i in places]
+    coded = (opcode, first_argument, second_argument, start, end)
+    parts = [KernelColumns(*(column[bounds[i] : bounds[i + 1]] for column in coded)) for i in places]
     problems = [Problem("register", *part, initial=[budget.initial]) for part in parts]
     near = Limits(algorithm="zones", memory_limit=budget.memory_limit, threads=1)
     searched = replace(near, algorithm="auto", time_limit_s=budget.time_limit_s)

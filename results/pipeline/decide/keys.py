@@ -1,7 +1,7 @@
-"""The runs and keys of a table of operations, each with a number that stands for it, and how many operations it has.
+"""The runs and keys of a table of operations, each with its number and its count of operations.
 
-A run and a key are text, and text makes every shuffle and sort slow, so a 64-bit hash stands for them. Two that have the same
-hash would be judged as one object, so the hash is salted until no two have: this is looked up, never assumed.
+A run and a key are texts, which make every shuffle and sort slow. So a 64-bit hash represents them. Two keys with the same hash
+would get one verdict. So the hash is salted until a query shows that all hashes differ.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Keys:
     """The runs and keys.
 
     Attributes:
-        table: A row for each: `run`, `key`, `address`, `operations`, and `orders`, how many of these carry an order.
+        table: A row for each: `run`, `key`, `address`, `operations`, and `orders`, the number of operations with an order.
         salt: The salt of `address`.
-        count: How many there are.
-        operations: How many operations there are.
-        greatest: How many operations the greatest has.
-        ordered: How many have an operation that carries an order.
+        count: The number of keys.
+        operations: The number of operations.
+        greatest: The number of operations of the largest key.
+        ordered: The number of keys that have an operation with an order.
     """
 
     table: DataFrame

@@ -1,7 +1,7 @@
-"""Finds on which values some values rest: those from which compare-and-sets led to them, back to a write or the first value.
+"""Finds the values that other values depend on: back along compare-and-sets to a write or to the initial value.
 
-A chain can be as long as the history, but the few numbers of a link are all that is needed of it, so the links of a key are
-looked at by one worker, as far as they fit into its memory limit.
+A chain can be as long as the history, but each link is only a few numbers. So one worker examines all links of a key, if they
+fit into its memory limit.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
     Wanted = Mapping[int, Sequence[int]]
 
-# How many values a counterexample may rest on: more of them nobody can read.
+# The longest path in a counterexample, in values: nobody can read a longer one.
 LONGEST: Final = 2000
-# What a link takes: its columns twice, while they are put in order.
+# The memory of a link: its columns twice, while they are sorted.
 BYTES_PER_LINK: Final = 64
 _PATHS: Final = schema_of(ADDRESS, "path", "root")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """What some values of a key rest on.
+    """What some values of a key depend on.
 
     Attributes:
-        values: The values that lead to them, and these.
-        root: The first value of the chain that the first of them is part of.
+        values: The values that lead to them, and these themselves.
+        root: The first value of the chain of the first of them.
     """
 
     values: frozenset[int]
@@ -46,7 +46,7 @@ class Path:
 
 
 def paths(values: DataFrame, wanted: Wanted, memory_limit: int) -> dict[int, Path]:
-    """Returns by key what some values rest on; keys where that is too much are left out.
+    """Returns by key the paths to some values; keys are left out if the links or the path are too long.
 
     Args:
         values: The rows of `results.pipeline.decide.clusters`.
@@ -67,7 +67,7 @@ def paths(values: DataFrame, wanted: Wanted, memory_limit: int) -> dict[int, Pat
 
 
 def links(values: DataFrame) -> DataFrame:
-    """Returns the value of each compare-and-set with the one that it expects, all of a key together."""
+    """Returns the value that each compare-and-set writes and the value that it expects, sorted by key."""
     rows = values.where(F.col("cas") > 0).select(ADDRESS, "value", "expected")
     return rows.repartition(ADDRESS).sortWithinPartitions(ADDRESS)
 
@@ -84,16 +84,16 @@ def _path(links: Sequence[NDArray[np.int64]], values: Sequence[int], longest: in
     path: set[int] = set()
     roots = []
     for value in values:
-        at = value
-        while at not in path:
-            path.add(at)
+        current = value
+        while current not in path:
+            path.add(current)
             if len(path) > longest:
                 return None
-            place = int(np.searchsorted(made, at))
-            if place == len(made) or made[place] != at:
+            place = int(np.searchsorted(made, current))
+            if place == len(made) or made[place] != current:
                 break
-            at = int(expected[place])
-        roots.append(at)
+            current = int(expected[place])
+        roots.append(current)
     return Path(values=frozenset(path), root=roots[0])
 
 

@@ -1,4 +1,4 @@
-"""Makes operations of the rows that Spark hands to a Python worker, one key after the other."""
+"""Makes operations from the rows that Spark gives to a Python worker, one key after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
-# What an operation takes as a Python object, with what the checker and the search for a counterexample keep of it.
+# The memory of an operation as a Python object, in the checker and in the search for a counterexample.
 BYTES_PER_OPERATION: Final = 2000
 _REMEMBERED: Final = 1 << 12
 _INVOKE: Final = NAMES.index("invoke_index")
@@ -27,10 +27,10 @@ class Group:
     """The rows of one key.
 
     Attributes:
-        about: The columns beside those of an operation, as the key's first row has them.
+        about: The columns that are not columns of operations, from the key's first row.
         operations: The operations.
         trouble: Why a row is no operation; None if all are.
-        too_many: Whether there are more than were asked for; they are not here.
+        too_many: Whether there are more operations than `most`; then `operations` is empty.
     """
 
     about: dict[str, Any]
@@ -40,7 +40,7 @@ class Group:
 
 
 def groups(batches: Iterator[pa.RecordBatch], *, most: int) -> Iterator[Group]:
-    """Yields the keys of a partition that is sorted by `address`; a row without an invoke stands for its key alone.
+    """Yields the keys of a partition that is sorted by `address`; a row without an invoke only introduces its key.
 
     Args:
         batches: Rows with the columns of operations and others, `address` among them.
@@ -74,7 +74,7 @@ def groups(batches: Iterator[pa.RecordBatch], *, most: int) -> Iterator[Group]:
 
 
 class _Values:
-    """Reads the JSON of values; remembers a bounded number of texts, since most histories repeat a few."""
+    """Parses the JSON of values, and caches a bounded number of texts, because most histories repeat a few."""
 
     def __init__(self) -> None:
         self._known: dict[str | None, Value] = {None: None}

@@ -1,6 +1,6 @@
-"""Decides registers of any size by dataflow, as far as their values are unique: chains first, then zones.
+"""Decides registers of any size by dataflow, if their values are unique: first chains, then zones.
 
-A key without compare-and-sets has no chains, and its values stand among each other as they are.
+A key without compare-and-sets has no chains; each of its values has a zone of its own.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-# Of how many contradictions within the chains of a key one is looked at.
-TOLD: Final = 4
+# How many contradictions within chains are kept for each key.
+CONTRADICTIONS_KEPT: Final = 4
 _COLUMNS: Final = ("outcome", "least_end", "least_end_value", "greatest_start", "greatest_start_value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scanning:
-    """How keys are looked at.
+    """The settings of a scan.
 
     Attributes:
         initial: The number of the initial value.
         bucket_events: How many events make a slice of a timeline.
-        memory_limit: Bytes for what waits at once of one key.
+        memory_limit: Bytes for the waiting pieces of one key.
         chained: Whether there may be compare-and-sets.
     """
 
@@ -47,17 +47,18 @@ class Scanning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scanned:
-    """What a key is, or why that is not said here.
+    """The result for a key.
 
     Attributes:
         address: The number of the run and key.
         chained: Whether there are compare-and-sets.
-        general: Whether an operation is not said in integers.
-        unsuited: Whether values are not unique, a failed compare-and-set observes, or too much of the key waits at once.
-        late: The first end of one that saw what was not written yet.
-        early: Whether a value of a chain was seen before it was written.
-        limits: The limits of a few zones that others meet.
-        told: A few contradictions within chains, as `checker.contraction` says them.
+        general: Whether an operation has no coding in integers.
+        unsuited: Whether the scan cannot decide: a value was written twice, a failed compare-and-set observes, or too many
+            pieces wait.
+        late: The first end of an operation that observed a value before its write began.
+        early: Whether a value of a chain was observed before it was written.
+        limits: The limits of a few zones that other zones meet.
+        contradictions: A few contradictions within chains, as rows of `checker.contraction`.
     """
 
     address: int
@@ -67,24 +68,24 @@ class Scanned:
     late: int | None
     early: bool
     limits: Sequence[int]
-    told: Sequence[Any]
+    contradictions: Sequence[Any]
 
     @property
     def bad(self) -> bool:
         """Whether the key is not linearizable."""
-        return self.late is not None or bool(self.limits) or bool(self.told)
+        return self.late is not None or bool(self.limits) or bool(self.contradictions)
 
 
 class Scan:
-    """The values of some keys, and what they say; holds files until it is released.
+    """The values and the zones of some keys; holds files until `release`.
 
     Attributes:
         values: The rows of `results.pipeline.decide.clusters`.
-        zoned: Those of `results.pipeline.decide.zones`.
+        zoned: The rows of `results.pipeline.decide.zones`.
     """
 
     def __init__(self, touches: DataFrame, scanning: Scanning) -> None:
-        """Takes coded operations. Nothing runs yet."""
+        """Prepares queries over coded operations; only a later call runs them."""
         self._scanning = scanning
         self._kept: list[DataFrame] = []
         self.values = clusters(touches, chained=scanning.chained)
@@ -110,18 +111,18 @@ class Scan:
         return kept
 
     def keep(self) -> None:
-        """Keeps the zones, because they are to be looked at several times."""
+        """Keeps the zones on disk, because several queries read them."""
         self.zoned = self._keep(self.zoned)
 
     @cached_property
     def slices(self) -> DataFrame:
-        """What is known of each slice of the timelines; found out once."""
+        """The rows of `results.pipeline.decide.zones.slices`, computed once."""
         return slices(self.zoned, self._scanning.initial, self._scanning.bucket_events).localCheckpoint()
 
     def found(self) -> list[Scanned]:
         """Decides the keys."""
         rows = scanned(self.slices).collect()
-        told, unsolved = self._contradictions()
+        contradictions, unsolved = self._contradictions()
         return [
             Scanned(
                 address=row[ADDRESS],
@@ -131,23 +132,23 @@ class Scan:
                 late=row["late"],
                 early=row["early"],
                 limits=row["limits"],
-                told=told.get(row[ADDRESS], ()),
+                contradictions=contradictions.get(row[ADDRESS], ()),
             )
             for row in rows
         ]
 
     def _contradictions(self) -> tuple[Mapping[int, Sequence[Any]], set[int]]:
-        told: dict[int, list[Any]] = {}
+        kept: dict[int, list[Any]] = {}
         if self._chains is None:
-            return told, set()
+            return kept, set()
         rows = self._chains.where(F.col("outcome") != BLOCK).select(ADDRESS, *_COLUMNS).collect()
         for row in sorted(rows, key=lambda row: max(row["least_end"], row["greatest_start"])):
-            if row["outcome"] in CONTRADICTIONS and len(told.setdefault(row[ADDRESS], [])) < TOLD:
-                told[row[ADDRESS]].append(row)
-        return told, {row[ADDRESS] for row in rows if row["outcome"] == UNSOLVED}
+            if row["outcome"] in CONTRADICTIONS and len(kept.setdefault(row[ADDRESS], [])) < CONTRADICTIONS_KEPT:
+                kept[row[ADDRESS]].append(row)
+        return kept, {row[ADDRESS] for row in rows if row["outcome"] == UNSOLVED}
 
     def release(self) -> None:
-        """Gives back what is held."""
+        """Deletes the files."""
         for rows in reversed(self._kept):
             rows.unpersist()
         self._kept.clear()

@@ -1,14 +1,17 @@
 """Verdicts for each run and key: DataFrame in, DataFrame out.
 
-The law: each verdict, operation, explanation and counterexample is the one that `labrys check` gives for the same operations,
-or `unknown` with its cause. There are three routes to it. Registers whose values are integers travel as a few integers for
-each operation: a key of ordinary size goes to the native kernel with many others, and one that is too large for a worker and
-has unique values is decided by dataflow, however large it is. Everything else goes to the code of `labrys check` as whole
-operations, a key at a time. So do keys whose operations carry the system's own order, as far as they fit into a worker; of
-larger ones it is not known whether that order is a legal one.
+The rule: each verdict, operation, explanation and counterexample is the one that `labrys check` gives for the same operations,
+or `unknown` with its cause. There are three routes:
 
-Jobs run while `verdicts` is called, because what is to be done depends on what is found; what they leave is small, a row for
-each key.
+- The kernel decides registers whose values are integers. An operation is a few integers, and a call decides many keys.
+- Dataflow decides such a register of any size, if it does not fit into a worker and its values are unique.
+- The code of `labrys check` decides all others, from whole operations, one key at a time.
+
+Keys whose operations carry the system's own order take the third route if they fit into a worker. For larger keys it stays
+unknown whether that order is legal.
+
+`verdicts` runs jobs while it is called, because each step depends on the results of the one before. The results are small: one
+row for each key.
 """
 
 from __future__ import annotations
@@ -57,18 +60,18 @@ TOO_LARGE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictOptions:
-    """What is asked, as `labrys check` takes it.
+    """The options of the check, as `labrys check` has them.
 
     Attributes:
         model: The model's class, or the name of an installed one.
         initial: The initial state in EDN; None: the model's own.
-        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, where they are not those of our own formats.
+        conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, if they differ from the conventions of our own formats.
         time_limit_s: Wall time for the search of one key; None for no limit.
         memory_limit: Bytes for one key in a worker.
-        hot_operations: A register's key with more operations than this is decided by dataflow; None: with more than the
-            memory limit allows in one worker.
+        hot_operations: Dataflow decides a register's key with more operations than this; None: with more than the memory limit
+            allows in one worker.
         bucket_events: How many events of a hot key make a slice of its timeline.
-        explained: For how many invalid keys of a run a counterexample is looked for, those that show it earliest.
+        explained: For how many invalid keys of a run a counterexample is searched; those with the earliest violations.
     """
 
     model: type[Model] | str = DEFAULT_MODEL
@@ -82,7 +85,7 @@ class VerdictOptions:
 
     @property
     def most_in_kernel(self) -> int:
-        """How many operations a key has at most that goes to the kernel without being looked at."""
+        """The maximum number of operations of a key that goes straight to the kernel."""
         return self.memory_limit // BYTES_PER_OPERATION if self.hot_operations is None else self.hot_operations
 
 
@@ -90,14 +93,14 @@ def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> Da
     """Decides the operations of each run and key.
 
     Args:
-        operations: The columns of `schema.OPERATIONS`. It is read several times.
-        options: What is asked.
+        operations: The columns of `schema.OPERATIONS`. Spark reads them several times.
+        options: The options of the check.
 
     Returns:
         A row for each run and key, in the columns of `schema.VERDICTS`.
 
     Raises:
-        InputError: There is no such model, or it cannot begin like that.
+        InputError: The model does not exist, or cannot have this initial state.
     """
     options = options or VerdictOptions()
     model = make_model(options.model, options.initial, {**conventions_of(PARQUET), **options.conventions})
@@ -112,22 +115,22 @@ def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> Da
         answers = _answers(operations, keys, coding, options, whole if number_whole else None).localCheckpoint()
         general = keys.table.join(answers.where(F.col("verdict") == TO_GENERAL).select(ADDRESS), ADDRESS)
         counts = {row["verdict"]: row["count"] for row in answers.groupBy("verdict").count().collect()}
-    told = _told(operations, keys, answers, general, counts, work=work, options=options)
-    rows = _table(keys, answers, told, model.name)
+    explained = _explained(operations, keys, answers, general, counts, work=work, options=options)
+    rows = _table(keys, answers, explained, model.name)
     return rows if number_whole == keys.ordered else _with_unknown_orders(rows, keys, work.most)
 
 
 def _answers(
     operations: DataFrame, keys: Keys, coding: RegisterCoding, options: VerdictOptions, whole: DataFrame | None
 ) -> DataFrame:
-    """Returns what columns alone say of each key that has an operation that says anything.
+    """Returns the answer that columns alone give for each key with a relevant operation.
 
     Args:
         operations: All operations.
         keys: The keys.
-        coding: How operations are said in integers.
-        options: What is asked.
-        whole: The keys that are decided as whole operations whatever columns say; None: none.
+        coding: How integers represent operations.
+        options: The options of the check.
+        whole: The keys that always take the route of whole operations; None for none.
     """
     touches = coded(operations, coding, keys.salt)
     if whole is None:
@@ -138,7 +141,7 @@ def _answers(
 
 
 def _by_columns(touches: DataFrame, keys: Keys, coding: RegisterCoding, options: VerdictOptions) -> DataFrame:
-    """Returns what columns say of keys, by the kernel or by dataflow."""
+    """Returns the answers for keys, by the kernel or by dataflow."""
     budget = Budget(initial=coding.initial, time_limit_s=options.time_limit_s, memory_limit=options.memory_limit)
     tasks = _tasks(keys, keys.count)
     if keys.greatest <= options.most_in_kernel:
@@ -152,7 +155,7 @@ def _by_columns(touches: DataFrame, keys: Keys, coding: RegisterCoding, options:
 
 
 def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_events: int) -> DataFrame:
-    """Decides keys by dataflow as far as that can, and lets the kernel decide the others, within the limits of a key."""
+    """Decides keys by dataflow if it suits them, and the others by the kernel, within the limits of a key."""
     chained = has_cas(touches)
     scanning = Scanning(
         initial=budget.initial, bucket_events=bucket_events, memory_limit=budget.memory_limit, chained=chained
@@ -176,8 +179,8 @@ def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_even
         theirs = F.broadcast(spark.createDataFrame([(each.address,) for each in bad], schema_of(ADDRESS)))
         blamed = blame(touches.join(theirs, ADDRESS, "left_semi"), scan, bad, scanning)
         for each in bad:
-            whom = blamed.get(each.address)
-            if whom is None:
+            found_blame = blamed.get(each.address)
+            if found_blame is None:
                 unsuited.append((each.address,))
                 continue
             answers.append(
@@ -185,13 +188,13 @@ def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_even
                     ADDRESS: each.address,
                     "verdict": str(Verdict.INVALID),
                     "analyzer": CHAIN if each.chained else ZONES,
-                    "kind": whom.kind,
-                    "op_start": whom.start,
-                    "op_end": whom.end,
-                    "core": [] if whom.kind is None else list(whom.part),
+                    "kind": found_blame.kind,
+                    "op_start": found_blame.start,
+                    "op_end": found_blame.end,
+                    "core": [] if found_blame.kind is None else list(found_blame.part),
                     "tied": False,
-                    # Where a kind is told, it rests on too many operations to be decided apart from the others.
-                    "part": list(whom.part) if whom.kind is None else [],
+                    # `blame` gives a kind if the violation depends on too many operations to decide them by themselves.
+                    "part": list(found_blame.part) if found_blame.kind is None else [],
                 }
             )
     scan.release()
@@ -204,19 +207,19 @@ def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_even
 
 
 def by_kernel(touches: DataFrame, budget: Budget, partitions: int) -> DataFrame:
-    """Lets the kernel decide keys from their coded operations."""
+    """Decides keys by the kernel, from their coded operations."""
     spread = touches.repartition(partitions, ADDRESS).sortWithinPartitions(ADDRESS)
     return spread.mapInArrow(partial(decide, budget=budget), ANSWER).withColumn("engine", F.lit(KERNEL))
 
 
 def _tasks(keys: Keys, count: int) -> int:
-    """Returns over how many tasks so many of the keys are spread."""
+    """Returns the number of tasks for so many of the keys."""
     spark = keys.table.sparkSession
-    least = 2 * spark.sparkContext.defaultParallelism
-    return max(1, min(count, max(least, keys.operations // _OPERATIONS_PER_TASK)))
+    fewest = 2 * spark.sparkContext.defaultParallelism
+    return max(1, min(count, max(fewest, keys.operations // _OPERATIONS_PER_TASK)))
 
 
-def _told(
+def _explained(
     operations: DataFrame,
     keys: Keys,
     answers: DataFrame | None,
@@ -226,7 +229,7 @@ def _told(
     work: Work,
     options: VerdictOptions,
 ) -> DataFrame | None:
-    """Returns rows of verdicts, with `address`, for all keys that more has to be said of; None if there are none."""
+    """Returns rows of verdicts, with `address`, for all keys that need more than a valid row; None if no key does."""
     columns = ["run", "key", ADDRESS, *(name for name in TARGET if name not in {"wanted", "whole", "shrink"}), "tied"]
     bad: list[DataFrame] = []
     count = counts.get(str(Verdict.INVALID), 0) + counts.get(str(Verdict.UNKNOWN), 0)
@@ -240,7 +243,7 @@ def _told(
         decided = examined(operations, first, work, count=of_objects, partitions=tasks).localCheckpoint()
         refuted = decided.where(F.col("verdict") == str(Verdict.INVALID))
         if again := refuted.count():
-            # They are looked at again only for a counterexample.
+            # The second examination only searches for a counterexample.
             count += again
             found = refuted.select(ADDRESS, "verdict", "kind", F.col("op_complete_index").alias("op_end"))
             others = first.drop("verdict", "kind", "op_end").withColumn("tied", F.lit(col=True))
@@ -248,12 +251,14 @@ def _told(
     if not bad:
         return decided
     targets = _targets(union(bad), work, options.explained).localCheckpoint()
-    told = examined(operations, targets, work, count=count, partitions=_tasks(keys, count)).localCheckpoint()
-    return told if decided is None else told.unionByName(decided.join(told.select(ADDRESS), ADDRESS, "left_anti"))
+    explained = examined(operations, targets, work, count=count, partitions=_tasks(keys, count)).localCheckpoint()
+    if decided is None:
+        return explained
+    return explained.unionByName(decided.join(explained.select(ADDRESS), ADDRESS, "left_anti"))
 
 
 def _undecided(keys: DataFrame) -> DataFrame:
-    """Returns targets of keys of which nothing is known."""
+    """Returns targets for keys without an answer."""
     types = {"op_start": "bigint", "op_end": "bigint"} | dict.fromkeys(("core", "part", "wanted"), "array<bigint>")
     nothing = {name: F.lit(None).cast(types.get(name, "string")) for name in TARGET if name != "operations"}
     known = {"engine": F.lit(OBJECTS), "whole": F.lit(col=True), "shrink": F.lit(col=False)}
@@ -261,7 +266,7 @@ def _undecided(keys: DataFrame) -> DataFrame:
 
 
 def _targets(bad: DataFrame, work: Work, explained: int) -> DataFrame:
-    """Returns what has to be looked at of keys that are not valid, and to what end."""
+    """Returns targets for keys that are not valid: which operations to examine, and for what purpose."""
     invalid = F.col("verdict") == str(Verdict.INVALID)
     bad = _whole_where_they_fit(bad, min(LONGEST_WHOLE, work.most))
     place = F.row_number().over(Window.partitionBy("run", invalid).orderBy(F.col("op_end").asc_nulls_last(), "key"))
@@ -281,16 +286,16 @@ def _targets(bad: DataFrame, work: Work, explained: int) -> DataFrame:
 
 
 def _whole_where_they_fit(bad: DataFrame, most: int) -> DataFrame:
-    """Lets all operations of a key be looked at where those that contradict each other can be, and the key is not too long.
+    """Drops the `part` of short keys, so that all their operations are examined.
 
-    The simplest counterexample may lie among the others, and `labrys check` looks for it there.
+    The simplest counterexample may lie outside the part, and `labrys check` looks for it there.
     """
     fits = (F.array_size("part") > 0) & (F.col("operations") <= most)
     return bad.withColumn("part", F.when(~F.coalesce(fits, F.lit(col=False)), F.col("part")))
 
 
-def _table(keys: Keys, answers: DataFrame | None, told: DataFrame | None, model: str) -> DataFrame:
-    rest = keys.table if told is None else keys.table.join(told.select(ADDRESS), ADDRESS, "left_anti")
+def _table(keys: Keys, answers: DataFrame | None, explained: DataFrame | None, model: str) -> DataFrame:
+    rest = keys.table if explained is None else keys.table.join(explained.select(ADDRESS), ADDRESS, "left_anti")
     if answers is not None:
         rest = rest.join(answers.select(ADDRESS, "analyzer", "engine"), ADDRESS, "left")
     else:
@@ -300,25 +305,25 @@ def _table(keys: Keys, answers: DataFrame | None, told: DataFrame | None, model:
         {
             "verdict": F.lit(str(Verdict.VALID)),
             "model": F.lit(model),
-            # A key of which no operation says anything is nothing to the near-linear analyzer of registers.
+            # A key without a relevant operation has no answer; the near-linear analyzer of registers would find it valid.
             "analyzer": F.coalesce("analyzer", F.lit(ZONES)),
             "engine": F.coalesce("engine", F.lit(KERNEL)),
             "explanation": F.concat(F.lit(before), "operations", F.lit(after)),
         }
     )
     rows = conform(valid, VERDICTS)
-    return rows if told is None else rows.unionByName(conform(told, VERDICTS))
+    return rows if explained is None else rows.unionByName(conform(explained, VERDICTS))
 
 
 def _with_unknown_orders(rows: DataFrame, keys: Keys, most: int) -> DataFrame:
-    """Says of keys whose operations carry an order, and that are too large to be looked at, that it is not known."""
+    """Sets the order of keys to unknown if their operations carry an order and are too many to examine."""
     large = keys.table.where((F.col("orders") > 0) & (F.col("operations") > most))
     theirs = large.select(F.col("run").alias("its_run"), F.col("key").alias("its_key"))
     same = (F.col("run") == F.col("its_run")) & F.col("key").eqNullSafe(F.col("its_key"))
     is_large = F.col("its_run").isNotNull()
     joined = rows.join(F.broadcast(theirs), same, "left")
-    told = {
+    orders = {
         "order_agrees": F.when(is_large, F.lit(str(Verdict.UNKNOWN))).otherwise(F.col("order_agrees")),
         "order_reason": F.when(is_large, F.lit(TOO_LARGE.format(most=most))).otherwise(F.col("order_reason")),
     }
-    return conform(joined.withColumns(told), VERDICTS)
+    return conform(joined.withColumns(orders), VERDICTS)

@@ -1,4 +1,4 @@
-"""Tells apart and gathers whole keys from the rows of a partition, which come in batches of any length."""
+"""Splits the rows of a partition into whole keys; rows come in batches of any length."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def stretches(*columns: NDArray[Any]) -> Iterator[tuple[int, int]]:
-    """Yields where each stretch of rows that are equal in all columns begins and ends."""
+    """Yields the bounds of each stretch of rows that are equal in all columns."""
     size = len(columns[0])
     new = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return pairwise([0, *(np.flatnonzero(new) + 1).tolist(), size] if size else [])
@@ -28,12 +28,12 @@ def stretches(*columns: NDArray[Any]) -> Iterator[tuple[int, int]]:
 def whole_keys(
     batches: Iterator[pa.RecordBatch], names: Sequence[str], most: int
 ) -> Iterator[tuple[int, Columns | None]]:
-    """Yields each key with its columns; None for those of a key with more rows than `most`.
+    """Yields each key with its columns; None instead of the columns if it has more rows than `most`.
 
     Args:
-        batches: Rows with the column `address`, all of a key together.
-        names: The columns that are wanted, without nulls.
-        most: How many rows of a key are kept at most.
+        batches: Rows with the column `address`, sorted by it.
+        names: The other columns, without nulls.
+        most: The maximum number of rows of a key.
     """
     parts: list[Columns] = []
     key: int | None = None
@@ -53,7 +53,7 @@ def whole_keys(
             if rows > most:
                 parts.clear()
             else:
-                # A slice would hold all of its batch.
+                # Copies, because a slice would hold its whole batch in memory.
                 parts.append([column[low:high].copy() for column in columns])
     if key is not None:
         yield key, gathered()

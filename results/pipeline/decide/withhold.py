@@ -1,10 +1,11 @@
-"""What may be said of runs that were not read whole.
+"""Verdicts of runs that were not read completely.
 
-The law: no verdict is given on a history of which rows are in quarantine, neither valid nor invalid, because what is missing
-may be the write that explains a read, or the read that nothing explains. Such a verdict is unknown, and its cause says why.
-Whether the system's own order is a legal one is unknown with it. A row whose key is known touches that key alone; one whose run
-is not known touches every run of its source. A history without an operation, one that cannot be read, and one of which nothing
-is known that decides it are unknown too: nothing was tested.
+The rule: a history with rows in quarantine gets no definite verdict. A missing row may be the write that explains a read, or
+the read that nothing explains. The verdict is unknown, and its cause names the first missing row. The verdict on the system's
+own order is then unknown too. A row with a known key affects only that key. A row without a known run affects every run of its
+source.
+
+A history is also unknown if it is unreadable, if it has no operation, or if no model for it is known: nothing was tested.
 """
 
 from __future__ import annotations
@@ -30,29 +31,29 @@ _DEFINITE: Final = ("kind", "op_invoke_index", "op_complete_index", "explanation
 
 
 def withheld(verdicts: DataFrame, quarantine: DataFrame, seen: Sequence[Seen]) -> DataFrame:
-    """Returns verdicts without those that rows in quarantine put in doubt.
+    """Returns verdicts, where rows in quarantine make a verdict unknown.
 
     Args:
         verdicts: Rows of `schema.VERDICTS`.
-        quarantine: Rows of `schema.QUARANTINE`, of histories alone.
+        quarantine: Rows of `schema.QUARANTINE`, of histories only.
         seen: The runs and their sources.
     """
     spark = verdicts.sparkSession
     places = spark.createDataFrame([(each.run, each.source.data) for each in seen], "found string, source string")
-    # A source that could not be read at all has its reason already, and its row in quarantine is none of a history.
+    # An unreadable source has its reason already, and its row in quarantine is no row of a history.
     unread = spark.createDataFrame([(each.run,) for each in seen if each.source.trouble is not None], "run string")
-    of_histories = quarantine.join(F.broadcast(unread), "run", "left_anti").withColumn("told", _told())
-    columns = ("run", "key", "line", "told")
+    of_histories = quarantine.join(F.broadcast(unread), "run", "left_anti").withColumn("located", _located_reason())
+    columns = ("run", "key", "line", "located")
     of_sources = of_histories.where("run is null").drop("run", "key").join(F.broadcast(places), "source")
     rows = (
         of_histories.where("run is not null")
         .select(*columns)
-        .unionByName(of_sources.select(F.col("found").alias("run"), F.lit(None).alias("key"), "line", "told"))
+        .unionByName(of_sources.select(F.col("found").alias("run"), F.lit(None).alias("key"), "line", "located"))
     )
-    first = F.min(F.struct(F.coalesce("line", F.lit(0)).alias("line"), "told"))["told"]
-    by_run = rows.where("key is null").groupBy("run").agg(F.count("*").alias("of_run"), first.alias("told_of_run"))
+    first = F.min(F.struct(F.coalesce("line", F.lit(0)).alias("line"), "located"))["located"]
+    by_run = rows.where("key is null").groupBy("run").agg(F.count("*").alias("of_run"), first.alias("reason_of_run"))
     of_keys = rows.where("key is not null").groupBy("run", "key")
-    by_key = of_keys.agg(F.count("*").alias("of_key"), first.alias("told_of_key"))
+    by_key = of_keys.agg(F.count("*").alias("of_key"), first.alias("reason_of_key"))
     joined = _with_lost_keys(verdicts, by_key)
     joined = joined.join(F.broadcast(by_run), "run", "left").join(F.broadcast(by_key), ["run", "key"], "left")
     missing = F.coalesce("of_run", F.lit(0)) + F.coalesce("of_key", F.lit(0))
@@ -60,7 +61,7 @@ def withheld(verdicts: DataFrame, quarantine: DataFrame, seen: Sequence[Seen]) -
     cause = F.format_string(
         "%s rows of this history are in quarantine, so it is not whole; the first: %s",
         missing,
-        F.coalesce("told_of_run", "told_of_key"),
+        F.coalesce("reason_of_run", "reason_of_key"),
     )
     changed = joined.withColumn("cause", F.when(doubt, cause).otherwise(F.col("cause"))).withColumn(
         "verdict", F.when(doubt, F.lit(str(Verdict.UNKNOWN))).otherwise(F.col("verdict"))
@@ -77,7 +78,7 @@ def withheld(verdicts: DataFrame, quarantine: DataFrame, seen: Sequence[Seen]) -
     return conform(changed, VERDICTS)
 
 
-def _told() -> Column:
+def _located_reason() -> Column:
     """Returns the reason of a row in quarantine with the file and the line."""
     place = F.concat_ws(":", "source", F.col("line").cast("string"))
     reason = F.col("reason")
@@ -85,7 +86,7 @@ def _told() -> Column:
 
 
 def _with_lost_keys(verdicts: DataFrame, by_key: DataFrame) -> DataFrame:
-    """Adds a row for each key that has rows in quarantine and no operation that fits, so that it is not left out."""
+    """Adds a row for each key that has rows in quarantine, but no well-formed operation."""
     models = verdicts.groupBy("run").agg(F.max("model").alias("model"))
     lost = by_key.join(verdicts.select("run", "key"), ["run", "key"], "left_anti").join(models, "run")
     named = lost.withColumns(
@@ -96,28 +97,28 @@ def _with_lost_keys(verdicts: DataFrame, by_key: DataFrame) -> DataFrame:
             "operations": F.lit(0),
         }
     )
-    # Where all of a run's operations are such, its keys say so, and a row for the run as a whole would count it twice.
+    # If a run has only such keys, their rows suffice; a row for the whole run would count it twice.
     nothing_fits = (F.col("engine") == ENGINE) & (F.col("model") != "") & (F.col("operations") > 0)
-    told = lost.select("run").distinct().withColumn("told", F.lit(col=True))
-    others = verdicts.join(F.broadcast(told), "run", "left").where(F.col("told").isNull() | ~nothing_fits)
-    return others.drop("told").unionByName(conform(named, VERDICTS))
+    has_lost = lost.select("run").distinct().withColumn("has_lost", F.lit(col=True))
+    others = verdicts.join(F.broadcast(has_lost), "run", "left").where(F.col("has_lost").isNull() | ~nothing_fits)
+    return others.drop("has_lost").unionByName(conform(named, VERDICTS))
 
 
 def not_judged(spark: SparkSession, runs: Sequence[Seen], known: Known) -> DataFrame:
-    """Returns a verdict for each of some runs that has none: it cannot be read, holds no operation, or has no model.
+    """Returns an unknown verdict for each run that was not judged: unreadable, without operations, or without a model.
 
     Args:
         spark: The session.
         runs: The runs.
-        known: What decides each run.
+        known: The model or the judge of each run.
     """
     rows = [tuple(unjudged(each, known).values()) for each in runs]
-    told = "run string, verdict string, model string, analyzer string, engine string, cause string, operations long"
-    return conform(spark.createDataFrame(rows, told), VERDICTS)
+    schema = "run string, verdict string, model string, analyzer string, engine string, cause string, operations long"
+    return conform(spark.createDataFrame(rows, schema), VERDICTS)
 
 
 def unjudged(each: Seen, known: Known) -> dict[str, Any]:
-    """Returns what is known of the verdict of a run that has none, by columns of `schema.VERDICTS`."""
+    """Returns the unknown verdict of a run that was not judged, by columns of `schema.VERDICTS`."""
     return {
         "run": each.run,
         "verdict": str(Verdict.UNKNOWN),
@@ -136,6 +137,6 @@ def _cause(each: Seen, known: Known) -> str:
         return f"{each.source.data}: the history holds no operation"
     if known.deciders[each.run] is None:
         damaged = known.damaged.get(each.run)
-        told = known.undecided[each.run]
-        return told if damaged is None else f"{told}; {damaged}"
+        undecided = known.undecided[each.run]
+        return undecided if damaged is None else f"{undecided}; {damaged}"
     return f"{each.source.data}: none of the history's {each.operations} operations can be judged"

@@ -1,15 +1,19 @@
 """Decides registers of any size: Gibbons and Korach's zones as dataflow, in one pass and two shuffles.
 
-Each value has a zone from its least end to its greatest start, forward if the former is less, else backward (SIAM J. Comput.
-26(4), 1997). With unique written values a history is linearizable iff each read has a write that does not begin after the
-read's end, and, in the order of their lower ends, no zone meets a forward zone before it that reaches beyond the zone's lower
-end (a forward one) or upper end (a backward one). So all that is needed is the greatest upper end of the forward zones before
-each.
+The zone of a value is the interval between its minimum end and its maximum start. It is forward if the minimum end comes first,
+else backward (SIAM J. Comput. 26(4), 1997). Let the written values be unique, and sort the zones by their lower ends. Then a
+history is linearizable iff
 
-A window over a key would sort the whole of it in one task. So a key is cut into slices along its timeline: within a slice a
-window finds the greatest end before each zone, and of a slice only three numbers go on: whether two of its zones meet, the
-greatest end in it, and the least end that must not be passed. What the slices before it had at most is compared with the last.
-The two levels say exactly what one window would say, for any width of the slices.
+- each read has a write that does not begin after the end of the read, and
+- no zone meets an earlier forward zone, that is, one that reaches beyond the `limit` of the zone: its lower end if it is
+  forward, its upper end if it is backward.
+
+So a zone needs only the maximum upper end of the forward zones before it.
+
+A window over a key would sort the whole key in one task. So the timeline of a key is cut into slices. Within a slice, a window
+finds the maximum upper end before each zone. A slice then reduces to three numbers: the minimum limit of zones that others of
+the slice meet, the maximum upper end, and the minimum limit. A second window compares the maximum upper end of the earlier
+slices with the minimum limit of each slice. The two levels give the result of a single window, for any width of the slices.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, WindowSpec
 
-# Of how many slices that hold a contradiction one is named.
+# How many slices with a contradiction the result names.
 WITNESSES: Final = 16
 _ORDER: Final = ("low", "forward", "value")
 
@@ -36,17 +40,17 @@ _ORDER: Final = ("low", "forward", "value")
 def zones(clusters: DataFrame, initial: int) -> DataFrame:
     """Adds its zone to each cluster.
 
-    New columns: `least_end`, `greatest_start`, `low`, `high`, `forward`; `limit`, the index that no forward zone before it may
-    pass, which is the zone's alone; `late`, the end of an operation that saw a value that has no write, or one that begins only
-    later; `placed`, whether it is a zone that others can meet; `least_end_value` and `greatest_start_value`, the values of the
-    operations that end first and start last.
+    New columns: `least_end`, `greatest_start`, `low`, `high`, `forward`; `limit`, the index beyond which no earlier forward
+    zone may reach, a property of the zone alone; `late`, the end of an operation that observed a value without a write, or
+    before its write began; `placed`, whether other zones can meet it; `least_end_value` and `greatest_start_value`, the values
+    of the operations that end first and start last.
     """
     is_initial, written = F.col("value") == initial, F.col("writers") > 0
     seen = F.least("first_read_end", "first_expecting_end")
     nothing = F.lit(NEG)
     zoned = clusters.withColumns(
         {
-            # What nobody wrote has a write that never began.
+            # The start of a missing write is `INF`.
             "late": F.when(~is_initial & (seen < F.col("write_start")), seen),
             "least_end": F.when(is_initial, nothing).otherwise(F.least("write_end", "first_read_end")),
             "greatest_start": F.greatest(F.when(written, F.col("write_start")).otherwise(nothing), "last_read_start"),
@@ -58,7 +62,7 @@ def zones(clusters: DataFrame, initial: int) -> DataFrame:
 
 
 def blocks(pieces: DataFrame) -> DataFrame:
-    """Returns the zones of whole chains, in the columns of `zones`; a chain goes by its first value."""
+    """Returns the zones of whole chains, in the columns of `zones`; the first value of a chain is its `value`."""
     ends = ("least_end", "least_end_value", "greatest_start", "greatest_start_value")
     marks = (name for name in MARKS if name in pieces.columns)
     counts = ("writers", "cas", "failed", "general")
@@ -77,7 +81,7 @@ def _shaped(zoned: DataFrame, possible: Column) -> DataFrame:
         .withColumn("low", F.least("least_end", "greatest_start"))
         .withColumn("high", F.greatest("least_end", "greatest_start"))
         .withColumn("limit", F.when(F.col("forward"), F.col("low")).otherwise(F.col("high")))
-        # What was never read and perhaps never written can stand anywhere.
+        # A value that was never read, and perhaps never written, can stand anywhere.
         .withColumn("placed", possible & (F.col("high") != INF))
     )
 
@@ -85,9 +89,9 @@ def _shaped(zoned: DataFrame, possible: Column) -> DataFrame:
 def slices(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
     """Returns a row for each key and slice of its timeline.
 
-    Columns: `address`, `slice`; `reach`, the greatest end of its forward zones; `least_limit`, the least limit; `met_limit`,
-    the least limit of those that others of the slice meet; `late`, `early`, `doubled`, `cas`, `failed` and `general` as
-    `scanned` has them.
+    Columns: `address`, `slice`; `reach`, the maximum end of its forward zones; `least_limit`, the minimum limit; `met_limit`,
+    the minimum limit of the zones that others of the slice meet; `late`, `early`, `doubled`, `cas`, `failed` and `general` as
+    in `scanned`.
     """
     placed = F.col("placed")
     reach = F.when(placed & F.col("forward"), F.col("high"))
@@ -113,10 +117,10 @@ def slices(zoned: DataFrame, initial: int, bucket_events: int) -> DataFrame:
 def scanned(slices: DataFrame) -> DataFrame:
     """Returns a row for each key.
 
-    Columns: `address`; `doubled`, whether a value was written twice or is the initial one, so that zones do not decide; `cas`,
-    `failed` and `general`, how many operations are such; `late`, the first end of one that saw what was not written yet;
-    `early`, whether there is such a value that compare-and-sets link with others; `limits`, the limits of a few zones that
-    others meet, of the first slices in which there are any.
+    Columns: `address`; `doubled`, whether a value was written twice, or the initial value was written, so that zones cannot
+    decide; `cas`, `failed` and `general`, the number of such operations; `late`, the first end of an operation that observed a
+    value before its write began; `early`, whether compare-and-sets link such a value with others; `limits`, the limits of a few
+    zones that others meet, one from each of the first such slices.
     """
     carried = F.when(F.max("reach").over(_before([ADDRESS], ["slice"])) > F.col("least_limit"), F.col("least_limit"))
     named = slices.withColumn("named", F.coalesce(carried, "met_limit"))
@@ -131,19 +135,19 @@ def scanned(slices: DataFrame) -> DataFrame:
 
 
 def meeting(zoned: DataFrame, slices: DataFrame, bucket_events: int) -> DataFrame:
-    """Returns `address` and `value` of all zones that meet another one, whichever of the two is before the other.
+    """Returns `address` and `value` of all zones that meet another zone, whichever comes first.
 
     Args:
         zoned: The zones.
-        slices: What `slices` says of them.
-        bucket_events: How wide those are.
+        slices: The rows of `slices` for them.
+        bucket_events: The width of the slices.
     """
     known = slices.select(
         *(ADDRESS, "slice", "reach", "least_limit", "met_limit"),
         F.max("reach").over(_before([ADDRESS], ["slice"])).alias("reach_before"),
         F.min("least_limit").over(_after([ADDRESS], ["slice"])).alias("least_limit_after"),
     )
-    # Nearly all slices have no zone that meets another one.
+    # In nearly all slices, no zone meets another zone.
     named = known.where("met_limit is not null or reach_before > least_limit or reach > least_limit_after")
     outside = named.select(ADDRESS, "slice", "reach_before", "least_limit_after")
     forward, high, limit = F.col("forward"), F.col("high"), F.col("limit")
@@ -173,5 +177,5 @@ def _after(keys: Sequence[str], order: Sequence[str]) -> WindowSpec:
 
 
 def slice_of(index: Column, width: int) -> Column:
-    """Returns the slice of a timeline that an index lies in; what stands before or after everything has one too."""
+    """Returns the slice of a timeline that contains an index; `INF` and `NEG` have a slice too."""
     return F.floor(F.greatest(F.least(index, F.lit(2**52)), F.lit(-1)) / F.lit(width)).cast("long")

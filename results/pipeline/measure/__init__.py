@@ -1,1 +1,1 @@
-"""Measures: what happened over time in each run, and how runs compare with those before them."""
+"""Timelines of each run, and comparisons of runs with earlier runs."""

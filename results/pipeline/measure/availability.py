@@ -1,8 +1,8 @@
-"""How the system bore each fault, from operations of any number.
+"""Availability around each fault, from any number of operations.
 
-The law: each number is exactly the one of `results.availability`. A window of time is looked at in slices, each with what was
-wanted in the two seconds after it, because those say whether an answer was sustained; then the slices of a window are put
-together. So a worker holds what is wanted in one slice, and all cores work on one window.
+The rule: each number equals the one of `results.availability`. A worker measures one slice of a time window. It also reads the
+operations of the two seconds after the slice, which decide whether answers were sustained. Then the slices of a window are
+combined. So a worker holds the operations of one slice, and all cores work on one window.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 SPAN_NS: Final = int(SUSTAINED_S * NS_PER_S)
 SLICE_NS: Final = 20 * NS_PER_S
 BEFORE_NS: Final = int(BEFORE_S * NS_PER_S)
-# A run that says to last for years, as one with damaged times does, has longer slices instead of more.
+# Above this number, slices become longer instead. A run with damaged times can seem to last for years.
 MAX_SLICES: Final = 10_000
 
 AVAILABILITY_COLUMNS: Final = t.StructType(
@@ -45,7 +45,9 @@ AVAILABILITY_COLUMNS: Final = t.StructType(
         t.StructField("operations", t.LongType(), nullable=False),
         t.StructField("answered", t.LongType(), nullable=False),
         t.StructField("refused", t.LongType(), nullable=False),
-        t.StructField("rate_before", t.DoubleType()),  # of `during` for all clients; null where it was not seen
+        t.StructField(
+            "rate_before", t.DoubleType()
+        ),  # of `during` for all clients; null if nothing was measured before
         t.StructField("rate_share", t.DoubleType()),
         t.StructField("first_ok_s", t.DoubleType()),
         t.StructField("sustained_ok_s", t.DoubleType()),
@@ -79,11 +81,11 @@ def availability(asked: DataFrame, spans: DataFrame, measured: DataFrame) -> Dat
     """Measures the windows during and after each fault.
 
     Args:
-        asked: Of each operation `run`, `node`, `wanted_ns`, `invoke_index`, `good` (whether it was answered), `code` (of its
+        asked: For each operation `run`, `node`, `wanted_ns`, `invoke_index`, `good` (whether it was answered), `code` (of its
             error), `refused` (whether a node named another one), and `follows` (whether its client follows the leader).
-        spans: Of each run `run`, `horizon_ns` (right after the last operation), `nodes` that clients stay at, and `following`
-            (whether some follow the leader).
-        measured: What `windows` returns, kept, because its numbers have to be the same each time.
+        spans: For each run `run`, `horizon_ns` (right after the last operation), `nodes` (those with clients of their own), and
+            `following` (whether some clients follow the leader).
+        measured: The rows of `windows`, as a checkpoint, because the window numbers must be the same each time.
 
     Returns:
         The columns of `AVAILABILITY_COLUMNS`: a row for each window of the system (`node` is null), and one for each node.
@@ -94,7 +96,7 @@ def availability(asked: DataFrame, spans: DataFrame, measured: DataFrame) -> Dat
         .sortWithinPartitions("window", "slice_ns", "wanted_ns", "invoke_index")
         .drop("invoke_index")
         .mapInArrow(_slices, _SLICE)
-        .localCheckpoint()  # few rows by now, and read for two things
+        .localCheckpoint()  # few rows, and read twice
     )
     nodes = spans.select("run", F.explode("nodes").alias("node"))
     system = measured.withColumn("node", F.lit(None).cast("string"))
@@ -106,13 +108,13 @@ def availability(asked: DataFrame, spans: DataFrame, measured: DataFrame) -> Dat
     edges = F.greatest(F.col("gap_ns"), end - F.coalesce("last_ns", start))
     rate = F.coalesce("answered", F.lit(0)) / ((end - start) / second)
     of_fault = Window.partitionBy("run", "fault", "node")
-    told = (
+    rates = (
         measures.withColumn("rate_before", F.max(F.when(F.col("part") == BEFORE, rate)).over(of_fault))
         .where(F.col("part") != BEFORE)
         .withColumn("rate_before", F.when((F.col("part") == DURING) & F.col("node").isNull(), F.col("rate_before")))
     )
     return conform(
-        told.select(
+        rates.select(
             *("run", "fault", "kind", "node", "part", "overlaps"),
             (start / second).alias("start_s"),
             (end / second).alias("end_s"),
@@ -131,7 +133,7 @@ def availability(asked: DataFrame, spans: DataFrame, measured: DataFrame) -> Dat
 
 
 def windows(faults: DataFrame, spans: DataFrame) -> DataFrame:
-    """Returns the stretches before, during and after each fault, numbered (`window`), and what other faults were on in them."""
+    """Returns the windows before, during and after each fault, with a number (`window`) and the faults that overlap them."""
     every = faults.join(spans, "run", "left").select(
         "run",
         "fault",
@@ -182,14 +184,14 @@ def windows(faults: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def _same(left: DataFrame, right: DataFrame) -> DataFrame:
-    """Joins by window and node, where no node is equal to no node."""
+    """Joins by window and node; a null node equals a null node."""
     renamed = right.withColumnsRenamed({"window": "its_window", "node": "its_node"})
     on = [left["window"] == renamed["its_window"], left["node"].eqNullSafe(renamed["its_node"])]
     return left.join(renamed, on, "left").drop("its_window", "its_node")
 
 
 def _inside(asked: DataFrame, measured: DataFrame, spans: DataFrame) -> DataFrame:
-    """Returns operations with each window in which they were wanted: in their slice, and in one that looks ahead to them."""
+    """Returns operations with each window that contains their time: in their own slice, and in the slice just before it."""
     width = F.greatest(F.lit(SLICE_NS), F.expr(f"horizon_ns div {MAX_SLICES}"), F.lit(SPAN_NS))
     widths = spans.select("run", "horizon_ns", "following", width.alias("width_ns"))
     begun = measured.join(widths, "run").where("from_ns < horizon_ns")
@@ -218,12 +220,12 @@ def _inside(asked: DataFrame, measured: DataFrame, spans: DataFrame) -> DataFram
 
 
 def _slice(time_ns: Column) -> Column:
-    """Returns the start of the slice that a time is in."""
+    """Returns the start of the slice that contains a time."""
     return time_ns - F.pmod(time_ns, F.col("width_ns"))
 
 
 def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Measures slices, whose operations come one slice after the other, in the order of time."""
+    """Measures slices; operations come sorted by slice and time."""
     pending: list[pa.RecordBatch] = []
     current: tuple[int, int] | None = None
     for batch in batches:
@@ -240,28 +242,28 @@ def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _measured(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Measures one slice, for the system and for the clients that stay at each node."""
+    """Measures one slice, for the system and for the clients of each node."""
     rows = pa.Table.from_batches(parts)
     about = {name: rows.column(name)[0].as_py() for name in ("window", "slice_ns")}
     times, good, own, in_time = (rows.column(name).to_numpy() for name in ("wanted_ns", "good", "own", "in_time"))
     refused, follows, measures = (rows.column(name).to_numpy() for name in ("refused", "follows", "measures"))
     nodes, errors = (rows.column(name).combine_chunks().dictionary_encode() for name in ("node", "code"))
-    asked_of, error_of = (each.indices.fill_null(-1).to_numpy() for each in (nodes, errors))
+    node_of, error_of = (each.indices.fill_null(-1).to_numpy() for each in (nodes, errors))
     codes = errors.dictionary.to_pylist()
     clients: list[tuple[str | None, Any]] = [(None, measures)]
-    clients += [(node, ~follows & (asked_of == number)) for number, node in enumerate(nodes.dictionary.to_pylist())]
+    clients += [(node, ~follows & (node_of == number)) for number, node in enumerate(nodes.dictionary.to_pylist())]
     found = []
-    for node, theirs in clients:
-        counts = np.bincount(error_of[theirs & own & (error_of >= 0)], minlength=len(codes))
-        kept = theirs & ~refused
-        told = [(codes[place], int(counts[place])) for place in np.flatnonzero(counts)]
+    for node, is_theirs in clients:
+        counts = np.bincount(error_of[is_theirs & own & (error_of >= 0)], minlength=len(codes))
+        kept = is_theirs & ~refused
+        errors_by_code = [(codes[place], int(counts[place])) for place in np.flatnonzero(counts)]
         found.append(
             {
                 **about,
                 "node": node,
                 **slice_of(times[kept], good[kept], own[kept], in_time[kept]),
-                "refused": int(np.count_nonzero(theirs & refused & own)),
-                "errors": told,
+                "refused": int(np.count_nonzero(is_theirs & refused & own)),
+                "errors": errors_by_code,
             }
         )
     return pa.RecordBatch.from_pylist(found, schema=to_arrow_schema(_SLICE))
@@ -273,9 +275,9 @@ def slice_of(
     """Measures a slice of a window as `results.availability` defines it.
 
     Args:
-        times: When each operation was wanted, ascending: those of the slice, and those of the window in the `SPAN_NS` after it.
-        good: Whether it was answered.
-        own: Whether it is of the slice.
+        times: The time of each operation in ns, ascending: the slice, and the window's operations in the `SPAN_NS` after it.
+        good: Whether the operation was answered.
+        own: Whether it belongs to the slice.
         in_time: Whether the window lasts for `SPAN_NS` after it.
     """
     good_ns = times[good & own]
@@ -305,7 +307,7 @@ def _errors(slices: DataFrame) -> DataFrame:
 
 
 def _whole(slices: DataFrame, measured: DataFrame) -> DataFrame:
-    """Puts the slices of each window together."""
+    """Combines the slices of each window."""
     earlier = Window.partitionBy("window", "node").orderBy("slice_ns").rowsBetween(Window.unboundedPreceding, -1)
     before_ns = F.coalesce(F.last("last_ns", ignorenulls=True).over(earlier), "from_ns")
     return (

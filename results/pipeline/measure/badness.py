@@ -1,4 +1,4 @@
-"""How bad a verdict is, as a number that Spark can order and take the greatest of."""
+"""The severity of a verdict, as a number that Spark can sort."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 
 
 def badness(verdict: Column) -> Column:
-    """Returns a verdict's severity; that of an unknown one for none, since then nothing was judged."""
+    """Returns the severity of a verdict; null has the severity of unknown, since nothing was judged."""
     known = (F.when(verdict == str(each), each.severity) for each in Verdict)
     return F.coalesce(*known, F.lit(Verdict.UNKNOWN.severity))

@@ -1,4 +1,4 @@
-"""The figures of whole runs, from the tables of runs, verdicts and timelines: what trends are made of."""
+"""The figures of whole runs, from the tables of runs, verdicts and timelines; `trends` compares them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def figures(runs: DataFrame, verdicts: DataFrame, timelines: Mapping[str, DataFrame]) -> DataFrame:
-    """Returns a row for each run with what `trends.trends` needs, beside the columns of `runs.RUNS`.
+    """Returns a row for each run with the input of `trends.trends`, beside the columns of `runs.RUNS`.
 
-    These are `severity` (of the worst verdict; null if none was judged), `keys`, `operations`, `measured_s`, `healed` and
-    `unseen` (the greatest time to recovery after a fault, how many faults were healed, and after how many of them no recovery
-    was seen), `availability`, `p50_ms` and `p99_ms`.
+    The columns are: `severity` (of the worst verdict; null if none was judged), `keys`, `operations`, `measured_s` (the longest
+    recovery after a fault), `healed` (how many faults were healed), `unseen` (how many of them show no recovery),
+    `availability`, `p50_ms` and `p99_ms`.
 
     Args:
         runs: The columns of `runs.RUNS`.
         verdicts: The columns of `schema.VERDICTS`.
-        timelines: What `timelines.timelines` returns.
+        timelines: The tables of `timelines.timelines`.
     """
     judged = verdicts.groupBy("run").agg(
         F.max(badness(F.col("verdict"))).alias("severity"),
@@ -35,12 +35,12 @@ def figures(runs: DataFrame, verdicts: DataFrame, timelines: Mapping[str, DataFr
     )
     everyone = timelines[AVAILABILITY].where("node is null")
     after = F.col("part") == AFTER
-    bore = everyone.groupBy("run").agg(
+    around = everyone.groupBy("run").agg(
         F.max(F.when(after, F.col("sustained_ok_s"))).alias("measured_s"),
         F.count(F.when(after, 1)).alias("healed"),
         F.count(F.when(after & F.col("sustained_ok_s").isNull(), 1)).alias("unseen"),
     )
-    took = (
+    totals = (
         timelines[TOTALS]
         .groupBy("run")
         .agg(
@@ -49,4 +49,4 @@ def figures(runs: DataFrame, verdicts: DataFrame, timelines: Mapping[str, DataFr
             F.max("p99_ms").alias("p99_ms"),
         )
     )
-    return runs.join(judged, "run", "left").join(bore, "run", "left").join(took, "run", "left")
+    return runs.join(judged, "run", "left").join(around, "run", "left").join(totals, "run", "left")

@@ -1,11 +1,10 @@
-"""What happened over time: rates, latencies, concurrency, and how the system bore each fault, in a bounded number of rows.
+"""Timelines: rates, latencies, concurrency, and availability around each fault, in a bounded number of rows.
 
-The law: availability means exactly what `results.availability` says it means, and leaders what `results.leadership` says; a
-bucket of time is as wide as the report would make it. An operation belongs to the moment at which it was wanted, and the reads
-after healing are left out. Quantiles over time are those of Spark's `percentile_approx`: a latency that was measured, the
-nearest rank for up to some thousand operations in a bucket, and for more of them one whose rank is off by at most a
-ten-thousandth of their number. Operations are aggregated where they are; what leaves is a row for each bucket, function, type
-and node.
+The rule: `results.availability` defines availability, `results.leadership` defines leaders, and a bucket is as wide as in the
+report. An operation belongs to the moment of its scheduled start. Final reads after healing are left out. Quantiles come from
+Spark's `percentile_approx`, which returns a measured latency. It is the nearest rank for up to some thousand operations in a
+bucket. For more, its rank differs by at most a ten-thousandth of their number. Spark aggregates the operations in place. The
+results have a row for each bucket, function, type and node.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from harness.watch import Sighting
 from results.leadership import Elections
 from results.pipeline.measure.availability import BEFORE, availability, windows
 from results.pipeline.measure.badness import badness
-from results.series import LEAST_MS, MAX_BUCKETS, NICE_S
+from results.series import MAX_BUCKETS, MIN_MS, NICE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,11 +33,11 @@ QUANTILES: Final = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 SHOWN_KEYS: Final = 40
 
 RATES: Final = "rates"  # run, f, type, node, time_s (a bucket's start), width_s, operations
-LATENCIES: Final = "latencies"  # run, f, time_s, width_s, operations, p50_ms, p95_ms, p99_ms, max_ms; of ok operations
-# run, f, ok, info, fail, the same quantiles, and of the operations that measure availability how many were asked, answered and
-# refused; over the whole run
+LATENCIES: Final = "latencies"  # of ok operations: run, f, time_s, width_s, operations, p50_ms, p95_ms, p99_ms, max_ms
+# Of a whole run: run, f, ok, info, fail, the same quantiles; and of the operations that measure availability, how many were
+# asked, answered and refused.
 TOTALS: Final = "totals"
-CONCURRENCY: Final = "concurrency"  # run, time_s, width_s, open: how many were asked and not answered at that time
+CONCURRENCY: Final = "concurrency"  # run, time_s, width_s, open: how many operations were open at that time
 AVAILABILITY: Final = "availability"
 LEADERS: Final = "leaders"  # run, fault, part, changes, leaders, terms; fault and part are null for the whole run
 # run, key, time_s, width_s, operations (without refusals), answered; of some keys, see `TimelineOptions`
@@ -47,13 +46,13 @@ HEAT: Final = "heat"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineOptions:
-    """What is asked.
+    """The options of timelines.
 
     Attributes:
-        answers: Codes of `fail` errors that are answers, of runs that do not say it.
-        refusals: Codes of `fail` errors that are refusals, of runs that do not say it.
-        shown_keys: For how many keys of a run `heat` has rows: those with the worst verdicts, of these those with the most
-            operations.
+        answers: Codes of `fail` errors that are answers, for runs that do not list them.
+        refusals: Codes of `fail` errors that are refusals, for runs that do not list them.
+        shown_keys: For how many keys of a run `heat` has rows: those with the worst verdicts, and among these those with the
+            most operations.
     """
 
     answers: Sequence[str] = ()
@@ -73,15 +72,15 @@ def timelines(
     """Aggregates operations over time.
 
     Args:
-        operations: The columns of `schema.OPERATIONS`. It is read once for each table.
+        operations: The columns of `schema.OPERATIONS`. Spark reads them once for each table.
         faults: The columns of `runs.FAULTS`.
-        options: What is asked.
+        options: The options.
         runs: `run`, and the codes of each run: `answers` and `refusals`; None: those of the options for all.
-        sightings: The columns of `runs.SIGHTINGS`; None: nothing is said of leaders.
+        sightings: The columns of `runs.SIGHTINGS`; None: no table of leaders.
         verdicts: `run`, `key` and `verdict`; None: none is known.
 
     Returns:
-        The tables by name, as the constants of this module name and describe them.
+        The tables by name; the constants of this module list their columns.
     """
     options = options or TimelineOptions()
     asked = _asked(operations, options, runs)
@@ -104,7 +103,7 @@ def timelines(
 
 
 def _asked(operations: DataFrame, options: TimelineOptions, runs: DataFrame | None) -> DataFrame:
-    """Returns the workload's own operations, with when each was wanted, whether it was answered, and who asked."""
+    """Returns the workload's own operations, with the time of each, whether it was answered, and its client."""
     fixed = {
         name: F.array(*(F.lit(code) for code in codes)).cast("array<string>")
         for name, codes in (("answers", options.answers), ("refusals", options.refusals))
@@ -136,9 +135,9 @@ def _asked(operations: DataFrame, options: TimelineOptions, runs: DataFrame | No
 
 
 def _spans(asked: DataFrame) -> DataFrame:
-    """Returns of each run `horizon_ns` (right after the last operation), `nodes` that clients stay at, and `following`.
+    """Returns for each run `horizon_ns` (right after the last operation), `nodes` (those with clients), and `following`.
 
-    `following` says whether some of its clients follow the leader; then these alone measure the system.
+    `following` is whether some clients follow the leader. Then only these measure the system.
     """
     by_node = asked.groupBy("run", "node").agg(
         (F.max("wanted_ns") + 1).alias("horizon_ns"),
@@ -154,7 +153,7 @@ def _spans(asked: DataFrame) -> DataFrame:
 
 
 def _width_s(horizon_ns: Column) -> Column:
-    """Returns what `results.series.bucket_s` does."""
+    """Returns the width of a bucket, as `results.series.bucket_s`."""
     duration_s = (horizon_ns - 1) / F.lit(NS_PER_S)
     width: Any = duration_s / MAX_BUCKETS
     for nice in reversed(NICE_S):
@@ -165,14 +164,14 @@ def _width_s(horizon_ns: Column) -> Column:
 def _bucketed(asked: DataFrame, spans: DataFrame) -> DataFrame:
     widths = spans.select("run", "following", _width_s(F.col("horizon_ns")).alias("width_s"))
     at_s = F.greatest(F.col("wanted_ns"), F.lit(0)) / F.lit(NS_PER_S)
-    # As Python floors, where 1.0 // 0.1 is 9.
+    # As `//` in Python, where 1.0 // 0.1 is 9.
     place = F.round((at_s - at_s % F.col("width_s")) / F.col("width_s"))
     return asked.join(F.broadcast(widths), "run").withColumn("time_s", place * F.col("width_s"))
 
 
 def _with_quantiles(rows: GroupedData, *others: Column) -> DataFrame:
-    """Aggregates the latencies of those that were ok, and something else; one sketch gives all quantiles."""
-    took_ms = F.greatest((F.col("end_ns") - F.col("wanted_ns")) / NS_PER_MS, F.lit(LEAST_MS))
+    """Aggregates the latencies of ok operations, and other columns; one sketch gives all quantiles."""
+    took_ms = F.greatest((F.col("end_ns") - F.col("wanted_ns")) / NS_PER_MS, F.lit(MIN_MS))
     ok_ms = F.when(F.col("type") == "ok", took_ms)
     sketched = F.percentile_approx(ok_ms, list(QUANTILES.values()), ACCURACY)
     found = rows.agg(*others, sketched.alias("quantiles"), F.max(ok_ms).alias("max_ms"))
@@ -193,17 +192,17 @@ def _totals(bucketed: DataFrame) -> DataFrame:
 
 
 def _concurrency(asked: DataFrame, spans: DataFrame) -> DataFrame:
-    """Counts, at the start of each bucket, what had been asked and was not answered."""
+    """Counts the open operations at the start of each bucket."""
     widths = spans.withColumn("width_s", _width_s(F.col("horizon_ns"))).withColumn(
         "width_ns", F.round(F.col("width_s") * F.lit(NS_PER_S)).cast("bigint")
     )
 
     def after(time_ns: str) -> Column:
-        """The first bucket that begins at or after a time, for which what began then counts, and what ended does not."""
+        """Returns the first bucket that begins at or after a time: there, a start counts, and an end no longer does."""
         place = F.ceil(F.greatest(F.col(time_ns), F.lit(0)) / F.col("width_ns"))
         return F.when(F.col(time_ns).isNotNull(), place)  # the greatest of null and 0 would be 0
 
-    # Two small sums for each operation, combined before they travel.
+    # Two small numbers for each operation, summed before the shuffle.
     steps = (
         asked.join(F.broadcast(widths), "run")
         .select(
@@ -253,7 +252,7 @@ def _heat(bucketed: DataFrame, verdicts: DataFrame | None, keys: int) -> DataFra
 
 
 def _leaders(sightings: DataFrame, around: DataFrame) -> DataFrame:
-    """Counts leader changes of whole runs and around faults; the sightings of a run are changes only, so they are few."""
+    """Counts leader changes of whole runs and around faults; sightings are few, since only changes are recorded."""
     layout = "run string, fault bigint, part string, changes bigint, leaders array<string>, terms array<bigint>"
     asked = around.where(F.col("part") != BEFORE).select("run", "fault", "part", "from_ns", "to_ns")
     nothing = [F.lit(None).cast("bigint").alias(name) for name in ("from_ns", "to_ns")]
@@ -261,19 +260,18 @@ def _leaders(sightings: DataFrame, around: DataFrame) -> DataFrame:
         F.lit(None).cast("string").alias("part"), *nothing)  # fmt: skip
     stretches = F.collect_list(F.struct("fault", "part", "from_ns", "to_ns")).alias("stretches")
     by_run = asked.unionByName(whole).groupBy("run").agg(stretches)
-    told = F.collect_list(F.struct("time_ns", "node", "role", "term", "leader")).alias("told")
-    joined = sightings.groupBy("run").agg(told).join(by_run, "run")
+    rows = F.collect_list(F.struct("time_ns", "node", "role", "term", "leader")).alias("sightings")
+    joined = sightings.groupBy("run").agg(rows).join(by_run, "run")
     return joined.mapInPandas(_elections, layout)
 
 
 def _elections(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    import pandas as pd  # noqa: PLC0415 - the executors' alone
+    import pandas as pd  # noqa: PLC0415 - only executors need it
 
     for frame in frames:
         rows = []
-        for run, told, stretches in zip(frame["run"], frame["told"], frame["stretches"], strict=True):
-            seen = [Sighting(**_plain(each)) for each in told]
-            counted = Elections(seen)
+        for run, seen, stretches in zip(frame["run"], frame["sightings"], frame["stretches"], strict=True):
+            counted = Elections([Sighting(**_plain(each)) for each in seen])
             for stretch in map(_plain, stretches):
                 led = counted.within(stretch["from_ns"], stretch["to_ns"])
                 rows.append((run, stretch["fault"], stretch["part"], led.changes, list(led.leaders), list(led.terms)))

@@ -1,13 +1,16 @@
-"""Runs beside the runs before them: outcomes, availability and latency, and what became worse.
+"""Trends: compares outcomes, availability and latency of runs with earlier runs, and finds regressions.
 
-Runs are compared with those of the same line: the repetitions of one case of a suite, or the runs of one test that no suite
-runs, on one system. The rule, which is applied to each run and the runs of its line that started before it: a figure is a
-regression if it is worse than the median of the last `HISTORY` runs that have it by more than `DEVIATIONS` times their median
-absolute deviation (scaled to a standard deviation) and by more than a least step, which is a tenth of the median for times and
-one percent point for availability. It takes at least `LEAST_RUNS` such runs. Figures of a run whose control node was behind are
-not the system's: they are no regression, and nothing is compared with them. A verdict is a regression if it is unexpected and
-that of the run before was not. Recovery as runs report it is compared with such alone, and so is that which operations show.
-Medians are used so that one bad night does not hide the next.
+A run is compared with earlier runs of the same line: the repetitions of one case of a suite, or the runs of one test outside
+suites, on one system. A figure is a regression if it is worse than the median of the last `HISTORY` runs with this figure, by
+more than both
+
+- `DEVIATIONS` times their median absolute deviation, scaled to a standard deviation, and
+- a smallest step: a tenth of the median for times, one percentage point for availability.
+
+At least `MIN_RUNS` such runs are needed. Medians keep one bad night from hiding the next one. If the control node was behind,
+the figures do not measure the system: they are no regressions, and later runs are not compared with them. A verdict is a
+regression if it is unexpected and the verdict of the run before was not. Recovery has two sources, the run's own report and the
+operations. Each is compared only with figures of the same source.
 """
 
 from __future__ import annotations
@@ -27,15 +30,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 HISTORY: Final = 10
-LEAST_RUNS: Final = 3
+MIN_RUNS: Final = 3
 DEVIATIONS: Final = 4.0
 _TO_SIGMA: Final = 1.4826
 
 # What makes two runs comparable.
 LINE: Final = ("suite", "line", "system")
 
-# Where the figure of recovery is from. A run says in results.json how long its system took after everything was healed, in
-# `parts.recovered`. Of other runs it is the longest time from the end of a fault until operations succeeded steadily.
+# The source of the figure of recovery. `results.json` has the time from healing until the system worked, in `parts.recovered`.
+# For runs without it, the figure is the longest time from the end of a fault until operations succeeded steadily.
 BY_RUN: Final = "run"
 BY_OPERATIONS: Final = "operations"
 
@@ -46,41 +49,39 @@ TRENDS: Final = t.StructType(
         t.StructField("started", t.StringType()),
         t.StructField("test", t.StringType()),
         t.StructField("suite", t.StringType()),  # null: no suite ran it
-        t.StructField("line", t.StringType()),  # the case without its repetition; the test where no suite ran it
+        t.StructField("line", t.StringType()),  # the case without its repetition; the test if no suite ran it
         t.StructField("system", t.StringType()),
         t.StructField("system_version", t.StringType()),
         t.StructField("workload", t.StringType()),
         t.StructField("faults", t.StringType()),
         t.StructField("verdict", t.StringType()),  # the worst of the run's keys; null if none was judged
-        t.StructField("said_verdict", t.StringType()),  # of results.json; null without one
+        t.StructField("said_verdict", t.StringType()),  # from results.json; null without one
         t.StructField("expects", t.StringType()),  # the verdict that the suite expects; null without a suite
         t.StructField("outcome", t.StringType()),  # one of `harness.expectation.Outcome`; null if nothing was judged
         t.StructField("keys", t.LongType()),
         t.StructField("operations", t.LongType()),
         t.StructField("availability", t.DoubleType()),  # the share answered over the run, 0 to 1
-        t.StructField("recovery_s", t.DoubleType()),  # null if the system did not recover, or nothing is known of it
-        t.StructField("recovery_from", t.StringType()),  # `BY_RUN` or `BY_OPERATIONS`; null: nothing is known of it
-        t.StructField(
-            "restarted", t.BooleanType()
-        ),  # whether the run had to restart every node; null if it does not say
-        t.StructField("unrecovered", t.LongType()),  # how often no recovery was seen
-        t.StructField("p50_ms", t.DoubleType()),  # the greatest of the run's functions
+        t.StructField("recovery_s", t.DoubleType()),  # null if the system did not recover, or it is unknown
+        t.StructField("recovery_from", t.StringType()),  # `BY_RUN` or `BY_OPERATIONS`; null if it is unknown
+        t.StructField("restarted", t.BooleanType()),  # whether the run had to restart every node; null if it is unknown
+        t.StructField("unrecovered", t.LongType()),  # how many times the system did not recover
+        t.StructField("p50_ms", t.DoubleType()),  # the maximum of the run's functions
         t.StructField("p99_ms", t.DoubleType()),
-        t.StructField("behind", t.BooleanType()),  # whether the control node was behind; null if it does not say
+        t.StructField("behind", t.BooleanType()),  # whether the control node was behind; null if it is unknown
         t.StructField("regressions", t.ArrayType(t.StringType())),  # names of the figures above that became worse
-        t.StructField("report", t.StringType()),  # where its report is; null if it has none
+        t.StructField("report", t.StringType()),  # the path of its report; null if it has none
     ]
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """How a figure of a run is compared with those of the runs before.
+    """How a figure of a run is compared with that of earlier runs.
 
     Attributes:
-        more_is_worse: Whether a greater one is a worse one.
-        share: The least step, as a share of the median.
-        number: The least step, as a number.
+        more_is_worse: Whether a higher figure is worse.
+        share: The smallest step, as a share of the median.
+        number: The smallest step, in the unit of the figure.
     """
 
     more_is_worse: bool = True
@@ -88,7 +89,7 @@ class Figure:
     number: float = 0.1
 
     def is_worse(self, value: float, before: Sequence[float]) -> bool:
-        """Says whether a figure is a regression."""
+        """Returns whether a figure is a regression."""
         middle = median(before)
         spread = median(abs(each - middle) for each in before) * _TO_SIGMA
         step = max(spread * DEVIATIONS, abs(middle) * self.share, self.number)
@@ -104,10 +105,10 @@ FIGURES: Final[Mapping[str, Figure]] = {
 
 
 def trends(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns a row of `TRENDS` for each run, in the order of lines, systems and starts.
+    """Returns a row of `TRENDS` for each run, sorted by line, system and start.
 
     Args:
-        rows: For each run what `figures.figures` returns.
+        rows: The rows of `figures.figures`, one for each run.
     """
     lines: dict[tuple[str | None, ...], list[dict[str, Any]]] = {}
     for row in rows:
@@ -120,37 +121,37 @@ def trends(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _of_line(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yields the rows of the runs of one line, which come in the order of their starts."""
+    """Yields the rows of the runs of one line, which are sorted by their starts."""
     past = _Past()
     verdicts = {verdict.severity: str(verdict) for verdict in Verdict}
     for row in rows:
         severity = row["severity"]
         outcome = outcome_of(row)
-        told = {
+        trend = {
             **row,
             **_recovery(row),
             "verdict": None if severity is None else verdicts[severity],
             "outcome": None if outcome is None else str(outcome),
             "behind": None if row["said_failures"] is None else row["said_behind"] is not None,
         }
-        told["regressions"] = list(past.worse(told))
-        past.add(told)
-        yield {name: told[name] for name in TRENDS.names}
+        trend["regressions"] = list(past.worse(trend))
+        past.add(trend)
+        yield {name: trend[name] for name in TRENDS.names}
 
 
 def outcome_of(row: Mapping[str, Any]) -> Outcome | None:
-    """Returns how a run came out beside what its suite expects; a run of no suite is expected to be valid.
+    """Returns the outcome of a run, compared with what its suite expects; a run outside suites is expected to be valid.
 
-    The worse counts of what the run says and of what its keys are found to be. None if neither says anything.
+    The worse verdict counts of those in `results.json` and of the keys. None if there is neither.
     """
     keys = next((verdict for verdict in Verdict if verdict.severity == row["severity"]), None)
-    said = None if row["said_verdict"] is None else Verdict(row["said_verdict"])
-    verdicts = [verdict for verdict in (keys, said) if verdict is not None]
+    own = None if row["said_verdict"] is None else Verdict(row["said_verdict"])
+    verdicts = [verdict for verdict in (keys, own) if verdict is not None]
     if not verdicts:
         return None
     failures = [*(row["said_failures"] or ())]
     if keys is Verdict.INVALID and not any(_is_of_keys(failure) for failure in failures):
-        failures.append(f"keys={keys}")  # the run itself did not see it, so no suite can know of it
+        failures.append(f"keys={keys}")  # the run itself did not find it, so no suite can list it as known
     expectation = Expectation(
         verdict=Verdict(row["expects"] or Verdict.VALID),
         during_fault=bool(row["expects_in_fault"]),
@@ -161,13 +162,13 @@ def outcome_of(row: Mapping[str, Any]) -> Outcome | None:
 
 
 def _is_of_keys(failure: str) -> bool:
-    """Says whether a failure, `name=verdict`, is one of the run's operations."""
+    """Returns whether a failure, `name=verdict`, is about the run's operations."""
     name, _, verdict = failure.rpartition("=")
     return name not in OF_ANY_RUN and verdict == Verdict.INVALID
 
 
 def _recovery(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the columns of recovery: as the run says it, else as its operations show it."""
+    """Returns the columns of recovery: from the run's own report, else from its operations."""
     if row["said_recovery_s"] is not None:
         failed = row["said_recovery_error"] is not None
         return {
@@ -186,32 +187,32 @@ def _recovery(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Past:
-    """The runs before one, as far as the rule of this module looks at them."""
+    """The earlier runs of a line, as far as the rule of this module needs them."""
 
     def __init__(self) -> None:
-        # A recovery that the run says and one that its operations show are two figures, and not compared.
+        # Recovery from the run's report and recovery from operations are two figures, never compared with each other.
         self._runs: dict[tuple[str, str | None], deque[float | None]] = {}
         self._outcome: str | None = None
 
     def worse(self, row: Mapping[str, Any]) -> Iterator[str]:
-        """Yields the names of what became worse."""
+        """Yields the names of the regressions."""
         if row["outcome"] == Outcome.UNEXPECTED and self._outcome not in {None, Outcome.UNEXPECTED}:
             yield "verdict"
         if row["behind"]:
             return
         for name, figure in FIGURES.items():
-            before = [value for value in self._runs.get(_alike(name, row), ()) if value is not None]
-            if row[name] is not None and len(before) >= LEAST_RUNS and figure.is_worse(row[name], before):
+            before = [value for value in self._runs.get(_source(name, row), ()) if value is not None]
+            if row[name] is not None and len(before) >= MIN_RUNS and figure.is_worse(row[name], before):
                 yield name
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Takes a run."""
+        """Adds a run."""
         self._outcome = row["outcome"]
         if row["behind"]:
             return
         for name in FIGURES:
-            self._runs.setdefault(_alike(name, row), deque(maxlen=HISTORY)).append(row[name])
+            self._runs.setdefault(_source(name, row), deque(maxlen=HISTORY)).append(row[name])
 
 
-def _alike(name: str, row: Mapping[str, Any]) -> tuple[str, str | None]:
+def _source(name: str, row: Mapping[str, Any]) -> tuple[str, str | None]:
     return name, row["recovery_from"] if name == "recovery_s" else None

@@ -1,1 +1,1 @@
-"""Reads: from the user's paths to one table of operations, what runs say about themselves, and what does not fit."""
+"""From the user's paths to one table of operations, the records of runs, and the malformed rows."""

@@ -1,9 +1,9 @@
-"""What happens to a job when Spark cannot read one of its inputs: the input is told of, and the job begins anew without it.
+"""What happens if Spark cannot read an input: the input gets its reason, and the job starts again without it.
 
-The law: one damaged file never ends the analysis of all others, and it is never left out. Most damage is found before Spark
-runs, by `read.sources`. Some shows only in the rows: a damaged page, the torn end of a compressed file, a file that is deleted
-meanwhile. Spark names the file then. Its source gets the reason, and the caller judges the others again. Such a
-failure may pass, so the source loses its fingerprint: the next incremental job reads it again.
+The rule: one damaged file never ends the analysis of the others, and no file is left out silently. `read.sources` finds most
+damage before Spark runs. Some damage shows only in the rows: a damaged page, the torn end of a compressed file, a file that is
+deleted during the job. Spark then names the file. Its source gets the reason, and the caller judges the others again. Such a
+failure may be temporary. So the source loses its fingerprint, and the next incremental job reads it again.
 """
 
 from __future__ import annotations
@@ -22,50 +22,50 @@ if TYPE_CHECKING:
 
     from results.pipeline.read.sources import Input
 
-# So many inputs are set aside in one job. Where more of them fail, the file system does, and the job ends.
+# The maximum number of inputs that a job can do without. If more fail, the file system is at fault, and the job ends.
 MOST_SET_ASIDE: Final = 32
-# Spark's names of what it says when it cannot read a file; each comes with the file's path.
+# Spark's names of errors about unreadable files; each has the path as a parameter.
 _OF_FILES: Final = ("FAILED_READ_FILE", "PATH_NOT_FOUND")
 
 
 def without(sources: Sequence[Input], error: Exception) -> list[Input] | None:
-    """Returns the sources, the one that an error is about with its trouble; None if the error is about none of them."""
+    """Returns the sources, where the source of an error has the reason; None if the error is about none of them."""
     if isinstance(error, Unreadable):
-        about, said = error.path, str(error)
+        about, reason = error.path, str(error)
     else:
         found = next(_files(error), None)
         if found is None:
             return None
-        about, said = found, f"{found}: cannot be read: {root_of(error)}"
-    changed = [_troubled(source, about, said) for source in sources]
+        about, reason = found, f"{found}: cannot be read: {root_of(error)}"
+    changed = [_troubled(source, about, reason) for source in sources]
     return changed if changed != list(sources) else None
 
 
-def _troubled(source: Input, about: str, said: str) -> Input:
+def _troubled(source: Input, about: str, reason: str) -> Input:
     if source.trouble is not None:
         return source
     if about in {source.path, source.data} or (source.is_folder and about.startswith(f"{source.data}/")):
-        return replace(source, trouble=said, fingerprint="")
+        return replace(source, trouble=reason, fingerprint="")
     if about in {f"{source.path}/{TEST}", f"{source.path}/{RESULTS}"} and source.is_run:
-        return replace(source, trouble=said, fingerprint="")
+        return replace(source, trouble=reason, fingerprint="")
     return source
 
 
 def _files(error: Exception) -> Iterator[str]:
-    """Yields the files that Spark says it cannot read, as Hadoop writes them."""
+    """Yields the files that Spark cannot read, as Hadoop writes their paths."""
     try:
         causes = causes_of(error)
     except Py4JError:
-        return  # Java has gone, and no file is to blame
+        return  # Java has ended, and no file is at fault
     for thrown in causes:
-        condition, parameters = _told(thrown)
+        condition, parameters = _condition(thrown)
         path = None if parameters is None else parameters.get("path")
         if condition is not None and condition.startswith(_OF_FILES) and path is not None:
-            # A path is escaped as a URI only where it is written with three slashes.
+            # A path is escaped as a URI only if it has three slashes.
             yield plain_uri(path) if ":///" in path else path
 
 
-def _told(thrown: Any) -> tuple[str | None, Any]:
+def _condition(thrown: Any) -> tuple[str | None, Any]:
     try:
         return thrown.getCondition(), thrown.getMessageParameters()
     except Exception:  # noqa: BLE001 - not every Java exception has a condition

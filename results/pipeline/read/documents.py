@@ -1,7 +1,7 @@
-"""What the two files of a run say, `test.json` and `results.json`, and what decides the run by that.
+"""The two files of a run, `test.json` and `results.json`, and the model or workload that follows from them.
 
-A file that is damaged is a problem with its reason, and whatever else is known of the run stays. What a run says about itself,
-its verdict too, is quoted here and never taken for what this job finds.
+A damaged file becomes a problem with its reason, and other knowledge about the run stays. The run's own verdict is only quoted;
+it never replaces the verdict of this job.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import types as t
 
-from checker.deciders import SAY_IT
+from checker.deciders import MODEL_HINT
 from harness.errors import InputError, LabrysError
 from harness.fault_events import fault_event
 from results.pipeline.read.sources import TEST
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from harness.op import Value
     from results.pipeline.read.tables import Seen
 
-# What is read of the two files of a run; null where one is missing or damaged, and then `problem` says why.
+# The fields of the two files of a run; null if a file is missing or damaged, and then `problem` has the reason.
 PARSED: Final = t.StructType(
     [
         t.StructField("run", t.StringType(), nullable=False),
@@ -53,7 +53,7 @@ PARSED: Final = t.StructType(
         ),
         *(RUNS[name] for name in ("seed", "reproduce", "said_verdict", "said_reason", "duration_s", "answers")),
         RUNS["refusals"],
-        t.StructField("options", t.StringType()),  # those of the test, as JSON
+        t.StructField("options", t.StringType()),  # the options of the test, as JSON
         *(RUNS[name] for name in ("said_recovery_s", "said_restarted", "said_recovery_error")),
         *(RUNS[name] for name in ("said_failures", "said_fault_violations", "said_behind")),
         *(RUNS[name] for name in ("suite", "suite_case", "line", "expects", "expects_in_fault", "known_failures")),
@@ -67,12 +67,12 @@ MERGED: Final = tuple(field for field in PARSED.names if field not in {"run", "s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What decides each run, as far as its files and the user say it.
+    """The model or judge of each run, from its files and from the user.
 
     Attributes:
-        deciders: What decides each run; None where nothing is known that does.
-        undecided: Why nothing is known that decides a run.
-        damaged: What is wrong with the files of a run, of which one cannot be read.
+        deciders: The model or judge of each run; None if it is unknown.
+        undecided: Why it is unknown.
+        damaged: The problem of a run with a damaged file.
     """
 
     deciders: Mapping[str, Decider | None]
@@ -80,18 +80,18 @@ class Known:
     damaged: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, run: str) -> str:
-        """Returns the name of what decides a run; empty where nothing is known that does."""
+        """Returns the name of a run's model or judge; empty if it is unknown."""
         decider = self.deciders[run]
         return "" if decider is None else decider.name
 
 
 def known_of(seen: Sequence[Seen], rows: Iterable[Mapping[str, Any]], wanted: Wanted) -> Known:
-    """Says what decides each run.
+    """Returns the model or judge of each run.
 
     Args:
         seen: The runs.
-        rows: What `parsed` says of their files: `run`, `source`, `workload`, `options` and `problem` of each.
-        wanted: What the user says about what decides.
+        rows: The rows of `parsed` for their files: `run`, `source`, `workload`, `options` and `problem` of each.
+        wanted: The user's choice.
     """
     tests: dict[str, Mapping[str, Any]] = {}
     damaged: dict[str, str] = {}
@@ -111,20 +111,20 @@ def known_of(seen: Sequence[Seen], rows: Iterable[Mapping[str, Any]], wanted: Wa
 
 
 def _decider(test: Mapping[str, Any] | None, wanted: Wanted, *, is_run: bool) -> Decider:
-    """Returns what decides a run, or a history without one, as `labrys check` has it.
+    """Returns the model or judge of a run, or of a history without one, as `labrys check` does.
 
     Raises:
-        InputError: Nothing is known that does.
+        InputError: It is unknown.
     """
     if test is not None:
         return wanted.of_run(test["workload"], json.loads(test["options"]), test["source"])
     if is_run and wanted.model is None and wanted.workload is None:
-        raise InputError(f"no {TEST} tells the run's workload; {SAY_IT}")
+        raise InputError(f"there is no {TEST} with the run's workload; {MODEL_HINT}")
     return wanted.of_history()
 
 
 def event_row(f: Value, value: Value) -> dict[str, Any] | None:
-    """Returns what an event of the nemesis says of a fault, as a table can hold it; None if it says nothing."""
+    """Returns the fault event in an event of the nemesis, as values of a table; None if there is none."""
     event = fault_event(f, value)
     if event is None:
         return None
@@ -132,19 +132,19 @@ def event_row(f: Value, value: Value) -> dict[str, Any] | None:
 
 
 def parsed(run: str, file: str, content: bytes, layout: pa.Schema) -> pa.RecordBatch:
-    """Returns the row of a file; one with the problem alone, where a member is damaged or no column can hold it.
+    """Returns the row of a file; a row with only the problem if a member is damaged or does not fit into its column.
 
     Args:
         run: The run.
         file: The URI of its `test.json` or its `results.json`.
-        content: What it holds.
-        layout: The columns of `PARSED` as pyarrow has them.
+        content: The bytes of the file.
+        layout: The columns of `PARSED` in pyarrow's types.
     """
     import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     def row(fields: Mapping[str, Any]) -> pa.RecordBatch:
-        said = {"run": run, "source": file, **fields}
-        return pa.RecordBatch.from_pylist([{name: said.get(name) for name in PARSED.names}], schema=layout)
+        known = {"run": run, "source": file, **fields}
+        return pa.RecordBatch.from_pylist([{name: known.get(name) for name in PARSED.names}], schema=layout)
 
     try:
         document = json.loads(content)
@@ -153,15 +153,15 @@ def parsed(run: str, file: str, content: bytes, layout: pa.Schema) -> pa.RecordB
     try:
         return row(_of_test(document, file) if file.endswith(f"/{TEST}") else _of_results(document, file))
     except LabrysError as error:
-        said = str(error)
-        return row({"problem": _plain(said if said.startswith(file) else f"{file}: {said}")})
+        text = str(error)
+        return row({"problem": _plain(text if text.startswith(file) else f"{file}: {text}")})
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         wrong = f"{file}: a member is missing or of the wrong type: {type(error).__name__}: {error}"
         return row({"problem": _plain(wrong)})
 
 
 def _recovery(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what the part `recovered` of a run's verdict says; nothing if the run ended before it was observed."""
+    """Returns the members of the part `recovered` of a run's verdict; nothing if the run ended before it was measured."""
     details = document.get("parts", {}).get("recovered", {}).get("details", {})
     if details.get("seconds") is None:
         return {}
@@ -176,7 +176,7 @@ def _recovery(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _failures(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns which parts of a run's verdict are not valid, and what bears on them; nothing if it has no parts."""
+    """Returns the parts of a run's verdict that are not valid, with related facts; nothing if it has no parts."""
     if "parts" not in document:
         return {}
     parts = parts_from(document)
@@ -195,7 +195,7 @@ def _time(time_ns: int) -> int:
 
 
 def _plain(text: str) -> str:
-    """Returns a text as one that a column can hold, however the file's own was."""
+    """Returns a text that a column can hold: without lone surrogates."""
     return text.encode(errors="backslashreplace").decode()
 
 

@@ -1,8 +1,8 @@
 """Events of histories as rows: the part of ingest that runs in Python, on the executors.
 
-The law: a line or a form is decoded by the reader that `labrys check` uses, so that both say the same of it; what that reader
-refuses becomes a row with the reason and a sample. Lines of JSON stand for themselves, so a file of them is split among tasks.
-A file of EDN is one form, and lines without positions count in their order, so one task reads such a file, as a stream.
+The rule: the reader of `labrys check` decodes each line or form, so both commands read the same. A line that it refuses becomes
+a row with the reason and a sample. Lines of JSON with indexes are independent, so tasks share such a file. A file of EDN is one
+form, and lines without indexes depend on their order. One task reads such a file, as a stream.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
     from harness.op import Op
 
-BARE: Final = "bare"  # lines of JSON without a header, whose order is that of the events
+BARE: Final = "bare"  # lines of JSON without a header; the order of the lines is the order of the events
 EVENT: Final = "event"
 HEADER: Final = "header"
 BAD: Final = "bad"
 FAULT: Final = "fault"
 SAMPLE_CHARACTERS: Final = 200
 BATCH_ROWS: Final = 1 << 13
-# How pyarrow says that a value does not fit into a column.
+# The exceptions of pyarrow for a value that does not fit into a column.
 _UNFIT: Final = (ValueError, TypeError, OverflowError)
 _THREE_SLASHES: Final = re.compile(r"^([a-z0-9+.-]+):///")
 
-# Names and Spark's types; `row` is one of the four above, `position` the event's index.
+# Names and Spark's types; `row` is `EVENT`, `HEADER`, `BAD` or `FAULT`, and `position` is the event's index.
 SCHEMA: Final = (
     "run string, source string, row string, position long, line long, time_ns long, type string, process long, f string, "
     "value string, key string, node string, error string, scheduled_ns long, phase string, via string, order long, "
@@ -58,7 +58,7 @@ def plain_uri(path: str) -> str:
 def json_events(
     runs: Mapping[str, str], *, keyed: bool | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Returns what makes rows of lines, in any cut.
+    """Returns a function that makes rows of lines, in any order.
 
     Args:
         runs: The run of each file.
@@ -77,7 +77,7 @@ def json_events(
 def _json_row(run: str, file: str, line: bytes, *, keyed: bool) -> tuple[Any, ...]:
     try:
         if len(line) > MAX_LINE_BYTES:
-            raise ValueError(f"expected a line of at most {MAX_LINE_BYTES} bytes")  # noqa: TRY301 - told below, as the others
+            raise ValueError(f"expected a line of at most {MAX_LINE_BYTES} bytes")  # noqa: TRY301 - handled below
         fields = decode_object(line)
         if "format" in fields:
             _hold_header(fields)
@@ -111,12 +111,12 @@ def _lifted(op: Op) -> Op:
 def form_events(
     runs: Mapping[str, str], kind: str, *, keyed: bool | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Returns what makes rows of whole files, whose lines come in their order, file after file.
+    """Returns a function that makes rows of whole files; their lines come in order, file after file.
 
     Args:
         runs: The run of each file.
         kind: `edn`, `etcd-log` or `BARE`.
-        keyed: As `labrys check` takes it.
+        keyed: As in `labrys check`.
     """
 
     def decode(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -139,8 +139,8 @@ def _forms(run: str, kind: str, lines: _Lines, file: str, *, keyed: bool | None)
     try:
         for event in events:
             if isinstance(event.op.process, str) and event.op.process != NEMESIS:
-                who = event.op.process
-                raise BadHistory(file, event.line, f"expected a :process that is a number, found the name {who!r}")
+                name = event.op.process
+                raise BadHistory(file, event.line, f"expected a :process that is a number, found the name {name!r}")
             yield _event(run, file, event.line, event.op, has_value=event.has_value)
     except InputError as error:
         line = error.line if isinstance(error, BadHistory) else lines.line
@@ -149,7 +149,7 @@ def _forms(run: str, kind: str, lines: _Lines, file: str, *, keyed: bool | None)
 
 
 class _Lines:
-    """What the readers of forms take for an open file: the lines of one file after the other, as text."""
+    """Stands for an open file in the readers of forms: the lines of one file after the other, as text."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._rows = (
@@ -164,7 +164,7 @@ class _Lines:
         self.line = 0
 
     def next_file(self) -> str | None:
-        """Skips what is left of the file, and returns the next one's URI; None after the last."""
+        """Skips the rest of the file, and returns the next file's URI; None after the last."""
         while self._next is not None and self._next[0] == self._file:
             self._next = next(self._rows, None)
         self._rest, self.line = "", 0
@@ -180,7 +180,7 @@ class _Lines:
         return b"" if line is None else (line + b"\n")[:size]
 
     def _taken(self) -> bytes | None:
-        """Takes the next line without its end; None at the end of the file."""
+        """Returns the next line without its end; None at the end of the file."""
         if self._next is None or self._next[0] != self._file:
             return None
         line = self._next[1]
@@ -238,12 +238,12 @@ def _event(run: str, file: str, line: int, op: Op, *, has_value: bool) -> tuple[
 def _row(
     run: str, file: str, kind: str, *, line: int | None = None, reason: str | None = None, sample: str | None = None
 ) -> tuple[Any, ...]:
-    said = {"run": run, "source": file, "row": kind, "line": line, "reason": reason, "sample": sample}
-    return tuple(said.get(name) for name in _NAMES)
+    fields = {"run": run, "source": file, "row": kind, "line": line, "reason": reason, "sample": sample}
+    return tuple(fields.get(name) for name in _NAMES)
 
 
 def _unfit(row: tuple[Any, ...], error: Exception) -> tuple[Any, ...]:
-    """Returns what stands for an event that no table can hold: a number too large, or text that is no Unicode."""
+    """Returns the bad row for an event that no table can hold: a number is too large, or a text is no Unicode."""
     fields = dict(zip(_NAMES, row, strict=True))
     sample = ascii(tuple(value for value in row[3:] if value is not None))[:SAMPLE_CHARACTERS]
     reason = f"expected integers of 64 bits and text in Unicode: {type(error).__name__}: {error}"
@@ -252,7 +252,7 @@ def _unfit(row: tuple[Any, ...], error: Exception) -> tuple[Any, ...]:
 
 def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
     """Yields rows in bounded batches."""
-    import pyarrow as pa  # noqa: PLC0415 - the executors' alone
+    import pyarrow as pa  # noqa: PLC0415 - only executors need it
 
     kinds = {"string": pa.string(), "long": pa.int64(), "boolean": pa.bool_()}
     layout = pa.schema([pa.field(*_field(part, kinds)) for part in SCHEMA.split(",")])
@@ -269,7 +269,7 @@ def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
             return _unfit(row, error)
         return row
 
-    def taken() -> pa.RecordBatch:
+    def flushed() -> pa.RecordBatch:
         try:
             return made(pending)
         except _UNFIT:
@@ -280,9 +280,9 @@ def _batches(rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
     for row in rows:
         pending.append(row)
         if len(pending) == BATCH_ROWS:
-            yield taken()
+            yield flushed()
     if pending:
-        yield taken()
+        yield flushed()
 
 
 def _field(part: str, kinds: Mapping[str, Any]) -> tuple[str, Any]:

@@ -1,6 +1,6 @@
-"""What the job asks of file systems, whichever they are.
+"""The protocol of a file system, as far as the job needs it.
 
-The law: a file that others look for appears whole or not at all. Rows of operations are never read through this.
+The rule: a file that others look for appears whole or not at all. The job never reads rows of operations through this.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ class Entry:
 
     Attributes:
         path: Its whole URI.
-        name: The last part of it.
+        name: The last part of the URI.
         is_folder: Whether it is a folder.
         size: Bytes.
-        modified_ms: When it was changed last, as its file system says.
+        modified_ms: The time of the last change in its file system, in ms since 1970.
     """
 
     path: str
@@ -29,21 +29,21 @@ class Entry:
 
 
 class Files(Protocol):
-    """Some file systems. Paths are URIs as Hadoop writes them, e.g. `file:/tmp/store`.
+    """File systems. Paths are URIs as Hadoop writes them, e.g. `file:/tmp/store`.
 
-    Each method raises `BadInput` where the path cannot be read or written.
+    Each method raises `BadInput` if the path cannot be read or written.
     """
 
     def glob(self, pattern: str) -> list[Entry]:
-        """Returns what a path or a pattern of Hadoop leads to, sorted; a path that exists is never taken for a pattern."""
+        """Returns the entries of a path or a Hadoop pattern, sorted; a path that exists is never a pattern."""
         ...
 
     def folder(self, path: str) -> list[Entry]:
-        """Returns what a folder holds, sorted."""
+        """Returns the entries of a folder, sorted."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Says whether there is such a file or folder."""
+        """Returns whether such a file or folder exists."""
         ...
 
     def qualified(self, path: str) -> str:
@@ -59,13 +59,13 @@ class Files(Protocol):
         ...
 
     def create(self, path: str, content: bytes) -> bool:
-        """Writes a file that must not be there yet; says whether it was not."""
+        """Writes a new file; returns False if it exists already."""
         ...
 
     def replace(self, path: str, content: bytes) -> None:
-        """Writes a file whole, over the one that is there."""
+        """Writes a file, and replaces an existing one atomically."""
         ...
 
     def delete(self, path: str) -> None:
-        """Deletes a file, or a folder with all that it holds; nothing if there is none."""
+        """Deletes a file, or a folder with its contents; does nothing if there is none."""
         ...

@@ -1,8 +1,7 @@
-"""The footer of a Parquet file: what tells, before any row is read, that the file is whole and a table of operations.
+"""The footer of a Parquet file: shows, before any row is read, whether the file is complete and a table of operations.
 
-A run that ends while it writes its table leaves a file without a footer. Spark would end the whole job at such a file, so the
-driver looks first. What a footer does not show, a damaged page, is found when the rows are read; see
-`results.pipeline.read.broken`.
+A run that ends while it writes its table leaves a file without a footer. Such a file would end the whole Spark job, so the
+driver checks footers first. Damaged pages show only when the rows are read; see `results.pipeline.read.broken`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _LENGTH_BYTES: Final = 4
 
 
 def footer_trouble(tail: bytes, size: int) -> str | None:
-    """Returns what is wrong with a Parquet file as a sentence; None if its footer shows nothing.
+    """Returns the problem of a Parquet file as a sentence; None if the footer shows none.
 
     Args:
         tail: The last bytes of the file, at most `FOOTER_BYTES`.
@@ -37,7 +36,7 @@ def footer_trouble(tail: bytes, size: int) -> str | None:
     try:
         metadata = parquet.read_metadata(pa.BufferReader(_MAGIC + tail[-(length + end) :]))
     except (OSError, ValueError) as error:
-        return f"expected a Parquet file, found a footer that cannot be read: {error}"
+        return f"expected a Parquet file, found an unreadable footer: {error}"
     names = metadata.schema.names
     missing = [column.name for column in COLUMNS if not column.optional and column.name not in names]
     if missing:

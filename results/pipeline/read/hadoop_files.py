@@ -1,8 +1,8 @@
-"""Files wherever Hadoop reaches them: `file:`, `hdfs:`, `s3a:` and whatever else the cluster has a driver for.
+"""The file systems that Hadoop reaches: `file:`, `hdfs:`, `s3a:`, and others that the cluster has a driver for.
 
-The law: nothing here knows one file system from another. A file that others look for appears whole or not at all: it is written
-under another name and renamed over the old one, which is atomic on local disks and HDFS; on S3 the last step is one request,
-which is atomic there. All of it is the driver's; rows are never read here.
+The rule: this module treats all file systems alike. A file that others look for appears whole or not at all. It is written
+under another name and then renamed, which is atomic on local disks and HDFS. On S3 the last step is one request, which is
+atomic there. Only the driver uses this, and never for rows.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class HadoopFiles:
         self._configuration = context._jsc.hadoopConfiguration()  # noqa: SLF001 - likewise
 
     def glob(self, pattern: str) -> list[Entry]:
-        """Returns what a path or a pattern of Hadoop leads to, sorted; a path that exists is never taken for a pattern.
+        """Returns the entries of a path or a Hadoop pattern, sorted; a path that exists is never a pattern.
 
         Raises:
             BadInput: The path cannot be read.
         """
         path = self._path(pattern)
-        with _told(pattern):
+        with _bad_input(pattern):
             system = path.getFileSystem(self._configuration)
             if system.exists(path):
                 return [_found(system.getFileStatus(path))]
@@ -41,23 +41,23 @@ class HadoopFiles:
         return sorted((_found(status) for status in statuses or ()), key=lambda found: found.path)
 
     def folder(self, path: str) -> list[Entry]:
-        """Returns what a folder holds, sorted.
+        """Returns the entries of a folder, sorted.
 
         Raises:
             BadInput: It cannot be read.
         """
-        with _told(path):
+        with _bad_input(path):
             statuses = self._system(path).listStatus(self._path(path))
         return sorted((_found(status) for status in statuses), key=lambda found: found.path)
 
     def exists(self, path: str) -> bool:
-        """Says whether there is such a file or folder."""
-        with _told(path):
+        """Returns whether such a file or folder exists."""
+        with _bad_input(path):
             return bool(self._system(path).exists(self._path(path)))
 
     def qualified(self, path: str) -> str:
         """Returns a path's whole URI."""
-        with _told(path):
+        with _bad_input(path):
             return str(self._system(path).makeQualified(self._path(path)).toString())
 
     def read(self, path: str, limit: int) -> bytes:
@@ -66,7 +66,7 @@ class HadoopFiles:
         Raises:
             BadInput: It cannot be read.
         """
-        with _told(path):
+        with _bad_input(path):
             stream = self._system(path).open(self._path(path))
             try:
                 return bytes(stream.readNBytes(limit))
@@ -79,7 +79,7 @@ class HadoopFiles:
         Raises:
             BadInput: It cannot be read.
         """
-        with _told(path):
+        with _bad_input(path):
             stream = self._system(path).open(self._path(path))
             try:
                 stream.seek(max(size - limit, 0))
@@ -88,8 +88,8 @@ class HadoopFiles:
                 stream.close()
 
     def create(self, path: str, content: bytes) -> bool:
-        """Writes a file that must not be there yet; says whether it was not."""
-        with _told(path):
+        """Writes a new file; returns False if it exists already."""
+        with _bad_input(path):
             system = self._system(path)
             if system.exists(self._path(path)):
                 return False
@@ -97,9 +97,9 @@ class HadoopFiles:
         return True
 
     def replace(self, path: str, content: bytes) -> None:
-        """Writes a file whole, over the one that is there."""
+        """Writes a file, and replaces an existing one atomically."""
         partial = f"{path}.partial"
-        with _told(path):
+        with _bad_input(path):
             _write(self._system(path).create(self._path(partial), True), content)  # noqa: FBT003 - Java has no keywords
             there = self._path(path)
             context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(there.toUri(), self._configuration)
@@ -107,27 +107,27 @@ class HadoopFiles:
             context.rename(self._path(partial), there, options)
 
     def delete(self, path: str) -> None:
-        """Deletes a file, or a folder with all that it holds; nothing if there is none."""
-        with _told(path):
+        """Deletes a file, or a folder with its contents; does nothing if there is none."""
+        with _bad_input(path):
             self._system(path).delete(self._path(path), True)  # noqa: FBT003 - Java has no keywords
 
     def _path(self, text: str) -> Any:
-        with _told(text):
+        with _bad_input(text):
             return self._jvm.org.apache.hadoop.fs.Path(text)
 
     def _system(self, path: str) -> Any:
         return self._path(path).getFileSystem(self._configuration)
 
     def _context_array(self, name: str, member: str) -> Any:
-        """Returns a Java array of one member of an enum; Java's methods with `...` want one."""
+        """Returns a Java array with one member of an enum, for Java's methods with `...`."""
         kind = self._jvm.java.lang.Class.forName(name)
         array = self._jvm.java.lang.reflect.Array.newInstance(kind, 1)
         self._jvm.java.lang.reflect.Array.set(array, 0, self._jvm.java.lang.Enum.valueOf(kind, member))
         return array
 
 
-class _told:  # noqa: N801 - reads as a verb where it is used
-    """Makes a sentence of what Java throws."""
+class _bad_input:  # noqa: N801 - a context manager, named as a function
+    """Raises exceptions of Java as `BadInput` with the path."""
 
     __slots__ = ("_path",)
 
@@ -135,7 +135,7 @@ class _told:  # noqa: N801 - reads as a verb where it is used
         self._path = path
 
     def __enter__(self) -> None:
-        """Begins."""
+        """Does nothing."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, Py4JJavaError):
@@ -144,9 +144,9 @@ class _told:  # noqa: N801 - reads as a verb where it is used
             raise BadInput(f"{self._path}: the file system gives no answer: {error}") from error
 
 
-def _advised(said: str) -> str:
-    missing = "ClassNotFoundException" in said or "No FileSystem for scheme" in said
-    return f"{said}; docs/spark.md describes what Spark needs for S3 and others" if missing else said
+def _advised(words: str) -> str:
+    missing = "ClassNotFoundException" in words or "No FileSystem for scheme" in words
+    return f"{words}; docs/spark.md describes what Spark needs for S3 and others" if missing else words
 
 
 def _write(stream: Any, content: bytes) -> None:

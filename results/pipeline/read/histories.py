@@ -1,9 +1,8 @@
-"""Histories of events as input: decoded in Python where the rows are, paired by Spark, written as a table of operations.
+"""Histories of events as input: Python decodes the events, Spark pairs them, and the operations become a table.
 
-Lines of `history.jsonl` carry their positions, so they may be read in any cut: that they are a header and the positions from 0
-without a gap is checked in the end. A last line that was torn off, because the run was ended while it was written, is left out
-as in `labrys check`: it is the only line of its file that is none, it begins as the event after the last,
-and no newline ends it.
+Each line of `history.jsonl` has its index, so tasks may read the lines in any order. Afterwards a query checks that there is
+one header, and that the indexes start at 0 without a gap. As in `labrys check`, a torn last line is left out: the run ended
+while it wrote the line. It is the only bad line of its file, it begins as the next event would, and no newline ends it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from results.pipeline.read.sources import Input
 
 _WHOLE_FILES: Final = {
-    # A file of forms is read by one task, in its order: no split is ever larger than this, and each file opens a new one.
+    # One task reads a file of forms, in order: no split is larger than this, and each file starts a new split.
     "spark.sql.files.maxPartitionBytes": str(1 << 62),
     "spark.sql.files.openCostInBytes": str(1 << 62),
     "spark.sql.files.minPartitionNum": "1",
@@ -40,11 +39,11 @@ _NONE_READ: Final = "expected a history, found no event in it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What histories hold.
+    """The contents of histories.
 
     Attributes:
-        operations: Their operations, from the table that was written; None if there is no event of a client.
-        quarantine: What does not fit; None if everything does.
+        operations: Their operations, from the written table; None if there is no event of a client.
+        quarantine: The malformed rows; None if there are none.
         seen: The runs.
         fault_events: The events of faults.
     """
@@ -64,19 +63,19 @@ def read_histories(
         spark: The session.
         files: The file systems.
         sources: The histories, one run in each.
-        staged: A folder for what is needed only while the job runs.
+        staged: A folder for temporary files of the job.
         kept: The folder for the table of operations.
-        keyed: Whether values of events are pairs of a key and a value; None: as each history shows it.
+        keyed: Whether values of events are pairs of a key and a value; None: detected for each history.
     """
     events = _stage(spark, sources, f"{staged}/events", keyed=keyed)
-    held = _held(spark, files, events, sources)
-    quarantine = [held.quarantine] if held.quarantine is not None else []
+    checked = _checked(spark, files, events, sources)
+    quarantine = [checked.quarantine] if checked.quarantine is not None else []
     operations = None
     rows = paired(events.where(F.col("row") == EVENT))
     bad_row = F.col("reason").isNotNull()
     breaches = 0
-    # Where no event is left, Spark runs nothing, and what is observed of nothing is an error of Spark's.
-    if held.clients:
+    # Without an event Spark runs nothing, and the observation would be an error.
+    if checked.clients:
         counts = Observation("pairing")
         counted = rows.observe(counts, F.count(F.when(bad_row, 1)).alias("bad"))
         days = {_run(source): source.day for source in sources}
@@ -90,7 +89,7 @@ def read_histories(
     return Read(
         operations=operations,
         quarantine=union(quarantine) if quarantine else None,
-        seen=held.seen,
+        seen=checked.seen,
         fault_events=events.where(F.col("row") == FAULT),
     )
 
@@ -106,8 +105,8 @@ def _kind(source: Input) -> str:
 
 
 def _stage(spark: SparkSession, sources: Sequence[Input], folder: str, *, keyed: bool | None) -> DataFrame:
-    """Decodes all events, once, and writes them."""
-    # A session of its own has settings of its own; those of files count when a query runs, so each is written at once.
+    """Decodes all events once, and writes them."""
+    # The settings for whole files need a session of their own. They apply when a query runs, so each query writes at once.
     whole = spark.newSession()
     for name, value in _WHOLE_FILES.items():
         whole.conf.set(name, value)
@@ -126,14 +125,14 @@ def _stage(spark: SparkSession, sources: Sequence[Input], folder: str, *, keyed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
+class _Checked:
     quarantine: DataFrame | None
     seen: Sequence[Seen]
     clients: int  # how many events of clients there are
 
 
-def _held(spark: SparkSession, files: Files, events: DataFrame, sources: Sequence[Input]) -> _Held:
-    """Holds each history to its form: what could not be decoded, and whether something is missing."""
+def _checked(spark: SparkSession, files: Files, events: DataFrame, sources: Sequence[Input]) -> _Checked:
+    """Checks each history for rows that could not be decoded, and for missing rows."""
     is_event = F.col("row").isin(EVENT, FAULT)
     position = F.when(is_event, F.col("position"))
     buckets = events.groupBy("run", F.expr("bitmap_bucket_number(position)").alias("bucket")).agg(
@@ -149,13 +148,13 @@ def _held(spark: SparkSession, files: Files, events: DataFrame, sources: Sequenc
         ).alias("distinct"),
         F.max(F.when(F.col("row") == BAD, F.col("sample"))).alias("sample"),
     )  # fmt: skip
-    told = buckets.groupBy("run").agg(
+    sums = buckets.groupBy("run").agg(
         *(F.sum(name).alias(name) for name in ("headers", "bad", "events", "clients", "invokes", "distinct")),
         F.min("least").alias("least"),
         F.max("most").alias("most"),
         F.max("sample").alias("sample"),
     )
-    by_run = {row["run"]: row for row in told.collect()}
+    by_run = {row["run"]: row for row in sums.collect()}
     found: list[tuple[str, str, str]] = []
     torn: list[str] = []
     seen = []
@@ -174,7 +173,7 @@ def _held(spark: SparkSession, files: Files, events: DataFrame, sources: Sequenc
     if found:
         parts.append(conform(spark.createDataFrame(found, "source string, run string, reason string"), QUARANTINE))
     clients = sum(int(row["clients"]) for row in by_run.values())
-    return _Held(quarantine=union(parts) if parts else None, seen=seen, clients=clients)
+    return _Checked(quarantine=union(parts) if parts else None, seen=seen, clients=clients)
 
 
 def _missing(kind: str, row: Row | None) -> Iterator[str]:
@@ -198,7 +197,7 @@ def _is_dense(row: Any) -> bool:
 
 
 def _is_torn(files: Files, source: Input, row: Any) -> bool:
-    """Says whether the one bad line of a history is its torn last one."""
+    """Returns whether the only bad line of a history is its torn last line."""
     if row["bad"] != 1 or row["headers"] != 1 or not _is_dense(row):
         return False
     beginning = f'{{"index":{row["events"]},'

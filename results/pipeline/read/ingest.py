@@ -1,10 +1,9 @@
-"""From histories to one table of operations, with all that does not fit in a table of its own.
+"""From histories to one table of operations, and a table of the malformed rows.
 
-The law: each row of the input is in the operations, or in quarantine with the reason; none is lost without a trace and none is
-repaired. A source that cannot be read at all is a run without operations, and its reason is in quarantine. A run that has
-rows in quarantine may lack an operation that its verdict depends on, so whoever judges it has to know (`results.pipeline.job`
-does). Tables of operations are read where they are. Events are paired once and written, because all that follows reads them
-several times.
+The rule: each row of the input is in the operations, or in quarantine with the reason. No row is lost, and none is repaired. An
+unreadable source is a run without operations, and its reason is in quarantine. A run with rows in quarantine may lack an
+operation that its verdict depends on; `results.pipeline.job` takes care of that. Tables of operations are read in place. Events
+are paired once and written, because later steps read them several times.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
-    """What was read.
+    """The input as tables.
 
     Attributes:
         operations: Clients' operations, in the columns of `schema.OPERATIONS`.
-        quarantine: What does not fit, in the columns of `schema.QUARANTINE`; None if everything fits.
+        quarantine: The malformed rows, in the columns of `schema.QUARANTINE`; None if there are none.
         seen: The runs.
-        fault_events: The faults' events of histories; None where none was read as events.
+        fault_events: The faults' events of histories; None if no source consists of events.
         written: Whether operations were written as a table.
     """
 
@@ -62,16 +61,16 @@ def ingest(
     Args:
         spark: The session.
         files: The file systems.
-        sources: What to read.
-        staged: A folder for what is needed only while the job runs.
+        sources: The sources.
+        staged: A folder for temporary files of the job.
         kept: The folder for the table of operations.
-        keyed: Whether values of events are pairs of a key and a value; None: as each history shows it.
-        copy: Whether operations that are in a table already are written too.
-        known: The sources of runs that the output folder has from elsewhere, by the run's name.
+        keyed: Whether values of events are pairs of a key and a value; None: detected for each history.
+        copy: Whether to write also operations that are in a table already.
+        known: The sources of the other runs in the output folder, by the run's name.
 
     Raises:
-        Unreadable: A source cannot be read, which only Spark has found out.
-        BadInput: Two sources hold a run of one name.
+        Unreadable: Spark cannot read a source.
+        BadInput: Two sources hold a run of the same name.
     """
     broken = [source for source in sources if source.trouble is not None]
     tables = [source for source in sources if source.trouble is None and source.format == PARQUET]
@@ -81,17 +80,19 @@ def ingest(
     seen = [Seen(run=source.name, source=source, operations=0) for source in broken]
     fault_events = None
     if broken:
-        told = [(source.data, source.name, source.trouble) for source in broken]
-        quarantine.append(conform(spark.createDataFrame(told, "source string, run string, reason string"), QUARANTINE))
+        rows = [(source.data, source.name, source.trouble) for source in broken]
+        quarantine.append(conform(spark.createDataFrame(rows, "source string, run string, reason string"), QUARANTINE))
     if tables:
-        rows = read_tables(spark, tables)
-        found, bad = look_over(rows, tables)
+        read_rows = read_tables(spark, tables)
+        found, bad = look_over(read_rows, tables)
         seen += found
         if bad:
-            quarantine.append(refused(rows))
-            rows = fitting(rows)
-        there.append(rows.select(*OPERATIONS.names))
-    _hold_apart([*seen, *(Seen(run=source.name, source=source, operations=None) for source in events)], known or {})
+            quarantine.append(refused(read_rows))
+            read_rows = fitting(read_rows)
+        there.append(read_rows.select(*OPERATIONS.names))
+    _require_one_source(
+        [*seen, *(Seen(run=source.name, source=source, operations=None) for source in events)], known or {}
+    )
     written = copy and bool(there)
     if written:
         days = {each.run: each.source.day for each in seen}
@@ -112,8 +113,8 @@ def ingest(
     )
 
 
-def _hold_apart(seen: Sequence[Seen], known: Mapping[str, str]) -> None:
-    """Holds the input to one source for each run, for otherwise two histories would be judged as one."""
+def _require_one_source(seen: Sequence[Seen], known: Mapping[str, str]) -> None:
+    """Raises an error if two sources hold a run of the same name: they would be judged as one history."""
     where = dict(known)
     for each in seen:
         if (other := where.setdefault(each.run, each.source.path)) != each.source.path:

@@ -1,8 +1,8 @@
-"""Events to operations as dataflow: a window over each process of each run, in the order of the events.
+"""Pairs events into operations as dataflow: a window over each process of each run, in the order of the events.
 
-The rules, and their meaning, are those of `checker.formats.pairing`; there the first breach refuses the history, here each one
-is a row for quarantine and the rest goes on, so that one bad line does not cost a night's runs. A test holds the two to each
-other: they give the same operations, and one refuses what the other has a row for.
+The rules are those of `checker.formats.pairing`. There the first breach refuses the history. Here each breach is a row for
+quarantine, and the rest goes on, so that one bad line does not cost a night's runs. A test compares the two: they give the same
+operations, and one refuses a history iff the other has a row for it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def paired(events: DataFrame) -> DataFrame:
     """Returns a row for each operation and each breach.
 
     Args:
-        events: Clients' events as `results.pipeline.read.events` gives them.
+        events: Clients' events as rows of `results.pipeline.read.events`.
 
     Returns:
         The columns of operations, then `source`, `line`, `reason` and `sample`; `reason` is null for an operation.
@@ -42,7 +42,7 @@ def paired(events: DataFrame) -> DataFrame:
         "after",
         F.lead(F.struct("type", "value", "time_ns", "error", "via", "order", "position", bad.alias("bad"))).over(order),
     )
-    # What completes an invoke that is in quarantine has nothing to complete.
+    # The completion of an invoke in quarantine has nothing to complete.
     orphan = (F.col("type") != _INVOKE) & F.coalesce("bad_before", F.expr("false"))
     breach = F.coalesce(
         "breach",
@@ -81,7 +81,7 @@ def paired(events: DataFrame) -> DataFrame:
 
 
 def _of_invoke() -> Column:
-    """Returns what is wrong with an invoke; null if nothing is."""
+    """Returns the breach of an invoke; null if there is none."""
     before, process, f = F.col("before"), F.col("process"), F.col("f")
     still_open = F.format_string(
         "process %s invokes %s, but its %s of line %s is still open; a process has one operation at a time",
@@ -99,9 +99,9 @@ def _of_invoke() -> Column:
 
 
 def _of_completion() -> Column:
-    """Returns what is wrong with a completion; null if nothing is."""
+    """Returns the breach of a completion; null if there is none."""
     before, f, key, value = F.col("before"), F.col("f"), F.col("key"), F.col("value")
-    says_value = F.col("has_value")
+    has_value = F.col("has_value")
     not_open = F.format_string(
         "process %s completes %s, but has no operation open; expected an invoke before it", F.col("process"), f
     )
@@ -117,9 +117,9 @@ def _of_completion() -> Column:
     return (
         F.when(before.isNull() | (before["type"] != _INVOKE), not_open)
         .when(before["f"] != f, other_f)
-        .when(~before["key"].eqNullSafe(key) & (says_value | key.isNotNull()), other_key)
+        .when(~before["key"].eqNullSafe(key) & (has_value | key.isNotNull()), other_key)
         .when(before["time_ns"] > F.col("time_ns"), _back("it was invoked"))
-        .when((F.col("type") == _FAIL) & says_value & ~before["value"].eqNullSafe(value), other_value)
+        .when((F.col("type") == _FAIL) & has_value & ~before["value"].eqNullSafe(value), other_value)
     )
 
 

@@ -1,7 +1,7 @@
-"""The tables of runs and of their faults: what `test.json` and `results.json` say, one row for each run and each fault.
+"""The tables of runs, of faults and of sightings, from `test.json` and `results.json`.
 
-A run whose verdict file is missing or damaged is a row all the same, with what is known. What a run says about itself, its
-verdict too, is quoted here and never taken for what this job finds.
+A run with a missing or damaged file still has a row, with what is known. The run's own verdict is only quoted; it never
+replaces the verdict of this job.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from checker.deciders import Wanted
     from results.pipeline.read.tables import Seen
 
-# What an event of the nemesis says of a fault.
+# The fault in an event of the nemesis.
 _FAULT_EVENTS: Final = t.StructType(
     [
         t.StructField("run", t.StringType()),
@@ -43,14 +43,14 @@ _FAULT_EVENTS: Final = t.StructType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """What runs say about themselves.
+    """The records of runs.
 
     Attributes:
         runs: A row of `RUNS` for each run.
         faults: A row of `FAULTS` for each fault.
-        sightings: A row of `SIGHTINGS` for each change of what a node said of itself.
-        problems: `source`, `run` and `reason` of files that are damaged, which do not touch verdicts; None if none is.
-        known: What decides each run.
+        sightings: A row of `SIGHTINGS` for each change of a node's role, term or leader.
+        problems: `source`, `run` and `reason` of damaged files, which do not affect verdicts; None if there are none.
+        known: The model or judge of each run.
     """
 
     runs: DataFrame
@@ -68,9 +68,9 @@ def read_records(
     Args:
         spark: The session.
         seen: The runs.
-        fault_events: Events of faults, for runs that have no record of them.
-        wanted: What the user says about what decides.
-        staged: A folder for what is needed only while the job runs.
+        fault_events: Events of faults, for runs without a record of them.
+        wanted: The user's model or workload.
+        staged: A folder for temporary files of the job.
     """
     parsed_rows = spark.createDataFrame([], PARSED)
     files = {
@@ -87,9 +87,9 @@ def read_records(
         content.mapInArrow(_parser(files), PARSED).write.parquet(f"{staged}/records")
         parsed_rows = spark.read.schema(PARSED).parquet(f"{staged}/records")
     merged = parsed_rows.groupBy("run").agg(*(F.first(name, ignorenulls=True).alias(name) for name in MERGED))
-    told = parsed_rows.select("run", "source", "workload", "options", "problem").collect() if files else []
+    files_read = parsed_rows.select("run", "source", "workload", "options", "problem").collect() if files else []
     problems = parsed_rows.where("problem is not null").select("source", "run", F.col("problem").alias("reason"))
-    known = known_of(seen, (row.asDict() for row in told), wanted)
+    known = known_of(seen, (row.asDict() for row in files_read), wanted)
     rows = [
         (each.run, each.source.day, each.source.format, each.source.path, each.source.report, known.name(each.run))
         for each in seen
@@ -114,19 +114,19 @@ def read_records(
         runs=conform(runs, RUNS),
         faults=conform(faults, FAULTS),
         sightings=conform(sightings, SIGHTINGS),
-        problems=problems if any(row["problem"] is not None for row in told) else None,
+        problems=problems if any(row["problem"] is not None for row in files_read) else None,
         known=known,
     )
 
 
 def _of_events(events: DataFrame, merged: DataFrame) -> DataFrame:
-    """Returns what histories tell of their faults, where no record does: kinds, targets and times, and no proof."""
+    """Returns the faults of histories without a record of them: kinds, targets and times, without proof."""
     recorded = merged.where("fault_rows is not null").select("run")
-    told = events.join(recorded, "run", "left_anti").select("run", "position", "time_ns", "f", "value")
-    told = told.mapInArrow(_decode_events, _FAULT_EVENTS)
+    others = events.join(recorded, "run", "left_anti").select("run", "position", "time_ns", "f", "value")
+    decoded = others.mapInArrow(_decode_events, _FAULT_EVENTS)
     starts = F.col("begins")
     return (
-        told.groupBy("run", "fault")
+        decoded.groupBy("run", "fault")
         .agg(
             F.min(F.when(starts, F.col("kind"))).alias("kind"),
             F.max_by(F.when(starts, F.col("targets")), F.when(starts, F.col("position"))).alias("targets"),
@@ -140,9 +140,9 @@ def _of_events(events: DataFrame, merged: DataFrame) -> DataFrame:
 
 
 def _decode_events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yields what events of the nemesis say of faults; those that say nothing are left out."""
+    """Yields the faults in events of the nemesis; events without a fault are left out."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import
-    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - the executors' alone
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - only executors need it
 
     layout = to_arrow_schema(_FAULT_EVENTS)
     for batch in batches:
@@ -151,17 +151,17 @@ def _decode_events(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
             try:
                 event = event_row(row["f"], decode_value(row["value"]) if row["value"] is not None else None)
             except ValueError:
-                continue  # a value that is no JSON says nothing
+                continue  # a value that is no JSON has no fault
             if event is not None:
                 rows.append(row | event)
         yield pa.RecordBatch.from_pylist([{name: row[name] for name in layout.names} for row in rows], schema=layout)
 
 
 def _parser(runs: Mapping[str, str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Returns what parses whole files on the executors."""
+    """Returns a function that parses whole files on the executors."""
 
     def parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - the executors' alone
+        from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - only executors need it
 
         layout = to_arrow_schema(PARSED)
         for batch in batches:

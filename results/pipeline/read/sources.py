@@ -1,9 +1,9 @@
-"""What the user's paths lead to: runs' folders, whole stores, single histories, and tables of operations.
+"""The sources at the user's paths: folders of runs, stores, single histories, and tables of operations.
 
-The law: every path leads to something or is an error, and nothing is read twice: `latest` and what else points to a run that
-was found already does not count. What a file holds is told by its first bytes, as in `labrys check`. Only names, sizes, heads
-and the footers of Parquet files are read here, by the driver; the rows are Spark's. What cannot be read is a source too, with
-the reason: it is never left out, and it ends no job.
+The rule: every path leads to a source or is an error, and no source is read twice; pointers such as `latest` are skipped. As in
+`labrys check`, the first bytes of a file determine its format. The driver reads only names, sizes, first bytes and the footers
+of Parquet files; Spark reads the rows. An unreadable file is a source with the reason. It is never left out, and does not end
+the job.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ UNKNOWN: Final = "unknown"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """Something to read.
+    """A source.
 
     Attributes:
         path: The URI of the run's folder, or of the history or table itself.
-        data: The URI of what holds its operations or events.
-        format: One of `checker.formats.read.FORMATS`, or `UNKNOWN` if that is not known.
-        run: The run's name, if the path tells it; a table tells it in each row.
+        data: The URI of its operations or events.
+        format: One of `checker.formats.read.FORMATS`, or `UNKNOWN`.
+        run: The run's name, if the path determines it; in a table, each row has it.
         day: The day of the last change, in UTC.
         is_folder: Whether `data` is a folder, as Spark writes tables.
         is_run: Whether it is a run's folder.
         has_test: Whether there is a `test.json`.
         has_results: Whether there is a `results.json`.
         report: The URI of its report; None if it has none.
-        bare: Whether it is lines of JSON without a header, whose order is that of the events.
-        fingerprint: Sizes and times of its files; another one means that it has changed.
-        conventions: What a history in EDN says itself of how it is to be judged, by name and word.
-        trouble: Why nothing of it can be read, as a sentence that names the file; None if it can.
+        bare: Whether it is lines of JSON without a header; the order of the lines is then the order of the events.
+        fingerprint: Sizes and times of its files; a different one means that the source has changed.
+        conventions: The conventions that a history in EDN defines itself, by name and word.
+        trouble: Why it is unreadable, as a sentence that names the file; None if it is not.
     """
 
     path: str
@@ -84,15 +84,15 @@ class Input:
 
     @property
     def name(self) -> str:
-        """The run's name; the path where the run's name is not known before its rows are read."""
+        """The run's name; the path if the name is not known before the rows are read."""
         return self.run or self.path.removeprefix(_FILE)
 
 
 def find_sources(files: Files, paths: Sequence[str]) -> list[Input]:
-    """Returns what paths and patterns lead to, each once, in the order of their names.
+    """Returns the sources at paths and patterns, each once, sorted by path.
 
     Raises:
-        BadInput: A path leads to nothing that the job can read; the message says what was expected.
+        BadInput: A path leads to nothing that the job can read; the message lists what the job can read.
     """
     found: dict[str, Input] = {}
     for path in paths:
@@ -103,14 +103,14 @@ def find_sources(files: Files, paths: Sequence[str]) -> list[Input]:
         seen = 0
         for match in matches:
             if len(matches) > 1 and not POINTERS.isdisjoint(match.path.split("/")):
-                continue  # a pattern meets each run by its own name too
+                continue  # the pattern also matches the run's own name
             for source in _below(files, match):
                 seen += 1
                 found.setdefault(source.data, source)
         if not seen and len(found) == before:
             raise BadInput(
                 f"{path}: expected a run's folder, a store, a history (.jsonl, .edn, or .gz of these) or a table of "
-                "operations (.parquet), but nothing of these is there"
+                "operations (.parquet), found none of these"
             )
     return sorted(found.values(), key=lambda source: source.path)
 
@@ -123,7 +123,7 @@ def _below(files: Files, found: Entry) -> Iterator[Input]:
 
 
 def _folder(files: Files, path: str, depth: int) -> Iterator[Input]:
-    """Yields what a folder holds, down to `depth` folders below."""
+    """Yields the sources in a folder, down to `depth` folders below."""
     try:
         inside = files.folder(path)
     except BadInput as error:
@@ -139,7 +139,7 @@ def _folder(files: Files, path: str, depth: int) -> Iterator[Input]:
         return
     for found in inside:
         if found.name not in POINTERS and _is_link(found):
-            raise BadInput(f"{found.path}: is {LINK}; name what it leads to on the command line, if that is meant")
+            raise BadInput(f"{found.path}: is {LINK}; give the target of the link on the command line to read it")
         if found.is_folder:
             if depth > 1 and found.name not in POINTERS and not found.name.startswith((".", "_")):
                 yield from _folder(files, found.path, depth - 1)
@@ -150,24 +150,24 @@ def _folder(files: Files, path: str, depth: int) -> Iterator[Input]:
 def _run(files: Files, path: str, by_name: dict[str, Entry]) -> Iterator[Input]:
     """Yields the run of a folder."""
     data = next((by_name[name] for name in HISTORIES if name in by_name), None)
-    told = [by_name[name] for name in (TEST, RESULTS) if name in by_name]
-    linked = next((found for found in [*([data] if data else []), *told] if _is_link(found)), None)
+    read = [by_name[name] for name in (TEST, RESULTS) if name in by_name]
+    linked = next((found for found in [*([data] if data else []), *read] if _is_link(found)), None)
     kind: str
     trouble: str | None
     if linked is not None:
         kind, trouble = UNKNOWN, f"{linked.path}: is {LINK}"
-        data, told, by_name = None, [], {}
+        data, read, by_name = None, [], {}
     elif data is None:
         kind, trouble = UNKNOWN, f"{path}: expected {', '.join(HISTORIES[:-1])} or {HISTORIES[-1]}, found none of them"
     else:
         kind, trouble = (PARQUET, None) if data.is_folder else _format(files, data)
-        told.insert(0, data)
+        read.insert(0, data)
     yield _source(
         path,
         path if data is None else data.path,
         kind,
         "/".join(path.rstrip("/").split("/")[-2:]),
-        told,
+        read,
         is_folder=data is not None and data.is_folder,
         is_run=True,
         has_test=_has(by_name, TEST),
@@ -184,7 +184,7 @@ def _has(by_name: dict[str, Entry], name: str) -> bool:
 
 
 def _is_link(found: Entry) -> bool:
-    """Says whether this is a symbolic link on a local disk; other file systems have none that their drivers follow."""
+    """Returns whether this is a symbolic link on a local disk; Hadoop follows links of no other file system."""
     return found.path.startswith(_FILE) and Path(found.path.removeprefix(_FILE)).is_symlink()
 
 
@@ -197,11 +197,14 @@ def _file(files: Files, found: Entry) -> Input:
 
 
 def _format(files: Files, found: Entry) -> tuple[str, str | None]:
-    """Tells what a file holds by its first bytes, and why it cannot be read; None if that does not show there."""
+    """Returns the format of a file by its first bytes, and why the file is unreadable; None if these bytes show no problem."""
     try:
         head = files.read(found.path, HEAD_BYTES)
         if head.startswith(_GZIP) and not found.name.endswith(".gz"):
-            return UNKNOWN, f"{found.path}: is compressed; name it so that it ends in .gz, by which Spark knows"
+            return (
+                UNKNOWN,
+                f"{found.path}: is compressed; rename it so that it ends in .gz, because Spark goes by the name",
+            )
         kind = detect(Source(found.path, io.BytesIO(head)))
         if kind != PARQUET:
             return kind, None
@@ -211,32 +214,32 @@ def _format(files: Files, found: Entry) -> tuple[str, str | None]:
     return kind, None if trouble is None else _of_file(found.path, trouble)
 
 
-def _of_file(path: str, said: str) -> str:
+def _of_file(path: str, problem: str) -> str:
     """Returns a sentence about a file, which begins with the file."""
-    return said if said.startswith(path) else f"{path}: {said}"
+    return problem if problem.startswith(path) else f"{path}: {problem}"
 
 
 def _conventions(files: Files, found: Entry, kind: str) -> tuple[tuple[str, str], ...]:
     """Reads the conventions in the first event of a history in EDN.
 
-    What cannot be read says nothing here: whoever reads the events comes upon the same, and puts it into quarantine. A first
-    event beyond `_LONGEST_EVENT` is not one of ours, whose lines have bounds.
+    An unreadable event has none; the reader of the events will meet the same problem, and put it into quarantine. A first event
+    longer than `_LONGEST_EVENT` is not one of ours, whose lines have bounds.
     """
     if kind != EDN:
         return ()
     for length in (HEAD_BYTES, _LONGEST_EVENT):
         try:
-            told = conventions_at(Source(found.path, io.BytesIO(files.read(found.path, length))))
+            own = conventions_at(Source(found.path, io.BytesIO(files.read(found.path, length))))
         except InputError:
             if found.size <= length:
                 break
         else:
-            return tuple(sorted(told.items()))
+            return tuple(sorted(own.items()))
     return ()
 
 
 def _is_bare(files: Files, found: Entry, kind: str) -> bool:
-    """Says whether a history begins with an event, and not with a header; what cannot be read is found out with the rows."""
+    """Returns whether a history begins with an event instead of a header; an unreadable one shows when its rows are read."""
     if kind != JSONL:
         return False
     try:
@@ -251,7 +254,7 @@ def _source(
     data: str,
     kind: str,
     run: str | None,
-    told: Sequence[Entry],
+    read: Sequence[Entry],
     *,
     is_folder: bool = False,
     is_run: bool = False,
@@ -262,7 +265,7 @@ def _source(
     conventions: tuple[tuple[str, str], ...] = (),
     trouble: str | None = None,
 ) -> Input:
-    changed_ms = max((found.modified_ms for found in told), default=0)
+    changed_ms = max((found.modified_ms for found in read), default=0)
     return Input(
         path=path,
         data=data,
@@ -275,14 +278,14 @@ def _source(
         has_results=has_results,
         report=report,
         bare=bare,
-        fingerprint=" ".join(f"{found.name}:{found.size}:{found.modified_ms}" for found in told),
+        fingerprint=" ".join(f"{found.name}:{found.size}:{found.modified_ms}" for found in read),
         conventions=conventions,
         trouble=trouble,
     )
 
 
 def _is_table(inside: Sequence[Entry]) -> bool:
-    """Says whether a folder is a data set as Spark writes it: parts of Parquet, or folders of partitions."""
+    """Returns whether a folder is a data set as Spark writes it: Parquet parts, or folders of partitions."""
     return any(
         ("=" in found.name) if found.is_folder else found.name.startswith("part-") and found.name.endswith(".parquet")
         for found in inside
@@ -291,5 +294,5 @@ def _is_table(inside: Sequence[Entry]) -> bool:
 
 
 def literal(path: str) -> str:
-    """Returns a path that Spark, which takes every path for a pattern, takes for itself."""
+    """Returns an escaped path; Spark takes every path for a pattern."""
     return "".join(f"\\{character}" if character in "{}[]*?\\" else character for character in path)

@@ -1,7 +1,7 @@
-"""Tables of operations as input: runs' `operations.parquet`, and what Spark or others have written with the same columns.
+"""Tables of operations as input: runs' `operations.parquet`, and tables of Spark or others with the same columns.
 
-They are read where they are, and looked over once before anything is decided: what runs they hold, and whether each row is an
-operation. That costs one pass, and spares all later ones a filter, for nearly always every row fits.
+Spark reads them in place. One pass before the analysis finds the runs in them, and the rows that are no operations. Nearly
+always there are none, and then later passes need no filter.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
     from results.pipeline.read.sources import Input
 
-# How a written table is cut. `run` stays a column, so that each file is whole by itself; a folder is named after it.
+# The partitions of a written table. `run` stays a column, so that each file is complete; `run_folder` is derived from it.
 PARTITIONS: Final = ("day", "run_folder")
 MAX_FOLDER_NAME: Final = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A run that was found in the input.
+    """A run in the input.
 
     Attributes:
         run: Its name.
-        source: What holds it.
-        operations: How many rows it has; None where they are events that are not counted yet.
+        source: Its source.
+        operations: How many rows it has; None for events that are not counted yet.
     """
 
     run: str
@@ -50,14 +50,14 @@ class Seen:
 
 
 def read_tables(spark: SparkSession, sources: Sequence[Input]) -> DataFrame:
-    """Returns the rows of tables of operations as they are, with `source`, the URI that they came from, and Spark's `file`.
+    """Returns the rows of tables of operations, with `source`, their URI, and Spark's `file`.
 
     Raises:
         Unreadable: A table cannot be read, lacks a column, or has one of another type.
     """
     parts = []
     if files := [source for source in sources if not source.is_folder]:
-        # Files of one kind are read at once, however many they are; a column that one lacks is null, and quarantine tells.
+        # One query reads all files; a column that a file lacks is null, so its rows go to quarantine.
         rows = spark.read.schema(OPERATIONS).parquet(*(literal(source.data) for source in files))
         place = F.regexp_replace(
             F.expr("url_decode(replace(_metadata.file_path, '+', '%2B'))"), "^([a-z0-9+.-]+):///", "$1:/"
@@ -70,13 +70,13 @@ def read_tables(spark: SparkSession, sources: Sequence[Input]) -> DataFrame:
                 rows = spark.read.parquet(literal(source.data))
             except (PySparkException, Py4JJavaError) as error:
                 raise Unreadable(source.path, f"cannot be read as a table: {root_of(error)}") from error
-            _hold_columns(source, rows)
+            _require_columns(source, rows)
             place = F.lit(source.data)
             parts.append(conform(rows, OPERATIONS).withColumns({"source": place, "file": place}))
     return union(parts)
 
 
-def _hold_columns(source: Input, rows: DataFrame) -> None:
+def _require_columns(source: Input, rows: DataFrame) -> None:
     have = {field.name: field.dataType for field in rows.schema.fields}
     for column in COLUMNS:
         if column.name not in have:
@@ -91,7 +91,7 @@ def _hold_columns(source: Input, rows: DataFrame) -> None:
 
 
 def trouble() -> Column:
-    """Returns what is wrong with a row of a table of operations; null if nothing is."""
+    """Returns the problem of a row of a table of operations; null if there is none."""
     kind, last = F.col("type"), F.col("complete_index")
     return F.coalesce(
         *(
@@ -136,7 +136,7 @@ def trouble() -> Column:
 
 
 def _is_no_json(name: str) -> Column:
-    # Nearly all values are integers, and telling those is much cheaper than parsing.
+    # Nearly all values are integers; a cast is much cheaper than parsing.
     return F.expr(f"{name} is not null and try_cast({name} as bigint) is null and try_parse_json({name}) is null")
 
 
@@ -144,15 +144,15 @@ def look_over(rows: DataFrame, sources: Sequence[Input]) -> tuple[list[Seen], in
     """Reads all rows of tables once.
 
     Returns:
-        The runs that they hold, and how many rows do not fit. A source without rows is a run without operations.
+        The runs in the tables, and the number of malformed rows. A source without rows is a run without operations.
 
     Raises:
-        BadInput: Two sources hold a run of one name.
+        BadInput: Two sources hold a run of the same name.
     """
     by_data = {source.data: source for source in sources}
     seen: dict[str, Seen] = {}
     refused_rows = 0
-    # By Spark's name of a file, because to make a URI of it for each row takes longer than all the rest.
+    # Grouped by Spark's name of a file: making a URI of it for each row takes longer than all the rest.
     counted = rows.groupBy("run", "file").agg(F.count("*").alias("rows"), F.count(trouble()).alias("bad")).collect()
     for run, file, count, bad in counted:
         refused_rows += bad
@@ -162,9 +162,9 @@ def look_over(rows: DataFrame, sources: Sequence[Input]) -> tuple[list[Seen], in
         if run in seen:
             raise run_twice(run, seen[run].source.path, source.path)
         seen[run] = Seen(run=run, source=source, operations=count)
-    told = {each.source.path for each in seen.values()}
+    with_rows = {each.source.path for each in seen.values()}
     for source in sources:
-        if source.path not in told:
+        if source.path not in with_rows:
             if source.name in seen:
                 raise run_twice(source.name, seen[source.name].source.path, source.path)
             seen[source.name] = Seen(run=source.name, source=source, operations=0)
@@ -172,14 +172,14 @@ def look_over(rows: DataFrame, sources: Sequence[Input]) -> tuple[list[Seen], in
 
 
 def refused(rows: DataFrame) -> DataFrame:
-    """Returns the rows of tables that do not fit, for quarantine."""
+    """Returns the malformed rows of tables, for quarantine."""
     sample = F.substring(F.to_json(F.struct(*OPERATIONS.names)), 1, SAMPLE_CHARACTERS)
     bad = rows.select("source", "run", "key", "invoke_index", trouble().alias("reason"), sample.alias("sample"))
     return conform(bad.where("reason is not null"), QUARANTINE)
 
 
 def fitting(rows: DataFrame) -> DataFrame:
-    """Returns the operations among the rows of tables."""
+    """Returns the rows of tables that are operations."""
     return rows.where(trouble().isNull()).select(*OPERATIONS.names)
 
 
@@ -189,15 +189,15 @@ def union(parts: Sequence[DataFrame]) -> DataFrame:
 
 
 def write_operations(spark: SparkSession, operations: DataFrame, days: Mapping[str, str], folder: str) -> DataFrame:
-    """Writes a table of operations, in folders of days and runs, and returns what it holds.
+    """Writes a table of operations, in folders of days and runs, and returns its rows.
 
-    Each file is one that `labrys check` reads: it has all columns, and its rows stand in the order of their invokes.
+    `labrys check` can read each file: it has all columns, and its rows are sorted by their invokes.
 
     Args:
         spark: The session.
         operations: The operations.
         days: The day of each run.
-        folder: Where the table goes; there is nothing yet.
+        folder: The folder of the table, which does not exist yet.
     """
     day = spark.createDataFrame(sorted(days.items()), "run string, day string")
     name = F.substring(F.regexp_replace("run", "[^A-Za-z0-9._+-]", "_"), -MAX_FOLDER_NAME, MAX_FOLDER_NAME)

@@ -1,1 +1,1 @@
-"""The job in one process, for histories that are few: the same tables, in a few seconds, without Spark and without Java."""
+"""The job in one process, for small inputs: the same tables, in a few seconds, without Spark and Java."""

@@ -1,4 +1,4 @@
-"""The workload's own operations of one run as arrays: when each was wanted, how it ended, and who asked whom."""
+"""The workload's own operations of one run as arrays: their times, outcomes, nodes and clients."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
     Integers = NDArray[np.int64]
 
-ABSENT: Final = -1  # the place of a text that is not there, and the time of a return that did not come
+ABSENT: Final = -1  # the place of a missing text, and the time of a missing return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A column of texts: for each operation the place of its text in `texts`, or -1 where it has none."""
+    """A column of texts: for each operation the place of its text in `texts`, or -1 without one."""
 
     places: Integers
     texts: Sequence[str]
@@ -37,35 +37,35 @@ class Named:
         return None if place == ABSENT else self.texts[place]
 
     def equal(self, text: str) -> Flags:
-        """Says which operations have this text."""
+        """Returns which operations have this text."""
         place = self.texts.index(text) if text in self.texts else len(self.texts)
         return np.equal(self.places, place)
 
     def among(self, texts: Sequence[str]) -> Flags:
-        """Says which operations have one of these texts."""
+        """Returns which operations have one of these texts."""
         return np.isin(self.places, [place for place, text in enumerate(self.texts) if text in texts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The workload's own operations of one run, as arrays of one length.
+    """The workload's own operations of one run, as arrays of equal length.
 
     Attributes:
         f: The function of each.
         type: Its outcome.
-        node: The node that it was asked of.
+        node: The node that the client asked.
         key: Its key.
         code: The code of its error.
-        start_ns: When it was invoked.
-        end_ns: When it returned; -1 if it did not.
-        wanted_ns: When a client wanted it.
+        start_ns: The time of its invoke.
+        end_ns: The time of its return; -1 without one.
+        wanted_ns: Its scheduled time, or else the time of its invoke.
         good: Whether it was answered.
         refused: Whether a node named another one.
         follows: Whether its client follows the leader.
         measures: Whether it measures the system.
-        horizon_ns: Right after the last one was wanted.
-        width_s: How wide a bucket of time is.
-        time_s: In which bucket each was wanted, as its start.
+        horizon_ns: The time right after the last `wanted_ns`.
+        width_s: The width of a bucket of time.
+        time_s: The start of the bucket of each.
     """
 
     f: Named
@@ -107,7 +107,7 @@ def asked_of(operations: pa.Table, answers: Sequence[str], refusals: Sequence[st
     horizon_ns = int(wanted_ns.max()) + 1
     width_s = bucket_s((horizon_ns - 1) / NS_PER_S)
     at_s = np.maximum(wanted_ns, 0) / NS_PER_S
-    # As Python floors, where 1.0 // 0.1 is 9.
+    # As `//` in Python, where 1.0 // 0.1 is 9.
     time_s = np.round((at_s - np.fmod(at_s, width_s)) / width_s) * width_s
     return Asked(
         f=_named(rows, "f"),
@@ -140,7 +140,7 @@ def _named(rows: pa.Table, name: str) -> Named:
 
 
 def _recoded(errors: Named) -> Named:
-    """Returns the codes of errors, of which several have one code."""
+    """Returns the codes of errors; several errors can have the same code."""
     codes = [error_code(text) or "" for text in errors.texts]
     texts = list(dict.fromkeys(codes))
     places = np.array([*(texts.index(code) for code in codes), ABSENT], np.int64)

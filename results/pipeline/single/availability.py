@@ -1,4 +1,4 @@
-"""How the system bore each fault of a run, from arrays; see `results.pipeline.measure.availability`."""
+"""Availability around each fault of a run, from arrays; see `results.pipeline.measure.availability`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Stretch:
         part: `before`, `during` or `after`.
         from_ns: Its start.
         to_ns: Its end, after its start.
-        overlaps: Which other faults were on in `during` or `after`.
+        overlaps: The other faults in `during` or `after`.
     """
 
     fault: int
@@ -41,7 +41,7 @@ class Stretch:
 
     @property
     def length_ns(self) -> int:
-        """How long it is."""
+        """Its length in ns."""
         return self.to_ns - self.from_ns
 
 
@@ -50,7 +50,7 @@ def windows(faults: Sequence[Mapping[str, Any]], horizon_ns: int) -> Iterator[St
 
     Args:
         faults: Rows of `schema.FAULTS`.
-        horizon_ns: Right after the last operation was wanted.
+        horizon_ns: The time right after the last operation.
     """
     spans = [(row["fault"], row["kind"], row["start_ns"], _end_ns(row, horizon_ns)) for row in faults]
     for fault, kind, start_ns, end_ns in spans:
@@ -87,8 +87,8 @@ def availability(asked: Asked | None, stretches: Sequence[Stretch]) -> Iterator[
     """Yields the rows of `availability`, without the run: for each stretch one of the system, and one of each node.
 
     Args:
-        asked: What was asked; None for nothing.
-        stretches: What `windows` yields.
+        asked: The operations; None for none.
+        stretches: The stretches of `windows`.
     """
     measured = None if asked is None else _Measured(asked)
     before: dict[int, float] = {}
@@ -100,10 +100,10 @@ def availability(asked: Asked | None, stretches: Sequence[Stretch]) -> Iterator[
         if each.part == BEFORE:
             continue
         for node in [None, *nodes]:
-            told = measured.within(each, node) if measured is not None else _nothing(each)
+            measures = measured.within(each, node) if measured is not None else _nothing(each)
             of_system = node is None and each.part == DURING
             rate_before = before.get(each.fault) if of_system else None
-            rate = told["answered"] / (each.length_ns / NS_PER_S)
+            rate = measures["answered"] / (each.length_ns / NS_PER_S)
             yield {
                 "fault": each.fault,
                 "kind": each.kind,
@@ -111,7 +111,7 @@ def availability(asked: Asked | None, stretches: Sequence[Stretch]) -> Iterator[
                 "part": each.part,
                 "start_s": each.from_ns / NS_PER_S,
                 "end_s": each.to_ns / NS_PER_S,
-                **told,
+                **measures,
                 "rate_before": rate_before,
                 "rate_share": rate / rate_before if rate_before else None,
                 "overlaps": list(each.overlaps),
@@ -119,14 +119,14 @@ def availability(asked: Asked | None, stretches: Sequence[Stretch]) -> Iterator[
 
 
 def _nothing(stretch: Stretch) -> Row:
-    """Returns what is measured where nothing was asked."""
+    """Returns the measures of a stretch without operations."""
     counts = dict.fromkeys(("operations", "answered", "refused"), 0)
     times = {"first_ok_s": None, "sustained_ok_s": None, "longest_gap_s": stretch.length_ns / NS_PER_S}
     return {**counts, **times, "errors": []}
 
 
 class _Measured:
-    """Operations in the order in which they were wanted, to be measured in stretches of time."""
+    """Operations in the order of their times, and measures of stretches."""
 
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
@@ -136,7 +136,7 @@ class _Measured:
         self.nodes = sorted(asked.node.texts[place] for place in stay.tolist())
 
     def within(self, stretch: Stretch, node: str | None) -> Row:
-        """Measures one stretch, of the system or of the clients that stay at a node."""
+        """Measures one stretch, of the system or of the clients of a node."""
         asked = self._asked
         low, high = np.searchsorted(self._times, (stretch.from_ns, stretch.to_ns))
         rows = self._order[low:high]
@@ -147,14 +147,14 @@ class _Measured:
         kept = rows[~asked.refused[rows]]
         times = asked.wanted_ns[kept]
         inside = np.ones(len(kept), np.bool_)
-        told = slice_of(times, asked.good[kept], inside, times + SPAN_NS <= stretch.to_ns)
-        first_ns, last_ns, sustained_ns = (told[name] for name in ("first_ns", "last_ns", "sustained_ns"))
-        gaps_ns = [told["gap_ns"] or 0, stretch.to_ns - (stretch.from_ns if last_ns is None else last_ns)]
+        slice_ = slice_of(times, asked.good[kept], inside, times + SPAN_NS <= stretch.to_ns)
+        first_ns, last_ns, sustained_ns = (slice_[name] for name in ("first_ns", "last_ns", "sustained_ns"))
+        gaps_ns = [slice_["gap_ns"] or 0, stretch.to_ns - (stretch.from_ns if last_ns is None else last_ns)]
         if first_ns is not None:
             gaps_ns.append(first_ns - stretch.from_ns)
         return {
-            "operations": told["operations"],
-            "answered": told["answered"],
+            "operations": slice_["operations"],
+            "answered": slice_["answered"],
             "refused": len(rows) - len(kept),
             "first_ok_s": None if first_ns is None else (first_ns - stretch.from_ns) / NS_PER_S,
             "sustained_ok_s": None if sustained_ns is None else (sustained_ns - stretch.from_ns) / NS_PER_S,

@@ -1,4 +1,4 @@
-"""The figures of whole runs, from the tables that were written; see `results.pipeline.measure.figures`."""
+"""The figures of whole runs, from the written tables; see `results.pipeline.measure.figures`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page and its pictures are drawn from, read from the tables; see `results.pipeline.write.gathered`."""
+"""The input of the page and its pictures, from the tables; see `results.pipeline.write.gathered`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def gathered(root: str, manifest: Manifest, names: Sequence[str]) -> Gathered:
-    """Returns what is drawn."""
+    """Returns the input of the page and its pictures."""
     found: dict[str, dict[str, list[Row]]] = {name: {} for name in names}
 
     def take(table: str, rows: Iterable[Row]) -> None:
@@ -43,8 +43,8 @@ def gathered(root: str, manifest: Manifest, names: Sequence[str]) -> Gathered:
         if row["node"] is None and row["part"] == DURING:
             asked, answered = during.get((row["run"], row["kind"]), (0, 0))
             during[row["run"], row["kind"]] = asked + row["operations"], answered + row["answered"]
-    bore = [
+    kinds = [
         {"run": run, "kind": kind, "asked": asked, "answered": answered}
         for (run, kind), (asked, answered) in during.items()
     ]
-    return Gathered(runs=found, bore=bore)
+    return Gathered(runs=found, kinds=kinds)

@@ -1,7 +1,7 @@
-"""The whole job in this process: what `results.pipeline.job` does with Spark, for few operations on this machine.
+"""The whole job in this process: the job of `results.pipeline.job`, for few operations in local files.
 
-The law: the output folder is the one that Spark's job would leave, table by table; a test holds the two to each other. What
-this path cannot do is found before anything is written, and `NotSuited` says what it is.
+The rule: the output folder equals the one of Spark's job, table by table; a test compares the two. If this process cannot do
+the job, it raises `NotSuited` with the reason before it writes anything.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ if TYPE_CHECKING:
 
 QUARANTINE: Final = "quarantine"
 MOST_OPERATIONS: Final = 1_000_000
-_BYTES_OF_EVENTS: Final = 100  # what the events of an operation take at least, as lines
-_PACKED: Final = 10  # how much smaller they may be when they are compressed
+_BYTES_OF_EVENTS: Final = 100  # the minimum size of an operation's events, as lines
+_PACKED: Final = 10  # the assumed ratio of compression
 
 
 def analyze(options: AnalysisOptions, steps: Steps) -> Summary:
-    """Does the whole job.
+    """Runs the whole job.
 
     Raises:
-        NotSuited: Only Spark can do it; the output folder is as it was.
-        LabrysError: Something cannot be read, judged or written; the output folder is as it was.
+        NotSuited: Only Spark can do it; the output folder is unchanged.
+        LabrysError: Something cannot be read, judged or written; the output folder is unchanged.
     """
     for path in (*options.paths, options.out):
         if not is_local(path):
-            raise NotSuited(f"{path}: is no plain path of this machine")
+            raise NotSuited(f"{path}: is not a plain path of this machine")
     files = LocalFiles()
-    with steps.step("find") as said:
+    with steps.step("find") as shown:
         sources = find_sources(files, options.paths)
-        said.text = f"{len(sources)} sources"
-    _hold_size(sources)
+        shown.text = f"{len(sources)} sources"
+    _require_small(sources)
     output = Output(files, options.out)
     try:
         if options.incremental:
@@ -81,11 +81,11 @@ def analyze(options: AnalysisOptions, steps: Steps) -> Summary:
     return found
 
 
-def _hold_size(sources: Sequence[Input]) -> None:
-    """Holds the input to what one process does quickly.
+def _require_small(sources: Sequence[Input]) -> None:
+    """Checks that the input is small enough for one process.
 
     Raises:
-        NotSuited: There may be more, or there are data sets as Spark writes them.
+        NotSuited: It may not be, or a source is a data set of several files.
     """
     most = 0
     for source in sources:
@@ -98,7 +98,7 @@ def _hold_size(sources: Sequence[Input]) -> None:
 
 
 def _at_most(source: Input) -> int:
-    """Returns how many operations a source may hold."""
+    """Returns the maximum number of operations in a source."""
     path = local(source.data)
     try:
         if source.format == PARQUET:
@@ -110,7 +110,7 @@ def _at_most(source: Input) -> int:
 
 
 class _Job:
-    """One job on its way."""
+    """One attempt at a job."""
 
     def __init__(self, output: Output, options: AnalysisOptions, steps: Steps) -> None:
         self._output = output
@@ -120,16 +120,16 @@ class _Job:
         self._rows: dict[str, dict[str, list[dict[str, Any]]]] = {}  # by run and table
 
     def run(self, sources: Sequence[Input]) -> Summary:
-        """Reads, judges and commits; what draws is made ready meanwhile."""
+        """Reads, judges and commits; the process that draws starts meanwhile."""
         with drawing(len(sources) if self._options.pictures else 0) as draw:
             return self._run(sources, draw)
 
     def _run(self, sources: Sequence[Input], draw: Draw) -> Summary:
-        with self._steps.step("read") as said:
+        with self._steps.step("read") as shown:
             runs, known = self._read(sources)
             operations = sum(run.operations.num_rows for run in runs)
             bad = len(self._quarantine)
-            said.text = f"{len(runs)} runs, {operations:,} operations, {bad:,} rows in quarantine"
+            shown.text = f"{len(runs)} runs, {operations:,} operations, {bad:,} rows in quarantine"
         self._steps.note_bare(sources)
         with self._steps.step("judge"):
             for run in runs:
@@ -157,14 +157,14 @@ class _Job:
             found = summary(root, manifest, read=len(runs))
         pages: dict[str, bytes] = {}
         if self._options.pictures:
-            with self._steps.step("draw") as said:
+            with self._steps.step("draw") as shown:
                 pages = render(found, compared, partial(gathered, root, manifest), draw)
-                said.text = f"{len(pages)} files"
+                shown.text = f"{len(pages)} files"
         self._output.commit(manifest, pages)
         return found
 
     def _read(self, sources: Sequence[Input]) -> tuple[list[Run], Known]:
-        """Reads operations and records; nothing is written before all of them are read."""
+        """Reads operations and records; writing starts after all of them are read."""
         options = self._options
         before = self._output.known(sources) if options.incremental else {}
         runs = read_runs(sources, before, keyed=options.keyed)
@@ -186,12 +186,12 @@ class _Job:
         for run in runs:
             self._record(run, by_run.get(run.seen.run, ()), known)
         if options.strict and (rows := self._quarantine):
-            told = "; ".join(f"{row['source']}: {row['reason']}" for row in rows[:3])
-            raise RowsRefused(f"{len(rows)} rows do not fit, and --strict allows none: {told}")
+            examples = "; ".join(f"{row['source']}: {row['reason']}" for row in rows[:3])
+            raise RowsRefused(f"{len(rows)} rows are malformed, and --strict allows none: {examples}")
         return runs, known
 
     def _record(self, run: Run, documents: Iterable[Row], known: Known) -> None:
-        """Adds what a run says about itself to the tables of runs, faults and sightings."""
+        """Adds the records of a run to the tables of runs, faults and sightings."""
         name, source = run.seen.run, run.seen.source
         merged = {each: next((row[each] for row in documents if row[each] is not None), None) for each in MERGED}
         faults = merged["fault_rows"]
@@ -248,7 +248,7 @@ class _Job:
 
 
 def _documents(run: Run, layout: Any) -> Iterable[Row]:
-    """Yields what the two files of a run say."""
+    """Yields the rows of the two files of a run."""
     source = run.seen.source
     for name, there in ((TEST, source.has_test), (RESULTS, source.has_results)):
         if there:
@@ -257,7 +257,7 @@ def _documents(run: Run, layout: Any) -> Iterable[Row]:
 
 
 def _of_events(events: Sequence[Row]) -> Iterable[Row]:
-    """Yields rows of faults from what events say of them."""
+    """Yields rows of faults from events."""
     by_fault: dict[int, list[Row]] = {}
     for event in events:
         by_fault.setdefault(event["fault"], []).append(event)

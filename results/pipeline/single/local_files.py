@@ -1,7 +1,7 @@
-"""Files of this machine, with the paths and the answers that Hadoop gives for them.
+"""Files of this machine, with the same paths and answers as Hadoop's.
 
-The law: an output folder may be written by one path and read by the other, so both name each file alike. Hadoop keeps a file
-of checksums beside each file that it writes; where that file is replaced here, its checksums go.
+The rule: one path of the job may write an output folder, and the other may read it, so both name each file alike. Hadoop writes
+a file of checksums beside each file. If this module replaces the file, it deletes the checksums.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SCHEME: Final = "file:"
-_HADOOPS_OWN: Final = frozenset("{}\\^")  # what patterns of Hadoop have, and those of Python have not
+_HADOOPS_OWN: Final = frozenset("{}\\^")  # characters of Hadoop's patterns that Python's patterns do not have
 _NS_PER_MS: Final = 1_000_000
 
 
 def is_local(path: str) -> bool:
-    """Says whether a path or pattern is one that `LocalFiles` understands as Hadoop does."""
+    """Returns whether `LocalFiles` reads a path or pattern as Hadoop does."""
     scheme, colon, rest = path.partition(":")
     if colon and "/" not in scheme:
         return scheme == "file" and rest.startswith("/") and not rest.startswith("//") and is_local(rest)
@@ -37,20 +37,20 @@ class LocalFiles:
 
     def glob(self, pattern: str) -> list[Entry]:
         """See `Files.glob`."""
-        with _told(pattern):
+        with _bad_input(pattern):
             path = _path(pattern)
             found = [str(path)] if path.exists() else matches_of(str(path), include_hidden=True)  # noqa: PTH207 - an absolute pattern
             return sorted((_entry(Path(each)) for each in found), key=_by_path)
 
     def folder(self, path: str) -> list[Entry]:
         """See `Files.folder`."""
-        with _told(path):
+        with _bad_input(path):
             inside = (found for found in _path(path).iterdir() if not _is_checksum(found) and found.exists())
             return sorted((_entry(found) for found in inside), key=_by_path)
 
     def exists(self, path: str) -> bool:
         """See `Files.exists`."""
-        with _told(path):
+        with _bad_input(path):
             return _path(path).exists()
 
     def qualified(self, path: str) -> str:
@@ -59,18 +59,18 @@ class LocalFiles:
 
     def read(self, path: str, limit: int) -> bytes:
         """See `Files.read`."""
-        with _told(path), _path(path).open("rb") as file:
+        with _bad_input(path), _path(path).open("rb") as file:
             return file.read(limit)
 
     def tail(self, path: str, size: int, limit: int) -> bytes:
         """See `Files.tail`."""
-        with _told(path), _path(path).open("rb") as file:
+        with _bad_input(path), _path(path).open("rb") as file:
             file.seek(max(size - limit, 0))
             return file.read(limit)
 
     def create(self, path: str, content: bytes) -> bool:
         """See `Files.create`."""
-        with _told(path):
+        with _bad_input(path):
             place = _path(path)
             place.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -84,7 +84,7 @@ class LocalFiles:
 
     def replace(self, path: str, content: bytes) -> None:
         """See `Files.replace`."""
-        with _told(path):
+        with _bad_input(path):
             place = _path(path)
             place.parent.mkdir(parents=True, exist_ok=True)
             partial = place.with_name(f"{place.name}.partial")
@@ -97,7 +97,7 @@ class LocalFiles:
 
     def delete(self, path: str) -> None:
         """See `Files.delete`."""
-        with _told(path):
+        with _bad_input(path):
             place = _path(path)
             if place.is_dir() and not place.is_symlink():
                 shutil.rmtree(place)
@@ -107,7 +107,7 @@ class LocalFiles:
 
 
 def local(path: str) -> Path:
-    """Returns the path of a file that `LocalFiles` has named."""
+    """Returns the path of a file, given its URI."""
     return Path(path.removeprefix(SCHEME))
 
 
@@ -147,8 +147,8 @@ def _without_checksums(path: Path) -> None:
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
-    """Makes a sentence of what the file system says."""
+def _bad_input(path: str) -> Iterator[None]:
+    """Raises an error of the operating system as `BadInput` with the path."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Reads the operations of runs into memory, where every row of them fits.
+"""Reads the operations of runs into memory, if all their rows are well-formed.
 
-The law: what is read here is what Spark would read, row for row. Where a row does not fit, a source has a form that only
-Spark reads, or the readers of `labrys check` refuse the history, nothing is decided here: `NotSuited` says why, and Spark reads
-all sources, with a place for what does not fit.
+The rule: this module reads what Spark would read, row for row. It raises `NotSuited` with the reason if a row is malformed, if
+only Spark reads the form of a source, or if the readers of `labrys check` refuse the history. Then Spark reads all sources, and
+puts malformed rows into quarantine.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Run:
         seen: The run.
         operations: The columns of `schema.OPERATIONS`, in the order of the invokes.
         from_events: Whether they were paired from events; else they are in a table already.
-        fault_events: What its events say of faults: for each `fault`, `kind`, `begins`, `targets`, `position`, `time_ns`.
+        fault_events: The faults in its events: for each `fault`, `kind`, `begins`, `targets`, `position`, `time_ns`.
     """
 
     seen: Seen
@@ -63,16 +63,16 @@ def read_runs(sources: Sequence[Input], known: Mapping[str, str], *, keyed: bool
     """Reads all sources.
 
     Args:
-        sources: What to read.
-        known: The sources of runs that the output folder has from elsewhere, by the run's name.
-        keyed: Whether values of events are pairs of a key and a value; None: as each history shows it.
+        sources: The sources.
+        known: The sources of the other runs in the output folder, by the run's name.
+        keyed: Whether values of events are pairs of a key and a value; None: detected for each history.
 
     Returns:
-        The runs, sorted by name; one of a source that cannot be read has no operations.
+        The runs, sorted by name; the run of an unreadable source has no operations.
 
     Raises:
-        NotSuited: Something does not fit.
-        BadInput: Two sources hold a run of one name.
+        NotSuited: A row is malformed, or only Spark can read a source.
+        BadInput: Two sources hold a run of the same name.
     """
     where = dict(known)
     found: list[Run] = []
@@ -102,7 +102,7 @@ def _of_table(source: Input) -> Iterator[Run]:
     except (pa.ArrowException, OSError) as error:
         raise NotSuited(f"{source.path}: {error}") from error
     rows = pa.table([_column(source, rows, each) for each in LAYOUT], schema=LAYOUT)
-    _hold(source, rows)
+    _require_operations(source, rows)
     names = pc.unique(rows.column("run")).to_pylist()
     if not names:
         yield Run(seen=Seen(run=source.name, source=source, operations=0), operations=rows)
@@ -113,10 +113,10 @@ def _of_table(source: Input) -> Iterator[Run]:
 
 
 def _column(source: Input, rows: pa.Table, wanted: pa.Field) -> pa.ChunkedArray:
-    """Returns a column of a table with its type; all nulls where a column that may be absent is.
+    """Returns a column of a table with its type; nulls for an optional column that is missing.
 
     Raises:
-        NotSuited: It is of another type.
+        NotSuited: The column has another type.
     """
     if wanted.name not in rows.column_names:
         return pa.chunked_array([pa.nulls(rows.num_rows, wanted.type)])
@@ -131,11 +131,11 @@ def _column(source: Input, rows: pa.Table, wanted: pa.Field) -> pa.ChunkedArray:
         raise NotSuited(f"{source.path}: column {wanted.name!r}: {error}") from error
 
 
-def _hold(source: Input, rows: pa.Table) -> None:
-    """Holds rows to the rules of `results.pipeline.read.tables.trouble`.
+def _require_operations(source: Input, rows: pa.Table) -> None:
+    """Checks rows by the rules of `results.pipeline.read.tables.trouble`.
 
     Raises:
-        NotSuited: A row breaks one.
+        NotSuited: A row breaks a rule.
     """
 
     def column(name: str) -> pa.ChunkedArray:
@@ -155,7 +155,7 @@ def _hold(source: Input, rows: pa.Table) -> None:
         pc.less(column("end_ns"), column("start_ns")),
     ]
     if any(pc.any(each).as_py() for each in wrong) or not all(_is_json(column(name)) for name in ("value", "result")):
-        raise NotSuited(f"{source.path}: a row does not fit")
+        raise NotSuited(f"{source.path}: a row is malformed")
 
 
 _TIMES: Final = ("start_ns", "end_ns", "scheduled_ns")
@@ -191,10 +191,10 @@ def _of_events(source: Input, *, keyed: bool | None) -> Run:
             else:
                 events = EtcdLogEvents(opened_source)
             for event in events:
-                _hold_event(path, event.op)
+                _require_fits(path, event.op)
                 pairing.add(event)
-                if event.op.process == NEMESIS and (said := event_row(event.op.f, event.op.value)) is not None:
-                    faults.append({**said, "position": event.op.index, "time_ns": event.op.time_ns})
+                if event.op.process == NEMESIS and (fault := event_row(event.op.f, event.op.value)) is not None:
+                    faults.append({**fault, "position": event.op.index, "time_ns": event.op.time_ns})
         operations = pairing.finish()
         if not pairing.events and not events.may_be_empty:
             raise NotSuited(f"{path}: no event in it")
@@ -208,14 +208,14 @@ def _of_events(source: Input, *, keyed: bool | None) -> Run:
     return Run(seen=seen, operations=table, from_events=True, fault_events=faults)
 
 
-def _hold_event(path: str, op: Op) -> None:
-    """Holds an event to what tables of operations hold.
+def _require_fits(path: str, op: Op) -> None:
+    """Checks that tables of operations can hold an event.
 
     Raises:
-        NotSuited: It does not fit.
+        NotSuited: They cannot.
     """
     scheduled = 0 if op.scheduled_ns is None else op.scheduled_ns
     if not (op.time_ns < MOST_NS and -MOST_NS < scheduled < MOST_NS):
-        raise NotSuited(f"{path}: event {op.index} has a time that is too great")
+        raise NotSuited(f"{path}: event {op.index} has a time of {MOST_NS} ns or more")
     if isinstance(op.process, str) and op.process != NEMESIS:
-        raise NotSuited(f"{path}: event {op.index} has a process that is no number")
+        raise NotSuited(f"{path}: event {op.index} has a process that is not a number")

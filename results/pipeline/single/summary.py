@@ -1,4 +1,4 @@
-"""What an output folder says in a few numbers and rows; see `results.pipeline.write.summary`."""
+"""The summary of an output folder, in a few numbers and rows; see `results.pipeline.write.summary`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def summary(root: str, manifest: Manifest, *, read: int = 0) -> Summary:
-    """Returns what an output folder says; see `results.pipeline.write.summary.summary`."""
+    """Returns the summary of an output folder; see `results.pipeline.write.summary.summary`."""
     there = read_table(root, manifest, "verdicts", [n for n in LAYOUTS["verdicts"].names if n != "counterexample"])
     outcomes = {row["run"]: row["outcome"] for row in read_table(root, manifest, "trends", ("outcome",))}
     for row in there:

@@ -63,9 +63,9 @@ def write_table(folder: str, name: str, rows: Iterable[Mapping[str, Any]]) -> No
     """Writes a table.
 
     Args:
-        folder: Its folder's URI; there is nothing yet.
+        folder: Its folder's URI; the folder does not exist yet.
         name: The table's name, one of `LAYOUTS`.
-        rows: Its rows; a column that a row lacks is null.
+        rows: Its rows; missing columns become null.
     """
     layout = LAYOUTS[name]
     _write(
@@ -74,7 +74,7 @@ def write_table(folder: str, name: str, rows: Iterable[Mapping[str, Any]]) -> No
 
 
 def write_operations(folder: str, operations: pa.Table, *, run: str, day: str) -> None:
-    """Writes the operations of a run, below a folder of its day and one of its own, as Spark's job does."""
+    """Writes the operations of a run, in a folder of its day and its name, as Spark's job does."""
     name = re.sub(r"[^A-Za-z0-9._+-]", "_", run)[-MAX_FOLDER_NAME:]
     parts = "/".join(f"{part}={value}" for part, value in zip(PARTITIONS, (day, name), strict=True))
     _write(f"{folder}/{parts}", operations)
@@ -90,14 +90,14 @@ def _write(folder: str, rows: pa.Table) -> None:
 def read_table(
     root: str, manifest: Manifest, name: str, columns: Sequence[str], runs: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """Returns rows of a table as the manifest has it.
+    """Returns the rows of a table.
 
     Args:
         root: The output folder's URI.
         manifest: Its manifest.
         name: The table's name.
-        columns: The columns that are wanted.
-        runs: The runs that are wanted; None: all.
+        columns: The columns to read.
+        runs: The runs to read; None for all.
     """
     wanted = list(dict.fromkeys([*columns, *(["run"] if "run" in LAYOUTS[name].names else [])]))
     found: list[dict[str, Any]] = []

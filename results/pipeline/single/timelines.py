@@ -1,7 +1,7 @@
-"""Timelines of one run from arrays: the rows that `results.pipeline.measure.timelines` has of the same operations.
+"""Timelines of one run from arrays: the rows of `results.pipeline.measure.timelines` for the same operations.
 
-The law: each number is the one of that module, which says what the columns mean; a test holds the two to each other. The one
-difference: quantiles here are of the nearest rank, however many operations a bucket has.
+The rule: each number equals the one of that module, which describes the columns; a test compares the two. The only difference:
+quantiles here are always of the nearest rank.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from results.pipeline.measure.timelines import (
 )
 from results.pipeline.single.asked import ABSENT
 from results.pipeline.single.availability import availability, windows
-from results.series import LEAST_MS
+from results.series import MIN_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ def timelines(
     """Returns the rows of all timelines of a run, by the name of the table.
 
     Args:
-        asked: What was asked; None for nothing.
+        asked: The operations; None for none.
         run: The run's name.
         faults: Rows of `schema.FAULTS`.
         sightings: Rows of `schema.SIGHTINGS`.
@@ -77,7 +77,7 @@ def timelines(
 
 
 def _groups(*columns: NDArray[Any], only: Flags | None = None) -> Iterator[tuple[tuple[Any, ...], Integers]]:
-    """Yields the rows of each combination of values, in the order of these."""
+    """Yields the rows of each combination of values, sorted by the values."""
     rows = np.arange(len(columns[0])) if only is None else np.flatnonzero(only)
     order = rows[np.lexsort([column[rows] for column in reversed(columns)])]
     if not len(order):
@@ -100,8 +100,8 @@ def _rates(asked: Asked) -> Iterator[Row]:
 
 
 def _quantiles(asked: Asked, rows: Integers) -> Row:
-    """Returns the quantiles of the latency of those operations that were ok."""
-    took_ms = np.sort(np.maximum((asked.end_ns[rows] - asked.wanted_ns[rows]) / NS_PER_MS, LEAST_MS))
+    """Returns the quantiles of the latency of these ok operations."""
+    took_ms = np.sort(np.maximum((asked.end_ns[rows] - asked.wanted_ns[rows]) / NS_PER_MS, MIN_MS))
     if not len(took_ms):
         return {**dict.fromkeys(QUANTILES), "max_ms": None}
     ranks = {name: max(int(np.ceil(share * len(took_ms))), 1) - 1 for name, share in QUANTILES.items()}
@@ -136,7 +136,7 @@ def _concurrency(asked: Asked) -> Iterator[Row]:
     last = (asked.horizon_ns - 1) // width_ns
     steps = np.zeros(last + 1, np.int64)
     for times, step in ((asked.start_ns, 1), (asked.end_ns[asked.end_ns != ABSENT], -1)):
-        # The first bucket that begins at or after a time: what began then counts there, and what ended does not.
+        # The first bucket that begins at or after a time: there, a start counts, and an end no longer does.
         places = np.ceil(np.maximum(times, 0) / width_ns).astype(np.int64)
         steps += step * np.bincount(places[places <= last], minlength=last + 1)
     for place, count in enumerate(np.cumsum(steps).tolist()):

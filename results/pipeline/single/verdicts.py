@@ -1,4 +1,4 @@
-"""Verdicts of one run's keys, by the functions that Spark's workers call: rows of `schema.VERDICTS`."""
+"""Verdicts of one run's keys, by the functions of Spark's workers: rows of `schema.VERDICTS`."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def verdicts_of(run: Run, decider: Decider, options: AnalysisOptions) -> list[di
     """Decides the keys of a run, which has operations.
 
     Raises:
-        NotSuited: A key is too long to be decided as whole operations.
-        InputError: The model cannot begin as the user says.
+        NotSuited: A key has too many operations to be decided as a whole.
+        InputError: The model cannot have the user's initial state.
     """
     rows = _by_key(run.operations)
     if decider.judge is not None:
         return _judged(rows, decider.judge, options.memory_limit)
-    assert decider.model is not None  # noqa: S101 - what no judge decides, a model does
+    assert decider.model is not None  # noqa: S101 - a decider has a judge or a model
     source = run.seen.source
     conventions = {**conventions_of(source.format), **dict(source.conventions), **options.conventions}
     model = make_model(decider.model, options.initial, conventions)
@@ -53,7 +53,7 @@ def verdicts_of(run: Run, decider: Decider, options: AnalysisOptions) -> list[di
 
 
 def _by_key(operations: pa.Table) -> pa.Table:
-    """Returns operations with the number of their key, a key after the other."""
+    """Returns operations with the number of their key, one key after the other."""
     keys = operations.column("key").combine_chunks().dictionary_encode()
     numbers = pc.fill_null(keys.indices, len(keys.dictionary)).cast(pa.int64())
     rows = operations.append_column(ADDRESS, numbers)
@@ -61,21 +61,21 @@ def _by_key(operations: pa.Table) -> pa.Table:
 
 
 def _judged(rows: pa.Table, judge: Judge, memory_limit: int) -> list[dict[str, Any]]:
-    return [row for told in decide(iter(rows.to_batches()), judge, memory_limit) for row in told.to_pylist()]
+    return [row for batch in decide(iter(rows.to_batches()), judge, memory_limit) for row in batch.to_pylist()]
 
 
 def _decided(rows: pa.Table, work: Work) -> list[dict[str, Any]]:
-    """Decides keys by a model; those that show their mistake earliest get a counterexample."""
+    """Decides keys by a model; those with the earliest violations get a counterexample."""
     found = [examine(_target(group, {}), work) for group in _groups(rows, work)]
     invalid = sorted((row for row in found if row["verdict"] == str(Verdict.INVALID)), key=_order)
     chosen = {row[ADDRESS]: row for row in invalid[:EXPLAINED]}
     if chosen:
         again = rows.filter(pc.is_in(rows.column(ADDRESS), pa.array(chosen, pa.int64())))
-        told = {
+        explained = {
             group.about[ADDRESS]: examine(_target(group, chosen[group.about[ADDRESS]]), work)
             for group in _groups(again, work)
         }
-        found = [told.get(row[ADDRESS], row) for row in found]
+        found = [explained.get(row[ADDRESS], row) for row in found]
     return [{name: value for name, value in row.items() if name != ADDRESS} for row in found]
 
 
@@ -89,7 +89,7 @@ def _groups(rows: pa.Table, work: Work) -> Iterator[Group]:
 
 
 def _target(group: Group, known: Mapping[str, Any]) -> Group:
-    """Says what is wanted of a key: a verdict, or a counterexample where its verdict is known."""
+    """Returns a key with its task: a verdict, or a counterexample if its verdict is known."""
     target = {
         **dict.fromkeys(TARGET),
         "operations": len(group.operations),

@@ -1,1 +1,1 @@
-"""Writes: the output folder, its page and its pictures."""
+"""The output folder, its page and its pictures."""

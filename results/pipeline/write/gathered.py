@@ -1,7 +1,6 @@
-"""What the page and its pictures are drawn from: the rows of the few runs that are shown, and what all runs bore.
+"""The input of the page and its pictures: the rows of the few shown runs, and the sums of all runs for each kind of fault.
 
-The law: what is gathered here is bounded by the number of buckets, functions, keys and runs that are shown, and never holds
-operations.
+The rule: the number of buckets, functions, keys and shown runs bounds this input. It never contains operations.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MAX_ROWS: Final = 200_000
-VERDICTS: Final = "verdicts"  # of the keys in `HEAT` alone
+VERDICTS: Final = "verdicts"  # only of the keys in `HEAT`
 FAULTS: Final = "faults"
 
 OfRun: TypeAlias = "Mapping[str, Sequence[Mapping[str, Any]]]"
@@ -27,16 +26,16 @@ OfRun: TypeAlias = "Mapping[str, Sequence[Mapping[str, Any]]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What is drawn.
+    """The input of the page and its pictures.
 
     Attributes:
-        runs: By run and by table, the rows of the runs that are shown: `RATES` (of all nodes together), `LATENCIES`, `TOTALS`,
-            `HEAT`, `VERDICTS` and `FAULTS`.
-        bore: For each run and kind of fault `run`, `kind`, and how many operations were `asked` and `answered` during it.
+        runs: By run and by table, the rows of the shown runs: `RATES` (of all nodes together), `LATENCIES`, `TOTALS`, `HEAT`,
+            `VERDICTS` and `FAULTS`.
+        kinds: For each run and kind of fault `run`, `kind`, and how many operations were `asked` and `answered` during it.
     """
 
     runs: Mapping[str, OfRun]
-    bore: Sequence[Mapping[str, Any]]
+    kinds: Sequence[Mapping[str, Any]]
 
 
 def gathered(
@@ -45,8 +44,8 @@ def gathered(
     """Gathers the rows of some runs from Spark's tables.
 
     Args:
-        names: The runs that are shown.
-        timelines: What `timelines.timelines` returned, or the same tables read again.
+        names: The shown runs.
+        timelines: The tables of `timelines.timelines`, or the same tables read again.
         faults: The columns of `runs.FAULTS`.
         verdicts: The columns of `schema.VERDICTS`.
     """
@@ -70,4 +69,4 @@ def gathered(
     during = timelines[AVAILABILITY].where("node is null and part = 'during'").groupBy("run", "kind").agg(
         F.sum("operations").alias("asked"), F.sum("answered").alias("answered")
     )  # fmt: skip
-    return Gathered(runs=found, bore=[row.asDict() for row in during.collect()])
+    return Gathered(runs=found, kinds=[row.asDict() for row in during.collect()])

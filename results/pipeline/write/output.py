@@ -1,15 +1,15 @@
-"""The folder that an analysis is written to: complete or not there, and the same after a rerun.
+"""The output folder of an analysis: complete or absent, and the same after a rerun.
 
 Layout, under OUT:
 
-    manifest.json                     what is there: the only place to look
+    manifest.json                     the index of the contents; readers look only here
     generations/<id>/<table>/...      tables of Parquet, written by one job
     index.html, pictures/             the last job's page and its pictures, made of the tables
 
-The law: a job writes into a generation of its own, which nobody looks at until the manifest names it, and the manifest is
-replaced in one step. So a crash leaves the old tables as they were, and a reader never sees half of a new one. A full job's
-manifest names its generation alone; an incremental job adds its own to those before, and says which of their runs it has read
-anew, so that those no longer count there. Generations that no manifest names are deleted.
+The rule: a job writes into a generation of its own. No reader looks at it until the manifest names it, and the manifest is
+replaced in one step. So a crash leaves the old tables unchanged, and a reader never sees half of a new one. The manifest of a
+full job names only its own generation. An incremental job adds its generation to the earlier ones, and lists which of their
+runs it has read again; those rows no longer count. Generations that no manifest names are deleted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from results.pipeline.read.sources import Input
 
 MANIFEST: Final = "manifest.json"
-WHOLE: Final = frozenset({"trends"})  # tables that each job makes of all runs anew, so that only the last one counts
+WHOLE: Final = frozenset({"trends"})  # tables that each job makes again from all runs, so that only the last one counts
 OPERATIONS: Final = "operations"  # a table that only some jobs write
 LOCK: Final = "_running.json"
 GENERATIONS: Final = "generations"
@@ -48,12 +48,12 @@ MAX_MANIFEST_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """What one job has written.
+    """The tables of one job.
 
     Attributes:
         id: Its folder's name.
         tables: The names of its tables.
-        superseded: Runs in it that a later generation has read anew.
+        superseded: Runs in it that a later generation has read again.
     """
 
     id: str
@@ -63,11 +63,11 @@ class Generation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What an output folder holds.
+    """The contents of an output folder.
 
     Attributes:
-        written: When, in UTC.
-        options: What verdicts depend on; an incremental job has to have the same.
+        written: The time of writing, in UTC.
+        options: The options that verdicts depend on; an incremental job must have the same.
         generations: From the oldest to the newest.
         sources: The fingerprint of each source that was read, by path.
         runs: The runs of each source.
@@ -92,7 +92,7 @@ def load_manifest(files: Files, root: str) -> Manifest | None:
     """Returns the manifest of an output folder; None if there is none.
 
     Raises:
-        BadOutput: It is something else, or of another version.
+        BadOutput: The file is something else, or has another version.
     """
     path = f"{root}/{MANIFEST}"
     if not files.exists(path):
@@ -112,11 +112,11 @@ def load_manifest(files: Files, root: str) -> Manifest | None:
             runs=dict(document["runs"]),
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadOutput(f"{path}: is no manifest of an analysis: {type(error).__name__}: {error}") from error
+        raise BadOutput(f"{path}: is not the manifest of an analysis: {type(error).__name__}: {error}") from error
 
 
 def read_table(spark: SparkSession, root: str, manifest: Manifest, name: str) -> DataFrame | None:
-    """Returns a table as the manifest has it; None if no job wrote it."""
+    """Returns a table of the manifest; None if no job wrote it."""
     parts: list[DataFrame] = []
     for generation in manifest.generations:
         if name in generation.tables:
@@ -134,10 +134,10 @@ class Output:
     """An output folder while a job writes to it."""
 
     def __init__(self, files: Files, root: str) -> None:
-        """Takes the folder for this job.
+        """Locks the folder for this job.
 
         Raises:
-            BadOutput: It holds something else, or another job is writing to it.
+            BadOutput: It contains something else, or another job is writing to it.
         """
         self._files = files
         self.root = files.qualified(root).rstrip("/")
@@ -154,7 +154,7 @@ class Output:
 
     @property
     def staged(self) -> str:
-        """A folder for what is needed only while the job runs."""
+        """A folder for temporary files of the job."""
         return f"{self.folder}/{STAGED}"
 
     def table(self, name: str) -> str:
@@ -170,14 +170,14 @@ class Output:
         runs: Mapping[str, Sequence[str]],
         incremental: bool,
     ) -> Manifest:
-        """Returns the manifest that says what the folder would hold with this job's tables.
+        """Returns the manifest of the folder with this job's tables.
 
         Args:
-            tables: The names of the tables that were written.
-            options: What verdicts depend on.
-            sources: The fingerprints of what was read.
+            tables: The names of the written tables.
+            options: The options that verdicts depend on.
+            sources: The fingerprints of the sources that were read.
             runs: The runs of each source.
-            incremental: Whether what was there before still counts.
+            incremental: Whether the earlier generations still count.
         """
         earlier = self.before if incremental else Manifest()
         anew = {run for path in sources for run in (*earlier.runs.get(path, ()), *runs[path])}
@@ -193,14 +193,14 @@ class Output:
         )
 
     def changed(self, sources: Sequence[Input], options: Mapping[str, Any]) -> list[Input]:
-        """Returns the sources that the output folder does not know, or knows otherwise.
+        """Returns the sources that are new or changed since the manifest was written.
 
         Args:
-            sources: What the paths lead to.
-            options: What verdicts depend on.
+            sources: The sources at the user's paths.
+            options: The options that verdicts depend on.
 
         Raises:
-            BadOutput: The folder was made with other options.
+            BadOutput: The folder has an analysis with other options.
         """
         before = self.before
         if before.generations and dict(before.options) != options:
@@ -210,16 +210,16 @@ class Output:
         return [source for source in sources if before.sources.get(source.path) != source.fingerprint]
 
     def known(self, sources: Sequence[Input]) -> dict[str, str]:
-        """Returns the sources of the runs that the folder has, and that a job which reads `sources` does not read."""
+        """Returns the sources of those runs in the folder that a job which reads `sources` does not read."""
         anew = {source.path for source in sources}
         return {run: path for path, names in self.before.runs.items() if path not in anew for run in names}
 
     def commit(self, manifest: Manifest, pages: Mapping[str, bytes]) -> None:
-        """Makes what a manifest says what the folder holds, and replaces pages and pictures.
+        """Puts a manifest into effect, and replaces the page and the pictures.
 
         Args:
             manifest: The manifest.
-            pages: Files by name; pages go to the top of the folder, pictures into one of their own.
+            pages: Files by name; pages go to the top of the folder, and pictures into their own folder.
         """
         self._files.delete(self.staged)
         document = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
@@ -232,16 +232,16 @@ class Output:
         self._files.delete(f"{self.root}/{LOCK}")
 
     def clear(self) -> None:
-        """Deletes what this job has written so far."""
+        """Deletes the tables that this job has written so far."""
         self._files.delete(self.folder)
 
     def abort(self) -> None:
-        """Leaves the folder as it was."""
+        """Restores the folder to its state before the job."""
         self.clear()
         self._files.delete(f"{self.root}/{LOCK}")
 
     def _refuse_foreign(self) -> None:
-        """Holds the user to a folder that is new, empty, or an analysis; a typing error must not fill a store with tables."""
+        """Refuses a folder with other contents: a typing error must not fill a store with tables."""
         if self.before.generations or not self._files.exists(self.root):
             return
         ours = {GENERATIONS, LOCK, f"{MANIFEST}.partial"}
@@ -253,26 +253,26 @@ class Output:
 
     def _lock(self) -> None:
         path = f"{self.root}/{LOCK}"
-        told = {"host": platform.node(), "pid": os.getpid(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
-        content = json.dumps(told).encode()
+        owner = {"host": platform.node(), "pid": os.getpid(), "since": datetime.now(UTC).isoformat(timespec="seconds")}
+        content = json.dumps(owner).encode()
         if self._files.create(path, content):
             return
         try:
             other = json.loads(self._files.read(path, MAX_MANIFEST_BYTES))
-            gone = other["host"] == told["host"] and not _is_running(int(other["pid"]))
+            gone = other["host"] == owner["host"] and not _is_running(int(other["pid"]))
         except (ValueError, KeyError, TypeError) as error:
             raise BadOutput(
-                f"{path}: expected to read which job writes here: {error}; delete it if none does"
+                f"{path}: expected the lock of a job: {error}; delete the file if no job writes to this folder"
             ) from error
         if not gone:
             raise BadOutput(
                 f"{self.root}: another job writes here since {other['since']} (process {other['pid']} on {other['host']}); "
-                f"if it is dead, delete {path}"
+                f"if that job has ended, delete {path}"
             )
         self._files.replace(path, content)
 
     def _sweep(self, manifest: Manifest) -> None:
-        """Deletes generations that nobody looks at."""
+        """Deletes generations that no manifest names."""
         named = {generation.id for generation in manifest.generations}
         folder = f"{self.root}/{GENERATIONS}"
         if self._files.exists(folder):

@@ -1,7 +1,7 @@
-"""`index.html` of an analysis, and its pictures as files: what a person looks at first.
+"""`index.html` of an analysis, and its pictures as files: the first thing that a user opens.
 
-The page is one file that loads nothing and runs no script. Names and explanations come from histories: the template engine
-escapes them, and in pictures they are text that the drawing library escapes.
+The page is one file that loads nothing and runs no script. Names and explanations come from histories, which are hostile input:
+the template engine escapes them, and so does the drawing library.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def render(
     """Draws an analysis.
 
     Args:
-        found: What it says.
-        trends: What `trends.trends` returned.
-        gather: Returns what is drawn, given the names of the runs that are shown.
+        found: The summary.
+        trends: The rows of `trends.trends`.
+        gather: Returns the input of the pictures, given the names of the shown runs.
         draw: Draws pictures.
 
     Returns:
@@ -55,7 +55,7 @@ def render(
     pictured = of_runs(rows[:SHOWN_RUNS], gathered.runs)
     lines = lines_of(trends)
     links = _links(found.out, trends)
-    by_line, by_fault = of_lines(lines, links), of_faults(trends, gathered.bore)
+    by_line, by_fault = of_lines(lines, links), of_faults(trends, gathered.kinds)
     pictures = [*by_line, *by_fault, *(each for run in pictured for each in run.pictures)]
     drawn = {picture.name: each for picture, each in zip(pictures, draw(pictures), strict=True)}
     files: dict[str, bytes] = {}
@@ -65,7 +65,7 @@ def render(
     pages = environment(finalize=lambda value: plain(value) if type(value) is str else value)
 
     def shown(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
-        # Drawn by us; whoever drew them has escaped their texts.
+        # Our own SVG; the drawing library has escaped its texts.
         return [{"title": each.title, "svg": Markup(drawn[each.name].element)} for each in pictures]  # noqa: S704
 
     page = pages.get_template("analysis.html").render(
@@ -95,9 +95,9 @@ def render(
 
 
 def _links(out: str, trends: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Returns where the report of each run is as seen from the page; runs without one on this machine are left out.
+    """Returns the link from the page to the report of each run; runs without a report on this machine are left out.
 
-    A link is relative, so that it holds where the store and the page are moved together.
+    Links are relative, so they stay valid if the store and the page move together.
     """
     if not out.startswith(_FILE):
         return {}

@@ -1,13 +1,14 @@
-"""Pictures and the page of an analysis: what the job has aggregated, drawn by the report's own plots.
+"""The pictures of an analysis: aggregates of the job, drawn by the report's own plots.
 
-The law: only rows that are bounded by the number of buckets, functions, keys and runs that are shown reach this process, never
-operations; `SHOWN_RUNS` and its like say how many. What is left out is said on the page.
+The rule: the number of buckets, functions, keys and shown runs bounds the rows in this process; operations never reach it.
+`SHOWN_RUNS` and the other limits are below. The page shows how much is left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,7 +59,7 @@ class RunPictures:
 
 
 def chosen(trends: Sequence[Mapping[str, Any]], limit: int = SHOWN_RUNS) -> list[Mapping[str, Any]]:
-    """Returns the rows of the runs to show: those with a bad outcome first, then what became worse, then the latest."""
+    """Returns the rows of the runs to show: first those with a bad outcome, then those with regressions, then the latest."""
     return sorted(_latest(trends), key=lambda row: (-_severity(row["outcome"]), -len(row["regressions"])))[:limit]
 
 
@@ -66,23 +67,23 @@ def _severity(outcome: str | None) -> int:
     return (Outcome.UNDECIDED if outcome is None else Outcome(outcome)).severity
 
 
-def of_runs(rows: Sequence[Mapping[str, Any]], told: Mapping[str, OfRun]) -> list[RunPictures]:
+def of_runs(rows: Sequence[Mapping[str, Any]], tables: Mapping[str, OfRun]) -> list[RunPictures]:
     """Draws rate, latency and keys of some runs.
 
     Args:
         rows: Their rows of trends.
-        told: By run, what `gathered.Gathered` has of it.
+        tables: By run, its tables of `gathered.Gathered`.
     """
     return [
-        RunPictures(row=row, pictures=_of_run(f"run-{number}", told.get(row["run"], {})))
+        RunPictures(row=row, pictures=_of_run(f"run-{number}", tables.get(row["run"], {})))
         for number, row in enumerate(rows, 1)
     ]
 
 
-def _of_run(prefix: str, told: Mapping[str, Sequence[Any]]) -> list[Picture]:
-    totals = sorted(told.get("totals", ()), key=lambda row: (-(row["ok"] + row["info"] + row["fail"]), row["f"]))
+def _of_run(prefix: str, tables: Mapping[str, Sequence[Any]]) -> list[Picture]:
+    totals = sorted(tables.get("totals", ()), key=lambda row: (-(row["ok"] + row["info"] + row["fail"]), row["f"]))
     functions = {row["f"] for row in totals[:SHOWN_FUNCTIONS]}
-    rates = [row for row in told.get("rates", ()) if row["f"] in functions]
+    rates = [row for row in tables.get("rates", ()) if row["f"] in functions]
     if not rates:
         return []
     width_s = rates[0]["width_s"]
@@ -94,32 +95,32 @@ def _of_run(prefix: str, told: Mapping[str, Sequence[Any]]) -> list[Picture]:
             end_s=last_s if row["end_ns"] is None else row["end_ns"] / NS_PER_S,
             effective=row["effective"] is not False,
         )
-        for row in sorted(told.get("faults", ()), key=lambda row: row["start_ns"])[:SHOWN_FAULTS]
+        for row in sorted(tables.get("faults", ()), key=lambda row: row["start_ns"])[:SHOWN_FAULTS]
     ]
     found = [
         Picture(
             name=f"{prefix}-rate",
             title=f"Operations per second, each {width_s:g} s",
-            figure=partial(_rate, _lines(rates, width_s, {None: "operations"}, per=width_s), shades),
+            figure=partial(_figure, "plots:rate", _lines(rates, width_s, {None: "operations"}, per=width_s), shades),
         )
     ]
-    latencies = [row for row in told.get("latencies", ()) if row["f"] in functions]
+    latencies = [row for row in tables.get("latencies", ()) if row["f"] in functions]
     if latencies:
         quantiles: dict[str | None, str] = {name: f"{name}_ms" for name in _QUANTILE_NAMES}
         found.append(
             Picture(
                 name=f"{prefix}-latency",
                 title=f"Latency quantiles of ok operations, each {width_s:g} s",
-                figure=partial(_quantiles, _lines(latencies, width_s, quantiles), shades),
+                figure=partial(_figure, "plots:latency_quantiles", _lines(latencies, width_s, quantiles), shades),
             )
         )
-    heat = told.get("heat", ())
+    heat = tables.get("heat", ())
     if heat:
         found.append(
             Picture(
                 name=f"{prefix}-keys",
                 title=f"Operations on keys, each {width_s:g} s",
-                figure=partial(_heat, _strips(heat, told.get("verdicts", ()), width_s), width_s),
+                figure=partial(_figure, "overviews:heat", _strips(heat, tables.get("verdicts", ()), width_s), width_s),
             )
         )
     return found
@@ -128,7 +129,7 @@ def _of_run(prefix: str, told: Mapping[str, Sequence[Any]]) -> list[Picture]:
 def _lines(
     rows: Sequence[Any], width_s: float, names: Mapping[str | None, str], per: float | None = None
 ) -> list[Line]:
-    """Returns a line for each function and name; a rate is zero where there is no row, and a quantile is not there."""
+    """Returns a line for each function and name; without a row, a rate is zero and a quantile is missing."""
     places = [round(row["time_s"] / width_s) for row in rows]
     first, last = (0 if per else min(places)), max(places)
     time_s = (np.arange(first, last + 1) + 0.5) * width_s
@@ -155,10 +156,10 @@ def _strips(heat: Sequence[Any], verdicts: Sequence[Any], width_s: float) -> lis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineOfRuns:
-    """The runs that are compared with each other.
+    """A line of runs, which are compared with each other.
 
     Attributes:
-        title: What they have in common.
+        title: Their suite and case, or their test, and their system.
         rows: Their rows of trends, the latest last.
     """
 
@@ -172,7 +173,7 @@ class LineOfRuns:
 
 
 def lines_of(trends: Sequence[Mapping[str, Any]]) -> list[LineOfRuns]:
-    """Returns all lines, those first whose latest run has a bad outcome, then those where it became worse."""
+    """Returns all lines: first those whose latest run has a bad outcome, then those whose latest run has regressions."""
     lines: dict[tuple[str | None, ...], list[Mapping[str, Any]]] = {}
     for row in trends:
         if row["line"] is not None:
@@ -189,11 +190,11 @@ def _title(row: Mapping[str, Any]) -> str:
 
 
 def of_lines(lines: Sequence[LineOfRuns], links: Mapping[str, str]) -> list[Picture]:
-    """Draws the latest runs of some lines from left to right; a line of one run has no picture.
+    """Draws the latest runs of some lines from left to right; a line with one run has no picture.
 
     Args:
         lines: The lines.
-        links: By run, where its report is.
+        links: The link to the report of each run.
     """
     several = [line for line in lines if len(line.rows) > 1][:SHOWN_LINES]
     return [_of_line(f"trend-{number}", line, links) for number, line in enumerate(several, 1)]
@@ -220,23 +221,23 @@ def _of_line(name: str, line: LineOfRuns, links: Mapping[str, str]) -> Picture:
         )
         for row in rows
     ]
-    return Picture(name=name, title=f"{line.title}{few}", figure=partial(_trend, runs, figures))
+    return Picture(name=name, title=f"{line.title}{few}", figure=partial(_figure, "overviews:trend", runs, figures))
 
 
 def _latest(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Returns rows of trends, the run that started last first; those that do not say when they started are last."""
+    """Returns rows of trends, the latest start first; runs without a start are last."""
     return sorted(sorted(rows, key=itemgetter("run")), key=lambda row: row["started"] or "", reverse=True)
 
 
-def of_faults(trends: Sequence[Mapping[str, Any]], bore: Sequence[Mapping[str, Any]]) -> list[Picture]:
-    """Draws the faults by the workloads that met them; nothing if no run had a workload.
+def of_faults(trends: Sequence[Mapping[str, Any]], by_kind: Sequence[Mapping[str, Any]]) -> list[Picture]:
+    """Draws a matrix of kinds of faults and workloads; nothing if no run has a workload.
 
     Args:
         trends: The rows of trends.
-        bore: For each run and kind of fault `run`, `kind`, and how many operations were `asked` and `answered` during it.
+        by_kind: The `kinds` of `gathered.Gathered`.
     """
     kinds: dict[str, list[Mapping[str, Any]]] = {}
-    for each in bore:
+    for each in by_kind:
         kinds.setdefault(each["run"], []).append(each)
     met: dict[tuple[str, str], list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for row in trends:
@@ -247,7 +248,7 @@ def of_faults(trends: Sequence[Mapping[str, Any]], bore: Sequence[Mapping[str, A
     if not cells:
         return []
     cells.sort(key=lambda cell: (0 if cell.outcome is None else -_severity(cell.outcome), cell.row, cell.column))
-    figure = partial(_matrix, cells[:SHOWN_CELLS])
+    figure = partial(_figure, "overviews:matrix", cells[:SHOWN_CELLS])
     return [Picture(name="faults", title="Faults and workloads", figure=figure)]
 
 
@@ -264,34 +265,11 @@ def _cell(kind: str, workload: str, met: Sequence[tuple[Mapping[str, Any], Mappi
     )
 
 
-# The drawing library is loaded where pictures are drawn, which may be another process.
+def _figure(place: str, *arguments: object) -> Figure:
+    """Draws a figure by a function of `results`, given as `module:name`.
 
-
-def _rate(lines: Sequence[Line], shades: Sequence[Shade]) -> Figure:
-    from results import plots  # noqa: PLC0415 - slow to import
-
-    return plots.rate(lines, shades)
-
-
-def _quantiles(lines: Sequence[Line], shades: Sequence[Shade]) -> Figure:
-    from results import plots  # noqa: PLC0415 - slow to import
-
-    return plots.latency_quantiles(lines, shades)
-
-
-def _heat(strips: Sequence[Strip], width_s: float) -> Figure:
-    from results import overviews  # noqa: PLC0415 - slow to import
-
-    return overviews.heat(strips, width_s)
-
-
-def _matrix(cells: Sequence[Cell]) -> Figure:
-    from results import overviews  # noqa: PLC0415 - slow to import
-
-    return overviews.matrix(cells)
-
-
-def _trend(runs: Sequence[TrendRun], figures: Sequence[Trend]) -> Figure:
-    from results import overviews  # noqa: PLC0415 - slow to import
-
-    return overviews.trend(runs, figures)
+    The drawing library is slow to load. So its functions have names here, and only the process that draws loads them.
+    """
+    module, _, name = place.partition(":")
+    figure: Figure = getattr(import_module(f"results.{module}"), name)(*arguments)
+    return figure

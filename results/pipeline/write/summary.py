@@ -1,4 +1,4 @@
-"""What an output folder says in a few numbers and rows: what the command prints, and the head of the page."""
+"""The summary of an output folder, in a few numbers and rows: the output of the command, and the head of the page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN_ROWS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why rows are in quarantine.
+    """A reason for which rows are in quarantine.
 
     Attributes:
         reason: The reason.
@@ -41,21 +41,21 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What an output folder says.
+    """The summary of an output folder.
 
     Attributes:
         out: The folder's URI.
-        runs: How many runs it knows.
+        runs: The number of its runs.
         read: How many of them this job has read.
-        operations: How many operations were judged.
-        counts: Verdicts, each with how many runs and keys have it.
-        outcomes: Outcomes of runs, by the names of `harness.expectation.Outcome`, each with how many runs have it.
-        refuted: The first invalid ones, as rows of `schema.VERDICTS` with the `outcome` of the run; unexpected ones first.
-        undecided: The first unknown ones, likewise.
-        orders: The same as `counts` of the system's own order, where operations carry one.
-        misordered: The first keys whose own order is not a legal one.
+        operations: The number of judged operations.
+        counts: The number of keys with each verdict.
+        outcomes: The number of runs with each outcome, by the names of `harness.expectation.Outcome`.
+        refuted: The first invalid keys, as rows of `schema.VERDICTS` with the `outcome` of the run; unexpected ones first.
+        undecided: The first unknown keys, likewise.
+        orders: The number of keys with each verdict on the system's own order.
+        misordered: The first keys where that order is not legal.
         reasons: The most frequent reasons in quarantine.
-        quarantined: How many rows are in quarantine.
+        quarantined: The number of rows in quarantine.
         tables: The folders of each table.
     """
 
@@ -75,30 +75,30 @@ class Summary:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of all keys; unknown if there is none, since then nothing was judged."""
+        """The worst verdict of all keys; unknown if there is none, because nothing was judged."""
         found = [verdict for verdict in Verdict if self.counts.get(str(verdict))]
         return worst(found)
 
     @property
     def outcome(self) -> Verdict:
-        """The worst outcome of all runs as a verdict: negative controls and known failures are no failures."""
+        """The worst outcome of all runs as a verdict: negative controls and known failures do not count as failures."""
         found = [Outcome(name).verdict for name, runs in self.outcomes.items() if runs]
         return worst([*found, Verdict.UNKNOWN] if sum(self.outcomes.values()) < self.runs else found)
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code that says it."""
+        """The exit code of the verdict."""
         return self.verdict.exit_code
 
 
 def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0) -> Summary:
-    """Returns what an output folder says.
+    """Returns the summary of an output folder.
 
     Args:
         spark: The session.
         root: The folder's URI.
         manifest: Its manifest.
-        read: How many runs the job has read that asks.
+        read: How many runs this job has read.
     """
     there = read_table(spark, root, manifest, "verdicts")
     quarantine = read_table(spark, root, manifest, "quarantine")

@@ -1,4 +1,4 @@
-"""Random histories of every model, as operations; and `labrys check`, run in this process."""
+"""Random histories of every model as operations, and `labrys check` in this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DOMAIN = 3
 
 
 class Ran(NamedTuple):
-    """What a command left."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -31,7 +31,7 @@ class Ran(NamedTuple):
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Runs `labrys check` with arguments; errors are raised."""
+    """Runs `labrys check` with arguments. Errors are raised."""
 
     def go(*arguments: object, **context: Any) -> Ran:
         code = check.main([*map(str, arguments)], standalone_mode=False, **context)
@@ -71,7 +71,7 @@ def _draw_call(name: str, random: Random, number: int, *, unique: bool) -> tuple
 
 
 def _answer(name: str, state: Any, f: str, argument: Any, random: Random) -> Any:  # noqa: PLR0911 - one a function
-    """Returns what an honest object would answer, or something near it."""
+    """Returns an honest object's answer, or one close to it."""
     if f in {"read", "get"} and name in {"register", "cas-register", "counter", "kv"}:
         return state
     if f == "fetch-add":
@@ -123,7 +123,7 @@ def draw_history(
     ties: bool = False,
     options: dict[str, Any] | None = None,
 ) -> tuple[Model, list[Operation]]:
-    """Returns a model and a history of it: mostly honest, with crashed and failed operations, and with ties if asked for."""
+    """Returns a model and a history of it: mostly honest, with crashed and failed operations, and with ties on request."""
     object_ = model(name, **(options or {}))
     state = object_.initial
     clients = Clients(random, ties=ties)
@@ -160,7 +160,7 @@ def draw_history(
 
 @pytest.fixture
 def draw() -> Callable[..., tuple[Model, list[Operation]]]:
-    """The function that draws histories."""
+    """Returns the function that draws histories."""
     return draw_history
 
 
@@ -175,7 +175,7 @@ def make_operation(  # noqa: PLR0917 - a row of a table
     key: str | None = None,
     kind: OpType | None = None,
 ) -> Operation:
-    """Returns an operation; it is `info` if it has no end, and its times are milliseconds of its indexes."""
+    """Returns an operation. It is `info` if it has no end, and its times are its indexes in milliseconds."""
     if kind is None:
         kind = OpType.INFO if end is None else OpType.OK
     return Operation(
@@ -194,5 +194,5 @@ def make_operation(  # noqa: PLR0917 - a row of a table
 
 @pytest.fixture
 def operation() -> Callable[..., Operation]:
-    """The function that makes an operation."""
+    """Returns the function that makes an operation."""
     return make_operation

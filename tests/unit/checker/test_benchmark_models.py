@@ -1,4 +1,4 @@
-"""The benchmark's models of a user's own are decided as by the brute force, and its planted mistakes are mistakes."""
+"""The verdicts of the benchmark's user models equal those of brute force, and its planted mistakes are mistakes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_automata_have_the_sizes_that_are_said() -> None:
 
 @EACH
 def test_what_a_simulated_object_does_is_legal(make: Callable[[], Subject]) -> None:
-    """The object and its model are written apart and agree."""
+    """The object and its model are written independently and agree."""
     for number in range(5):
         subject = make()
         operations = subject.history(count=300, processes=3, crashed=3, seed=str(number))
@@ -56,7 +56,7 @@ def test_what_a_simulated_object_does_is_legal(make: Callable[[], Subject]) -> N
 
 @EACH
 def test_the_search_says_what_the_brute_force_says(make: Callable[[], Subject]) -> None:
-    """Short histories, half of them with answers that are exchanged, and what was refused with what was not."""
+    """Short histories, half of them with exchanged answers, also between refused and accepted operations."""
     seen = set()
     for number in range(24):
         subject = make()
@@ -88,7 +88,7 @@ def test_a_planted_mistake_is_one(make: Callable[[], Subject], place: str) -> No
 
 
 def test_what_a_window_refutes_is_invalid() -> None:
-    """The proof from a few events is sound, and finds some of what is wrong."""
+    """The proof from a few events is sound, and finds some mistakes."""
     found = 0
     for number in range(16):
         subject = AutomatonSubject(f"window {number}")
@@ -105,7 +105,7 @@ def test_what_a_window_refutes_is_invalid() -> None:
 
 
 def test_rows_are_found_by_their_names() -> None:
-    """A pattern selects; the verdict by construction is in the name."""
+    """A pattern selects rows. The name has the verdict by construction."""
     cases = list(own_cases("stack, 1,000"))
     assert [case.name.rsplit(", ", 1)[1] for case in cases] == ["valid", *PLACES]
     assert [case.valid for case in cases] == [True, False, False, False]
@@ -114,7 +114,7 @@ def test_rows_are_found_by_their_names() -> None:
 
 
 def test_the_table_tells_contradictions_and_what_nobody_decides(capsys: pytest.CaptureFixture[str]) -> None:
-    """A verdict against the other side's or against the construction counts; so does none at all, and it has no ratio."""
+    """A verdict counts as wrong if it contradicts the other side or the construction. Without a verdict there is no ratio."""
     decidable = Decidable(
         prepare=lambda: lambda _: [], whole=None, porcupine=("automaton", "0,0"), lines=list, valid=False, share=1.0
     )
@@ -136,7 +136,7 @@ def test_the_table_tells_contradictions_and_what_nobody_decides(capsys: pytest.C
 
 
 def _exchanged(operations: Sequence[Operation], random: Random) -> list[Operation]:
-    """Returns the operations with one answer exchanged for that of another operation of the same kind."""
+    """Returns the operations with one answer exchanged for that of another operation with the same function."""
     returned = [i for i, op in enumerate(operations) if op.type is not OpType.INFO]
     random.shuffle(returned)
     for i in returned:

@@ -1,4 +1,4 @@
-"""docs/checker.md says what the code does."""
+"""docs/checker.md matches the code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def first_cells(section: str) -> Iterator[str]:
 
 
 def test_models_algorithms_and_flags() -> None:
-    """All of them are there, and no others."""
+    """The table has exactly these."""
     assert set(first_cells("Models")) == set(names())
     assert set(first_cells("Algorithms")) == set(ALGORITHM_NAMES)
     flags = {
@@ -46,7 +46,7 @@ def test_models_algorithms_and_flags() -> None:
 
 
 def test_choices_of_conventions() -> None:
-    """Each flag's values are those that the command takes."""
+    """Each flag's values are those of the command."""
     rows = re.findall(r"^\| `--([a-z-]+)` \| (`\w+`, `\w+`) \|", TEXT, re.MULTILINE)
     choices = {option.name: option.type for option in check.params if isinstance(option.type, click.Choice)}
     assert len(rows) == 3
@@ -55,7 +55,7 @@ def test_choices_of_conventions() -> None:
 
 
 def test_analyzers_are_those_of_the_kernel() -> None:
-    """The names in the table are what results can say."""
+    """The names in the table are those of results."""
     source = (ROOT / "checker/kernel/src/near/mod.rs").read_text(encoding="utf-8")
     names = set(re.findall(r'=> \("(\w+)"', source)) - {"none"}
     documented = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| .* \| .* \| .*\|$", TEXT, re.MULTILINE)
@@ -66,7 +66,7 @@ def test_analyzers_are_those_of_the_kernel() -> None:
 def test_the_model_of_the_guide_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The code block is a module in the working folder, and the command says what the guide shows."""
+    """The code block is a module in the working folder, and the command prints the guide's output."""
     (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     (tmp_path / "maximum.py").write_text(block)
     history = [
@@ -87,9 +87,9 @@ def test_the_model_of_the_guide_works(
     finally:
         sys.modules.pop("maximum", None)
     own = TEXT.partition("## A model of your own")[2]
-    shown = re.findall(r"^    ((?:history\.jsonl:|Process|Looked|Algorithm|At most).*)$", own, re.MULTILINE)
+    shown = re.findall(r"^    ((?:history\.jsonl:|Process|Checked|Algorithm|At most).*)$", own, re.MULTILINE)
     printed = capsys.readouterr().out.splitlines()
     assert len(shown) == 5
     assert [line for line in shown if line.startswith("Process") and line not in printed] == []
-    # What a search costs may change.
+    # The cost of a search may change.
     assert {re.sub(r"\d[\d.]*", "#", line) for line in shown} <= {re.sub(r"\d[\d.]*", "#", line) for line in printed}

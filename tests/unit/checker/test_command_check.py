@@ -49,7 +49,7 @@ BAD = "{:process 0, :type :ok, :f :write, :value 1}\n"
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Runs `labrys check` as the command does: errors are told, and the process ends with their code."""
+    """Runs `labrys check` like the command: it prints errors, and returns the exit code."""
 
     def go(*arguments: object) -> Ran:
         with pytest.raises(SystemExit) as left:
@@ -74,12 +74,12 @@ def file(tmp_path: Path) -> Callable[..., Path]:
 
 
 def test_names_are_those_of_the_algorithms() -> None:
-    """The command names them itself to start quickly, so they have to be the same."""
+    """The command has its own list of names for a quick start, so the lists must be equal."""
     assert set(ALGORITHM_NAMES) == set(ALGORITHMS)
 
 
 def test_a_short_check_brings_nothing_heavy(file: Callable[..., Path]) -> None:
-    """Start-up is most of what a check of a short history costs, so it imports only what that needs."""
+    """Start-up dominates the check of a short history, so the command imports only the necessary modules."""
     script = (
         "import contextlib, sys\nfrom cli import main\n"
         "with contextlib.suppress(SystemExit):\n    main(['check', sys.argv[1]])\n"
@@ -93,14 +93,14 @@ def test_a_short_check_brings_nothing_heavy(file: Callable[..., Path]) -> None:
 
 
 def test_a_valid_history(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """Says so, and ends with 0."""
+    """The command prints it and ends with 0."""
     code, out, err = run(file(VALID))
     assert (code, err) == (0, "")
     assert out.startswith(f"{file(VALID)}: valid (cas-register, 2 operations, by ")
 
 
 def test_an_invalid_history_as_text(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """Says why, with times and the operations that contradict each other, and ends with 1."""
+    """The command prints the reason, with times and the contradicting operations, and ends with 1."""
     code, out, _ = run(file(STALE), "--model", "register")
     assert code == 1
     lines = out.splitlines()
@@ -110,7 +110,7 @@ def test_an_invalid_history_as_text(run: Callable[..., Ran], file: Callable[...,
 
 
 def test_an_invalid_history_as_json(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """One object with at least what design.md names, and the operation that cannot be."""
+    """One object with at least the members of design.md, and the impossible operation."""
     code, out, _ = run(file(STALE), "--format", "json")
     assert code == 1
     document = json.loads(out)
@@ -125,7 +125,7 @@ def test_an_invalid_history_as_json(run: Callable[..., Ran], file: Callable[...,
 
 
 def test_an_invalid_history_as_edn(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """Knossos' result map; events of a history without times have none."""
+    """Knossos's result map. Events of a history without times have none."""
     untimed = STALE.replace(":time", ":ignored")
     code, out, _ = run(file(untimed), "--format", "edn", "--algorithm", "linear")
     assert code == 1
@@ -137,7 +137,7 @@ def test_an_invalid_history_as_edn(run: Callable[..., Ran], file: Callable[..., 
 
 
 def test_an_unknown_history(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """An algorithm that does not apply does not guess: `unknown`, why, and 2."""
+    """An algorithm that does not apply returns `unknown` with the reason, and exit code 2."""
     same = (
         "".join(f"{{:process {i} :type :{kind} :f :enqueue :value 1}}\n" for i in range(3) for kind in ("invoke", "ok"))
         + "{:process 9 :type :invoke :f :dequeue :value nil}\n{:process 9 :type :ok :f :dequeue :value 1}\n"
@@ -165,7 +165,7 @@ def test_an_unknown_history(run: Callable[..., Ran], file: Callable[..., Path]) 
 def test_conventions_of_formats(
     run: Callable[..., Ran], file: Callable[..., Path], text: str, options: Sequence[str], valid: bool
 ) -> None:
-    """Each format has the conventions of the tool it comes from; a flag overrides them."""
+    """Each format has the conventions of its tool. A flag overrides them."""
     texts = {
         "read nil after write": VALID.replace(":value 1}\n", ":value 1}\n", 1).replace(
             ":ok, :f :read, :value 1", ":ok, :f :read, :value nil"
@@ -192,7 +192,7 @@ def test_conventions_of_formats(
 
 
 def test_keys(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """Independent keys are decided each for itself; the failing one is named; EDN is that of Jepsen's independent checker."""
+    """Each key is decided separately, and the failing one is named. The EDN is that of Jepsen's independent checker."""
     text = VALID.replace(":value nil", ":value [:a nil]").replace(":value 1", ":value [:a 1]")
     text += (
         STALE.replace(":process ", ":process 1")
@@ -212,13 +212,13 @@ def test_keys(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
 
 
 def test_a_certificate(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """A valid history's legal order can be had."""
+    """The output has a valid history's legal order on request."""
     assert json.loads(run(file(VALID), "--certificate", "--format", "json").out)["certificate"] == {"": [0, 1]}
     assert run(file(VALID), "--certificate").out.splitlines()[-1] == "  0 1"
 
 
 def test_several_files(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """A table with a total; an invalid history decides the exit code, whatever else is wrong."""
+    """A table with a total. An invalid history determines the exit code despite any other error."""
     files = [file(VALID, "a.edn"), file(BAD, "b.edn"), file(STALE, "c.edn")]
     code, out, _ = run(*files)
     assert code == 1
@@ -235,7 +235,7 @@ def test_several_files(run: Callable[..., Ran], file: Callable[..., Path]) -> No
 
 
 def test_errors_among_several_files(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """Without an invalid history, a file that could not be read is not passed over."""
+    """Without an invalid history, an unreadable file determines the exit code."""
     code, out, _ = run(file(VALID, "a.edn"), file(BAD, "b.edn"), "--format", "json")
     assert (code, json.loads(out)["valid"]) == (254, "unknown")
     assert run(file(BAD, "b.edn"), file(BAD, "c.edn")).code == 254
@@ -261,7 +261,7 @@ def test_errors_among_several_files(run: Callable[..., Ran], file: Callable[...,
     ],
 )
 def test_bad_arguments(run: Callable[..., Ran], file: Callable[..., Path], arguments: list[str], reason: str) -> None:
-    """A sentence on standard error, nothing on standard output, 254."""
+    """A message on standard error, nothing on standard output, 254."""
     code, out, err = run(file(VALID), *arguments)
     assert (code, out) == (254, "")
     assert reason in err
@@ -269,7 +269,7 @@ def test_bad_arguments(run: Callable[..., Ran], file: Callable[..., Path], argum
 
 
 def test_bad_files(run: Callable[..., Ran], file: Callable[..., Path], tmp_path: Path) -> None:
-    """The file, the line and the reason; 254."""
+    """The message has the file, the line and the reason; 254."""
     code, out, err = run(file(BAD))
     assert (code, out) == (254, "")
     assert err.startswith(f"labrys: {tmp_path / 'history.edn'}:1: process 0 completes 'write' (ok)")
@@ -278,7 +278,7 @@ def test_bad_files(run: Callable[..., Ran], file: Callable[..., Path], tmp_path:
 
 
 def test_hostile_values_are_spelled_out(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """What would steer a terminal, and what is no Unicode, reaches neither it nor a pipe as it is."""
+    """Control characters and text that is not Unicode reach neither a terminal nor a pipe unescaped."""
     text = '{"format":"labrys-history","version":1}\n' + "".join(
         json.dumps({"index": i, "time": i, "type": kind, "process": 0, "f": "read", "value": value}) + "\n"
         for i, (kind, value) in enumerate([("invoke", None), ("ok", "\x1b[2J\ud800\x9b")])
@@ -291,7 +291,7 @@ def test_hostile_values_are_spelled_out(run: Callable[..., Ran], file: Callable[
 
 
 def test_warnings_go_to_standard_error(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """What was passed over is said, and is in the JSON too."""
+    """The output shows what was skipped, and so does the JSON."""
     torn = '{"format":"labrys-history","version":1}\n{"ind'
     code, out, err = run(file(torn), "--format", "json", "--empty", "valid")
     assert code == 0
@@ -300,7 +300,7 @@ def test_warnings_go_to_standard_error(run: Callable[..., Ran], file: Callable[.
 
 
 def test_a_run_folder(run: Callable[..., Ran], tmp_path: Path) -> None:
-    """Its history is checked with the model of its workload; one that is not known has to be said."""
+    """Its history is checked with the model of its workload. For an unknown workload, the user gives the model."""
     (tmp_path / "history.jsonl").write_text('{"format":"labrys-history","version":1}\n')
     (tmp_path / "test.json").write_text('{"format":"labrys-test","workload":"register"}')
     code, out, _ = run(tmp_path, "--format", "json")
@@ -315,7 +315,7 @@ def test_a_run_folder(run: Callable[..., Ran], tmp_path: Path) -> None:
 def test_other_ways_in(
     run: Callable[..., Ran], file: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Standard input, gzip and Parquet give the same verdict as the file itself."""
+    """Standard input, gzip and Parquet give the file's own verdict."""
     (history,) = read_histories(str(file(STALE)))
     table, packed = tmp_path / "operations.parquet", tmp_path / "h.gz"
     write_operations(table, history.operations, run="r")
@@ -328,7 +328,7 @@ def test_other_ways_in(
 
 @pytest.mark.parametrize("algorithm", ["auto", "zones", "search", "linear", "wgl", "competition"])
 def test_algorithms_agree(run: Callable[..., Ran], file: Callable[..., Path], algorithm: str) -> None:
-    """Whatever decides, the verdict and the failing operation are the same."""
+    """All algorithms give the same verdict and the same failing operation."""
     document = json.loads(run(file(STALE), "--algorithm", algorithm, "--cross-check", "--format", "json").out)
     assert (document["valid"], document["op"]["index"]) == (False, 5)
 
@@ -336,7 +336,7 @@ def test_algorithms_agree(run: Callable[..., Ran], file: Callable[..., Path], al
 def test_a_mistake_of_our_own_is_no_verdict(
     run: Callable[..., Ran], file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unexpected exception ends with 255; Python's own 1 would say that the history is invalid."""
+    """An unexpected exception ends with 255. Python's own 1 would mean an invalid history."""
 
     def stumble(*_arguments: Any, **_options: Any) -> None:
         raise ZeroDivisionError("oops")
@@ -350,7 +350,7 @@ def test_a_mistake_of_our_own_is_no_verdict(
 def test_a_disagreement_is_an_internal_error(
     run: Callable[..., Ran], file: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ends with 255, and the history is kept for whoever has to find the bug."""
+    """It ends with 255, and the history is kept for debugging."""
 
     def disagree(_model: object, operations: Sequence[Operation], **_options: Any) -> None:
         raise Disagreement("zones says valid, but wgl says invalid", operations)

@@ -1,4 +1,4 @@
-"""`labrys check` with several files: what goes wrong with one is its own error, and a definite failure is never masked."""
+"""`labrys check` with several files: each file has its own errors, and no error hides an invalid history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VALID = "{:process 0 :type :invoke :f :write :value 1}\n{:process 0 :type :ok :f
 
 
 def own(*events: tuple[str, Any]) -> str:
-    """A history.jsonl of one process' reads."""
+    """Returns a history.jsonl with one process's reads."""
     lines = [
         {"index": i, "time": i, "type": kind, "process": 0, "f": "read", "value": value}
         for i, (kind, value) in enumerate(events)
@@ -37,7 +37,7 @@ def own(*events: tuple[str, Any]) -> str:
 
 @pytest.fixture
 def check(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., tuple[int, str, str]]:
-    """Checks histories, given as texts, in their order."""
+    """Checks histories, given as texts, in order."""
 
     def go(texts: Sequence[str], *options: str) -> tuple[int, str, str]:
         files = []
@@ -73,7 +73,7 @@ HOSTILE = {
 def test_whatever_is_wrong_with_one_file_the_others_are_judged(
     check: Callable[..., tuple[int, str, str]], name: str, output: str
 ) -> None:
-    """An invalid history beside it, before or after, gives 1, and both files are told of, without a traceback."""
+    """An invalid history before or after it gives 1, and both files are reported, without a traceback."""
     for texts in ([INVALID, HOSTILE[name]], [HOSTILE[name], INVALID]):
         code, out, err = check(texts, "--format", output)
         assert code == ExitCode.INVALID
@@ -87,7 +87,7 @@ def test_whatever_is_wrong_with_one_file_the_others_are_judged(
 
 @pytest.mark.parametrize("output", ["json", "edn"])
 def test_what_a_format_cannot_say_hides_no_verdict(check: Callable[..., tuple[int, str, str]], output: str) -> None:
-    """Half a character is no EDN: the details are left out with the reason, and the verdict stays."""
+    """A lone surrogate is not EDN: the details are omitted with the reason, and the verdict stays."""
     code, out, _ = check([HOSTILE["half a character"]], "--format", output)
     assert code == ExitCode.INVALID
     if output == "edn":
@@ -98,14 +98,14 @@ def test_what_a_format_cannot_say_hides_no_verdict(check: Callable[..., tuple[in
 
 
 class Panic(BaseException):
-    """As the kernel raises it."""
+    """The kernel raises this error."""
 
 
 @pytest.mark.parametrize("error", [MemoryError, RecursionError, ZeroDivisionError, Panic])
 def test_our_own_mistakes_are_errors_of_their_file(
     check: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
-    """The traceback is on standard error, the file has an error, and the invalid one decides; else it is 255."""
+    """The traceback is on standard error, and the file has an error. The invalid one gives 1; without it the code is 255."""
     calls: list[int] = []
 
     def stumble(*arguments: Any, **options: Any) -> Any:
@@ -142,7 +142,7 @@ def test_an_interrupt_is_no_error_of_a_file(
 def test_a_run_that_fails_hides_no_other_run_of_its_file(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A Parquet file may hold several runs; each has a result of its own."""
+    """A Parquet file may have several runs. Each has its own result."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import
     from pyarrow import parquet  # noqa: PLC0415
 
@@ -165,15 +165,15 @@ def test_a_run_that_fails_hides_no_other_run_of_its_file(
 def test_a_result_that_cannot_be_shown_hides_no_other(
     check: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the reason; its verdict and the reason are there in place of its details."""
-    real = presentation._story
+    """For any error, the result has its verdict and the error in place of its details."""
+    real = presentation._lines_of_model
 
     def stumble(result: Any) -> list[str]:
         if result.analysis.worst.op is not None and result.history.name.endswith("h0"):
             raise OverflowError("too large for a float")
         return real(result)
 
-    monkeypatch.setattr(presentation, "_story", stumble)
+    monkeypatch.setattr(presentation, "_lines_of_model", stumble)
     code, out, _ = check([INVALID, INVALID])
     assert code == ExitCode.INVALID
     assert "the details are left out, because they cannot be written: too large for a float" in out

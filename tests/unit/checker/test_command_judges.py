@@ -1,4 +1,4 @@
-"""`labrys check` of workloads that judge themselves: found by name, made with the run's options, told like the others."""
+"""`labrys check` of workloads with judges: found by name, made with the run's options, reported like the others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ONCE = asks((None, 1), (None, 2))
 
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets `tests.judges.registry` be what is installed."""
+    """Makes `tests.judges.registry` the installed plug-ins."""
     monkeypatch.setattr(plugins, "plugins", registry)
 
 
@@ -59,7 +59,7 @@ def run_folder(path: Path, operations: list[Operation], **test: Any) -> Path:
 
 
 def test_a_run_is_judged_by_its_workload(run: Callable[..., Ran], tmp_path: Path) -> None:
-    """The verdict, the kind, the operations, the counts and the keys are those of the judge's part."""
+    """Verdict, kind, operations, counts and keys are those of the judge's part."""
     code, out, _ = run(run_folder(tmp_path / "r", TWICE), "--format", "json")
     found = json.loads(out)
     assert (code, found["valid"], found["workload"], found["analyzer"]) == (1, False, "ids", "ids")
@@ -73,7 +73,7 @@ def test_a_run_is_judged_by_its_workload(run: Callable[..., Ran], tmp_path: Path
 
 
 def test_a_person_reads_it(run: Callable[..., Ran], tmp_path: Path) -> None:
-    """The text has verdict, sentence and the operations; several histories have a table."""
+    """The text has verdict, message and operations. Several histories have a table."""
     bad, good = run_folder(tmp_path / "bad", TWICE), run_folder(tmp_path / "good", ONCE)
     code, out, _ = run(bad)
     assert code == 1
@@ -87,7 +87,7 @@ def test_a_person_reads_it(run: Callable[..., Ran], tmp_path: Path) -> None:
 
 
 def test_edn_says_it_with_the_names_of_knossos(run: Callable[..., Ran], tmp_path: Path) -> None:
-    """`:valid?`, `:op` and `:analyzer` are where tools look for them."""
+    """`:valid?`, `:op` and `:analyzer` are where tools expect them."""
     _, out, _ = run(run_folder(tmp_path / "r", TWICE), "--format", "edn")
     found = dict(loads(out).items())
     assert found[Keyword("valid?")] is False
@@ -110,13 +110,13 @@ def test_edn_says_it_with_the_names_of_knossos(run: Callable[..., Ran], tmp_path
 def test_options_that_judge_come_from_the_run_and_the_person(
     run: Callable[..., Ran], tmp_path: Path, options: dict[str, Any], settings: list[str], code: int
 ) -> None:
-    """The person's go before the run's; a run's other options change no verdict, whatever they are."""
+    """The user's options take precedence over the run's. Other options of a run do not change the verdict."""
     folder = run_folder(tmp_path / "r", TWICE, options=options)
     assert run(folder, *(word for each in settings for word in ("--workload-option", each))).code == code
 
 
 @pytest.mark.parametrize(
-    ("test", "arguments", "said"),
+    ("test", "arguments", "message"),
     [
         ({"options": {"times": 11}}, [], "test.json: the option times: 11 is not in the range 1<=x<=10"),
         ({"options": {"times": "2"}}, [], "test.json: the option times: expected a number, found '2'"),
@@ -136,18 +136,18 @@ def test_options_that_judge_come_from_the_run_and_the_person(
     ],
 )
 def test_what_cannot_be_is_a_sentence(
-    run: Callable[..., Ran], tmp_path: Path, test: dict[str, Any], arguments: list[str], said: str
+    run: Callable[..., Ran], tmp_path: Path, test: dict[str, Any], arguments: list[str], message: str
 ) -> None:
-    """A run folder is hostile, a person mistypes: each is told what was expected and what came."""
+    """For a hostile run folder or a typing error, the message has the expected and the actual value."""
     folder = run_folder(tmp_path / "r", TWICE, **test)
     with pytest.raises(LabrysError) as refused:
         run(folder, *arguments)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert refused.value.exit_code == 254
 
 
 def test_any_file_with_a_workload(run: Callable[..., Ran], edn: Callable[..., Path]) -> None:
-    """`--workload` names what decides a file, by its name or by its place; options without it have no owner."""
+    """`--workload` names the judge of a file, by name or by place. Options without a workload are refused."""
     file = edn(TWICE)
     assert run(file, "--workload", "ids").code == 1
     assert run(file, "--workload", "tests.judges:Ids", "--workload-option", "times=2").code == 0
@@ -158,13 +158,13 @@ def test_any_file_with_a_workload(run: Callable[..., Ran], edn: Callable[..., Pa
 
 
 def test_a_model_can_decide_the_run_of_a_judge(run: Callable[..., Ran], tmp_path: Path) -> None:
-    """`--model` asks for linearizability, whatever the workload is."""
+    """`--model` requests linearizability for any workload."""
     _, out, _ = run(run_folder(tmp_path / "r", TWICE), "--model", "noop", "--format", "json")
     assert json.loads(out)["model"] == "noop"
 
 
 def test_nothing_tested_is_unknown(run: Callable[..., Ran], tmp_path: Path) -> None:
-    """Without operations, or where the judge saw nothing, the cause says which; only a person's word makes it valid."""
+    """Without operations, or with none for the judge, the cause names the case. Only the user's option makes it valid."""
     nothing, silent = run_folder(tmp_path / "nothing", []), run_folder(tmp_path / "silent", asks((None, None)))
     code, out, _ = run(nothing, "--format", "json")
     assert (code, json.loads(out)["cause"]) == (2, "empty")
@@ -176,7 +176,7 @@ def test_nothing_tested_is_unknown(run: Callable[..., Ran], tmp_path: Path) -> N
 def test_a_table_is_judged_without_objects(
     run: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Parquet and EDN of the same operations say the same; only the operations that are shown become objects."""
+    """Parquet and EDN of the same operations give the same result. Only the shown operations become objects."""
     path = tmp_path / "operations.parquet"
     write_operations(path, TWICE, run="r")
     _, out, _ = run(run_folder(tmp_path / "r", TWICE), "--format", "json")
@@ -199,7 +199,7 @@ def test_a_table_is_judged_without_objects(
 
 
 def test_a_table_that_breaks_a_rule_is_refused(run: Callable[..., Ran], tmp_path: Path) -> None:
-    """A process that works while its operation is open is no history, whoever judges it."""
+    """A process that invokes while its operation is open is refused for every judge."""
     path = tmp_path / "operations.parquet"
     first, second = asks((None, 1), (None, 2))
     write_operations(path, [first, type(second)(**{**_fields(second), "process": 0, "invoke_index": 1})], run="r")
@@ -212,7 +212,7 @@ def _fields(operation: Operation) -> dict[str, Any]:
 
 
 def test_an_operation_that_is_none_of_the_workload_is_named(run: Callable[..., Ran], edn: Callable[..., Path]) -> None:
-    """The message names the event and what was expected; beside other files it is a result."""
+    """The message names the event and the expected content. Beside other files, it is a result."""
     bad, good = edn(asks((None, 1), f="push")), edn(ONCE, "good.edn")
     with pytest.raises(LabrysError, match="event 0: expected ask, found push"):
         run(bad, "--workload", "ids")
@@ -222,6 +222,6 @@ def test_an_operation_that_is_none_of_the_workload_is_named(run: Callable[..., R
 
 
 def test_a_file_of_defaults_names_no_module(run: Callable[..., Ran], edn: Callable[..., Path]) -> None:
-    """`labrys.toml` comes with a folder; a module of it would be code that nobody asked for."""
+    """`labrys.toml` belongs to a folder. A module in it would be untrusted code."""
     with pytest.raises(LabrysError, match="which labrys never takes from a file"):
         run(edn(ONCE), default_map={"workload": "tests.judges:Ids"})

@@ -1,4 +1,4 @@
-"""`labrys check --model module:Class`: a model from a file of the user's, and what it says of the search."""
+"""`labrys check --model module:Class`: a model from a user's file, and the search's effort."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def file(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The working folder, whose modules are forgotten afterwards."""
+    """Returns the working folder. Its modules are unloaded afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
@@ -60,7 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_model_of_the_user_decides(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """Verdict, name, explanation and exit code are those of the model that the place names."""
+    """Verdict, name, explanation and exit code are those of the named model."""
     assert run(file(GOOD), "--model", PLACE).code == ExitCode.VALID
     ran = run(file(BAD), "--model", PLACE, "--format", "json")
     found = json.loads(ran.out)
@@ -71,7 +71,7 @@ def test_a_model_of_the_user_decides(run: Callable[..., Ran], file: Callable[...
 
 
 def test_the_initial_state_is_the_model_s_to_take(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """A model whose `__init__` has `initial` gets it; another one refuses it, and says what to do."""
+    """A model with `initial` in its `__init__` gets it. Another one refuses it with a remedy."""
     seven = [operation(0, "read", None, 0, 1, 7)]
     assert run(file(seven), "--model", PLACE, "--initial", "7").code == ExitCode.VALID
     with pytest.raises(InputError, match="it takes no initial state; leave --initial out, or give"):
@@ -81,13 +81,13 @@ def test_the_initial_state_is_the_model_s_to_take(run: Callable[..., Ran], file:
 def test_a_module_in_the_working_folder_is_found(
     run: Callable[..., Ran], file: Callable[..., Path], folder: Path
 ) -> None:
-    """No packaging and no PYTHONPATH is needed."""
+    """It works without packaging and PYTHONPATH."""
     (folder / "own_latch.py").write_text(MODULE.format(imported="json"))
     assert run(file(GOOD), "--model", "own_latch:Latch").code == ExitCode.VALID
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "expected"),
     [
         ("nothing_here:Latch", "expected nothing_here.py in the working folder"),
         ("tests.own_models:Missing", "expected MODULE:CLASS, with a class that the module tests.own_models has"),
@@ -104,18 +104,18 @@ def test_a_module_in_the_working_folder_is_found(
     ],
 )
 def test_a_broken_place_is_a_sentence(
-    run: Callable[..., Ran], file: Callable[..., Path], folder: Path, place: str, said: str
+    run: Callable[..., Ran], file: Callable[..., Path], folder: Path, place: str, expected: str
 ) -> None:
-    """With the way out, and the exit code of bad input."""
+    """The message has a remedy, and the exit code is that of bad input."""
     (folder / "own_needs.py").write_text(MODULE.format(imported="nothing_there"))
     (folder / "own_ends.py").write_text("raise SystemExit(0)\n")
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=expected) as caught:
         run(file(GOOD), "--model", place)
     assert caught.value.exit_code == ExitCode.BAD_ARGUMENTS
 
 
 def test_a_file_of_defaults_never_names_a_module(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """`labrys.toml` comes with a folder; a module of it would be code that nobody asked for."""
+    """`labrys.toml` belongs to a folder. A module in it would be untrusted code."""
     with pytest.raises(click.BadParameter, match="labrys never takes from a file"):
         run(file(GOOD), default_map={"model": PLACE})
     with pytest.raises(InputError, match="labrys never takes from a file"):
@@ -123,7 +123,7 @@ def test_a_file_of_defaults_never_names_a_module(run: Callable[..., Ran], file: 
 
 
 def test_a_run_s_folder_never_names_a_module(run: Callable[..., Ran], tmp_path: Path) -> None:
-    """What test.json says is looked up among the installed workloads."""
+    """The workload of test.json is one of the installed workloads."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "history.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines(GOOD)))
     (tmp_path / "run" / "test.json").write_text(json.dumps({"workload": "tests.judges:Ids", "options": {}}))
@@ -135,7 +135,7 @@ def test_a_run_s_folder_never_names_a_module(run: Callable[..., Ran], tmp_path: 
 def test_a_workload_may_name_a_model_beside_it(
     run: Callable[..., Ran], file: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its code says the place, not a file."""
+    """Its code shows the place, not a file."""
     monkeypatch.setattr(Ids, "model", PLACE)
     ran = run(file(BAD), "--workload", "tests.judges:Ids")
     assert ran.code == ExitCode.INVALID
@@ -143,11 +143,11 @@ def test_a_workload_may_name_a_model_beside_it(
 
 
 def test_the_search_is_told_of_in_every_format(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """Lines of text after the verdict, for several files too; an object in JSON; a map in EDN."""
+    """Lines of text after the verdict, also for several files; an object in JSON; a map in EDN."""
     path = file(GOOD)
     for files in ([path], [path, file(GOOD, "other.jsonl")]):
         out = run(*files, "--model", PLACE, "--explain-model").out
-        assert out.count("Looked at: 3 operations, 1 of which only observe; 3 classes, ") == len(files)
+        assert out.count("Checked: 3 operations, 1 of which only observe; 3 classes, ") == len(files)
         assert out.count("Algorithm: jit-dfs; ") == len(files)
         assert "1 operation never returned" in out
     found = json.loads(run(path, "--model", PLACE, "--explain-model", "--format", "json").out)["search"]
@@ -158,6 +158,6 @@ def test_the_search_is_told_of_in_every_format(run: Callable[..., Ran], file: Ca
 
 
 def test_a_checker_of_a_workload_has_no_model_to_explain(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
-    """What would change nothing is refused."""
+    """An option without any effect is refused."""
     with pytest.raises(InputError, match="--explain-model: only models support this"):
         run(file(GOOD), "--workload", "tests.judges:Ids", "--explain-model")

@@ -1,4 +1,4 @@
-"""All files of one run give the same verdict, key by key; where a convention weakens a verdict, the output counts it."""
+"""All files of one run give the same verdict, key by key. If a convention weakens a verdict, the output counts it."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def _edn(conventions: str | None) -> str:
 
 
 def _written(folder: Path, operations: Sequence[Operation]) -> dict[str, Path]:
-    """Writes the files that a run has, all of the same operations."""
+    """Writes a run's files, all of the same operations."""
     files = {name: folder / name for name in ("history.jsonl", "history.edn", "operations.parquet")}
-    # Indexes are dense in our own format, and processes are numbers.
+    # Indexes are dense in Labrys's own format, and processes are numbers.
     numbers: dict[Any, int] = {}
     events = [
         op._replace(index=index, process=numbers.setdefault(op.process, len(numbers)))
@@ -74,10 +74,10 @@ def _written(folder: Path, operations: Sequence[Operation]) -> dict[str, Path]:
     files["history.jsonl"].unlink(missing_ok=True)
     writer = HistoryWriter(files["history.jsonl"], {})
     for op in events:
-        said = {
+        members = {
             name: getattr(op, name) for name in ("time_ns", "process", "f", "value", "key", "node", "error", "phase")
         }
-        writer.append(op_type=op.type, **said)
+        writer.append(op_type=op.type, **members)
     writer.close()
     write_history(files["history.edn"], events)
     [history] = read_histories(str(files["history.jsonl"]))
@@ -92,7 +92,7 @@ def _verdicts(path: Path, **asked: Any) -> dict[str | None, Verdict]:
 
 
 def _shipped() -> list[tuple[str, str, str | None, Path]]:
-    """Returns a name, a model, an initial state and a file for each history that is at hand."""
+    """Returns a name, a model, an initial state and a file for each available history."""
     initial = {"multi-register": "{:x 0 :y 0}"}
     small = [("small", p.parent.name, initial.get(p.parent.name), p) for p in sorted(DATA.glob("small/*/*.edn"))]
     knossos = [
@@ -105,7 +105,7 @@ def _shipped() -> list[tuple[str, str, str | None, Path]]:
 
 @pytest.mark.parametrize("kind", ["small", "knossos", "kv", "etcd"])
 def test_all_files_of_one_history_give_one_verdict(tmp_path: Path, kind: str) -> None:
-    """Every shipped history, written as our own JSON lines, EDN and Parquet, is judged alike, key by key."""
+    """Every shipped history has the same verdict as JSON lines, EDN and Parquet, key by key."""
     found = [row for row in _shipped() if row[0] == kind]
     if not found:
         pytest.skip("these histories are not here")
@@ -121,7 +121,7 @@ def test_all_files_of_one_history_give_one_verdict(tmp_path: Path, kind: str) ->
 
 @pytest.mark.parametrize("values", list(Values))
 def test_all_files_of_a_run_that_reads_unsafely_give_one_verdict(tmp_path: Path, values: Values) -> None:
-    """Stale reads of nil are as wrong in EDN as in JSON lines; taken for reads of anything they would hide."""
+    """Stale reads of nil are as wrong in EDN as in JSON lines. Taken as reads of any value, they would be hidden."""
     workload = RegisterWorkload(RegisterOptions(values=values, ops_per_key=30, hot_keys=0))
     _, operations = run(
         workload, seed=2, bug=Bug.STALE_READ, load=ClosedLoop(concurrency=6), seconds=5.0, path=tmp_path / "run.jsonl"
@@ -137,7 +137,7 @@ def test_all_files_of_a_run_that_reads_unsafely_give_one_verdict(tmp_path: Path,
 
 
 def test_keys_are_said_where_no_read_shows_them(tmp_path: Path, operation: Callable[..., Operation]) -> None:
-    """A keyed history without reads is keyed in EDN too, and one whose values look like keys is not."""
+    """A keyed history without reads is keyed in EDN too, and one with values that look like keys is not."""
     keyed = [operation(p, "acquire", None, 10 * p, 10 * p + 1, key=f"k{p}") for p in range(2)]
     for file in _written(tmp_path, keyed).values():
         assert _verdicts(file, wanted=Wanted(model="mutex")) == {"k0": Verdict.VALID, "k1": Verdict.VALID}
@@ -160,7 +160,7 @@ def test_keys_are_said_where_no_read_shows_them(tmp_path: Path, operation: Calla
 def test_a_flag_goes_before_the_file_and_the_file_before_its_format(
     tmp_path: Path, conventions: str | None, options: dict[str, str], valid: Verdict
 ) -> None:
-    """A history that says nothing, as Jepsen's own, is judged by the conventions of EDN."""
+    """A history without conventions, such as Jepsen's own, is judged by those of EDN."""
     path = tmp_path / "history.edn"
     path.write_text(_edn(conventions))
     assert _verdicts(path, conventions=options) == {None: valid}
@@ -180,7 +180,7 @@ def test_a_flag_goes_before_the_file_and_the_file_before_its_format(
     ],
 )
 def test_conventions_that_are_not_known_are_refused(tmp_path: Path, conventions: str, reason: str) -> None:
-    """The verdict depends on them, so nothing is skipped; the error has the line."""
+    """The verdict depends on them, so nothing is skipped. The error has the line."""
     path = tmp_path / "history.edn"
     path.write_text(_edn(conventions))
     with pytest.raises(BadHistory) as caught:
@@ -191,7 +191,7 @@ def test_conventions_that_are_not_known_are_refused(tmp_path: Path, conventions:
 
 @pytest.mark.parametrize("line", [1, 2, 3])
 def test_conventions_stand_in_the_first_event_alone(tmp_path: Path, line: int) -> None:
-    """Later ones would change how events before them are judged."""
+    """Later conventions would change the meaning of earlier events."""
     lines = _edn("{:nil-read :exact}").splitlines()
     lines[line] = lines[line].removesuffix("}") + ", :labrys/conventions {:nil-read :exact}}"
     path = tmp_path / "history.edn"
@@ -202,7 +202,7 @@ def test_conventions_stand_in_the_first_event_alone(tmp_path: Path, line: int) -
 
 
 def test_the_first_event_may_be_that_of_a_fault(tmp_path: Path) -> None:
-    """What it says counts all the same, and it can be read from the beginning of the file alone."""
+    """Its conventions count all the same, and the start of the file is enough to read them."""
     path = tmp_path / "history.edn"
     path.write_text(
         "{:type :info, :process :nemesis, :f :start, :value nil, :labrys/conventions {:nil-read :exact}}\n" + _edn(None)
@@ -220,7 +220,7 @@ def _documents(path: Path, *options: str) -> tuple[str, dict[str, Any]]:
 
 
 def test_what_a_convention_silences_is_counted(tmp_path: Path, operation: Callable[..., Operation]) -> None:
-    """Reads of nil, failed compare-and-sets and crashed dequeues, in the text and as data; nothing where there is none."""
+    """Reads of nil, failed compare-and-sets and crashed dequeues, in text and data. Without any, there is no note."""
     path = tmp_path / "operations.parquet"
     history = [
         operation(0, "write", 1, 0, 1, 1),
@@ -246,7 +246,7 @@ def test_what_a_convention_silences_is_counted(tmp_path: Path, operation: Callab
 
 
 def test_several_files_are_counted_together(tmp_path: Path) -> None:
-    """The table of several histories ends with what was silenced in all of them."""
+    """The table of several histories ends with the weakened operations of all."""
     files = [tmp_path / "a.edn", tmp_path / "b.edn"]
     for file in files:
         file.write_text(_edn(None))
@@ -257,7 +257,7 @@ def test_several_files_are_counted_together(tmp_path: Path) -> None:
 def test_arrays_count_as_objects_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: Callable[..., Operation]
 ) -> None:
-    """A long Parquet file is judged without objects, and what is silenced there is counted all the same."""
+    """A long Parquet file is judged without objects, and its weakened operations are counted."""
     path = tmp_path / "operations.parquet"
     history = [
         operation(0, *[("write", n), ("read", None), ("read", None), ("cas", [0, 1])][n % 4], 10 * n, 10 * n + 1, n - 1)
@@ -277,7 +277,7 @@ def test_arrays_count_as_objects_do(
 
 
 def test_a_kept_history_says_how_it_was_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A history that algorithms disagree about is written with the conventions of the check."""
+    """A history on which algorithms disagree is written with the conventions of the check."""
     path = tmp_path / "history.edn"
     path.write_text(_edn(None))
 
@@ -292,7 +292,7 @@ def test_a_kept_history_says_how_it_was_judged(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize(("text", "suffix"), [(HEADER, "jsonl"), ("[]", "edn")], ids=["jsonl", "edn"])
 def test_nothing_tested_is_unknown(tmp_path: Path, text: str, suffix: str) -> None:
-    """A history without operations is unknown, with a sentence; `--empty valid` is knossos' way."""
+    """A history without operations is unknown, with a message. `--empty valid` is knossos's behaviour."""
     path = tmp_path / f"history.{suffix}"
     path.write_text(text)
     done = CliRunner().invoke(check, [str(path), "--format", "json"], catch_exceptions=False)

@@ -1,4 +1,4 @@
-"""What decides by turns: operations that are objects and those that are arrays go the same way, within the limits."""
+"""Algorithms in turns: operations as objects and as arrays give the same results, within the limits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def arrays(encoded: Encoded) -> Arrays:
 
 @pytest.mark.parametrize("name", ["register", "cas-register", "counter", "fifo-queue", "unordered-queue"])
 def test_arrays_say_what_objects_say(draw: Callable[..., Any], name: str) -> None:
-    """Verdict, operation, kind, analyzer and core; with each of the ways to decide."""
+    """Verdict, operation, kind, analyzer and core are equal for each algorithm."""
     random = Random(f"arrays {name}")
     analyzers: Counter[str] = Counter()
     for _ in range(HISTORIES):
@@ -56,7 +56,7 @@ def test_arrays_say_what_objects_say(draw: Callable[..., Any], name: str) -> Non
 
 
 def test_the_time_limit_is_for_all_turns_together() -> None:
-    """An own model whose search is stuck has its trial, its reason and the rest within the limit; here no reason is found."""
+    """A user's model whose search is stuck has its trial, its reason and the rest within the limit. Here it finds no reason."""
     model = SilentMaxRegister()
     operations = max_history(Random("limit"), 400, wrong=10_000)
     encoded = encode(model, operations)
@@ -65,7 +65,7 @@ def test_the_time_limit_is_for_all_turns_together() -> None:
 
 
 def test_one_failure_is_enough_where_that_is_asked_for() -> None:
-    """What is left then is cancelled, and not unsuited."""
+    """The remaining history is cancelled, and not unsuited."""
     model = SilentMaxRegister()
     bad = encode(model, [operation(0, "max", 5, 0, 1, 5), operation(1, "read", None, 2, 3, 0)])
     good = encode(model, max_history(Random("fast"), 50, wrong=1_000))

@@ -1,4 +1,4 @@
-"""EDN: every kind of value, exactly; errors with their place; bounds."""
+"""EDN: every kind of value, exactly; errors with their position; bounds."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ K = Keyword
     ],
 )
 def test_every_kind_of_form(text: str, value: Any) -> None:
-    """Each notation is read as what it means, with the type that says so."""
+    """Each notation is read as its value, with the right type."""
     read = loads(text)
     assert type(read) is type(value)
     assert canonical(read) == canonical(value)
 
 
 def test_not_a_number_is_read() -> None:
-    """##NaN is a float that equals nothing, as everywhere."""
+    """##NaN is a float that equals no value, as usual."""
     assert math.isnan(loads("##NaN"))
 
 
@@ -112,7 +112,7 @@ def test_what_python_takes_for_equal_stays_apart() -> None:
 
 
 def test_equal_collections_are_one_key() -> None:
-    """Order of members does not matter to sets and maps, nor vector or list to a sequence; so such keys are duplicates."""
+    """The order of members does not matter in sets and maps. A vector equals a list. So such keys are duplicates."""
     assert loads("#{1 2}") == loads("#{2 1}")
     assert hash(loads("{:a 1 :b #{1 2}}")) == hash(loads("{:b #{2 1} :a 1}"))
     assert loads("{(1 2) :x}")[(1, 2)] == K("x")
@@ -123,7 +123,7 @@ def test_equal_collections_are_one_key() -> None:
 
 @pytest.mark.parametrize("value", [K("a"), Symbol("a"), Ratio(1, 2), Tagged("a", 1), EdnMap([(1, 2)]), EdnSet([1])])
 def test_values_do_not_change_and_can_be_copied(value: Any) -> None:
-    """A value that is a key somewhere must stay what it is; a copy is equal."""
+    """A value that is a key must not change. A copy is equal."""
     with pytest.raises(AttributeError):
         value.name = "b"
     assert pickle.loads(pickle.dumps(value)) == value  # noqa: S301 - made in the line itself
@@ -146,7 +146,7 @@ def test_values_do_not_change_and_can_be_copied(value: Any) -> None:
     ],
 )
 def test_a_value_that_could_not_be_read_back_is_refused(make: Callable[[], Any]) -> None:
-    """So that whatever exists can be written."""
+    """Every existing value can be written."""
     with pytest.raises(ValueError, match=r"."):
         make()
 
@@ -190,7 +190,7 @@ def test_a_value_that_could_not_be_read_back_is_refused(make: Callable[[], Any])
     ],
 )
 def test_errors_say_where_and_what(text: str, line: int, column: int, reason: str) -> None:
-    """Line and column are those of the token that cannot stand there."""
+    """Line and column are those of the misplaced token."""
     with pytest.raises(EdnError) as caught:
         load_all(text, name="h.edn")
     assert (caught.value.line, caught.value.column) == (line, column)
@@ -200,7 +200,7 @@ def test_errors_say_where_and_what(text: str, line: int, column: int, reason: st
 
 @pytest.mark.parametrize("opener", ["[", "(", "{", "#{", "{1 ", "#_ ", "#a ", "[{:a ", "#:a{:b "])
 def test_nesting_is_bounded(opener: str) -> None:
-    """A million open brackets or prefixes are an error, soon, and never exhaust the stack."""
+    """A million open brackets or prefixes are an early error, and never exhaust the stack."""
     with pytest.raises(EdnError, match="nesting of at most 128"):
         load_all(opener * 1_000_000)
 
@@ -209,20 +209,20 @@ def test_nesting_is_bounded(opener: str) -> None:
     "text", ['"' + "a" * 2_000_000, "a" * 2_000_000, ";" + " " * 2_000_000 + "x", '"' + "a\n" * 2_000_000]
 )
 def test_tokens_are_bounded(text: str) -> None:
-    """A token of megabytes is an error, also when it comes in lines."""
+    """A token of megabytes is an error, also if it comes in lines."""
     with pytest.raises(EdnError, match=r"expected (a string of )?at most 1048576 characters"):
         load_all(text)
 
 
 def test_the_depth_that_is_read_can_be_used() -> None:
-    """What the bound lets through can be compared, hashed and written."""
+    """Every value within the bound can be compared, hashed and written."""
     text = "{:a [#{" * 42 + "1" + "}]}" * 42
     assert dumps(loads(text)) == text
     assert hash(loads(text)) == hash(loads(text))
 
 
 def test_forms_come_one_after_the_other() -> None:
-    """A form is yielded as soon as it is complete; what follows need not be EDN."""
+    """The reader yields a form once it is complete. The text after it need not be EDN."""
     forms = iter(Reader(io.StringIO("{:a 1}\n[1\n 2]\n )")))
     assert next(forms) == EdnMap([(K("a"), 1)])
     assert next(forms) == (1, 2)
@@ -231,7 +231,7 @@ def test_forms_come_one_after_the_other() -> None:
 
 
 def test_maps_over_several_lines_have_the_line_they_begin_in() -> None:
-    """Also where the short cut reads them, and so has what is wrong after them."""
+    """The fast path has the same lines, and so has an error after it."""
     reader = Reader(io.StringIO("{:a 1,\n :b [2]}\n" * 4 + "\n{:a 1\n:b\n\n[3 4]} \n 5\n]"), rows=True)
     forms = iter(reader)
     seen = [(type(next(forms)), reader.line) for _ in range(6)]
@@ -241,7 +241,7 @@ def test_maps_over_several_lines_have_the_line_they_begin_in() -> None:
 
 
 def test_forms_have_the_line_they_begin_in() -> None:
-    """Also those with a prefix, and those that follow another one's end on the same line."""
+    """Also forms with a prefix, and forms that follow another one on the same line."""
     reader = Reader(io.StringIO('{:a 1}\n\n[1\n 2] 3 #t\n {}\n4 "a\nb" 5'))
     assert [(dumps(form), reader.line) for form in reader] == [
         ("{:a 1}", 1),
@@ -266,7 +266,7 @@ def test_forms_have_the_line_they_begin_in() -> None:
     ],
 )
 def test_a_collection_around_everything_can_be_seen_through(text: str, forms: list[str]) -> None:
-    """A history is one vector, one list, or maps one after the other."""
+    """A history is one vector, one list, or a sequence of maps."""
     assert [dumps(form) for form in Reader(io.StringIO(text), see_through=True)] == forms
 
 
@@ -281,7 +281,7 @@ def test_a_collection_around_everything_can_be_seen_through(text: str, forms: li
     ],
 )
 def test_what_is_seen_through_has_to_end(text: str, reason: str) -> None:
-    """A torn vector, or something after it, is not passed over."""
+    """A torn vector, or text after it, is an error."""
     with pytest.raises(EdnError, match=reason):
         list(Reader(io.StringIO(text), see_through=True))
 
@@ -324,7 +324,7 @@ edn = st.recursive(atoms, _collections, max_leaves=12)
 
 
 def _typed(value: Any) -> Any:
-    """Returns a form that tells apart even what EDN takes to be equal: vectors and lists, orders, decimals' zeros."""
+    """Returns a form that distinguishes even values that EDN takes for equal: vectors and lists, orders, trailing zeros."""
     if isinstance(value, EdnMap):
         return EdnMap, [(_typed(key), _typed(member)) for key, member in value.items()]
     if isinstance(value, Tagged):
@@ -336,7 +336,7 @@ def _typed(value: Any) -> Any:
 
 @given(value=edn)
 def test_whatever_is_written_is_read_back(value: Any) -> None:
-    """Values and types survive, and the text is stable."""
+    """Values and types are preserved, and the text is stable."""
     text = dumps(value)
     read = loads(text)
     assert _typed(read) == _typed(value)
@@ -345,7 +345,7 @@ def test_whatever_is_written_is_read_back(value: Any) -> None:
 
 @given(values=st.lists(edn, max_size=5), size=st.integers(1, 9))
 def test_pieces_of_any_size_make_no_difference(values: list[Any], size: int) -> None:
-    """Where the stream happens to cut its text changes nothing."""
+    """The boundaries of the stream's pieces do not matter."""
     text = "\n".join(map(dumps, values))
 
     class Pieces(io.StringIO):
@@ -358,7 +358,7 @@ def test_pieces_of_any_size_make_no_difference(values: list[Any], size: int) -> 
 
 @given(text=st.text(st.sampled_from('()[]{}#_"\\;:,@^ \n\t01a/M.-+eNu\x00é') | st.characters(), max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """No text makes the reader fail in another way than with an EdnError; what it accepts can be written and read again."""
+    """For any text, the reader fails only with an EdnError. Every accepted value can be written and read again."""
     try:
         values = load_all(text)
     except EdnError:
@@ -378,19 +378,19 @@ def test_a_long_line_is_read_in_pieces() -> None:
 
 @pytest.mark.parametrize("value", [object(), float, {"a": object()}, [b"bytes"], Decimal("NaN"), "\ud800"])
 def test_what_edn_cannot_say_is_not_written(value: Any) -> None:
-    """An error, never the repr of an object."""
+    """It is an error, never the repr of an object."""
     with pytest.raises(InputError):
         dumps(value)
 
 
 def test_python_collections_are_written_too() -> None:
-    """Lists, dicts and sets of Python are written in a stable order; text keys become keywords when asked."""
+    """Python's lists, dicts and sets are written in a stable order. On request, text keys become keywords."""
     assert dumps({"a": [1, None], "b c": {"y", "x"}}) == '{"a" [1 nil], "b c" #{"x" "y"}}'
     assert dumps(keywordized({"valid?": True, "b c": [{"x": 1}]})) == '{:valid? true, "b c" [{:x 1}]}'
 
 
 def test_nothing_deeper_than_can_be_read_is_written() -> None:
-    """The writer keeps the reader's bound."""
+    """The writer has the reader's bound."""
     value: Any = 1
     for _ in range(5000):
         value = [value]
@@ -442,7 +442,7 @@ def op_lines(draw: st.DrawFn) -> str:
 @settings(max_examples=250)
 @given(text=op_lines())
 def test_the_short_cut_for_lines_changes_nothing(text: str) -> None:
-    """A file of maps on lines of their own is read, or refused, exactly as if the short cut did not exist."""
+    """A file of maps on separate lines gives the same result with and without the fast path."""
 
     def outcome(*, short_cut: bool) -> Any:
         with pytest.MonkeyPatch.context() as patch:
@@ -452,7 +452,7 @@ def test_the_short_cut_for_lines_changes_nothing(text: str) -> None:
             reader, seen = Reader(io.StringIO(text)), []
             try:
                 for form in reader:
-                    seen.append((_typed(form), reader.line))  # noqa: PERF401 - what came before an error counts too
+                    seen.append((_typed(form), reader.line))  # noqa: PERF401 - forms before an error count too
             except EdnError as error:
                 return seen, str(error)
             return seen, None

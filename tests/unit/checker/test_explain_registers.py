@@ -1,4 +1,4 @@
-"""What is wrong with a register is told by the simplest operations that show it, in time, with the decisive one."""
+"""The explanation of a register's violation: the simplest operations, in order of time, with the decisive one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def ok(process: int, f: str, value: Value, at_ms: int, result: Value = None) -> Operation:
-    """An operation of 10 ms that succeeded."""
+    """Returns an operation of 10 ms that succeeded."""
     return Operation(
         process=process,
         f=f,
@@ -41,16 +41,16 @@ def ok(process: int, f: str, value: Value, at_ms: int, result: Value = None) -> 
 
 
 def failed(process: int, f: str, value: Value, at_ms: int, error: str) -> Operation:
-    """An operation of 10 ms that certainly did not happen."""
+    """Returns an operation of 10 ms that failed."""
     return replace(ok(process, f, value, at_ms), type=OpType.FAIL, result=None, error=error)
 
 
 def crashed(process: int, f: str, value: Value, at_ms: int) -> Operation:
-    """An operation that never returned."""
+    """Returns an operation that never returned."""
     return replace(ok(process, f, value, at_ms), type=OpType.INFO, result=None, complete_index=None, end_ns=None)
 
 
-def told(*history: Operation, model: str = "cas-register") -> str:
+def explained(*history: Operation, model: str = "cas-register") -> str:
     """Returns the explanation of an invalid history."""
     found = analysis(model, history)
     assert found.valid is Verdict.INVALID
@@ -59,65 +59,65 @@ def told(*history: Operation, model: str = "cas-register") -> str:
 
 
 def test_a_stale_read_is_told_by_the_write_that_had_completed() -> None:
-    """The read, the write that had replaced its value, and that its value was older, each with its time."""
-    assert told(ok(2, "write", 2, 0), ok(0, "write", 4, 20), ok(1, "read", None, 31, 2)) == (
+    """The message has the read, the write that had replaced its value, and that value's write, each with its time."""
+    assert explained(ok(2, "write", 2, 0), ok(0, "write", 4, 20), ok(1, "read", None, 31, 2)) == (
         "Process 1 read 2 at 0.031 s, but process 0's write of 4 had completed at 0.030 s. "
         "Process 2's write of 2 had completed at 0.010 s, before that write began."
     )
 
 
 def test_a_stale_read_of_a_value_that_a_cas_had_replaced() -> None:
-    """The sentence names the read, and the cas that had replaced its value, by what, and when."""
+    """The message names the read, and the cas that had replaced its value, with the new value and the time."""
     history = [
         ok(2, "write", 11, 100),
         ok(1, "cas", [11, 56], 200),
         ok(1, "cas", [56, 101], 300),
         ok(6, "read", None, 400, 56),
     ]
-    assert told(*history) == (
+    assert explained(*history) == (
         "Process 6 read 56 at 0.400 s, but process 1's cas from 56 to 101 had completed at 0.310 s. "
         "Process 1's cas from 11 to 56 had completed at 0.210 s, before that cas began."
     )
 
 
 def test_a_stale_cas_is_told_as_one() -> None:
-    """A cas that succeeded on a value that was gone saw it as a read would."""
-    assert told(ok(0, "write", 2, 0), ok(0, "write", 4, 20), ok(1, "cas", [2, 5], 40)) == (
+    """A cas that succeeded on a replaced value is a read of that value."""
+    assert explained(ok(0, "write", 2, 0), ok(0, "write", 4, 20), ok(1, "cas", [2, 5], 40)) == (
         "Process 1's cas from 2 to 5 began at 0.040 s and succeeded, but process 0's write of 4 had completed at 0.030 s. "
         "Process 0's write of 2 had completed at 0.010 s, before that write began."
     )
 
 
 def test_a_value_that_was_written_often_is_told_by_the_last_of_its_writes() -> None:
-    """A stale read is found too where values are not unique; nothing is claimed of one write alone."""
+    """A stale read is found also if values repeat. Then the message does not name a single write."""
     history = [ok(0, "write", 1, 0), ok(0, "write", 2, 20), ok(0, "write", 1, 40), ok(0, "write", 3, 60)]
-    assert told(*history, ok(1, "read", None, 80, 1), ok(0, "write", 1, 100)) == (
+    assert explained(*history, ok(1, "read", None, 80, 1), ok(0, "write", 1, 100)) == (
         "Process 1 read 1 at 0.080 s, but process 0's write of 3 had completed at 0.070 s. "
         "The last of the 2 operations that wrote 1 until then had completed at 0.050 s, before that write began."
     )
 
 
 def test_a_read_of_the_initial_value_after_a_write() -> None:
-    """Nobody wrote what such a read saw, so the sentence says that it is the initial value."""
-    assert told(ok(1, "write", 387, 100), ok(5, "read", None, 200)) == (
+    """No operation wrote the value of such a read, so the message calls it the initial value."""
+    assert explained(ok(1, "write", 387, 100), ok(5, "read", None, 200)) == (
         "Process 5 read nil at 0.200 s, but process 1's write of 387 had completed at 0.110 s. "
         "By then no process had written nil; it is the initial value."
     )
 
 
 def test_a_value_seen_replaced_and_seen_again_names_who_wrote_and_who_saw() -> None:
-    """Who wrote it, who saw it replaced, who saw it again, in the order of time."""
+    """The write, the read of a later value, and the read of the old value, in order of time."""
     late = replace(ok(3, "write", 4, 5), end_ns=200_000_000, complete_index=200)
-    assert told(ok(0, "write", 2, 10), late, ok(1, "read", None, 30, 4), ok(2, "read", None, 50, 2)) == (
+    assert explained(ok(0, "write", 2, 10), late, ok(1, "read", None, 30, 4), ok(2, "read", None, 50, 2)) == (
         "Process 0's write of 2 completed at 0.020 s, process 1 read 4 at 0.040 s, but process 2 read 2 at 0.050 s. "
         "No process wrote 2 in between."
     )
 
 
 def test_a_crashed_write_that_was_seen_is_known_by_who_saw_it() -> None:
-    """The write never returned, so it is the first read of its value that shows when it had happened."""
+    """The write never returned, so the first read of its value shows that it had taken effect."""
     history = [crashed(9, "write", 2, 0), ok(1, "read", None, 20, 2), ok(0, "write", 4, 40), ok(2, "read", None, 60, 2)]
-    assert told(*history) == (
+    assert explained(*history) == (
         "Process 2 read 2 at 0.060 s, but process 0's write of 4 had completed at 0.050 s. "
         "Process 1 read 2 at 0.030 s, before that write began."
     )
@@ -126,7 +126,7 @@ def test_a_crashed_write_that_was_seen_is_known_by_who_saw_it() -> None:
 def test_an_update_that_was_lost_names_both_and_the_one_write() -> None:
     """Two compare-and-sets on a value that was written once."""
     history = [ok(0, "write", 1, 0), ok(1, "cas", [1, 2], 20), ok(2, "cas", [1, 3], 25)]
-    assert told(*history) == (
+    assert explained(*history) == (
         "Process 1's cas from 1 to 2 succeeded at 0.030 s, and process 2's cas from 1 to 3 succeeded at 0.035 s, "
         "but 1 was written only once, by process 0 at 0.010 s."
     )
@@ -150,13 +150,13 @@ def test_an_update_that_was_lost_names_both_and_the_one_write() -> None:
     ids=["nobody", "failed", "later", "failed and later", "failed later"],
 )
 def test_a_value_from_nowhere_says_which_case_it_is(others: list[Operation], expected: str) -> None:
-    """No one wrote it, or its write failed, or its write began later: the operation is named."""
+    """No operation wrote it, its write failed, or its write began later: the message names the operation."""
     history = sorted([ok(1, "read", None, 30, 7), *others], key=lambda op: op.invoke_index)
-    assert told(*history) == f"Process 1 read 7 at 0.040 s, but {expected}"
+    assert explained(*history) == f"Process 1 read 7 at 0.040 s, but {expected}"
 
 
 def test_a_part_of_a_history_claims_nothing_of_the_rest() -> None:
-    """Where not all operations are at hand, the sentence does not say that nobody ever did something."""
+    """If some operations are missing, the message does not claim that no operation wrote a value."""
     found = analysis("register", [ok(1, "read", None, 30, 7)], part=True)
     assert found.explanation == (
         "Process 1 read 7 at 0.040 s, but no operation that wrote 7 can have taken effect by then."
@@ -164,7 +164,7 @@ def test_a_part_of_a_history_claims_nothing_of_the_rest() -> None:
 
 
 def test_a_stale_read_beats_what_takes_more_operations() -> None:
-    """The simplest counterexample is told, though another one ends earlier."""
+    """The simplest counterexample is explained, even if another one ends earlier."""
     flips = [replace(ok(p, "write", 10 + p, 1), end_ns=90_000_000, complete_index=90 + p) for p in (0, 1)]
     reads = [ok(2, "read", None, at, value) for at, value in ((10, 10), (25, 11), (40, 10), (55, 11))]
     simple = [ok(4, "write", 2, 100), ok(4, "write", 3, 120), ok(5, "read", None, 140, 2)]
@@ -175,7 +175,7 @@ def test_a_stale_read_beats_what_takes_more_operations() -> None:
 
 
 def test_a_key_without_a_counterexample_is_told_in_short_by_what_the_analyzer_names() -> None:
-    """The analyzer knows of a stale read which cas had replaced its value."""
+    """The analyzer knows which cas had replaced the value of a stale read."""
     history = [ok(0, "write", 1, 0), ok(0, "cas", [1, 2], 20), ok(0, "cas", [2, 3], 40), ok(1, "read", None, 60, 1)]
     found = analysis("cas-register", history, counterexample=False)
     assert (found.counterexample, found.rank) == ((), None)
@@ -185,7 +185,7 @@ def test_a_key_without_a_counterexample_is_told_in_short_by_what_the_analyzer_na
 
 
 def test_what_had_not_returned_is_no_contradiction() -> None:
-    """A read that was open at the failure, and saw what was written after it, is no part of the counterexample."""
+    """A read that was open at the failure, with a value written after it, does not belong to the counterexample."""
 
     def txn(process: int, micros: list[Value], at_ms: int, end_ms: int) -> Operation:
         return replace(ok(process, "txn", micros, at_ms), complete_index=end_ms, end_ns=end_ms * 1_000_000)
@@ -200,7 +200,7 @@ def test_what_had_not_returned_is_no_contradiction() -> None:
 
 
 def test_no_operations_are_unknown() -> None:
-    """Of an object and of a whole history; or what was asked for."""
+    """Of an object and of a whole history, or as requested."""
     for nothing in (analysis("register", []), check_keys("register", [])):
         assert nothing.valid is Verdict.UNKNOWN
         assert nothing.explanation == "There are no operations, so nothing was tested."
@@ -210,16 +210,18 @@ def test_no_operations_are_unknown() -> None:
 
 
 def test_times_have_as_many_decimals_as_tell_them_apart() -> None:
-    """Three, or as many as are needed; two events of the same instant are told by their numbers."""
+    """Three digits, or as many as needed. Numbers distinguish two events at the same instant."""
     first, second = ok(0, "write", 1, 1), ok(0, "write", 2, 20)
     near = replace(ok(1, "read", None, 40, 1), start_ns=30_000_400)
-    assert "read 1 at 0.0300004 s, but process 0's write of 2 had completed at 0.0300000 s" in told(first, second, near)
+    assert "read 1 at 0.0300004 s, but process 0's write of 2 had completed at 0.0300000 s" in explained(
+        first, second, near
+    )
     same = replace(near, start_ns=30_000_000)
-    assert "read 1 at 0.030 s (event 40), but process 0's write of 2 had completed at 0.030 s (event 30)" in told(
+    assert "read 1 at 0.030 s (event 40), but process 0's write of 2 had completed at 0.030 s (event 30)" in explained(
         first, second, same
     )
     untimed = [replace(op, start_ns=0, end_ns=0) for op in (first, second, near)]
-    assert "read 1 at event 40, but process 0's write of 2 had completed at event 30" in told(*untimed)
+    assert "read 1 at event 40, but process 0's write of 2 had completed at event 30" in explained(*untimed)
 
 
 @pytest.mark.parametrize(
@@ -235,14 +237,14 @@ def test_times_have_as_many_decimals_as_tell_them_apart() -> None:
     ],
 )
 def test_values_are_written_as_jepsen_writes_them(value: Value, shown: str) -> None:
-    """Not as Python does; a long one is cut."""
+    """Values do not look like Python's. A long one is shortened."""
     assert value_text(value) == shown
 
 
 def test_every_explained_key_has_a_rank_and_the_first_is_always_explained(
     operation: Callable[..., Operation],
 ) -> None:
-    """As many keys as are asked for get a counterexample, in the order in which they show it, while there is time."""
+    """The requested number of keys get a counterexample, in order of the violations, while time lasts."""
     history = [
         op
         for place in range(12)
@@ -263,7 +265,7 @@ def test_every_explained_key_has_a_rank_and_the_first_is_always_explained(
 
 @pytest.mark.parametrize("unique", [True, False])
 def test_patterns_are_contradictions(draw: Callable[..., Any], unique: bool) -> None:
-    """Each pattern that is found in any part of a random history is invalid by itself, as the brute force says."""
+    """Each pattern in a part of a random history is invalid by itself, by brute force."""
     random = Random(f"patterns {unique}")
     kinds: Counter[str] = Counter()
     for number in range(1500):

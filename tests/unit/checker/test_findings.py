@@ -1,4 +1,4 @@
-"""Histories in which Labrys found a real bug (docs/findings): their verdicts stay what they were."""
+"""Histories in which Labrys found a real bug (docs/findings) keep their verdicts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DISK_FULL = FINDINGS / "rocketmq-controller-5.3.3-disk-full"
 
 
 def test_the_writes_that_dledger_lost_are_found_lost() -> None:
-    """Five of 33 keys are invalid; the first is told by the write, the cas that replaced it, and the read 70 s later."""
+    """Five of 33 keys are invalid. The first message has the write, the cas that replaced it, and the read 70 s later."""
     done = CliRunner().invoke(
         check,
         [str(DROPPED / "history.jsonl.gz"), "--model", "cas-register", "--format", "json"],
@@ -39,7 +39,7 @@ def test_the_writes_that_dledger_lost_are_found_lost() -> None:
 
 
 def test_the_log_that_plain_servers_dropped_is_found_lost() -> None:
-    """A read after the last fault still has 7,449 elements; those after it, with no fault on, have 58."""
+    """A read after the last fault still has 7,449 elements. Later reads, without any fault, have 58."""
     history = SET_DROPPED / "history.jsonl.gz"
     done = CliRunner().invoke(check, [str(history), "--workload", "set", "--format", "json"], catch_exceptions=False)
 
@@ -54,7 +54,7 @@ def test_the_log_that_plain_servers_dropped_is_found_lost() -> None:
 
 
 def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong() -> None:
-    """From the second cut of one of three nodes on no write succeeds, though it was healed; all reads are right."""
+    """From the second cut of one of three nodes on, no write succeeds, even after healing. All reads are right."""
     history = STUCK / "history.jsonl.gz"
     done = CliRunner().invoke(
         check, [str(history), "--model", "cas-register", "--format", "json"], catch_exceptions=False
@@ -71,7 +71,7 @@ def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong()
 
 
 def test_the_old_reads_of_a_controller_are_found() -> None:
-    """A leader that was cut off, and whose clock was set back, answers that a group has no brokers, after it got one."""
+    """A cut-off leader with a clock set back answers that a group has no brokers, after the group got one."""
     done = CliRunner().invoke(
         check,
         [str(OLD_READ / "history.jsonl.gz"), "--model", "workloads.controller.model:BrokerGroup", "--format", "json"],
@@ -96,7 +96,7 @@ def test_the_old_reads_of_a_controller_are_found() -> None:
     ],
 )
 def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kinds: set[str]) -> None:
-    """A kept plan is of no use if `--plan` does not take it."""
+    """`--plan` accepts each stored plan."""
     plan = from_json((finding / "plan.json").read_text(), nodes=nodes, source="plan.json")
 
     assert {fault.kind for fault in plan.faults} == kinds

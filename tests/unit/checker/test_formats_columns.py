@@ -1,4 +1,4 @@
-"""operations.parquet as arrays: the same as the operations, row by row."""
+"""operations.parquet as arrays: equal to the operations, row by row."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _value(kind: int, first: int, second: int, texts: Any) -> Any:
 
 @given(operations=histories())
 def test_arrays_say_what_operations_say(tmp_path_factory: pytest.TempPathFactory, operations: list[Operation]) -> None:
-    """Every array, read back, is the operation's member; kinds are the narrowest that fit."""
+    """Every array, read back, is the operation's member. Types are the narrowest that fit."""
     path = tmp_path_factory.mktemp("columns") / "operations.parquet"
     write_operations(path, operations, run="r")
     read = read_columns(path)
@@ -95,7 +95,7 @@ def test_arrays_say_what_operations_say(tmp_path_factory: pytest.TempPathFactory
 
 
 def test_numbers_are_the_same_in_all_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys, functions and texts keep their places, however the file is cut."""
+    """Keys, functions and texts keep their places for any batches of the file."""
     path = tmp_path / "operations.parquet"
     rows = [
         Operation(
@@ -136,7 +136,7 @@ def _table(path: Path, **rows: list[Any]) -> None:
 
 
 def test_json_of_other_writers_is_the_same_value(tmp_path: Path) -> None:
-    """Spaces, zeros and orders of members that our writer would not use make no difference."""
+    """Spaces, zeros and orders of members that Labrys's writer does not use make no difference."""
     path = tmp_path / "operations.parquet"
     _table(path, value=["1", "-0", "[ 1, 2 ]", '{"b":1, "a":2}', '{"a":2,"b":1}', "null", "[1,2]"])
     read = read_columns(path)
@@ -156,7 +156,7 @@ def test_json_of_other_writers_is_the_same_value(tmp_path: Path) -> None:
     ],
 )
 def test_bad_rows_are_refused(tmp_path: Path, changed: dict[str, list[Any]], reason: str) -> None:
-    """As by the reader of operations."""
+    """The error is that of the reader of operations."""
     path = tmp_path / "operations.parquet"
     _table(path, **changed)
     with pytest.raises(BadHistory, match=reason):
@@ -185,6 +185,6 @@ def test_bad_rows_are_refused(tmp_path: Path, changed: dict[str, list[Any]], rea
     ],
 )
 def test_a_list_of_integers_is_read_without_an_object_for_each(text: str, members: list[int] | None) -> None:
-    """Anything else is left to the reader of JSON."""
+    """Any other text goes to the JSON reader."""
     found = integers_of(text)
     assert (None if found is None else found.tolist()) == members

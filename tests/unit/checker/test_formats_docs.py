@@ -1,4 +1,4 @@
-"""docs/formats.md says what the code does."""
+"""docs/formats.md matches the code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_columns_of_operations_parquet() -> None:
 
 
 def test_members_of_history_jsonl() -> None:
-    """An event with every documented member is read; the header is the documented one."""
+    """An event with every documented member is read. The header is the documented one."""
     examples = {"integer": 0, "string": "x", "any": [1], 'integer, or `"nemesis"`': 0}
     event = {cells[0].strip("`"): examples[cells[1]] for cells in rows("history.jsonl")} | {"type": "ok"}
     assert decode_event(event, 0).phase == "x"
@@ -45,20 +45,20 @@ def test_members_of_history_jsonl() -> None:
 
 
 def test_keys_of_edn() -> None:
-    """The documented keys are those that are read."""
+    """The documented keys are those of the reader."""
     documented = {key for cells in rows("EDN") for key in re.findall(r"`:([a-z]+)`", cells[0])}
     assert documented == {key.name for key in KEYS}
 
 
 def test_bounds() -> None:
-    """The documented bounds are those that are kept."""
+    """The documented bounds are those of the reader."""
     assert MAX_DEPTH == MAX_NESTING == 128
     assert MAX_TOKEN_CHARACTERS == 1 << 20
     assert MAX_LINE_BYTES == 16 << 20
 
 
 def test_conventions_of_edn() -> None:
-    """The documented names and words are those that are read, and the default is that of EDN."""
+    """The documented names and words are those of the reader, and the default is that of EDN."""
     found = {}
     for name, words, missing in rows("Conventions"):
         convention = name.strip("`").removeprefix(":").replace("-", "_")

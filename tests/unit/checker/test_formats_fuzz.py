@@ -1,4 +1,4 @@
-"""Whatever bytes come, the readers give a history or an error that says why; they never fail in another way, and never hang."""
+"""For any bytes, the readers return a history or an error with the reason. They never fail in another way, and never hang."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ETCD = (
 
 @pytest.fixture(scope="module")
 def parquet(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A small file of our own."""
+    """Returns a small file of Labrys's own."""
     path = tmp_path_factory.mktemp("fuzz") / "operations.parquet"
     rows = (
         Operation(
@@ -64,7 +64,7 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def feed(content: bytes, *, keyed: bool | None = None) -> None:
-    """Reads a content through standard input; an `InputError` is fine."""
+    """Reads content through standard input. An `InputError` is allowed."""
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(InputError):
         patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
         read_histories("-", keyed=keyed)
@@ -93,7 +93,7 @@ PIECES = [
 
 @st.composite
 def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """A content with a few places cut out, doubled, or overwritten."""
+    """Returns the content with a few places removed, doubled or overwritten."""
     data = bytearray(content)
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, max(len(data) - 1, 0)))
@@ -113,7 +113,7 @@ def damaged(draw: st.DrawFn, content: bytes) -> bytes:
 @given(data=st.data())
 @pytest.mark.parametrize("content", [EDN, JSONL, ETCD, gzip.compress(EDN)], ids=["edn", "jsonl", "etcd", "gzip"])
 def test_damaged_histories(content: bytes, data: st.DataObject) -> None:
-    """A history in which something is missing, doubled or replaced."""
+    """A history with a part missing, doubled or replaced."""
     feed(data.draw(damaged(content)), keyed=data.draw(st.sampled_from([None, True, False])))
 
 
@@ -129,7 +129,7 @@ def test_damaged_tables(parquet: bytes, data: st.DataObject) -> None:
 def test_damaged_tables_as_arrays(
     tmp_path_factory: pytest.TempPathFactory, parquet: bytes, data: st.DataObject
 ) -> None:
-    """The way of long histories: arrays, or none, or an error that says why."""
+    """The path of long histories: arrays, none, or an error with the reason."""
     path = tmp_path_factory.mktemp("arrays") / "operations.parquet"
     path.write_bytes(data.draw(damaged(parquet)))
     with contextlib.suppress(InputError):
@@ -141,7 +141,7 @@ def test_damaged_tables_as_arrays(
     start=st.sampled_from([b"", b"[", b"{", b'{"', b"INFO ", b"PAR1", b"\x1f\x8b", b"; "]), rest=st.binary(max_size=60)
 )
 def test_any_bytes(start: bytes, rest: bytes) -> None:
-    """Anything at all."""
+    """Any bytes."""
     feed(start + rest)
 
 
@@ -159,11 +159,11 @@ def _lines() -> Iterator[bytes]:
     yield b"INFO  jepsen.util - 1 " + b":" * 1_000_000
     yield b'{"format":"labrys-history","version":1}\n' + b"{" * 900_000 + b"\n"
     yield b'{"format":"labrys-history","version":1}\n' + b"1" * 2_000_000
-    yield gzip.compress(b"\0" * 50_000_000, mtime=0)  # the time would be in the name of the test
+    yield gzip.compress(b"\0" * 50_000_000, mtime=0)  # the time would be part of the test's name
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("content", list(_lines()), ids=lambda content: repr(content[:20]))
 def test_hostile_texts_take_no_time(content: bytes) -> None:
-    """Long runs of what a careless pattern tries again and again."""
+    """Long repetitions that make a careless pattern backtrack."""
     feed(content)

@@ -1,4 +1,4 @@
-"""history.edn: the shape that knossos and Jepsen read."""
+"""history.edn: the form that knossos and Jepsen read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HISTORY = [
 
 
 def test_the_whole_history(tmp_path: Path) -> None:
-    """One map on a line in Jepsen's order of keys, keyed values as tuples, and the invoke's value on fail and info."""
+    """One map per line in Jepsen's order of keys, keyed values as tuples, and the invoke's value on fail and info."""
     path = tmp_path / "history.edn"
     assert write_history(path, iter(HISTORY)) == 8
     assert path.read_text() == (
@@ -49,7 +49,7 @@ def test_the_whole_history(tmp_path: Path) -> None:
 
 
 def test_a_file_for_each_key(tmp_path: Path) -> None:
-    """Clients only, plain values, indexes of the whole history; names that are safe whatever the key is."""
+    """Clients only, plain values, indexes of the whole history, and file names that are safe for any key."""
     files = write_key_histories(tmp_path / "keys", [*HISTORY, Op(8, 13, INVOKE, 3, "read", key="../k 3")])
     assert {key: path.name for key, path in files.items()} == {
         "k1": "0000-k1.edn",
@@ -61,14 +61,14 @@ def test_a_file_for_each_key(tmp_path: Path) -> None:
 
 
 def test_transactions_have_keywords(tmp_path: Path) -> None:
-    """Elle and knossos name the functions within a transaction by keywords."""
+    """Elle and knossos use keywords for the functions within a transaction."""
     path = tmp_path / "history.edn"
     write_history(path, [Op(0, 0, INVOKE, 0, "txn", [["append", "x", 1], ["r", "x", None]])])
     assert ':value [[:append "x" 1] [:r "x" nil]]' in path.read_text()
 
 
 def test_only_what_knossos_reads(tmp_path: Path) -> None:
-    """No tags, no sets; names that are no keywords stay strings."""
+    """No tags and no sets. Names that are not keywords stay strings."""
     path = tmp_path / "history.edn"
     value = {"a b": [1.5, True, None, "x"], "deep": [{"y": [[]]}]}
     write_history(path, [Op(0, 0, INVOKE, 0, "do it", value)])
@@ -84,7 +84,7 @@ def test_only_what_knossos_reads(tmp_path: Path) -> None:
 
 
 def test_errors_leave_no_file(tmp_path: Path) -> None:
-    """A value beyond EDN, or a directory that is not there, is an error, and nothing half-written remains."""
+    """A value beyond EDN, or a missing directory, is an error, and no partial file remains."""
     with pytest.raises(InputError):
         write_history(tmp_path / "history.edn", [Op(0, 0, INVOKE, 0, "read", object())])
     with pytest.raises(InfrastructureError, match="cannot be written"):

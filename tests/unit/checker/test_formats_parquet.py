@@ -1,4 +1,4 @@
-"""operations.parquet: what is written is read back, and what is not such a file is refused with a reason."""
+"""operations.parquet: the reader returns what was written, and refuses other files with a reason."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def histories(draw: st.DrawFn) -> list[Operation]:
 
 
 def test_two_operations_are_read_back(tmp_path: Path) -> None:
-    """Every member survives, absent ones as absent; the writer says how many rows it wrote."""
+    """Every member is preserved, absent ones as absent. The writer returns the number of rows."""
     path = tmp_path / "operations.parquet"
     assert write_operations(path, iter([READ, CAS]), run="20260101T000000Z") == 2
     assert list(read_operations(path)) == [READ, CAS]
@@ -96,7 +96,7 @@ def test_two_operations_are_read_back(tmp_path: Path) -> None:
 
 @given(operations=histories())
 def test_any_operations_are_read_back(tmp_path_factory: pytest.TempPathFactory, operations: list[Operation]) -> None:
-    """Whatever JSON can say survives, types of numbers included."""
+    """Every JSON value is preserved, including the types of numbers."""
     path = tmp_path_factory.mktemp("parquet") / "operations.parquet"
     write_operations(path, operations, run="r")
     assert repr(list(read_operations(path))) == repr([_sorted_maps(operation) for operation in operations])
@@ -110,7 +110,7 @@ def _sorted_maps(operation: Operation) -> Operation:
 
 
 def test_the_schema_is_the_published_one(tmp_path: Path) -> None:
-    """Names, order, nullability and the version in the metadata are what docs/formats.md promises."""
+    """Names, order, nullability and the version in the metadata are those of docs/formats.md."""
     path = tmp_path / "operations.parquet"
     write_operations(path, [READ], run="r")
     layout = parquet.ParquetFile(path).schema_arrow
@@ -121,14 +121,14 @@ def test_the_schema_is_the_published_one(tmp_path: Path) -> None:
 
 
 def test_equal_values_have_equal_text() -> None:
-    """The order of a map's keys does not show; numbers of different kinds stay different; no value has no text."""
+    """The order of a map's keys is not kept. Numbers of different types stay different. A missing value has no text."""
     assert json_text({"b": 1, "a": [2]}) == json_text({"a": [2], "b": 1}) == '{"a":[2],"b":1}'
     assert len({json_text(value) for value in (1, 1.0, True, "1")}) == 4
     assert json_text(None) is None
 
 
 def test_a_value_beyond_json_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
-    """NaN has no JSON, so writing it is an error and neither a file nor a torn one remains."""
+    """NaN has no JSON, so writing it is an error, and no file remains."""
     with pytest.raises(InputError, match="JSON"):
         write_operations(tmp_path / "operations.parquet", [replace(READ, result=float("nan"))], run="r")
     assert list(tmp_path.iterdir()) == []
@@ -143,13 +143,13 @@ def test_a_value_beyond_json_is_refused_and_leaves_no_file(tmp_path: Path) -> No
     ],
 )
 def test_an_operation_that_does_not_fit_is_refused(tmp_path: Path, operation: Operation, message: str) -> None:
-    """What the columns cannot hold is an error, not another value."""
+    """A value outside the columns' range is an error."""
     with pytest.raises(InputError, match=message):
         write_operations(tmp_path / "operations.parquet", [operation], run="r")
 
 
 def test_rows_out_of_order_are_refused(tmp_path: Path) -> None:
-    """Readers rely on the order of invokes, so a writer that breaks it is stopped."""
+    """Readers rely on the order of invokes, so another order is an error of the writer."""
     with pytest.raises(InputError, match="order of their invokes"):
         write_operations(tmp_path / "operations.parquet", [CAS, READ], run="r")
 
@@ -179,14 +179,14 @@ def _table(path: Path, **changed: list[Any]) -> None:
 
 
 def test_a_table_of_another_writer_is_taken_by_its_columns(tmp_path: Path) -> None:
-    """Plain strings, no metadata and an extra column are fine: that is how Spark writes."""
+    """Plain strings, no metadata and an extra column are accepted: Spark writes such files."""
     path = tmp_path / "operations.parquet"
     _table(path, day=["2026-01-01"])
     assert [operation.result for operation in read_operations(path)] == [5]
 
 
 def test_a_table_may_lack_what_earlier_versions_did_not_write(tmp_path: Path) -> None:
-    """Without the columns `via` and `order` nothing is known of them; with them they are read."""
+    """The columns `via` and `order` are optional."""
     path = tmp_path / "operations.parquet"
     _table(path)
     assert [(operation.via, operation.order) for operation in read_operations(path)] == [(None, None)]
@@ -208,7 +208,7 @@ def test_a_table_may_lack_what_earlier_versions_did_not_write(tmp_path: Path) ->
     ],
 )
 def test_a_bad_table_is_refused(tmp_path: Path, changed: dict[str, list[Any]], message: str) -> None:
-    """The row and what is wrong with it are named."""
+    """The error names the row and the problem."""
     path = tmp_path / "operations.parquet"
     _table(path, **changed)
     with pytest.raises(BadHistory, match=message):
@@ -216,7 +216,7 @@ def test_a_bad_table_is_refused(tmp_path: Path, changed: dict[str, list[Any]], m
 
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
-    """A file of a later version may mean something else, so it is not guessed at."""
+    """A file of a later version may have a different meaning, so it is refused."""
     path = tmp_path / "operations.parquet"
     later = schema().with_metadata({b"labrys.format": b"labrys-operations", b"labrys.version": b"2"})
     parquet.write_table(later.empty_table(), path)
@@ -226,7 +226,7 @@ def test_another_version_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"\0" * 100 + b"PAR1", b"{}\n"])
 def test_what_is_no_parquet_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    """Garbage under the right name is an error about the file, not a crash."""
+    """Arbitrary bytes under the right name are an error about the file, not a crash."""
     path = tmp_path / "operations.parquet"
     path.write_bytes(content)
     with pytest.raises(BadHistory, match="expected a Parquet file"):

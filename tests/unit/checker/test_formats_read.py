@@ -1,4 +1,4 @@
-"""Reading histories of every format: what is accepted, with which meaning, and what is refused, with which words."""
+"""Reading histories of every format: the accepted forms with their meaning, and the refused ones with their messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEADER = '{"format":"labrys-history","version":1}\n'
 
 
 def read_text(tmp_path: Path, text: str | bytes, *, keyed: bool | None = None) -> History:
-    """Reads the one history that a file of this content holds."""
+    """Reads the single history of a file with this content."""
     path = tmp_path / "history"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     (history,) = read_histories(str(path), keyed=keyed)
@@ -37,7 +37,7 @@ def read_text(tmp_path: Path, text: str | bytes, *, keyed: bool | None = None) -
 
 
 def brief(operations: Any) -> list[tuple[Any, ...]]:
-    """Returns what matters of operations: process, f, value, result, type, indexes."""
+    """Returns process, f, value, result, type and indexes of operations."""
     return [(o.process, o.f, o.value, o.result, str(o.type), o.invoke_index, o.complete_index) for o in operations]
 
 
@@ -73,7 +73,7 @@ OPERATIONS = [
     ids=["vector", "list", "stream", "records", "crlf", "one line", "byte order mark", "strings", "minus one"],
 )
 def test_shapes_of_edn(tmp_path: Path, text: str) -> None:
-    """One vector, one list, or maps one after the other; tagged, spread, with strings: all the same history."""
+    """One vector, one list, or a sequence of maps; tagged, spread over lines, with strings: all give the same history."""
     history = read_text(tmp_path, text)
     assert (history.format, history.events, history.timed, history.keyed) == (EDN, 7, False, False)
     assert brief(history.operations) == OPERATIONS
@@ -82,7 +82,7 @@ def test_shapes_of_edn(tmp_path: Path, text: str) -> None:
 
 
 def test_events_that_are_no_clients(tmp_path: Path) -> None:
-    """What a nemesis or another teller of events says is counted and skipped, with or without index and time."""
+    """Events of a nemesis or of other non-clients are counted and skipped, with or without index and time."""
     history = read_text(
         tmp_path,
         "{:type :info, :process :nemesis, :f :start}\n"
@@ -96,7 +96,7 @@ def test_events_that_are_no_clients(tmp_path: Path) -> None:
 
 
 def test_clients_with_names(tmp_path: Path) -> None:
-    """Whoever invokes is a client; a name that only tells something is not, and one that completes nothing is an error."""
+    """A process that invokes is a client. A name that never invokes is not, and a completion without an invoke is an error."""
     history = read_text(
         tmp_path,
         "{:process :logger :type :info :f :note :value 1}\n"
@@ -114,7 +114,7 @@ def test_clients_with_names(tmp_path: Path) -> None:
 
 
 def test_tuples_with_a_tag(tmp_path: Path) -> None:
-    """The first event that has Jepsen's tag for tuples shows that the history has keys."""
+    """The first event with Jepsen's tag for tuples shows that the history has keys."""
     history = read_text(
         tmp_path,
         "{:process 0 :type :invoke :f :write :value #jepsen.independent/tuple [8 3]}\n"
@@ -124,7 +124,7 @@ def test_tuples_with_a_tag(tmp_path: Path) -> None:
 
 
 def test_an_operation_has_its_members_where_they_belong() -> None:
-    """Operations are made past their own constructor, from the fields in their order."""
+    """Operations are made without their constructor, from the fields in order."""
     invoke = Op(3, 10, OpType.INVOKE, 7, "cas", [1, 2], "k", "n1", None, 5, "final")
     pairing = Pairing("x")
     pairing.add(Event(1, invoke))
@@ -152,7 +152,7 @@ def test_an_operation_has_its_members_where_they_belong() -> None:
 
 @pytest.mark.parametrize("odd", ["", "é", "\u2028", "x" * 5000, "x" * 100_000])
 def test_lines_come_the_same_however_they_are_buffered(tmp_path: Path, odd: str) -> None:
-    """Line numbers and text, with short lines and long ones, and what other tools take for the end of a line."""
+    """Line numbers and text, for short and long lines, and for characters that other tools take as line ends."""
     text = "\n".join([*(f"{number}\r" for number in range(70_000)), odd, "", "end"])
     path = tmp_path / "lines"
     path.write_bytes(text.encode())
@@ -167,7 +167,7 @@ def test_lines_come_the_same_however_they_are_buffered(tmp_path: Path, odd: str)
 
 
 def test_indexes_and_times_of_edn(tmp_path: Path) -> None:
-    """They are kept as given, in any order of keys; what is not known is passed over."""
+    """Members are kept as given, in any order of keys. Unknown ones are skipped."""
     history = read_text(
         tmp_path,
         '{:index 3, :time 10, :type :invoke, :process 0, :f :read, :value nil, :node "n1", :clock-offsets {"n1" 0.1}}\n'
@@ -195,13 +195,13 @@ def test_indexes_and_times_of_edn(tmp_path: Path) -> None:
     ],
 )
 def test_values_of_edn(tmp_path: Path, value: str, expected: Any) -> None:
-    """Each value becomes one that JSON can say."""
+    """Each value becomes one that JSON can represent."""
     history = read_text(tmp_path, f"{{:process 0 :type :invoke :f :add :value {value}}}")
     assert history.operations[0].value == expected
 
 
 def test_different_values_stay_different(tmp_path: Path) -> None:
-    """A keyword and a string of the same name are two values, as EDN has them, and equal ones are one."""
+    """A keyword and a string of the same name are two values, as in EDN. Equal ones are one."""
     values = [":a", '"a"', "a", r"\a", '":a"', ":b", '"1/2"', "1/2", ":a", '"a"', "1", "1.0", "true", '"1"']
     text = "\n".join(f"{{:process {i} :type :invoke :f :write :value {value}}}" for i, value in enumerate(values))
     read = [repr(operation.value) for operation in read_text(tmp_path, text).operations]
@@ -226,7 +226,7 @@ def test_different_values_stay_different(tmp_path: Path) -> None:
 def test_independent_keys(
     tmp_path: Path, events: list[str], keyed: bool | None, expected: list[tuple[str | None, Any]]
 ) -> None:
-    """Tuples are taken for keys when told, or when the first read invokes one; never because a cas looks like one."""
+    """Tuples are keys on request, or if the first read invokes one; never because a cas looks like one."""
     text = "{:process :nemesis :type :info :f :start :value [1 nil]}\n"
     for process, event in enumerate(events):
         f, _, value = event.partition(" ")
@@ -237,7 +237,7 @@ def test_independent_keys(
 
 
 def test_a_failure_need_not_name_its_key(tmp_path: Path) -> None:
-    """Where values are tuples, a client that failed or crashed may say nil; its invoke has the key and the value."""
+    """With tuples as values, a failed or crashed completion may have nil. Its invoke has the key and the value."""
     history = read_text(
         tmp_path,
         "{:process 0 :type :invoke :f :write :value [:x 1]}\n{:process 0 :type :fail :f :write :value nil}\n"
@@ -262,7 +262,7 @@ INFO  jepsen.util - 3\t:ok\t:read\t4
 
 
 def test_etcd_logs(tmp_path: Path) -> None:
-    """Events are picked out of the log; a time-out in place of a value is an error, and the invoke's value stands."""
+    """The reader finds events in the log. If a completion has a time-out in place of a value, the invoke's value counts."""
     history = read_text(tmp_path, ETCD.removeprefix("Running the test\n"))
     assert (history.format, history.events, history.timed) == (ETCD_LOG, 9, False)
     assert brief(history.operations) == [
@@ -291,7 +291,7 @@ def test_kv_logs(tmp_path: Path) -> None:
 
 
 def write_jsonl(path: Path) -> None:
-    """Writes a history of our own: two keys, a fault, an open operation."""
+    """Writes a history in Labrys's format: two keys, a fault, an open operation."""
     writer = HistoryWriter(path, {"test": "t"})
     append = writer.append
     append(time_ns=1, op_type=OpType.INVOKE, process=0, f="write", value=5, key="a", node="n1", scheduled_ns=0)
@@ -304,7 +304,7 @@ def write_jsonl(path: Path) -> None:
 
 
 def test_our_own_formats_agree(tmp_path: Path) -> None:
-    """The same history as JSON lines, as Parquet and as Jepsen's EDN is the same operations, as the harness pairs them."""
+    """JSON lines, Parquet and Jepsen's EDN of one history give the same operations, paired like the harness's."""
     jsonl, table, edn = (tmp_path / name for name in ("history.jsonl", "operations.parquet", "history.edn"))
     write_jsonl(jsonl)
     ops = read_history(jsonl).ops
@@ -323,7 +323,7 @@ def test_our_own_formats_agree(tmp_path: Path) -> None:
 
 
 def test_compressed_files_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any format may be gzip, and come through a pipe that gives a few bytes at a time."""
+    """Any format may be compressed, and come through a pipe that gives a few bytes at a time."""
     jsonl, table = tmp_path / "history.jsonl", tmp_path / "operations.parquet"
     write_jsonl(jsonl)
     expected = pair(read_history(jsonl).ops)
@@ -340,7 +340,7 @@ def test_compressed_files_and_standard_input(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_file_of_several_runs(tmp_path: Path) -> None:
-    """Each run is a history of its own, called by the file's and its own name."""
+    """Each run is a separate history, named by the file and the run."""
     jsonl, table = tmp_path / "history.jsonl", tmp_path / "operations.parquet"
     write_jsonl(jsonl)
     operations = pair(read_history(jsonl).ops)
@@ -355,7 +355,7 @@ def test_a_file_of_several_runs(tmp_path: Path) -> None:
 
 
 def test_empty_histories(tmp_path: Path) -> None:
-    """A file that says that nothing happened is a history; one that says nothing is not."""
+    """A file with an empty history is a history. An empty file is not."""
     assert not read_text(tmp_path, "[]").operations
     assert not read_text(tmp_path, HEADER).operations
     table = tmp_path / "operations.parquet"
@@ -368,7 +368,7 @@ def test_empty_histories(tmp_path: Path) -> None:
 
 
 def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
-    """A torn last line of our own, another value on info, times that go back between processes: warnings."""
+    """A torn last line, another value on info, and times that go back between processes are warnings."""
     torn = read_text(
         tmp_path, HEADER + '{"index":0,"time":1,"type":"invoke","process":0,"f":"read","value":null}\n{"index":1,"ti'
     )
@@ -398,7 +398,7 @@ EVENT = '{"index":0,"time":1,"type":"invoke","process":0,"f":"read","value":null
     ids=["bare", "time", "index"],
 )
 def test_events_without_a_header_are_taken_in_the_order_of_the_lines(tmp_path: Path, extra: str, timed: bool) -> None:
-    """One warning says so; an index of another tool does not count, and a missing value is nil."""
+    """There is one warning. Another tool's index does not count, and a missing value is nil."""
     lines = [
         f'{{{extra}"type":"invoke","process":0,"f":"write","value":1}}',
         f'{{{extra}"type":"invoke","process":1,"f":"read"}}',
@@ -501,7 +501,7 @@ def test_events_without_a_header_are_taken_in_the_order_of_the_lines(tmp_path: P
     ],
 )
 def test_bad_input_is_refused_with_its_line(tmp_path: Path, text: str | bytes, line: int, reason: str) -> None:
-    """The file, the line, what was expected and what came; exit code 254; never another kind of error."""
+    """The file, the line, the expected and the actual content; exit code 254; never another kind of error."""
     with pytest.raises(InputError) as caught:
         read_text(tmp_path, text)
     message = str(caught.value)
@@ -519,7 +519,7 @@ def test_a_broken_archive_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    """A name that leads nowhere, or to a directory."""
+    """A missing path, or a directory."""
     with pytest.raises(BadHistory, match="No such file"):
         read_histories(str(tmp_path / "missing"))
     with pytest.raises(BadHistory, match="directory"):
@@ -528,13 +528,13 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x" * 256, "a\0b", "/proc/self/mem", "/dev/full/x"])
 def test_what_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
-    """A name that no file can have, and a file that the system does not let be read."""
+    """A name that no file can have, and a file without permission to read."""
     with pytest.raises(BadHistory, match=r"cannot be read|is no path"):
         read_histories(str(tmp_path / name))
 
 
 def test_what_is_unpacked_is_bounded(tmp_path: Path) -> None:
-    """Zeros that a megabyte of gzip becomes are refused at the limit, as Parquet and as text, and leave nothing behind."""
+    """A megabyte of gzip that expands to zeros is refused at the limit, as Parquet and as text, and leaves no file."""
     bomb = tmp_path / "bomb"
     for head in (b"PAR1", b"{:a "):
         bomb.write_bytes(gzip.compress(head + b" " * (8 << 20)))
@@ -548,7 +548,7 @@ def test_what_is_unpacked_is_bounded(tmp_path: Path) -> None:
 
 
 def test_a_copy_leaves_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a limit a copy may have what is free less a reserve, or half of what is free."""
+    """Without a limit, a copy may use the free space less a reserve, or half of the free space."""
     path = tmp_path / "history"
     path.write_bytes(b"PAR1")
     with opened(str(path)) as source:
@@ -558,7 +558,7 @@ def test_a_copy_leaves_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_full_temporary_folder_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No room, or no such folder, is a sentence that names TMPDIR."""
+    """A full disk, or a missing folder, is an error that names TMPDIR."""
     packed = tmp_path / "history.gz"
     packed.write_bytes(gzip.compress(b"PAR1" + bytes(10_000)))
 
@@ -575,7 +575,7 @@ def test_a_full_temporary_folder_is_said(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_doubled_column_is_refused(tmp_path: Path) -> None:
-    """Nobody can say which of two columns of one name counts."""
+    """It is ambiguous which of two columns of one name counts."""
     path = tmp_path / "operations.parquet"
     write_operations(path, [_row()], run="r")
     table = parquet.read_table(path)
@@ -585,7 +585,7 @@ def test_a_doubled_column_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_scheduled_time_before_the_run_is_refused(tmp_path: Path) -> None:
-    """It would be shown as a latency of decades."""
+    """It would appear as a latency of decades."""
     event = '{"index":0,"time":1,"type":"invoke","process":0,"f":"read","value":null,"scheduled":-1000000000000000000}'
     with pytest.raises(BadHistory, match=r"expected nanoseconds since the run's start or null in 'scheduled'"):
         read_text(tmp_path, f"{HEADER}{event}\n")
@@ -622,7 +622,7 @@ def _row(**changed: Any) -> Operation:
     ],
 )
 def test_bad_rows_are_refused(tmp_path: Path, rows: list[Operation], reason: str) -> None:
-    """Operations that come paired are held to the same rules."""
+    """The same rules apply to operations that are already paired."""
     path = tmp_path / "operations.parquet"
     write_operations(path, rows, run="r")
     with pytest.raises(BadHistory) as caught:

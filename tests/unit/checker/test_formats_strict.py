@@ -1,4 +1,4 @@
-"""What readers of histories refuse, because two readers could take it differently: doubles, collisions, impossible numbers."""
+"""Ambiguous histories are refused, because two readers could differ: duplicates, collisions, impossible numbers."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ GOOD = Operation(
         *(
             (
                 HEADER + EVENT + OK_EVENT.replace("}", f',"order":{order}}}'),
-                f"h:3: expected an integer .* 'order', found '{said}'$",
+                f"h:3: expected an integer .* 'order', found '{shown}'$",
             )
-            for order, said in [
+            for order, shown in [
                 (2**63, 2**63),
                 (-(2**63) - 1, -(2**63) - 1),
                 ("1.0", "1.0"),
@@ -93,7 +93,7 @@ GOOD = Operation(
     ],
 )
 def test_a_line_that_can_be_taken_in_two_ways_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    """With its line."""
+    """The error has its line."""
     (tmp_path / "h").write_text(text)
     with pytest.raises(InputError, match=message):
         read_histories(str(tmp_path / "h"))
@@ -110,7 +110,7 @@ values = st.recursive(
     fields=st.dictionaries(st.sampled_from(["a", "b:", '":', "\\", "é", "", "x"]), values, max_size=5), data=st.data()
 )
 def test_doubled_keys_are_found_and_no_others(fields: dict[str, Any], data: st.DataObject) -> None:
-    """Whatever colons, quotes and escapes the texts have, an object is read as it is, and refused with any key doubled."""
+    """For texts with any colons, quotes and escapes, an object is read unchanged, and refused if any key is doubled."""
     ascii_only = data.draw(st.booleans())
     space = data.draw(st.sampled_from([":", " : "]))
     parts = [
@@ -125,7 +125,7 @@ def test_doubled_keys_are_found_and_no_others(fields: dict[str, Any], data: st.D
 
 
 def second(**changes: Any) -> Operation:
-    """An operation after `GOOD`, changed."""
+    """Returns an operation after `GOOD`, with changes."""
     return replace(GOOD, **{"process": 1, "invoke_index": 1, "complete_index": 4, **changes})
 
 
@@ -145,17 +145,17 @@ def second(**changes: Any) -> Operation:
     ],
 )
 def test_a_row_that_contradicts_others_is_refused(tmp_path: Path, operation: Operation, message: str) -> None:
-    """With its row; and the way of arrays leaves it to the way that can say so."""
+    """The error has its row. The array reader leaves it to the reader that reports it."""
     path = tmp_path / "operations.parquet"
     write_operations(path, [GOOD, operation], run="r")
     with pytest.raises(BadHistory, match=re.escape(message)):
         read_histories(str(path))
-    if operation.scheduled_ns is None:  # a time that nothing is decided by
+    if operation.scheduled_ns is None:  # this time decides nothing
         assert read_table(path, "h", model("register")) is None
 
 
 def test_arrays_say_what_is_wrong_with_a_row(tmp_path: Path) -> None:
-    """As the general way does."""
+    """Both readers agree."""
     path = tmp_path / "operations.parquet"
     write_operations(path, [GOOD, second(process=-1)], run="r")
     with pytest.raises(BadHistory, match=r"row 2: expected a number from 0 to 2\^63 - 1 in column 'process'"):
@@ -163,7 +163,7 @@ def test_arrays_say_what_is_wrong_with_a_row(tmp_path: Path) -> None:
 
 
 def test_indexes_may_have_gaps(tmp_path: Path) -> None:
-    """Since faults have indexes too, and a file may hold some of a run's operations."""
+    """Faults have indexes too, and a file may have only some of a run's operations."""
     path = tmp_path / "operations.parquet"
     write_operations(path, [GOOD, second(invoke_index=2**40, complete_index=2**62)], run="r")
     assert read_table(path, "h", model("register")) is not None
@@ -171,7 +171,7 @@ def test_indexes_may_have_gaps(tmp_path: Path) -> None:
 
 
 def test_a_doubled_key_in_a_value_of_parquet(tmp_path: Path) -> None:
-    """It is refused with its row, too."""
+    """It is refused with its row."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import
     from pyarrow import parquet  # noqa: PLC0415
 
@@ -186,7 +186,7 @@ def test_a_doubled_key_in_a_value_of_parquet(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", [0, 1, 9, -1], ids=["file", "column", "another column", "row group"])
 def test_a_wrong_number_of_rows_is_refused(tmp_path: Path, place: int) -> None:
-    """Wherever the file's metadata say it, readers would leave a row out without a word."""
+    """Such metadata, at any place, would make readers omit a row silently."""
     path = tmp_path / "operations.parquet"
     operations = (replace(GOOD, invoke_index=2 * n, complete_index=2 * n + 1) for n in range(ROWS))
     write_operations(path, operations, run="r")
@@ -202,6 +202,6 @@ def test_a_wrong_number_of_rows_is_refused(tmp_path: Path, place: int) -> None:
 
 
 def varint(number: int) -> bytes:
-    """A number as Thrift's compact protocol writes it."""
+    """Returns a number in the encoding of Thrift's compact protocol."""
     zigzag = number << 1
     return bytes([zigzag & 0x7F | 0x80, zigzag >> 7])

@@ -1,4 +1,4 @@
-"""A verdict that is unknown says why: without what the first reason names, the same history is decided."""
+"""An unknown verdict has reasons: without the cause of the first one, the same history is decided."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Sum(Model):
 
 
 class Log(Model):
-    """A list that remembers the order of everything."""
+    """A list that keeps the order of all values."""
 
     name = "log"
     initial = ()
@@ -65,7 +65,7 @@ class Log(Model):
 
 
 def crashed_adds(count: int, *, same: bool = False) -> list[Operation]:
-    """Returns additions that crashed, a read of a sum that none of their subsets has, and an addition that comes too late."""
+    """Returns crashed additions, a read of a sum that none of their subsets has, and an addition that comes too late."""
     random = Random(1)
     amounts = [2 if same else 2 * random.randrange(2**30, 2**40) for _ in range(count)]
     adds = [operation(p, "add", amount, p, None) for p, amount in enumerate(amounts)]
@@ -86,13 +86,13 @@ def wide_adds(processes: int) -> list[Operation]:
 
 
 def appends(processes: int) -> list[Operation]:
-    """Returns appends that overlap a little, and a read of something else at the end."""
+    """Returns appends that overlap slightly, and a read of another list at the end."""
     made = [operation(i % processes, "append", i, 10 * i, 10 * i + 10 * processes - 5, i) for i in range(60)]
     return [*made, operation(50, "read", None, 9000, 9001, [1])]
 
 
 def first(model_: Model | str, operations: list[Operation], **options: Any) -> Hardness:
-    """Returns the first reason why a check came to its limit."""
+    """Returns the first reason why a check reached its limit."""
     found = analysis(model_, operations, time_limit=LIMIT_S, threads=1, **options)
     assert (found.valid, found.cause) == (Verdict.UNKNOWN, "timeout")
     assert found.hardness[0].sentence in found.explanation
@@ -102,12 +102,12 @@ def first(model_: Model | str, operations: list[Operation], **options: Any) -> H
 
 
 def is_decided(model_: Model | str, operations: list[Operation]) -> bool:
-    """Says whether a check decides a history within a moment."""
+    """Returns whether a check quickly decides a history."""
     return analysis(model_, operations, time_limit=10, threads=1, counterexample=False).valid is not Verdict.UNKNOWN
 
 
 def test_operations_that_crashed() -> None:
-    """An own model: the count and the function are told; with two of them it is decided."""
+    """A user's model: the reason has the count and the function. With two such operations, it is decided."""
     found = first(Sum(), crashed_adds(60))
     assert found.reason == "crashed"
     assert found.figures == {"operations": 60, "classes": 60}
@@ -117,14 +117,14 @@ def test_operations_that_crashed() -> None:
 
 
 def test_increments_of_different_amounts() -> None:
-    """A built-in counter: the condition of its analyzer goes first, and the crashed operations second."""
+    """A built-in counter: the condition of its analyzer comes first, and the crashed operations second."""
     found = first("counter", crashed_adds(60))
     assert (found.reason, found.figures) == ("unequal-increments", {"amounts": 61})
     assert is_decided("counter", crashed_adds(60, same=True))
 
 
 def test_operations_that_overlap() -> None:
-    """How many at once, and how often; with three processes it is decided."""
+    """The number of concurrent operations, and its frequency. With three processes, it is decided."""
     found = first(Sum(), wide_adds(40))
     assert found.reason == "overlap"
     assert found.figures["at_once"] == 40
@@ -132,7 +132,7 @@ def test_operations_that_overlap() -> None:
 
 
 def test_a_model_with_many_states() -> None:
-    """The operations overlap little, but the state remembers their order; without overlap there is one order."""
+    """The operations overlap slightly, but the state keeps their order. Without overlap there is one order."""
     found = first(Log(), appends(4))
     assert found.reason == "states"
     assert found.figures["states"] > 1000
@@ -140,7 +140,7 @@ def test_a_model_with_many_states() -> None:
 
 
 def test_a_long_history_with_little_time() -> None:
-    """Nothing in it is hard; with more time it is decided."""
+    """Nothing in it is hard. With more time, it is decided."""
     operations = [operation(0, "add", 1, 2 * i, 2 * i + 1) for i in range(3000)]
     operations.append(operation(0, "read", None, 9000, 9001, 3000))
     found = analysis(Sum(), operations, time_limit=1e-6, threads=1)
@@ -218,7 +218,7 @@ def test_a_long_history_with_little_time() -> None:
 def test_the_condition_of_an_analyzer(
     name: str, options: dict[str, Any], operations: list[Operation], reason: str, figures: dict[str, int]
 ) -> None:
-    """Each has its figures, whatever else there is."""
+    """Each reason has its figures, whatever the others are."""
     object_ = model(name, **options)
     encoded = encode(object_, operations)
     [outcome] = solve([encoded.problem], Limits(algorithm="zones"))
@@ -229,7 +229,7 @@ def test_the_condition_of_an_analyzer(
 
 
 def test_a_value_is_shown_as_the_operations_have_it() -> None:
-    """The kernel has numbers for values; a person reads the value."""
+    """The kernel has numbers for values; the message has the value."""
     operations = [operation(0, "write", "seven", 2 * i, 2 * i + 1) for i in range(3)]
     object_ = model("register")
     encoded = encode(object_, operations)
@@ -239,21 +239,21 @@ def test_a_value_is_shown_as_the_operations_have_it() -> None:
 
 
 def test_conditions_are_those_of_the_kernel() -> None:
-    """Each condition is a sentence that an analyzer says; all sentences about histories are there."""
-    said = set()
+    """Each condition is a message of an analyzer, and all messages about histories are listed."""
+    conditions = set()
     for path in sorted((ROOT / "checker/kernel/src/near").glob("*.rs")):
-        said |= set(re.findall(r'Unsuited\(\s*"([^"]+)"', path.read_text(encoding="utf-8")))
+        conditions |= set(re.findall(r'Unsuited\(\s*"([^"]+)"', path.read_text(encoding="utf-8")))
     without = {
-        "an order is found by the search",  # asked for by the caller
+        "an order is found by the search",  # at the caller's request
         "an increment whose result is known did not return",  # only in parts of histories
         "the lock is held at the beginning",  # a lock has two states
     }
-    assert said - without == set(_CONDITIONS)
+    assert conditions - without == set(_CONDITIONS)
     assert {"crashed", "overlap", "states", "length"} < set(REASONS)
 
 
 def test_it_takes_less_than_a_second() -> None:
-    """A hundred thousand operations, each with a class of its own."""
+    """A hundred thousand operations, each with a different class."""
     operations = [operation(i % 20, "add", 3 * i, 4 * i, 4 * i + 70 if i % 1000 else None) for i in range(100_000)]
     encoded = encode(Sum(), operations)
     [outcome] = solve([encoded.problem], Limits(time_limit_s=1e-6, threads=1))
@@ -264,14 +264,14 @@ def test_it_takes_less_than_a_second() -> None:
 
 
 def test_the_guide_has_all_reasons() -> None:
-    """The table of docs/checker.md names each, and no others."""
+    """The table of docs/checker.md has exactly these names."""
     text = (ROOT / "docs/checker.md").read_text(encoding="utf-8")
     table = text.partition("| `reason` |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE) == list(REASONS)
 
 
 def test_arrays_and_files_say_the_same(tmp_path: Path) -> None:
-    """A Parquet file that is decided from arrays; and the text, JSON and EDN of the command."""
+    """A Parquet file that is decided from arrays, and the command's text, JSON and EDN."""
     values = ["a", "b", "c", "d", "e", "f", "g", "h"]
     writes = [operation(p, "write", value, p, None) for p, value in enumerate(values * 5)]
     reads = [

@@ -1,4 +1,4 @@
-"""The order that a system tells: taken where it is a legal one, refused where it is not, and never believed."""
+"""The order of a system: used if it is legal, rejected if it is not, and never trusted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ REQUEST = Request(
 
 
 class Automaton(Model):
-    """A random object: what each function does in each state is drawn; some functions observe in every state."""
+    """A random object: each function's effect in each state is drawn. Some functions are observers in every state."""
 
     name = "automaton"
     initial = 0
@@ -82,7 +82,7 @@ class Automaton(Model):
 
 
 def draw_of(automaton: Automaton, random: Random, *, longest: int = 7) -> list[Operation]:
-    """Returns a history of a random object: legal in the order of middles but for what is drawn at random."""
+    """Returns a history of a random object: legal in order of the middles, except for random changes."""
     state = automaton.initial
     operations = []
     free = dict.fromkeys(range(random.randint(1, 4)), -1)
@@ -129,7 +129,7 @@ def _operation(process: int, f: str, kind: OpType, start: int, end: int, **field
 
 
 def follows(object_: Model, operations: Sequence[Operation]) -> bool:
-    """Says by trying every order whether one is legal and ascends by place, as `checker.hints` states the rule."""
+    """Returns whether some legal order ascends by place, the rule of `checker.hints`; tries every order."""
     known = encode(object_, operations).operations
     calls = [object_.call(op) for op in known]
     places = [op.order for op in known]
@@ -157,7 +157,7 @@ def follows(object_: Model, operations: Sequence[Operation]) -> bool:
 
 
 def hold(object_: Model, operations: Sequence[Operation]) -> Verdict | None:
-    """Holds what is said of a small history with hints to every order; returns whether the hints agree."""
+    """Asserts that the result for a small history with hints equals brute force; returns whether the hints agree."""
     truth = Verdict.VALID if brute.linearizable(object_, operations) else Verdict.INVALID
     found = analysis(object_, operations, certificate=True, counterexample=False)
     assert found.valid is truth, operations
@@ -176,8 +176,8 @@ def hold(object_: Model, operations: Sequence[Operation]) -> Verdict | None:
     return found.order_agrees
 
 
-def told(order: Sequence[Operation], random: Random, *, share: float) -> dict[int, int]:
-    """Returns, by invoke, numbers that a system may tell of an order: ascending, with gaps, below zero or huge."""
+def ordered(order: Sequence[Operation], random: Random, *, share: float) -> dict[int, int]:
+    """Returns, by invoke, a system's numbers for an order: ascending, with gaps, negative or huge."""
     number = random.choice([0, -(2**63), 2**62])
     numbers = {}
     for op in order:
@@ -193,7 +193,7 @@ def hinted(operations: Sequence[Operation], numbers: dict[int, int]) -> list[Ope
 
 
 def test_right_hints_decide_random_objects_and_wrong_ones_change_no_verdict() -> None:
-    """Of each history: hints from a linearization agree, and drawn ones agree exactly if some order follows them."""
+    """Hints from a linearization agree. Drawn hints agree exactly if some legal order follows them."""
     random = Random("automata")
     seen = set()
     for _ in range(400):
@@ -201,7 +201,7 @@ def test_right_hints_decide_random_objects_and_wrong_ones_change_no_verdict() ->
         operations = draw_of(automaton, random)
         order = brute.linearization(automaton, operations)
         if isinstance(order, list):
-            right = hinted(operations, told(order, random, share=random.choice([0.3, 0.7, 1.0])))
+            right = hinted(operations, ordered(order, random, share=random.choice([0.3, 0.7, 1.0])))
             assert hold(automaton, right) in {Verdict.VALID, None}
         drawn = {op.invoke_index: random.randint(-2, 2) for op in operations if random.random() < 0.7}
         seen.add(hold(automaton, hinted(operations, drawn)))
@@ -210,7 +210,7 @@ def test_right_hints_decide_random_objects_and_wrong_ones_change_no_verdict() ->
 
 @pytest.mark.parametrize("name", names())
 def test_hints_decide_every_built_in_model(draw: Callable[..., Any], name: str) -> None:
-    """The same for the models that the kernel knows."""
+    """The same for the kernel's models."""
     random = Random(f"hints {name}")
     for number in range(HISTORIES):
         object_, operations = draw(name, random, unique=number % 2 == 0)
@@ -218,14 +218,14 @@ def test_hints_decide_every_built_in_model(draw: Callable[..., Any], name: str) 
             continue
         order = brute.linearization(object_, operations)
         if isinstance(order, list):
-            right = hinted(operations, told(order, random, share=random.choice([0.5, 1.0])))
+            right = hinted(operations, ordered(order, random, share=random.choice([0.5, 1.0])))
             assert hold(object_, right) in {Verdict.VALID, None}
         drawn = {op.invoke_index: random.randint(0, 5) for op in operations if random.random() < 0.8}
         hold(object_, hinted(operations, drawn))
 
 
 def test_what_would_need_two_at_once_is_found_in_a_later_round() -> None:
-    """Several operations in a row that never returned are needed before one that did, more than the first rounds allow."""
+    """A returned operation needs several consecutive crashed ones before it, more than the first rounds allow."""
 
     class Sum(Model):
         name = "sum"
@@ -257,7 +257,7 @@ TURNED = [replace(WRITES[0], order=8), replace(WRITES[1], order=-3)]
 
 
 def test_an_order_against_real_time_names_both_operations_and_decides_nothing() -> None:
-    """Two writes one after the other, numbered the other way round: valid, but not in the system's own order."""
+    """Two sequential writes with exchanged numbers: valid, but not in the system's own order."""
     first = _operation(0, "write", OpType.OK, 0, 10, value=1, order=8)
     second = _operation(1, "write", OpType.OK, 20, 30, value=2, order=-3)
     found = analysis("register", [first, second])
@@ -271,7 +271,7 @@ def test_an_order_against_real_time_names_both_operations_and_decides_nothing() 
 
 
 def test_an_answer_that_the_order_makes_impossible_is_named_with_the_models_reason() -> None:
-    """A read is numbered behind a write that it has not seen."""
+    """A read has a number after a write that it has not seen."""
     history = [
         _operation(0, "max", OpType.OK, 0, 10, value=3, order=1),
         _operation(1, "max", OpType.OK, 1, 11, value=7, order=2),
@@ -287,9 +287,9 @@ def test_an_answer_that_the_order_makes_impossible_is_named_with_the_models_reas
 
 
 def test_an_algorithm_that_is_asked_for_decides_and_the_order_is_told_beside_it() -> None:
-    """Hints do not take the place of what a person chose, and a second opinion is asked about them as about all."""
+    """Hints do not replace the user's choice of algorithm, and the second opinion checks them too."""
     subject = MaxRegisterSubject(60)
-    model, history = subject.model, subject.history(count=200, processes=4, crashed=0, seed="max", told=True)
+    model, history = subject.model, subject.history(count=200, processes=4, crashed=0, seed="max", ordered=True)
     for algorithm in ("wgl", "linear", "search"):
         found = analysis(model, history, algorithm=algorithm)
         assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.VALID)
@@ -299,10 +299,10 @@ def test_an_algorithm_that_is_asked_for_decides_and_the_order_is_told_beside_it(
 
 
 def test_an_invalid_history_is_invalid_whatever_the_system_says() -> None:
-    """Of an invalid history no order is legal; the verdict and its counterexample are those without hints."""
+    """An invalid history has no legal order. The verdict and its counterexample are those without hints."""
     random = Random("invalid")
     subject = MaxRegisterSubject(60)
-    model, history = subject.model, subject.history(count=60, processes=4, crashed=0, seed="max", told=True)
+    model, history = subject.model, subject.history(count=60, processes=4, crashed=0, seed="max", ordered=True)
     wrong = [
         replace(op, result=op.result - 1) if op.f == "read" and op.result and number > 50 else op
         for number, op in enumerate(history)
@@ -319,10 +319,10 @@ def test_an_invalid_history_is_invalid_whatever_the_system_says() -> None:
 
 
 def test_a_history_that_the_search_cannot_decide_is_decided_by_its_order() -> None:
-    """A bank: in milliseconds by hints, not in a second without them. A store of which half of the requests failed, too."""
+    """A bank is decided in milliseconds with hints, and not in a second without. So is a store that fails half the requests."""
     for name, time_limit, expected in (
         ("bank", 0.3, (Verdict.UNKNOWN, "timeout")),
-        ("failing store", 60, (Verdict.VALID, None)),  # the search decides it too
+        ("failing store", 60, (Verdict.VALID, None)),  # the search also decides it
     ):
         cases = [case for case in hinted_cases(name) if case.name.endswith("valid, order told")]
         assert cases
@@ -337,9 +337,9 @@ def test_a_history_that_the_search_cannot_decide_is_decided_by_its_order() -> No
 
 @pytest.mark.parametrize("allowance", [Allowance.of(0.0), Allowance.of(60.0, wall_end_s=0.0)])
 def test_a_budget_that_ends_says_so_and_leaves_time_for_the_verdict(allowance: Allowance) -> None:
-    """Where the search for an order is cut short, what is known about it is `unknown`, and the verdict comes without it."""
+    """If the search for an order is cut short, the order is `unknown`, and the verdict comes without it."""
     subject = BankSubject()
-    model, history = subject.model, subject.history(count=500, processes=20, crashed=50, seed="bank", told=True)
+    model, history = subject.model, subject.history(count=500, processes=20, crashed=50, seed="bank", ordered=True)
     encoded = encode(model, history)
     found = examine(model, history, encoded, allowance)
     assert found is not None
@@ -351,7 +351,7 @@ def test_a_budget_that_ends_says_so_and_leaves_time_for_the_verdict(allowance: A
 
 
 def test_a_budget_that_ends_leaves_a_run_the_verdict_of_its_operations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that is linearizable stays valid and names the part that is not decided; a wrong order stays invalid."""
+    """A linearizable run stays valid and names the undecided part. A wrong order stays invalid."""
     monkeypatch.setattr(checker.hints, "LIMIT_S", 0.0)
     for operations, order, run in (
         (WRITES, Verdict.UNKNOWN, Verdict.VALID),
@@ -367,17 +367,17 @@ def test_a_budget_that_ends_leaves_a_run_the_verdict_of_its_operations(monkeypat
 
 
 def test_an_order_that_is_hard_to_follow_takes_no_time_from_an_easy_verdict() -> None:
-    """Thousands of operations with few numbers: the verdict is definite, whether or not the order is decided in time."""
+    """Thousands of operations with few numbers: the verdict is definite, even if the order is not decided in time."""
     subject = MaxRegisterSubject(60)
-    told = subject.history(count=20_000, processes=20, crashed=0, seed="max-register", told=True)
-    for history, verdict in ((told, Verdict.VALID), (subject.with_mistake(told, 0.5), Verdict.INVALID)):
+    ordered = subject.history(count=20_000, processes=20, crashed=0, seed="max-register", ordered=True)
+    for history, verdict in ((ordered, Verdict.VALID), (subject.with_mistake(ordered, 0.5), Verdict.INVALID)):
         found = analysis(subject.model, history, counterexample=False, time_limit=8)
         assert found.valid is verdict
         assert found.order_agrees in {Verdict.UNKNOWN, verdict}
 
 
 def test_each_key_is_held_to_its_own_order_and_the_worst_one_decides() -> None:
-    """Keys without orders say nothing; one that disagrees is named; the part counts them."""
+    """Keys without orders do not count. A key that disagrees is named. The part has the number of keys."""
 
     def write(key: str, process: int, start: int, order: int | None) -> Operation:
         return _operation(process, "write", OpType.OK, start, start + 1, value=process, key=key, order=order)
@@ -402,7 +402,7 @@ def test_each_key_is_held_to_its_own_order_and_the_worst_one_decides() -> None:
 
 
 def test_every_way_in_and_out_tells_of_the_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JSONL, EDN and Parquet, short and long, give the same; so do the text, the JSON and the EDN of `labrys check`."""
+    """JSONL, EDN and Parquet, short and long, give the same. So do the text, the JSON and the EDN of `labrys check`."""
     monkeypatch.setattr(checker.checking, "LONG_ROWS", 1)
     write_operations(tmp_path / "right.parquet", WRITES, run="r")
     write_operations(tmp_path / "wrong.parquet", TURNED, run="r")
@@ -428,9 +428,9 @@ def test_every_way_in_and_out_tells_of_the_order(tmp_path: Path, monkeypatch: py
 
 
 def test_the_benchmarks_histories_are_what_they_say() -> None:
-    """3,000 requests of which half have no answer, and about 400 transfers between five accounts; each with and without."""
-    told, plain, *_ = hinted_cases("failing store")
-    store = told.histories[0]
+    """3,000 requests, half of them without an answer, and about 400 transfers among five accounts; with and without hints."""
+    ordered, plain, *_ = hinted_cases("failing store")
+    store = ordered.histories[0]
     assert (len(store), sum(op.type is OpType.INFO for op in store)) == (3000, 1500)
     assert all((op.order is None) == (op.type is OpType.INFO) for op in store)
     assert plain.histories[0] == without_hints(store)
@@ -443,11 +443,11 @@ def test_the_benchmarks_histories_are_what_they_say() -> None:
 
 @pytest.mark.parametrize("make", [BankSubject, StoreSubject])
 def test_a_mistake_is_found_whether_or_not_the_order_is_told(make: Callable[[], Subject]) -> None:
-    """A wrong answer in a short history of the benchmark's objects: it is invalid, and its order is none."""
+    """A wrong answer in a short history of the benchmark's objects makes it invalid, and its order disagrees."""
     subject = make()
-    told = subject.history(count=60, processes=4, crashed=4, seed="short", told=True)
-    assert analysis(subject.model, told).order_agrees is Verdict.VALID
-    wrong = subject.with_mistake(told, 0.5)
+    ordered = subject.history(count=60, processes=4, crashed=4, seed="short", ordered=True)
+    assert analysis(subject.model, ordered).order_agrees is Verdict.VALID
+    wrong = subject.with_mistake(ordered, 0.5)
     for history, order in ((wrong, Verdict.INVALID), (without_hints(wrong), None)):
         found = analysis(subject.model, history, counterexample=False)
         assert (found.valid, found.order_agrees) == (Verdict.INVALID, order)

@@ -1,4 +1,4 @@
-"""What a judge finds in each object becomes one part of a verdict."""
+"""A judge's findings in the objects become one part of a verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.verdict import Verdict
 def operation(
     place: int, f: str, value: Value, result: Value, *, key: str | None, kind: OpType = OpType.OK
 ) -> Operation:
-    """Returns an operation with the events 2 * place and the next, in the second `place`."""
+    """Returns an operation with the events 2 * place and the next, in second `place`."""
     done = kind is not OpType.INFO
     return Operation(
         process=place, f=f, value=value, result=result, type=kind, start_ns=place * S,
@@ -34,7 +34,7 @@ HISTORY = [
 
 
 class Lost:
-    """Finds that each object of some keys has lost its first operation."""
+    """Reports that each object of some keys has lost its first operation."""
 
     name = "lost-first"
 
@@ -52,12 +52,12 @@ class Lost:
 
 @pytest.mark.parametrize("row", range(len(HISTORY)))
 def test_a_row_of_columns_is_the_operation_that_it_was_made_of(row: int) -> None:
-    """Columns hold every value of an operation that a judge may show."""
+    """Columns have every value of an operation that a judge may show."""
     assert operation_at(of_operations(HISTORY), row) == HISTORY[row]
 
 
 def test_rows_of_an_anomaly_belong_to_its_object() -> None:
-    """The row 0 of key `b` is the fifth operation of the history."""
+    """Row 0 of key `b` is the fifth operation of the history."""
     part = part_of(Lost("b"), of_operations(HISTORY))
     assert part.verdict is Verdict.INVALID
     assert part.details["counterexample"]["op"]["invoke_index"] == 8
@@ -67,7 +67,7 @@ def test_rows_of_an_anomaly_belong_to_its_object() -> None:
 
 
 def test_an_anomaly_during_a_fault_is_shown_first() -> None:
-    """What happened before any fault says nothing about faults."""
+    """A violation before any fault does not show a fault's effect."""
     planned = PlannedFault(id=7, kind="kill", target="one", start_s=4, end_s=5)
     proof = Proof(effective=True, reason="seen")
     fault = FaultRecord(planned=planned, targets=("n1",), start_ns=4 * S, end_ns=5 * S, proof=proof)

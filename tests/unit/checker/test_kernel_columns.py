@@ -1,4 +1,4 @@
-"""Whatever columns the kernel is given, it refuses them with a sentence or all of its algorithms say the same."""
+"""For any columns, the kernel refuses them with a message, or all of its algorithms agree."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ number = st.one_of(small, small, small, st.sampled_from(EXTREME))
 
 @st.composite
 def columns(draw: st.DrawFn) -> dict[str, Any]:
-    """Draws columns of one family that may mean nothing: wrong opcodes, lengths, bounds, extreme numbers."""
+    """Draws columns of one family that may be malformed: wrong opcodes, lengths, bounds, extreme numbers."""
     family = draw(st.sampled_from(sorted(FAMILIES)))
     opcode = st.one_of(*[st.sampled_from(FAMILIES[family])] * 9, st.integers(0, 255))
     f = draw(st.lists(opcode, max_size=6))
@@ -90,7 +90,7 @@ def solved(problem: _kernel.Problem, algorithm: str) -> _kernel.Outcome:
     }
 )
 def test_algorithms_agree_about_any_columns(given: dict[str, Any]) -> None:
-    """A verdict of one algorithm is the verdict of all; no panic comes through."""
+    """The verdicts of all algorithms are equal, and no panic escapes."""
     whole: dict[str, Any] = {name: array("q", given[name]) for name in ("a", "b", "s", "e", "offsets", "flat")}
     try:
         problem = _kernel.Problem(given["family"], bytes(given["f"]), **whole, initial=given["initial"])
@@ -126,7 +126,7 @@ def _assert_agreement(problem: _kernel.Problem) -> None:
 def test_columns_that_mean_nothing_are_refused(  # noqa: PLR0917 - a row of a table
     family: str, f: int, a: int, b: int, e: int, message: str
 ) -> None:
-    """The sentence says which operation, what was expected and what came."""
+    """The message has the operation, the expected and the actual content."""
     initial = {"unordered-queue": [0], "mutex": [0], "counter": [1], "register": [0]}.get(family, [])
     with pytest.raises(ValueError, match=message):
         _kernel.Problem(
@@ -137,7 +137,7 @@ def test_columns_that_mean_nothing_are_refused(  # noqa: PLR0917 - a row of a ta
 @pytest.mark.parametrize("column", ["a", "s", "offsets"])
 @pytest.mark.parametrize("wrong", [[0.5], b"\0", "text", 7, [2**70]], ids=repr)
 def test_what_is_no_column_is_refused(column: str, wrong: Any) -> None:
-    """Only buffers of integers of the right size are taken."""
+    """Only buffers of integers of the right size are accepted."""
     one = array("q", [0])
     given: dict[str, Any] = {
         "f": b"\0",

@@ -1,4 +1,4 @@
-"""Histories of other checkers get the verdicts that those checkers agree on, from every algorithm."""
+"""Histories of other checkers have those checkers' agreed verdicts, with every algorithm."""
 
 from __future__ import annotations
 
@@ -58,18 +58,18 @@ def test_small_histories_are_decided_as_knossos_decides_them(name: str, algorith
             counterexample=False,
         )
         before = found.previous_ok
-        told = (
+        actual = (
             str(found.valid.as_json).lower(),
             "" if found.op is None else str(found.op.complete_index),
             "" if before is None else str(before.complete_index),
         )
-        assert told == (row["valid"], row["op_index"], row["previous_ok_index"]), row["file"]
+        assert actual == (row["valid"], row["op_index"], row["previous_ok_index"]), row["file"]
 
 
 @pytest.mark.parametrize("initial", [None, 0])
 @pytest.mark.parametrize("path", sorted(DATA.glob("knossos/cas-register/*/*.edn")), ids=lambda path: path.stem)
 def test_registers_of_real_systems_are_decided_as_knossos_decides_them(path: Path, initial: int | None) -> None:
-    """The folder tells the verdict, and the first failing completion is the one that knossos' tests assert."""
+    """The folder's name has the verdict, and the first failing completion is that of knossos's tests."""
     register = model("cas-register", initial=initial, nil_read="any")
     operations = _operations(path)
     for algorithm in ("auto", "linear", "wgl"):
@@ -90,7 +90,7 @@ def test_transactions_over_two_registers_are_decided_as_knossos_decides_them(alg
 @pytest.mark.parametrize("path", sorted(DATA.glob("kv/*.txt")), ids=lambda path: path.stem)
 @pytest.mark.parametrize("algorithm", ["auto", "search", "linear"])
 def test_key_value_histories_are_decided_as_porcupine_decides_them(path: Path, algorithm: str) -> None:
-    """The file's name tells the verdict."""
+    """The file's name has the verdict."""
     [history] = read_histories(str(path))
     found = check_keys("kv", history.operations, algorithm=algorithm, certificate=True)
     assert found.valid is (Verdict.VALID if path.stem.endswith("-ok") else Verdict.INVALID)
@@ -100,7 +100,7 @@ def test_key_value_histories_are_decided_as_porcupine_decides_them(path: Path, a
 @pytest.mark.parametrize("failed_cas", ["drop", "observe"])
 @pytest.mark.parametrize("path", sorted(SHARED.glob("etcd/*.log")), ids=lambda path: path.stem)
 def test_logs_of_etcd_are_decided_as_porcupine_decides_them(path: Path, failed_cas: str) -> None:
-    """The verdict is the same whether a failed cas says something or not, and whichever search decides."""
+    """The verdict is the same whether a failed cas counts as an observation or not, with either search."""
     register = model("cas-register", failed_cas=failed_cas)
     operations = _operations(path)
     expected = Verdict.VALID if int(path.stem[-3:]) in ETCD_VALID else Verdict.INVALID

@@ -1,4 +1,4 @@
-"""A search that would take for ever ends at its limits, at Ctrl-C and when it is cancelled, and says so."""
+"""An endless search stops at its limits, at Ctrl-C and at a cancellation, and reports the cause."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALGORITHMS = ("auto", "search", "linear", "wgl", "competition")
 
 @pytest.fixture
 def endless(operation: Callable[..., Operation]) -> list[Operation]:
-    """Sixty crashed additions of even numbers, an odd one too late, and a read that no subset can be seen to have."""
+    """Returns sixty crashed additions of even numbers, an odd one too late, and a read of a sum that no subset has."""
     random = Random(1)
     adds = [operation(p, "add", 2 * random.randrange(2**30, 2**40), p, None) for p in range(60)]
     late = operation(99, "add", 1, 300, None)
@@ -36,7 +36,7 @@ def endless(operation: Callable[..., Operation]) -> list[Operation]:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_time_limit_makes_a_verdict_unknown(endless: list[Operation], algorithm: str) -> None:
-    """The cause is told, and the limit is held."""
+    """The result has the cause, and the limit is kept."""
     began = time.monotonic()
     found = analysis("counter", endless, algorithm=algorithm, time_limit=0.2)
     assert (found.valid, found.cause) == (Verdict.UNKNOWN, "timeout")
@@ -47,13 +47,13 @@ def test_the_time_limit_makes_a_verdict_unknown(endless: list[Operation], algori
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_memory_limit_makes_a_verdict_unknown(endless: list[Operation], algorithm: str) -> None:
-    """The cause is told."""
+    """The result has the cause."""
     found = analysis("counter", endless, algorithm=algorithm, memory_limit=8 << 20, time_limit=60)
     assert (found.valid, found.cause) == (Verdict.UNKNOWN, "out-of-memory")
 
 
 class _Sum(Model):
-    """The counter, in Python only."""
+    """The counter as a Python model."""
 
     initial = 0
 
@@ -65,7 +65,7 @@ class _Sum(Model):
 
 @pytest.mark.parametrize("model", ["counter", _Sum()], ids=["kernel", "python"])
 def test_a_signal_ends_a_search_at_once(endless: list[Operation], model: str | Model) -> None:
-    """What a signal handler raises comes out of the check within a moment."""
+    """The check soon raises the signal handler's exception."""
 
     def handler(*_: Any) -> None:
         raise InterruptedError
@@ -90,7 +90,7 @@ def test_another_thread_can_cancel_a_search(endless: list[Operation]) -> None:
 
 
 def test_other_python_code_runs_during_a_search(endless: list[Operation]) -> None:
-    """The interpreter lock is not held."""
+    """The check releases the interpreter lock."""
     count = 0
     done = threading.Event()
 
@@ -108,7 +108,7 @@ def test_other_python_code_runs_during_a_search(endless: list[Operation]) -> Non
 
 
 def test_what_a_model_raises_comes_out_of_the_check(operation: Callable[..., Operation]) -> None:
-    """An error of a user's model is not turned into a verdict."""
+    """An error in a user's model does not become a verdict."""
 
     class Broken(Model):
         def step(self, state: Any, op: Call) -> Any:
@@ -119,7 +119,7 @@ def test_what_a_model_raises_comes_out_of_the_check(operation: Callable[..., Ope
 
 
 def test_states_must_be_hashable(operation: Callable[..., Operation]) -> None:
-    """A model with states that cannot be told apart is refused with a sentence."""
+    """A model with states that cannot be compared is refused with a message."""
 
     class Unhashable(Model):
         def step(self, state: Any, op: Call) -> Any:
@@ -130,7 +130,7 @@ def test_states_must_be_hashable(operation: Callable[..., Operation]) -> None:
 
 
 class _NotHashable:
-    __hash__ = None  # type: ignore[assignment]  # that is the point
+    __hash__ = None  # type: ignore[assignment]  # the case under test
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ class _NotHashable:
     ],
 )
 def test_options_without_sense_are_refused(options: dict[str, Any], message: str) -> None:
-    """The sentence says what was expected."""
+    """The message has the expected content."""
     with pytest.raises(ModelError, match=message):
         analysis("register", [], **options)
     with pytest.raises(ModelError, match=message):
@@ -151,7 +151,7 @@ def test_options_without_sense_are_refused(options: dict[str, Any], message: str
 
 
 def test_an_algorithm_that_does_not_apply_says_so(operation: Callable[..., Operation]) -> None:
-    """Zones need unique values; asked for by name, they do not guess and nothing else answers for them."""
+    """Zones need unique values. Requested by name, they give no verdict without them, and no other algorithm takes over."""
     history = [operation(0, "write", 1, 0, 1), operation(0, "write", 1, 2, 3)]
     found = analysis("register", history, algorithm="zones")
     assert (found.valid, found.cause) == (Verdict.UNKNOWN, "unsuited")
@@ -159,7 +159,7 @@ def test_an_algorithm_that_does_not_apply_says_so(operation: Callable[..., Opera
 
 
 def test_a_counter_that_may_leave_64_bits_is_refused(operation: Callable[..., Operation]) -> None:
-    """The kernel counts in 64 bits, so what may not fit is an error with a sentence, never a wrong verdict."""
+    """The kernel counts in 64 bits, so a possible overflow is an error with a message, never a wrong verdict."""
     history = [operation(p, "add", 2**62 - 1, p, None) for p in range(3)]
     with pytest.raises(ModelError, match=r"model counter: expected counts of at most 64 bits, but they may come to"):
         analysis("counter", history)

@@ -1,4 +1,4 @@
-"""The kernel's models are those of Python, and every algorithm agrees with the brute force, on random histories."""
+"""The kernel's models equal Python's, and every algorithm agrees with brute force, on random histories."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
 def test_every_algorithm_says_what_the_brute_force_says(
     draw: Callable[..., Any], name: str, options: dict[str, Any], unique: bool
 ) -> None:
-    """Verdict, certificate and counterexample of each algorithm are right by code that shares nothing with it."""
+    """Independent code confirms the verdict, certificate and counterexample of each algorithm."""
     random = Random(f"{name}{options}{unique}")
     seen = set()
     for number in range(HISTORIES):
@@ -64,13 +64,13 @@ def test_every_algorithm_says_what_the_brute_force_says(
 
 
 class _Foreign(Model):
-    """A built-in model that the kernel is not told of."""
+    """A built-in model that is hidden from the kernel."""
 
     def __init__(self, inner: Model) -> None:
         self._inner = inner
         self.initial = inner.initial
         self.keeps_failed = inner.keeps_failed
-        self.per_process = inner.per_process  # type: ignore[misc]  # as the inner one
+        self.per_process = inner.per_process  # type: ignore[misc]  # like the inner model
 
     def step(self, state: Any, op: Call) -> Any:
         return self._inner.step(state, op)
@@ -78,7 +78,7 @@ class _Foreign(Model):
 
 @pytest.mark.parametrize("name", sorted(names()))
 def test_a_model_in_python_decides_as_the_same_model_in_the_kernel(draw: Callable[..., Any], name: str) -> None:
-    """A model of a user's own gets the same verdict and the same first failing operation."""
+    """A user's own model gives the same verdict and the same first failing operation."""
     random = Random(f"foreign {name}")
     for _ in range(HISTORIES):
         model, operations = draw(name, random)
@@ -89,7 +89,7 @@ def test_a_model_in_python_decides_as_the_same_model_in_the_kernel(draw: Callabl
 
 
 def test_an_unordered_queue_loses_any_element_to_a_crashed_dequeue(draw: Callable[..., Any]) -> None:
-    """The model's count of lost elements allows exactly what a dequeue of each possible element allows."""
+    """A count of lost elements in the model allows the same histories as dequeues of every possible element."""
     random = Random("lost")
     for _ in range(HISTORIES * 4):
         model, operations = draw("unordered-queue", random)
@@ -98,7 +98,7 @@ def test_an_unordered_queue_loses_any_element_to_a_crashed_dequeue(draw: Callabl
 
 
 class _PowerSet(Model):
-    """Every bag that the queue could be now."""
+    """The set of all possible contents of the queue."""
 
     def __init__(self, initial: tuple[Any, ...]) -> None:
         self.initial = frozenset({tuple(sorted(initial))})

@@ -1,4 +1,4 @@
-"""Models of a user's own: decided as the brute force does, refuted by what must hold, and explained in their own words."""
+"""Users' own models: decided like brute force, refuted by necessary conditions, and explained in their own terms."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 HISTORIES = 250
 OWN: list[Callable[[], Model]] = [MaxRegister, SilentMaxRegister, BoundedStack, LeaseLock]
-# What no near-linear analyzer decides, or not with repeated values.
+# Models that no near-linear analyzer decides, or not with repeated values.
 NATIVE = [
     "register",
     "cas-register",
@@ -74,7 +74,7 @@ def test_an_own_model_is_decided_as_the_brute_force_does(make: Callable[[], Mode
 
 @pytest.mark.parametrize("make", OWN)
 def test_a_small_reason_is_never_found_in_a_valid_history(make: Callable[[], Model]) -> None:
-    """Whichever return is asked about: relaxing loses linearizations of no history."""
+    """For any return in question, relaxing loses no linearization of any history."""
     random = Random(f"relaxed {make}")
     found_some = 0
     for _ in range(HISTORIES // 2):
@@ -94,7 +94,7 @@ def test_a_small_reason_is_never_found_in_a_valid_history(make: Callable[[], Mod
 
 
 def test_states_that_another_search_has_seen_are_reached_anew() -> None:
-    """A search tells how it came into a state by its own steps. Else a small reason was found where there is none."""
+    """The search's paths to its states consist of real steps. Otherwise it could find a small reason where none exists."""
     stack = [("push", 1, None), ("push", 0, None), ("pop", None, 0), ("push", 1, None), ("pop", None, 1)]
     spans = [(200, 401), (502, 703), (804, 805), (506, 907), (1008, 1209)]
     operations = [
@@ -112,19 +112,19 @@ def test_states_that_another_search_has_seen_are_reached_anew() -> None:
     for _ in range(HISTORIES // 4):
         operations = draw(model, random)
         if operations:
-            told = []
+            reported = []
             for other in (False, True):
                 encoded = encode(model, operations)
                 if other:
                     solve([encoded.part(range(len(encoded.operations)), None)], Limits(algorithm="wgl"))
                 [outcome] = solve([encoded.problem], Limits(algorithm="linear"))
-                told.append(configurations(model, encoded.operations, outcome["configs"]))
-            assert told[0] == told[1], operations
+                reported.append(configurations(model, encoded.operations, outcome["configs"]))
+            assert reported[0] == reported[1], operations
 
 
 @pytest.mark.parametrize("name", [*NATIVE, *(make.__name__ for make in OWN if make is not LeaseLock)])
 def test_what_must_hold_holds_in_every_valid_history(draw: Callable[..., Any], name: str) -> None:
-    """A lack is a proof: the brute force finds no order, up to the return that is named, and of the core alone."""
+    """A missing source is a proof: brute force finds no order up to the named return, and none of the core alone."""
     from tests import own_models  # noqa: PLC0415 - `draw` is a fixture here
 
     random = Random(f"lack {name}")
@@ -149,7 +149,7 @@ def test_what_must_hold_holds_in_every_valid_history(draw: Callable[..., Any], n
 
 
 def test_each_condition_names_the_operations_that_show_it() -> None:
-    """Phantom, future and duplicate, each in a sentence with the value and the operations."""
+    """Phantom, future and duplicate, each in a message with the value and the operations."""
     put, pop = operation(0, "push", 1, 0, 5), operation(1, "pop", None, 6, 7, 1)
     again, late = operation(2, "pop", None, 8, 9, 1), operation(3, "push", 2, 20, 22)
     early = operation(2, "pop", None, 10, 12, 2)
@@ -166,7 +166,7 @@ def test_each_condition_names_the_operations_that_show_it() -> None:
 
 
 def test_an_earlier_contradiction_goes_before_a_lack() -> None:
-    """`op` is the first return by which no linearization is left, though a lack is found first."""
+    """`op` is the first return at which no linearization is left, even if a missing source is found first."""
     operations = [
         operation(0, "max", 5, 0, 1, 5),
         operation(1, "read", None, 2, 3, 0),
@@ -179,7 +179,7 @@ def test_an_earlier_contradiction_goes_before_a_lack() -> None:
 
 
 def test_the_history_of_the_issue_is_refuted_and_explained_at_once() -> None:
-    """A read of 0 among 2,000 operations by 20 processes: two operations show it, with the model's words."""
+    """A read of 0 among 2,000 operations of 20 processes: two operations show it, in the model's terms."""
     operations = max_history(Random("issue"), 2_000, wrong=1_000)
     [wrong] = [op for op in operations if op.f == "read" and op.result == 0 and op.invoke_index > 500]
     for model in (MaxRegister(), SilentMaxRegister()):
@@ -192,7 +192,7 @@ def test_the_history_of_the_issue_is_refuted_and_explained_at_once() -> None:
 
 
 def test_a_reason_that_needs_the_order_of_releases_begins_late() -> None:
-    """Two leases at one time: what happened long before is left out, what was open is not guessed."""
+    """Two leases at one time: much earlier events are omitted, and the effects of open operations are not guessed."""
     operations = []
     for token in range(1, 40):
         operations.append(operation(0, "acquire", None, 10 * token, 10 * token + 1, token))
@@ -205,13 +205,13 @@ def test_a_reason_that_needs_the_order_of_releases_begins_late() -> None:
 
 
 def test_a_flow_that_step_contradicts_is_refused() -> None:
-    """A wrong `flow` gives no wrong verdict where the brute force can look."""
+    """A wrong `flow` gives no wrong verdict where brute force can check it."""
     with pytest.raises(ModelError, match="by its `step` it can; correct `flow`"):
         analysis(Liar(), [operation(0, "read", None, 0, 1, 0)])
 
 
 class Halves(MaxRegister):
-    """A maximum that says that it is even."""
+    """A maximum that accepts only even numbers."""
 
     def impossible(self, op: Call) -> str | None:
         """See `Model`."""
@@ -220,7 +220,7 @@ class Halves(MaxRegister):
 
 
 def test_an_operation_that_no_state_allows_is_found_before_any_search() -> None:
-    """The first of them to return is named, with the model's words."""
+    """The first of them to return is named, in the model's terms."""
     operations = [
         operation(0, "max", 4, 0, 1, 4),
         operation(1, "read", None, 2, 9, 3),
@@ -237,7 +237,7 @@ def test_an_operation_that_no_state_allows_is_found_before_any_search() -> None:
 
 
 def test_the_effort_of_the_slowest_key() -> None:
-    """Classes, observers, what was open at once and what never returned are counted."""
+    """Classes, observers, concurrent operations and crashed operations are counted."""
     operations = [
         operation(0, "max", 5, 0, 4, 5),
         operation(1, "read", None, 1, 3, 5),
@@ -249,7 +249,7 @@ def test_the_effort_of_the_slowest_key() -> None:
     assert (found.operations, found.classes, found.observers, found.widest) == (4, 3, 2, 2)
     assert found.widest_at == operations[1]
     assert found.crashed == {"max of 7": 1}
-    told = "\n".join(found.lines())
-    assert "4 operations, 2 of which only observe; 3 classes" in told
-    assert "1 operation never returned and may take effect at any later time: 1 of max of 7." in told
+    reported = "\n".join(found.lines())
+    assert "4 operations, 2 of which only observe; 3 classes" in reported
+    assert "1 operation never returned and may take effect at any later time: 1 of max of 7." in reported
     assert check_keys(MaxRegister(), operations).search is None

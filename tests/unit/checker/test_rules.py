@@ -1,6 +1,6 @@
-"""Rules of families: queues with elements that repeat, sets with removals, counters with different increments.
+"""Rules of families: queues with repeated elements, sets with removals, counters with different increments.
 
-Each says what the brute force and the plain search say, on small histories of every kind; and each decides long ones.
+Each agrees with brute force and the plain search on small histories of every kind, and each decides long ones.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ LIMITS = Limits(threads=1)
 
 
 def draw_queue(values: int) -> Callable[[Random], tuple[str, Any]]:
-    """Returns what draws operations of queues."""
+    """Returns a function that draws operations of queues."""
     return lambda random: ("enqueue", random.randrange(values)) if random.random() < 0.5 else ("dequeue", None)
 
 
 def draw_set(elements: int, reads: float) -> Callable[[Random], tuple[str, Any]]:
-    """Returns what draws operations of sets."""
+    """Returns a function that draws operations of sets."""
     return lambda random: (
         ("read", None)
         if random.random() < reads
@@ -54,7 +54,7 @@ def draw_set(elements: int, reads: float) -> Callable[[Random], tuple[str, Any]]
 
 
 def draw_counter(amounts: list[int]) -> Callable[[Random], tuple[str, Any]]:
-    """Returns what draws operations of counters."""
+    """Returns a function that draws operations of counters."""
     return lambda random: (
         ("read", None)
         if random.random() < 0.4
@@ -63,7 +63,7 @@ def draw_counter(amounts: list[int]) -> Callable[[Random], tuple[str, Any]]:
 
 
 def answer(state: Any, f: str, argument: Any, random: Random) -> Any:
-    """Returns what an honest object answers."""
+    """Returns an honest object's answer."""
     if f == "dequeue":
         elements = state[0] if len(state) == 2 and isinstance(state[0], tuple) else state
         if elements is state:
@@ -77,7 +77,7 @@ def answer(state: Any, f: str, argument: Any, random: Random) -> Any:
 
 
 def wrong(op: Operation) -> Any:
-    """Returns an answer that an honest object would not have given; None if the operation has no answer."""
+    """Returns an answer that an honest object does not give; None if the operation has no answer."""
     if op.f == "dequeue" and op.result is not None:
         return op.result + 1
     if op.f == "contains":
@@ -95,7 +95,7 @@ KINDS: dict[str, tuple[str, Callable[[Random], Callable[[Random], tuple[str, Any
 
 
 def small(kind: str, random: Random) -> tuple[Model, list[Operation]]:
-    """Returns a small history, in many cases with wrong answers."""
+    """Returns a small history, often with wrong answers."""
     name, draws = KINDS[kind]
     object_ = model(name, **({"crashed_dequeue": random.choice(["takes", "never"])} if "queue" in name else {}))
     operations = simulated(
@@ -112,7 +112,7 @@ def small(kind: str, random: Random) -> tuple[Model, list[Operation]]:
 
 
 def ruled(object_: Model, encoded: Encoded) -> Outcome | None:
-    """Returns what the rules say of a history in which nothing is lacking."""
+    """Returns the rules' result for a history without missing sources."""
     events = encoded.events
     rule = by_walk if has_walk(events) else by_rule
     return rule(events, LIMITS, want_order=True) if lack(object_, encoded) is None else None
@@ -120,7 +120,7 @@ def ruled(object_: Model, encoded: Encoded) -> Outcome | None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_rule_says_what_the_brute_force_and_the_search_say(kind: str) -> None:
-    """The verdict, the order of a valid history, and the first return by which an invalid one fails."""
+    """The verdict, the order of a valid history, and the first return at which an invalid one fails."""
     random = Random(f"rules {kind}")
     seen = {"valid": 0, "invalid": 0, "lacking": 0}
     for _ in range(HISTORIES):
@@ -154,7 +154,7 @@ def test_a_rule_says_what_the_brute_force_and_the_search_say(kind: str) -> None:
 
 
 def test_a_queue_up_to_a_return_is_what_the_search_says_of_it() -> None:
-    """What returned later may have happened or not, with the result that it had."""
+    """Operations that returned later may or may not have happened, with their results."""
     random = Random("until")
     for _ in range(HISTORIES):
         object_, operations = small("pairs", random)
@@ -196,7 +196,7 @@ def test_long_histories_are_decided(
 
 
 def test_a_wrong_order_of_repeated_elements_is_shown() -> None:
-    """The planted mistake, two elements that change places, has a counterexample without the other values."""
+    """The planted mistake, two exchanged elements, has a counterexample without the other values."""
     object_ = model("fifo-queue")
     random = Random("shown")
     operations = simulated(object_, random, draw_queue(30), answer, count=300, processes=3)
@@ -214,7 +214,7 @@ def test_a_wrong_order_of_repeated_elements_is_shown() -> None:
 
 
 def test_a_dequeue_that_starts_early_may_wait_for_an_empty_answer() -> None:
-    """Of three dequeues of one value, the one that starts first ends last, and an empty answer comes before it."""
+    """Of three dequeues of one value, the first to start is the last to end, and an empty answer comes before it."""
     operations = [
         operation(0, "enqueue", 2, 8, 20),
         operation(1, "enqueue", 2, 9, 12),
@@ -232,7 +232,7 @@ def test_a_dequeue_that_starts_early_may_wait_for_an_empty_answer() -> None:
 
 
 def test_a_walk_hears_a_cancellation() -> None:
-    """It ends a moment later without a verdict, and so does the search after it."""
+    """It ends soon without a verdict, and so does the search after it."""
     cancellation = _kernel.Cancellation()
     assert not cancellation.is_cancelled()
     cancellation.cancel()

@@ -1,4 +1,4 @@
-"""Long histories in Parquet are decided from arrays, and say what the same operations say as objects."""
+"""Long histories in Parquet are decided from arrays, with the same results as objects."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _renamed(value: Any, names: dict[int, Any]) -> Any:
 def _keyed(
     draw: Callable[..., Any], name: str, random: Random, options: dict[str, Any], keys: int
 ) -> tuple[Any, list[Operation]]:
-    """Draws a history of several keys; numbers are names in some, of all kinds that values can have."""
+    """Draws a history of several keys. Some have numbers as names, of all types of values."""
     choices: list[dict[int, Any]] = [{}, {1: "b", 2: 10**30}, {0: None, 2: [3]}, {1: -5, 2: 2.5}]
     names = random.choice(choices) if name != "counter" else {}
     merged: list[Operation] = []
@@ -96,7 +96,7 @@ def test_arrays_say_what_objects_say(
     name: str,
     options: dict[str, Any],
 ) -> None:
-    """Verdicts of all keys, the failing operation, the ok before it, and a counterexample that a brute force confirms."""
+    """Verdicts of all keys, the failing operation, the ok before it, and a counterexample that brute force confirms."""
     monkeypatch.setattr(tables, "BATCH_ROWS", 3)
     random = Random(f"{name}{options}")
     path = tmp_path / "operations.parquet"
@@ -129,7 +129,7 @@ def test_arrays_say_what_objects_say(
 
 
 def _register(count: int) -> list[Operation]:
-    """Writes and reads in turn, each after the other."""
+    """Returns sequential writes and reads in turn."""
     return [
         Operation(
             process=number % 5,
@@ -154,13 +154,13 @@ def _checked(path: Path, operations: Sequence[Operation], **asked: Any) -> Any:
 
 @pytest.fixture
 def long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A path for a file of which 100 rows are long enough."""
+    """Returns a path for a file, and sets the limit of long files to 100 rows."""
     monkeypatch.setattr(checker.checking, "LONG_ROWS", 100)
     return tmp_path / "operations.parquet"
 
 
 def test_a_long_history_is_decided_from_arrays(long: Path) -> None:
-    """Its operations never become objects; what is told is the same."""
+    """Its operations never become objects, and the explanation is the same."""
     valid = _checked(long, _register(1000))
     assert (valid.analysis.valid, valid.analysis.operations, valid.history.events) == (Verdict.VALID, 1000, 2000)
     assert valid.history.operations == ()
@@ -186,7 +186,7 @@ def test_a_long_history_is_decided_from_arrays(long: Path) -> None:
 def test_what_arrays_cannot_say_is_decided_from_objects(
     long: Path, row: int, change: dict[str, Any], asked: dict[str, Any]
 ) -> None:
-    """Whatever the values, the model and the question are, there is a verdict."""
+    """There is a verdict for all values, models and options."""
     operations = _register(1000)
     operations[row] = replace(operations[row], **change)
     if "value" in change:
@@ -210,7 +210,7 @@ def test_what_arrays_cannot_say_is_decided_from_objects(
 def test_rules_hold_for_arrays_too(
     long: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], reason: str | None
 ) -> None:
-    """A history that contradicts itself is refused with the row, as any other, wherever batches end."""
+    """A contradictory history is refused with the row, like any other, for any batches."""
     monkeypatch.setattr(tables, "BATCH_ROWS", 7)
     operations = _register(1000)
     operations[500] = replace(operations[500], **change)
@@ -223,7 +223,7 @@ def test_rules_hold_for_arrays_too(
 
 
 def test_files_of_several_runs(long: Path) -> None:
-    """Each run is decided for itself, from objects."""
+    """Each run is decided separately, from objects."""
     parts = []
     for run in ("a", "b"):
         write_operations(long, _register(150), run=run)
@@ -235,7 +235,7 @@ def test_files_of_several_runs(long: Path) -> None:
 
 
 def test_a_disagreement_brings_the_history(long: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a second algorithm says the opposite, that is an error with all operations of the key."""
+    """If a second algorithm contradicts the verdict, the error has all operations of the key."""
 
     def contrary(problems: Any, limits: Limits, **options: Any) -> Any:
         outcomes = solving.solve(problems, limits, **options)

@@ -1,4 +1,4 @@
-"""The table of a model in Python: which states are the same, and what the model is asked."""
+"""The table of a model in Python: equality of states, and the calls to the model."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from checker.models.registers import Register
 
 
 class Pair(NamedTuple):
-    """A state as many models have it."""
+    """A state such as many models have."""
 
     first: int
     second: int
 
 
 class Becomes(Model):
-    """An operation says what the state is afterwards."""
+    """A model whose operations give the next state."""
 
     name = "becomes"
     initial = None
@@ -35,7 +35,7 @@ class Becomes(Model):
 
 
 def call(argument: Any, f: str = "become") -> Call:
-    """Returns what the model sees."""
+    """Returns the model's view of an operation."""
     return Call(f, argument, argument, None, ok=True)
 
 
@@ -69,7 +69,7 @@ STATES: list[Any] = [
 
 
 def test_states_are_the_same_if_their_identities_are() -> None:
-    """Nested or not, of whatever types."""
+    """Nested or not, of any types."""
     table = Transitions(Becomes())
     numbers = [table.step(0, table.add(call(state))) for state in STATES]
     for one, number in zip(STATES, numbers, strict=True):
@@ -79,7 +79,7 @@ def test_states_are_the_same_if_their_identities_are() -> None:
 
 
 def test_deep_states_are_told_apart() -> None:
-    """However deep they differ."""
+    """At any depth of their difference."""
     table = Transitions(Becomes())
 
     def nested(value: Any, depth: int) -> Any:
@@ -94,7 +94,7 @@ def test_deep_states_are_told_apart() -> None:
 
 
 def test_a_transition_is_asked_for_once() -> None:
-    """Refusals too."""
+    """This includes refusals."""
     model = Becomes()
     table = Transitions(model)
     become, refuse = table.add(call(7)), table.add(call(None, "refuse"))
@@ -121,7 +121,7 @@ def test_a_state_that_is_not_hashable_is_an_error() -> None:
 
 
 def test_an_error_of_the_model_passes() -> None:
-    """Whatever it is."""
+    """Of any type."""
 
     class Broken(Register):
         def step(self, state: Any, op: Call) -> Any:

@@ -1,4 +1,4 @@
-"""Violations are ranked by what they may say about faults, then by simplicity, then by time."""
+"""Violations are ranked by their relation to faults, then by simplicity, then by time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def operation(index: int, f: str, value: Value, *, key: str, start_s: float, result: Value = None) -> Operation:
-    """Returns an operation of its own process that takes a tenth of a second, with the events `index` and the next."""
+    """Returns an operation with its own process, 0.1 s long, with the events `index` and the next."""
     return Operation(
         process=index, f=f, value=value, result=result, type=OpType.OK, start_ns=round(start_s * S),
         end_ns=round(start_s * S) + S // 10, invoke_index=index, complete_index=index + 1, key=key,
@@ -23,7 +23,7 @@ def operation(index: int, f: str, value: Value, *, key: str, start_s: float, res
 
 
 def stale(key: str, index: int, at_s: float) -> list[Operation]:
-    """Returns a write, an overwrite, and a read of the first value; three operations."""
+    """Returns a write, an overwrite, and a read of the first value: three operations."""
     return [
         operation(index, "write", 1, key=key, start_s=at_s),
         operation(index + 2, "write", 2, key=key, start_s=at_s + 0.2),
@@ -32,12 +32,12 @@ def stale(key: str, index: int, at_s: float) -> list[Operation]:
 
 
 def never_written(key: str, index: int, at_s: float) -> list[Operation]:
-    """Returns a read of a value that nobody wrote; one operation."""
+    """Returns a read of a value that no operation wrote: one operation."""
     return [operation(index, "read", None, key=key, start_s=at_s, result=99)]
 
 
 def fault(number: int, start_s: float, end_s: float, *, effective: bool = True) -> FaultRecord:
-    """Returns a fault that was on in between."""
+    """Returns a fault that lasts from `start_s` to `end_s`."""
     planned = PlannedFault(id=number, kind="kill", target="one", start_s=start_s, end_s=end_s)
     return FaultRecord(
         planned=planned, targets=("n1",), start_ns=round(start_s * S), end_ns=round(end_s * S),
@@ -46,13 +46,13 @@ def fault(number: int, start_s: float, end_s: float, *, effective: bool = True) 
 
 
 def places(operations: list[Operation], *faults: FaultRecord) -> list[tuple[str | None, When, tuple[int, ...]]]:
-    """Returns the violations in their order: key, time, and the faults that were on."""
+    """Returns the violations in order: key, time, and the active faults."""
     found = ranked(of_keys(check_keys("cas-register", operations, explain=10)), faults)
     return [(violation.key, violation.when, violation.faults) for violation in found]
 
 
 def test_a_violation_during_or_after_a_fault_comes_first() -> None:
-    """One before any fault says nothing about faults, however simple and early it is."""
+    """A violation before any fault does not show a fault's effect, even if it is simple and early."""
     operations = [*never_written("early", 0, 0.4), *stale("during", 10, 13), *stale("after", 20, 30)]
     assert places(operations, fault(0, 12, 15)) == [
         ("during", When.DURING, (0,)),
@@ -62,14 +62,14 @@ def test_a_violation_during_or_after_a_fault_comes_first() -> None:
 
 
 def test_of_those_the_simplest_comes_first() -> None:
-    """One operation that needs no other beats three, though it comes after the fault."""
+    """A violation of one operation comes before one of three, even if it follows the fault."""
     operations = [*stale("during", 0, 13), *never_written("after", 10, 30), *stale("later", 20, 14)]
     keys = [key for key, _, _ in places(operations, fault(0, 12, 15))]
     assert keys == ["after", "during", "later"]
 
 
 def test_the_time_is_that_of_the_decisive_operation() -> None:
-    """The stale read decides, not the writes that it contradicts; a fault that begins while it waits counts."""
+    """The stale read counts, not the writes that it contradicts. A fault that begins during the read counts too."""
     operations = stale("k", 0, 11.8)
     assert places(operations, fault(3, 12.25, 15))[0][1:] == (When.DURING, (3,))
     assert places(operations, fault(3, 11, 12.1))[0][1:] == (When.AFTER, ())
@@ -77,12 +77,12 @@ def test_the_time_is_that_of_the_decisive_operation() -> None:
 
 
 def test_a_fault_without_a_seen_effect_does_not_count() -> None:
-    """It explains nothing."""
+    """Such a fault explains nothing."""
     assert places(stale("k", 0, 13), fault(0, 12, 15, effective=False))[0][1:] == (When.BEFORE, ())
 
 
 def test_counts_add_up() -> None:
-    """As results.json tells them, and suites ask for them."""
+    """The form of results.json, which suites read."""
     operations = [*stale("a", 0, 1), *stale("b", 10, 13), *stale("c", 20, 14), *stale("d", 30, 40)]
     found = ranked(of_keys(check_keys("cas-register", operations)), [fault(0, 12, 15)])
     assert count(found) == {"total": 4, "during_faults": 2, "after_faults": 1, "before_faults": 1}
@@ -90,5 +90,5 @@ def test_counts_add_up() -> None:
 
 
 def test_a_valid_history_has_none() -> None:
-    """Nothing is ranked where nothing is wrong."""
+    """Without a violation there is no ranking."""
     assert places([operation(0, "write", 1, key="k", start_s=1)]) == []

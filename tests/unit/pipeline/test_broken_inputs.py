@@ -49,7 +49,7 @@ def test_a_whole_table_has_no_trouble() -> None:
         (b"PAR1", "4 bytes without a footer"),
         (table()[:-1], "without a footer at the end"),
         (b"PAR1" + b"\xff" * 4 + b"PAR1", "a footer of 4,294,967,295 bytes in a file of 12"),
-        (b"PAR1" + b"\xff" * 40 + (40).to_bytes(4, "little") + b"PAR1", "a footer that cannot be read"),
+        (b"PAR1" + b"\xff" * 40 + (40).to_bytes(4, "little") + b"PAR1", "an unreadable footer"),
         (table(without_columns=["phase"]), "expected a column 'phase', found run, key"),
     ],
 )

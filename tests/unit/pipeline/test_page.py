@@ -37,7 +37,7 @@ def page(out: Path, rows: Sequence[dict[str, Any]], **outcomes: int) -> dict[str
         outcomes={name.replace("_", "-"): count for name, count in outcomes.items()}, quarantined=0, refuted=[],
         undecided=[], orders={}, misordered=[], reasons=[], tables={},
     )  # fmt: skip
-    return render(found, rows, lambda names: Gathered(runs={name: {} for name in names}, bore=[]), draw)
+    return render(found, rows, lambda names: Gathered(runs={name: {} for name in names}, kinds=[]), draw)
 
 
 @pytest.mark.parametrize(

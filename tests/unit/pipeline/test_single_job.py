@@ -184,7 +184,7 @@ def test_paths_of_other_file_systems_are_a_matter_of_spark(tmp_path: Path) -> No
     assert not any(
         map(is_local, ("hdfs://host/store", "s3a://bucket/x", "file:///store", "/store/{a,b}", "file:store"))
     )
-    with pytest.raises(NotSuited, match="hdfs://host/store: is no plain path of this machine"):
+    with pytest.raises(NotSuited, match="hdfs://host/store: is not a plain path of this machine"):
         in_one_process(AnalysisOptions(paths=["hdfs://host/store"], out=str(tmp_path / "out")))
 
 

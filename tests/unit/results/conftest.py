@@ -1,4 +1,4 @@
-"""Made-up runs, made once for all tests of this room."""
+"""Synthetic runs, made once for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stale_record() -> RunRecord:
 
 @pytest.fixture(scope="session")
 def stored_run(stale_record: RunRecord, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A finished run in a store of its own; read only."""
+    """A finished run in its own store; read only."""
     return store_run(Store(tmp_path_factory.mktemp("store")), stale_record)
 
 

@@ -1,6 +1,6 @@
-"""Puts made-up runs into a store, as a real run would have.
+"""Writes synthetic runs into a store, like real runs.
 
-Run it as a script to fill a store with runs to look at: `python -m tests.unit.results.stored STORE [OPERATIONS]`.
+As a script, it fills a store with runs to look at: `python -m tests.unit.results.stored STORE [OPERATIONS]`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def store_run(store: Store, made: RunRecord) -> Run:
-    """Returns the finished run that has left this record."""
+    """Returns a finished run with this record."""
     run = store.create_run(made.test.name, made.test.started_utc)
     announce(run, made.test)
     write_history(run, made)
@@ -31,7 +31,7 @@ def store_run(store: Store, made: RunRecord) -> Run:
 
 
 def write_history(run: Run, made: RunRecord) -> None:
-    """Writes the history that would have led to the record, the nemesis' events included."""
+    """Writes the history of the record, with the nemesis's events."""
     events: list[tuple[int, int, dict[str, Any]]] = []
     for op in made.operations:
         common = {"process": op.process, "f": op.f, "key": op.key, "node": op.node, "scheduled_ns": op.scheduled_ns}
@@ -42,8 +42,8 @@ def write_history(run: Run, made: RunRecord) -> None:
                 (op.end_ns, op.complete_index, {**common, "op_type": op.type, "value": value, "error": op.error})
             )
     for fault in made.faults:
-        told = {"fault": fault.planned.id, "targets": list(fault.targets)}
-        event: dict[str, Any] = {"op_type": OpType.INFO, "process": NEMESIS, "value": told}
+        details = {"fault": fault.planned.id, "targets": list(fault.targets)}
+        event: dict[str, Any] = {"op_type": OpType.INFO, "process": NEMESIS, "value": details}
         events.append((fault.start_ns, -1, {**event, "f": f"start-{fault.planned.kind}"}))
         events.append((fault.end_ns, -1, {**event, "f": f"stop-{fault.planned.kind}"}))
     writer = HistoryWriter(run.history_jsonl, {"seed": made.test.seed})
@@ -53,7 +53,7 @@ def write_history(run: Run, made: RunRecord) -> None:
 
 
 def write_logs(run: Run) -> None:
-    """Writes node logs, with lines that a careless page would take for markup."""
+    """Writes node logs, with lines that look like markup."""
     for node in NODES:
         folder = run.nodes_dir / node
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""A made-up but lifelike run: a leader-based register on five nodes, an open load, faults, elections, errors.
+"""A synthetic but realistic run: a leader-based register on five nodes, an open load, faults, elections, errors.
 
 Operations take effect at one instant inside their interval, so the history is linearizable unless a stale read is planted.
 `stored` fills a store with such runs.
@@ -33,7 +33,7 @@ ELECTION_S = 1.7
 
 @dataclass(slots=True)
 class World:
-    """The state of the made-up system."""
+    """The state of the synthetic system."""
 
     draw: random.Random
     faults: Sequence[FaultRecord]
@@ -42,7 +42,7 @@ class World:
     changes: list[tuple[float, str, int]] = field(default_factory=lambda: [(0.0, "n3", 1)])
 
     def leader(self, at_s: float) -> tuple[str, int] | None:
-        """Returns who leads and the term, None while there is an election."""
+        """Returns the leader and its term; None during an election."""
         since_s, name, term = next(change for change in reversed(self.changes) if change[0] <= at_s)
         return (name, term) if at_s >= since_s + (ELECTION_S if term > 1 else 0) else None
 
@@ -105,7 +105,7 @@ def _fault(index: int, kind: str, hit: tuple[str, ...], start_s: float, length_s
 def simulate(
     *, seed: int, operations: int, duration_s: float, stale: bool, pool: int
 ) -> tuple[list[Operation], list[FaultRecord], World]:
-    """Plays the run and returns its operations in the order of their invokes."""
+    """Simulates the run and returns its operations in the order of their invokes."""
     draw = stream(seed, "synthetic")
     faults = fault_plan(duration_s)
     world = World(draw=draw, faults=faults)
@@ -143,7 +143,7 @@ def simulate(
     final = [_applied(world, operation) for _, operation, _ in sorted(done, key=lambda entry: entry[0])]
     if stale:
         final = _plant_stale_read(final, faults)
-    kept = faults if stale else faults[:-1]  # the one without effect belongs to the run that went wrong
+    kept = faults if stale else faults[:-1]  # the fault without effect belongs to the invalid run
     nemesis = [
         (at_ns, -1, 2 * fault.planned.id + n)
         for fault in kept
@@ -221,7 +221,7 @@ def _applied(world: World, operation: Operation) -> Operation:
 
 
 def _plant_stale_read(operations: list[Operation], faults: Sequence[FaultRecord]) -> list[Operation]:
-    """Lets n3, which the first fault cuts off, answer a read with the value before an acknowledged write."""
+    """Makes n3, which the first fault cuts off, answer a read with the value before an acknowledged write."""
     since_ns = faults[0].start_ns + 2 * S
     writes = [op for op in operations if op.f == "write" and op.key == "k0" and op.type is OpType.OK]
     number = next(i for i, write in enumerate(writes) if write.start_ns > since_ns)
@@ -241,7 +241,7 @@ def _plant_stale_read(operations: list[Operation], faults: Sequence[FaultRecord]
 
 
 def counterexample(operations: Sequence[Operation]) -> dict[str, Any]:
-    """Returns the planted stale read and the two writes that contradict it, as the checker would."""
+    """Returns the planted stale read and the two writes that contradict it, in the checker's form."""
     values = {op.value: op for op in operations if op.f == "write" and op.key == "k0" and op.type is OpType.OK}
     last: Operation | None = None
     for op in sorted((op for op in operations if op.key == "k0"), key=lambda op: op.end_ns or 0):
@@ -277,7 +277,7 @@ def _as_json(op: Operation) -> dict[str, Any]:
 
 
 def sightings(world: World, faults: Sequence[FaultRecord], duration_s: float) -> list[Sighting]:
-    """Returns what a watch that looks once a second would have kept."""
+    """Returns the sightings of a watch that polls once a second."""
     seen: list[Sighting] = []
     last: dict[str, tuple[Any, ...]] = {}
     places: dict[str, int] = {}
@@ -304,7 +304,7 @@ def sightings(world: World, faults: Sequence[FaultRecord], duration_s: float) ->
 def record(
     *, seed: int = 7, operations: int = 3000, duration_s: float = 60.0, stale: bool = False, pool: int = 8
 ) -> RunRecord:
-    """Returns a whole made-up run; `pool` is how many operations of a node's clients may be in flight."""
+    """Returns a whole synthetic run. `pool` is the limit of operations in flight for a node's clients."""
     done, faults, world = simulate(seed=seed, operations=operations, duration_s=duration_s, stale=stale, pool=pool)
     linearizable = Part(
         name="linearizable",

@@ -1,4 +1,4 @@
-"""Availability counts each operation at the time it was wanted, and invents no time that was not observed."""
+"""Availability counts each operation at its scheduled time, and only observed time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CODES = Codes(answers={"mismatch"}, refusals={"not-leader"})
 
 
 def operation(at_s: float, kind: OpType = OpType.OK, **changes: Any) -> Operation:
-    """Returns a read wanted at `at_s`."""
+    """Returns a read scheduled at `at_s`."""
     fields: dict[str, Any] = {
         "process": 0, "f": "read", "value": None, "result": None, "type": kind, "start_ns": round(at_s * S),
         "end_ns": round(at_s * S) + 1_000_000, "invoke_index": 0, "complete_index": 1, "node": "n1",
@@ -27,7 +27,7 @@ def operation(at_s: float, kind: OpType = OpType.OK, **changes: Any) -> Operatio
 
 
 def fault(start_s: float, end_s: float, number: int = 0) -> FaultRecord:
-    """Returns a fault that was on in between."""
+    """Returns a fault that lasts from `start_s` to `end_s`."""
     planned = PlannedFault(id=number, kind="kill", target="one", start_s=start_s, end_s=end_s)
     return FaultRecord(
         planned=planned, targets=("n1",), start_ns=round(start_s * S), end_ns=round(end_s * S), proof=None
@@ -42,7 +42,7 @@ def one(operations: list[Operation], *faults: FaultRecord) -> FaultAvailability:
 
 
 def test_first_and_sustained_ok_after_an_outage() -> None:
-    """Nothing for 3 s, then a lone answer, then again nothing, then all is well."""
+    """No answer for 3 s, then a single one, then none again, then continuous answers."""
     bad = [operation(10 + i / 10, OpType.FAIL, error="no-leader") for i in range(60)]
     bad[30] = operation(13)
     good = [operation(16 + i / 10) for i in range(100)]
@@ -55,7 +55,7 @@ def test_first_and_sustained_ok_after_an_outage() -> None:
 
 
 def test_sustained_needs_two_seconds_that_were_observed() -> None:
-    """A window that ends before two seconds of answers says nothing about sustained availability."""
+    """A window that ends before two seconds of answers does not show sustained availability."""
     operations = [operation(11 + i / 10) for i in range(9)]
     during = one(operations, fault(10, 12)).during
     assert during.first_ok_s == pytest.approx(1)
@@ -70,13 +70,13 @@ def test_what_was_never_answered_has_no_time() -> None:
 
 
 def test_a_refusal_by_a_working_system_is_an_answer() -> None:
-    """A compare-and-set that did not match is available; one that found no leader is not."""
+    """A compare-and-set that did not match is available. One that found no leader is not."""
     operations = [operation(11, OpType.FAIL, error="mismatch: 3"), operation(11.5, OpType.FAIL, error="no-leader")]
     assert one(operations, fault(10, 12)).during.answered == 1
 
 
 def test_an_operation_belongs_to_when_it_was_wanted() -> None:
-    """Scheduled in the fault, sent after it: it counts for the fault."""
+    """An operation scheduled in the fault and sent after it counts for the fault."""
     late = operation(13, scheduled_ns=round(11 * S))
     found = one([late, operation(14)], fault(10, 12))
     assert found.during.operations == 1
@@ -85,7 +85,7 @@ def test_an_operation_belongs_to_when_it_was_wanted() -> None:
 
 
 def test_after_ends_where_the_next_fault_begins() -> None:
-    """And names the faults that were on meanwhile."""
+    """The window names the faults that overlap it."""
     operations = [operation(i) for i in range(40)]
     faults = [fault(10, 12), fault(20, 22, 1), fault(11, 15, 2)]
     first = one(operations, *faults)
@@ -95,18 +95,18 @@ def test_after_ends_where_the_next_fault_begins() -> None:
 
 
 def test_reads_after_recovery_do_not_count() -> None:
-    """The final phase is asked of a healed system, so it says nothing about availability."""
+    """The final phase runs on a healed system, so it does not count for availability."""
     found = one([operation(11), operation(30, phase="final")], fault(10, 12))
     assert found.after is None
 
 
 def test_a_fault_that_never_began_has_no_availability() -> None:
-    """None in its place, so that the others keep theirs."""
+    """The place of such a fault has None, so the others keep their places."""
     assert around([fault(5, 5)], [operation(5)], CODES) == [None]
 
 
 def test_each_node_is_measured_by_its_own_clients() -> None:
-    """The clients of the node that was hit see the outage, the others do not."""
+    """Clients of the faulty node see the outage, the others do not."""
     operations = [operation(10 + i / 10) for i in range(20)]
     operations += [operation(10 + i / 10, OpType.INFO, node="n2", error="timeout") for i in range(20)]
     found = one(operations, fault(10, 12))
@@ -125,7 +125,7 @@ def test_each_node_is_measured_by_its_own_clients() -> None:
     st.integers(1, 200),
 )
 def test_windows_agree_with_counting_by_hand(asked: list[tuple[int, OpType, str]], start: int, length: int) -> None:
-    """Counts add up over nodes; first ok, sustained ok and gaps are where a naive search finds them."""
+    """Counts add up over nodes. First ok, sustained ok and gaps equal those of a naive search."""
     operations = [operation(at / 10, kind, node=node) for at, kind, node in asked]
     found = one(operations, fault(start / 10, (start + length) / 10)).during
     inside = sorted((at, kind) for at, kind, _ in asked if start <= at < start + length)
@@ -135,7 +135,7 @@ def test_windows_agree_with_counting_by_hand(asked: list[tuple[int, OpType, str]
     sustained = None
     for at in sorted(set(good)):
         ahead = [kind for when, kind in inside if at <= when <= at + 20]
-        # Of operations at one instant the order is not known; the module starts at the first good one.
+        # The order of operations at one instant is unknown; the module starts at the first ok.
         if at + 20 <= start + length and ahead.count(OpType.OK) >= 0.95 * len(ahead):
             sustained = (at - start) / 10
             break
@@ -146,7 +146,7 @@ def test_windows_agree_with_counting_by_hand(asked: list[tuple[int, OpType, str]
 
 
 def test_a_refusal_that_names_the_leader_is_counted_apart() -> None:
-    """It is neither an answer nor an outage: shares, gaps and times leave it out, and it has a count of its own."""
+    """A refusal is neither an answer nor an outage. Shares, gaps and times omit it; it has its own count."""
     operations = [operation(10 + i / 10, OpType.FAIL, error="not-leader: n3 leads") for i in range(20)]
     operations += [operation(10.05 + i / 10) for i in range(10)]
     during = one(operations, fault(10, 12)).during
@@ -155,7 +155,7 @@ def test_a_refusal_that_names_the_leader_is_counted_apart() -> None:
 
 
 def test_nothing_but_refusals_is_no_availability() -> None:
-    """Where every node refuses, nothing was answered: no share, no first ok, and the gap is the whole window."""
+    """If every node refuses, there is no answer: no share, no first ok, and the gap is the whole window."""
     operations = [operation(10 + i / 10, OpType.FAIL, error="not-leader: n3 leads") for i in range(20)]
     during = one(operations, fault(10, 12)).during
     assert (during.operations, during.answered, during.refused) == (0, 0, 20)
@@ -163,7 +163,7 @@ def test_nothing_but_refusals_is_no_availability() -> None:
 
 
 def test_clients_that_follow_the_leader_measure_the_system() -> None:
-    """A client that stays at a cut-off node measures that node; the system is what a client that moves can reach."""
+    """A client bound to a cut-off node measures that node. A client that moves measures the system."""
     stuck = [operation(10 + i / 10, OpType.INFO, node="n1", error="timeout") for i in range(20)]
     moving = [operation(10 + i / 10, node="n1", via="n3") for i in range(20)]
     found = one([*stuck, *moving], fault(10, 12))
@@ -172,7 +172,7 @@ def test_clients_that_follow_the_leader_measure_the_system() -> None:
 
 
 def test_a_healthy_cluster_is_available() -> None:
-    """Clients at followers are refused, those that follow the leader are answered: 100 % over the run."""
+    """Clients at followers are refused, and clients that follow the leader get answers: 100 % over the run."""
     refusals = [operation(i / 10, OpType.FAIL, node="n1", error="not-leader: n3 leads") for i in range(100)]
     first = operation(0.01, OpType.FAIL, via="n1", error="not-leader: n3 leads")
     served = [operation(0.02 + i / 10, via="n3") for i in range(100)]
@@ -184,7 +184,7 @@ def test_a_healthy_cluster_is_available() -> None:
 
 
 def test_the_rate_is_a_share_of_the_rate_before() -> None:
-    """Ten answers a second before, one a second during the fault: a tenth. The stretch before begins where faults ended."""
+    """Ten answers a second before the fault, one during it: a tenth. The time before it starts where earlier faults ended."""
     operations = [operation(i / 10) for i in range(100)] + [operation(10 + i) for i in range(5)]
     found = one(operations, fault(10, 15))
     assert found.rate_before == pytest.approx(10)
@@ -194,7 +194,7 @@ def test_the_rate_is_a_share_of_the_rate_before() -> None:
 
 
 def test_a_rate_before_needs_a_time_without_faults() -> None:
-    """A fault that begins within another one, or with the run, has nothing to be compared with."""
+    """A fault that begins during another one, or with the run, has no comparison."""
     operations = [operation(i / 10) for i in range(200)]
     assert one(operations, fault(10, 15), fault(5, 12, 1)).rate_before is None
     assert one(operations, fault(0, 5)).rate_share is None

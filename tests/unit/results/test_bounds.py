@@ -1,4 +1,4 @@
-"""What is shown of a run is bounded, whatever its history has, and what is left out is said."""
+"""The display of a run is bounded for any history, and names what it omits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_S = 60.0
 
 
 def page(record: RunRecord) -> tuple[str, dict[str, tuple[str, str]], str]:
-    """Returns a run's report, its plots, and what the terminal shows."""
+    """Returns a run's report, its plots, and the terminal's output."""
     document = build(record)
     drawn = plots_of(record)
     out = io.StringIO()
@@ -35,7 +35,7 @@ def page(record: RunRecord) -> tuple[str, dict[str, tuple[str, str]], str]:
 
 
 def many_functions(record: RunRecord) -> RunRecord:
-    """Returns the run with another function for each operation."""
+    """Returns the run with a different function for each operation."""
     operations = [
         replace(op, f=f"f{number % 3000}") for number, op in enumerate([*record.operations, *record.operations])
     ]
@@ -58,7 +58,7 @@ def long_names(record: RunRecord) -> RunRecord:
 
 
 def many_faults(record: RunRecord) -> RunRecord:
-    """Returns the run with two thousand faults, each of a kind of its own and on all the time."""
+    """Returns the run with two thousand faults of different kinds that last the whole run."""
     fault = record.faults[0]
     faults = [
         replace(fault, planned=replace(fault.planned, id=number, kind=f"k{number}"), start_ns=number, end_ns=10**10)
@@ -68,13 +68,13 @@ def many_faults(record: RunRecord) -> RunRecord:
 
 
 def many_nodes(record: RunRecord) -> RunRecord:
-    """Returns the run with another node for each operation, and a process of its own."""
+    """Returns the run with a different node and process for each operation."""
     operations = [replace(op, node=f"n{number}", process=number) for number, op in enumerate(record.operations)]
     return replace(record, operations=operations, test=replace(record.test, nodes=[f"n{n}" for n in range(1500)]))
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "sentences"),
     [
         (
             many_functions,
@@ -85,27 +85,33 @@ def many_nodes(record: RunRecord) -> RunRecord:
         (many_nodes, ["nodes are too many for a picture", "lanes are left out"]),
     ],
 )
-def test_a_hostile_history_has_a_report(valid_record: RunRecord, changed: Any, said: list[str]) -> None:
-    """In bounded time and size, with a sentence for each thing that is left out."""
+def test_a_hostile_history_has_a_report(valid_record: RunRecord, changed: Any, sentences: list[str]) -> None:
+    """Time and size are bounded, and a sentence names each omission."""
     began_s = time.monotonic()
-    text, drawn, told = page(changed(valid_record))
+    text, drawn, printed = page(changed(valid_record))
     assert time.monotonic() - began_s < MOST_S
-    assert len(text) + len(told) < MOST_BYTES
+    assert len(text) + len(printed) < MOST_BYTES
     assert len("".join(title + svg for title, svg in drawn.values())) < MOST_BYTES
-    assert [words for words in said if words not in text + told] == []
-    assert re.search(f"a{{{bounds.MAX_TEXT + 1}}}", text + told) is None
+    assert [words for words in sentences if words not in text + printed] == []
+    assert re.search(f"a{{{bounds.MAX_TEXT + 1}}}", text + printed) is None
 
 
 def test_what_is_not_too_much_is_shown_as_it_is(valid_record: RunRecord) -> None:
-    """An ordinary run has all of its functions, faults and lanes, and no sentence about bounds."""
-    text, drawn, told = page(valid_record)
-    shown = text + told + "".join(title for title, _ in drawn.values())
-    said = ("busiest of", "faults are shaded", "too many for a picture", "lanes are left out", "results.json has all")
-    assert [words for words in said if words in shown] == []
+    """An ordinary run shows all of its functions, faults and lanes, without a sentence about bounds."""
+    text, drawn, printed = page(valid_record)
+    shown = text + printed + "".join(title for title, _ in drawn.values())
+    sentences = (
+        "busiest of",
+        "faults are shaded",
+        "too many for a picture",
+        "lanes are left out",
+        "results.json has all",
+    )
+    assert [words for words in sentences if words in shown] == []
 
 
 def test_a_timeline_has_as_many_operations_as_it_has_lanes_for(valid_record: RunRecord) -> None:
-    """Every column of its data has one entry for each operation that is shown."""
+    """Every column of the timeline's data has one entry for each shown operation."""
     record = many_nodes(valid_record)
     data = timeline(
         operations=record.operations, faults=record.faults, sightings=(), nodes=record.test.nodes, marked=[0, 5000]

@@ -1,4 +1,4 @@
-"""What was going on at a violation: only what was seen, with its time."""
+"""The circumstances of a violation: only observations, each with its time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLE = Counterexample(key="k", explanation="stale", operations=[READ], culpri
 
 
 def fault(number: int, start_s: int, end_s: int) -> FaultRecord:
-    """Returns a kill of n1 that was on in between."""
+    """Returns a kill of n1 that lasts from `start_s` to `end_s`."""
     planned = PlannedFault(id=number, kind="kill", target="one", start_s=start_s, end_s=end_s)
     return FaultRecord(planned=planned, targets=("n1",), start_ns=start_s * S, end_ns=end_s * S, proof=None)
 
@@ -44,7 +44,7 @@ def record(valid_record: RunRecord) -> RunRecord:
 
 
 def test_faults_leader_and_the_node_that_answered(record: RunRecord) -> None:
-    """Everything that was seen at the time of the violation."""
+    """All observations at the time of the violation."""
     assert circumstances(EXAMPLE, record) == [
         "kill of n1 (fault 0) was active from 12.000 s to 18.000 s.",
         "n1 led in term 2 (poll at 1.000 s).",
@@ -54,23 +54,23 @@ def test_faults_leader_and_the_node_that_answered(record: RunRecord) -> None:
 
 
 def test_a_fault_at_a_role_is_called_by_it(record: RunRecord) -> None:
-    """As on the command line, so that it is told from a fault of the whole node."""
+    """A fault of one process is named as on the command line, so that it differs from a fault of the whole node."""
     aimed = fault(0, 12, 18)
     aimed = replace(aimed, planned=replace(aimed.planned, options={"role": "broker"}))
-    told = circumstances(EXAMPLE, replace(record, faults=[aimed]))
-    assert told[0] == "kill:broker of n1 (fault 0) was active from 12.000 s to 18.000 s."
+    lines = circumstances(EXAMPLE, replace(record, faults=[aimed]))
+    assert lines[0] == "kill:broker of n1 (fault 0) was active from 12.000 s to 18.000 s."
 
 
 def test_a_client_that_chose_its_node_names_that_node(record: RunRecord) -> None:
-    """The node that a client was placed at did not answer, if the client had gone to the leader."""
+    """If the client had gone to the leader, the node at which it was placed did not answer."""
     moved = replace(READ, node="n3", via="n1")
-    told = circumstances(replace(EXAMPLE, operations=[moved], culprit=moved), record)
-    assert told[2] == "n1 answered process 7's read. It reported that it was the leader in term 2 since 1.000 s."
-    assert told[3] == "At 14.900 s no node had applied more entries than n1."
+    lines = circumstances(replace(EXAMPLE, operations=[moved], culprit=moved), record)
+    assert lines[2] == "n1 answered process 7's read. It reported that it was the leader in term 2 since 1.000 s."
+    assert lines[3] == "At 14.900 s no node had applied more entries than n1."
 
 
 @pytest.mark.parametrize(
-    ("faults", "told"),
+    ("faults", "expected"),
     [
         ([], ["The run had no fault."]),
         ([fault(0, 20, 30)], ["No fault was active.", "The first fault, kill of n1 (fault 0), began 5.0 s later."]),
@@ -78,14 +78,14 @@ def test_a_client_that_chose_its_node_names_that_node(record: RunRecord) -> None
         ([fault(0, 15, 15)], ["The run had no fault."]),
     ],
 )
-def test_where_no_fault_was_on_that_is_said(record: RunRecord, faults: list[FaultRecord], told: list[str]) -> None:
-    """A violation far from every fault is not the fault's."""
+def test_where_no_fault_was_on_that_is_said(record: RunRecord, faults: list[FaultRecord], expected: list[str]) -> None:
+    """A violation far from every fault is not attributed to one."""
     found = circumstances(EXAMPLE, replace(record, faults=faults))
-    assert found[: len(told)] == told
+    assert found[: len(expected)] == expected
 
 
 def test_what_was_not_seen_is_not_told(record: RunRecord) -> None:
-    """A node that was silent, an old sighting, an old position: each is told as what it is, or not at all."""
+    """A silent node, an old sighting and an old position are named as such, or omitted."""
     silent = [Sighting(time_ns=2 * S, node="n3", role=None, until_ns=20 * S)]
     assert "It had not answered polls since 2.000 s" in circumstances(EXAMPLE, replace(record, sightings=silent))[-2]
     old = [Sighting(time_ns=2 * S, node="n3", role="follower", term=2, leader="n1", until_ns=6 * S)]

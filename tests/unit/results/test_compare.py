@@ -1,4 +1,4 @@
-"""A comparison tells what differs between runs, and bears damaged ones."""
+"""A comparison shows the differences of runs, also of damaged ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def test_differences_are_marked(stored_run: Run, tmp_path: Path) -> None:
-    """A run beside one that left nothing but a file of nonsense."""
+    """A run beside one with only a damaged file."""
     other = Run(tmp_path)
     other.results_json.write_text(
         '{"valid": [], "faults": [7, {"availability": 3}], "latency": {"read": 5}, "parts": []}'
@@ -37,7 +37,7 @@ def test_equal_runs_do_not_differ(stored_run: Run) -> None:
 
 
 def test_what_is_too_large_is_not_compared_and_named(stored_run: Run, tmp_path: Path) -> None:
-    """A file of many megabytes costs no memory, and a row says that it was not read; long texts are cut."""
+    """A file of many megabytes is not read, and a row shows it. Long texts are shortened."""
     other = Run(tmp_path)
     other.results_json.write_bytes(b'{"reason": "' + b"x" * MAX_BYTES + b'"}')
     other.test_json.write_text(json.dumps({"options": {f"o{number}" * 200: "y" * 2000 for number in range(900)}}))

@@ -1,4 +1,4 @@
-"""A counterexample is drawn from the history's own operations, with the contradiction that is really in it."""
+"""A counterexample is drawn from the history's own operations, with their actual contradiction."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from results.counterexample import (
     contradiction,
     counterexamples_of,
     diagram,
+    operation_text,
     precedence,
     read_counterexample,
-    told,
 )
 from results.document import counterexample
 
@@ -42,13 +42,13 @@ def zones(*operations: Operation) -> list[tuple[Any, int, int, bool]]:
 
 
 def test_a_stale_read_is_a_value_inside_the_stretch_of_another() -> None:
-    """1 is current from its write's end to its read's start; 2 must have been so in between."""
+    """1 is current from its write's end to its read's start. 2 must be current in between."""
     found = zones(operation("write", 1, 0, 10), operation("write", 2, 20, 30), operation("read", 1, 40, 50))
     assert found == [(1, 10, 40, True), (2, 20, 30, False)]
 
 
 def test_two_values_cannot_both_be_current() -> None:
-    """Reads that flip back: both stretches overlap."""
+    """Reads that alternate: both zones overlap."""
     found = zones(
         operation("write", 1, 0, 10), operation("write", 2, 0, 11), operation("read", 1, 20, 30),
         operation("read", 2, 40, 50), operation("read", 1, 60, 70),
@@ -57,19 +57,19 @@ def test_two_values_cannot_both_be_current() -> None:
 
 
 def test_the_initial_value_was_current_before_everything() -> None:
-    """A read of nothing after a write has ended."""
+    """A read of nil after the end of a write."""
     found = zones(operation("read", None, 0, 3), operation("write", 1, 5, 10), operation("read", None, 20, 30))
     assert found == [(None, 0, 20, True), (1, 5, 10, False)]
 
 
 def test_a_cas_knows_both_of_its_values() -> None:
-    """It read the old one and wrote the new one."""
+    """A compare-and-set reads the old value and writes the new one."""
     found = zones(operation("write", 1, 0, 10), operation("cas", [1, 2], 20, 30), operation("read", 1, 40, 50))
     assert found == [(1, 10, 40, True), (2, 20, 30, False)]
 
 
 def test_no_contradiction_is_drawn_where_values_are_not_unique() -> None:
-    """If two operations wrote the value, a read of it proves nothing about which."""
+    """If two operations wrote the value, a read of it does not show which one it saw."""
     assert not zones(
         operation("write", 1, 0, 10),
         operation("write", 2, 20, 30),
@@ -84,27 +84,27 @@ def test_no_contradiction_is_drawn_where_there_is_none() -> None:
 
 
 def test_a_write_without_an_answer_may_take_effect_later() -> None:
-    """An info write ends nothing, so nothing is before anything because of it."""
+    """An info write has no end, so no operation is after it."""
     late = operation("write", 2, 20, 30, type=OpType.INFO, result=None)
     assert not zones(operation("write", 1, 0, 10), late, operation("read", 1, 40, 50))
     assert precedence([operation("write", 1, 0, 10), late, operation("read", 1, 40, 50)]) == [(0, 1), (0, 2)]
 
 
 def test_a_cas_that_may_not_have_happened_knows_nothing() -> None:
-    """Only if its new value was seen is it certain that it saw the old one."""
+    """Only if its new value was read, a crashed compare-and-set certainly saw the old one."""
     maybe = operation("cas", [1, 3], 40, 50, type=OpType.INFO, result=None)
     assert not zones(operation("write", 1, 0, 10), operation("write", 2, 20, 30), maybe)
     assert zones(operation("write", 1, 0, 10), operation("write", 2, 20, 30), maybe, operation("read", 3, 60, 70))
 
 
 def test_precedence_leaves_out_what_follows() -> None:
-    """Of a chain only the neighbours are joined."""
+    """In a chain, only neighbours are connected."""
     assert precedence([operation("read", 1, n * 10, n * 10 + 5) for n in range(4)]) == [(0, 1), (1, 2), (2, 3)]
     assert precedence([operation("read", 1, 0, 20), operation("read", 1, 10, 30)]) == []
 
 
 def test_the_examples_operations_are_the_historys(stale_record: RunRecord) -> None:
-    """They are found by their index; the culprit is the one that ended last, unless the checker names another."""
+    """The operations are found by index. The culprit is the last to end, unless the checker names another."""
     found = counterexample(stale_record.parts)
     example = read_counterexample(found, by_index(stale_record.operations), "because")
     assert example is not None
@@ -123,12 +123,12 @@ def test_the_examples_operations_are_the_historys(stale_record: RunRecord) -> No
     [None, {}, [], [None], [{"index": 10**9}], {"operations": "x"}, {"operations": [{"index": "1"}]}, 7, "text"],
 )
 def test_what_names_no_operation_is_no_example(stale_record: RunRecord, found: Any) -> None:
-    """Whatever a checker or a damaged file gives, nothing is made up."""
+    """Damaged data of a checker or a file adds nothing."""
     assert read_counterexample(found, by_index(stale_record.operations), "") is None
 
 
 def test_a_bare_list_of_events_is_understood(stale_record: RunRecord) -> None:
-    """Also by the index of a completion, and with the part's sentence as the explanation."""
+    """Also by the index of a completion, with the part's message as the explanation."""
     operation = stale_record.operations[5]
     example = read_counterexample([{"index": operation.complete_index}], by_index(stale_record.operations), "because")
     assert example is not None
@@ -136,7 +136,7 @@ def test_a_bare_list_of_events_is_understood(stale_record: RunRecord) -> None:
 
 
 def test_the_diagram_is_well_formed_and_escaped() -> None:
-    """Values, nodes and errors are foreign."""
+    """Values, nodes and errors are untrusted text."""
     hostile = "</text><script>alert(1)</script>"
     operations = (
         operation("write", hostile, 0, 10, node=hostile),
@@ -162,14 +162,14 @@ def test_the_diagram_is_well_formed_and_escaped() -> None:
     ],
 )
 def test_operations_are_told_shortly(op: Operation, text: str) -> None:
-    """As a person would say them."""
-    assert told(op) == text
+    """In plain words."""
+    assert operation_text(op) == text
 
 
 def test_a_run_that_has_just_ended_shows_the_operations_themselves(
     stale_record: RunRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """JSON is read only where a part comes from a file; both ways show the same."""
+    """JSON is read only for a part from a file. Both ways show the same."""
     [part] = linearizability("cas-register", stale_record.operations)
     from_file = counterexamples_of(replace(stale_record, parts=[replace(part, counterexamples=())]), "")
     monkeypatch.setattr("results.counterexample.read_counterexample", None)

@@ -1,4 +1,4 @@
-"""results.json keeps to its schema, says what the record says, and gives the record back."""
+"""results.json conforms to its schema, has the record's facts, and restores the record."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
 from results.document import build, jsonable, reason_of, verdict_of
 from results.errors import BadRecord
+from results.formatting import outcomes
 from results.reading import checked, faults_from, parts_from, positions_from, sightings_from, workload_sightings_from
 from results.record import test_document as as_document
 from results.record import test_from_document as from_document
-from results.spoken import outcomes
 
 if TYPE_CHECKING:
     from results.record import RunRecord
@@ -76,7 +76,7 @@ POSITIONS = st.integers(0, 4).flatmap(
 
 
 def validate(document: Any) -> None:
-    """Holds a document to the schema, as a program would read it."""
+    """Asserts that a document conforms to the schema, from the reader's side."""
     Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(document, allow_nan=False)))
 
 
@@ -104,7 +104,7 @@ FINE = Part(name="linearizable", verdict=Verdict.VALID, reason="Fine.")
 def test_an_extra_part_that_is_unknown_leaves_the_verdict_to_the_others(
     valid_record: RunRecord, parts: list[Part], verdict: Verdict, reason: str
 ) -> None:
-    """It is told of; where it is invalid the run is, and where nothing else was judged the run is unknown."""
+    """Such a part is shown. If it is invalid, so is the run. If no other part exists, the run is unknown."""
     assert (verdict_of(parts), reason_of(parts)) == (verdict, reason)
     document = build(replace(valid_record, parts=parts))
     validate(document)
@@ -114,7 +114,7 @@ def test_an_extra_part_that_is_unknown_leaves_the_verdict_to_the_others(
 
 
 def test_a_part_of_an_earlier_version_is_no_extra(valid_record: RunRecord) -> None:
-    """Without the member it decides, and one that is no truth value is refused."""
+    """Without the member the part decides. A value that is not a boolean is refused."""
     document = build(replace(valid_record, parts=[FINE, ORDER]))
     del document["parts"]["order-agrees"]["extra"]
     assert verdict_of(parts_from(document)) is Verdict.UNKNOWN
@@ -124,7 +124,7 @@ def test_a_part_of_an_earlier_version_is_no_extra(valid_record: RunRecord) -> No
 
 
 def test_documents_keep_to_the_schema(valid_record: RunRecord, stale_record: RunRecord) -> None:
-    """A valid run, an invalid one, and one that left almost nothing."""
+    """A valid run, an invalid one, and one with almost no data."""
     for record in (valid_record, stale_record, replace(valid_record, parts=(), faults=(), operations=(), sightings=())):
         validate(build(record))
 
@@ -137,7 +137,7 @@ def test_any_record_keeps_to_the_schema_and_comes_back(
     sightings: list[Sighting],
     positions: Positions,
 ) -> None:
-    """Parts, faults, sightings and positions are read back as they were written, to the nanosecond."""
+    """Parts, faults, sightings and positions are read back exactly, to the nanosecond."""
     document = build(
         replace(valid_record, operations=(), parts=parts, faults=faults, sightings=sightings, positions=positions)
     )
@@ -153,15 +153,15 @@ def test_any_record_keeps_to_the_schema_and_comes_back(
 
 
 def test_sightings_of_earlier_versions_hold_until_the_next() -> None:
-    """Or until the workload's end, with which the watch ended then; an end that was written is kept."""
-    said: dict[str, Any] = {"role": "follower", "term": 1, "leader": None}
+    """Or until the workload's end, at which the watch ended. A stored end is kept."""
+    state: dict[str, Any] = {"role": "follower", "term": 1, "leader": None}
     document = {
         "timings": {"workload": 60.0},
         "sightings": [
-            {"time_s": 1.0, "node": "n1", **said},
-            {"time_s": 2.0, "node": "n2", **said},
-            {"time_s": 5.0, "node": "n1", **said},
-            {"time_s": 7.0, "node": "n3", **said, "until_s": 9.0},
+            {"time_s": 1.0, "node": "n1", **state},
+            {"time_s": 2.0, "node": "n2", **state},
+            {"time_s": 5.0, "node": "n1", **state},
+            {"time_s": 7.0, "node": "n3", **state, "until_s": 9.0},
         ],
     }
     assert [(seen.node, seen.last_ns // 10**9) for seen in sightings_from(document)] == [
@@ -174,7 +174,7 @@ def test_sightings_of_earlier_versions_hold_until_the_next() -> None:
 
 
 def test_leaders_of_the_final_reads_are_not_counted(valid_record: RunRecord) -> None:
-    """Labrys moves the leadership itself to read each node; the run's count ends with its workload."""
+    """Labrys itself moves the leadership to read each node, so the run's count ends with its workload."""
     seen = [
         Sighting(time_ns=0, node="n1", role="leader", term=1, until_ns=50 * 10**9),
         Sighting(time_ns=70 * 10**9, node="n2", role="leader", term=2, until_ns=80 * 10**9),
@@ -193,12 +193,12 @@ def test_positions_that_do_not_fit_are_refused(applied: dict[str, Any]) -> None:
 
 
 def test_what_all_left_out_is_told(valid_record: RunRecord) -> None:
-    """results.json and test.json name each kind with the reason; a test.json of an earlier version left out nothing."""
+    """results.json and test.json name each kind with the reason. A test.json of an earlier version omitted nothing."""
     test = replace(valid_record.test, left_out={"packet-delay": "n1 lacks netem", "crash": "no room"})
     document = build(replace(valid_record, test=test))
     validate(document)
-    told = [{"kind": "packet-delay", "reason": "n1 lacks netem"}, {"kind": "crash", "reason": "no room"}]
-    assert document["left_out"] == told
+    refusal = [{"kind": "packet-delay", "reason": "n1 lacks netem"}, {"kind": "crash", "reason": "no room"}]
+    assert document["left_out"] == refusal
     written = json.loads(json.dumps(as_document(test)))
     assert from_document(written, "here") == test
     del written["left_out"]
@@ -209,7 +209,7 @@ def test_what_all_left_out_is_told(valid_record: RunRecord) -> None:
 
 
 def test_the_worst_part_decides_and_speaks() -> None:
-    """Invalid over unknown over valid; the sentence is that of the first part that decided, the others are named."""
+    """Invalid before unknown before valid. The message is that of the first deciding part; the others are named."""
     parts = [
         Part(name="a", verdict=Verdict.VALID, reason="fine."),
         Part(name="b", verdict=Verdict.UNKNOWN, reason="who knows."),
@@ -237,14 +237,14 @@ def test_two_parts_of_one_name_are_both_kept(valid_record: RunRecord) -> None:
 
 
 def test_only_an_invalid_part_gives_a_counterexample(stale_record: RunRecord, valid_record: RunRecord) -> None:
-    """What an unknown part holds is not one."""
+    """A counterexample in an unknown part does not count."""
     assert build(stale_record)["counterexample"]["key"] == "k0"
     part = Part(name="p", verdict=Verdict.UNKNOWN, reason="", details={"counterexample": {"operations": [1]}})
     assert build(replace(valid_record, parts=[part]))["counterexample"] is None
 
 
 def test_counts_add_up(valid_record: RunRecord) -> None:
-    """By type, by function, and in all."""
+    """By type, by function, and in total."""
     counts = build(valid_record)["counts"]
     assert counts["operations"] == len(valid_record.operations)
     assert counts["operations"] == counts["ok"] + counts["fail"] + counts["info"]
@@ -253,17 +253,17 @@ def test_counts_add_up(valid_record: RunRecord) -> None:
 
 
 def test_refusals_are_a_part_of_what_failed(valid_record: RunRecord) -> None:
-    """A node that names the leader did not fail to do its work, so its answer has a count of its own."""
-    told = replace(valid_record.operations[0], type=OpType.FAIL, error="not-leader: n3 leads")
-    other = replace(told, error="no-leader")
+    """An answer that names the leader is not a failure, so it has its own count."""
+    refusal = replace(valid_record.operations[0], type=OpType.FAIL, error="not-leader: n3 leads")
+    other = replace(refusal, error="no-leader")
     test = replace(valid_record.test, refusals=("not-leader",))
-    counts = build(replace(valid_record, test=test, operations=[told, told, other]))["counts"]
+    counts = build(replace(valid_record, test=test, operations=[refusal, refusal, other]))["counts"]
     assert (counts["fail"], counts["refused"]) == (3, 2)
     assert outcomes(counts) == "0 ok, 1 fail, 0 info, 2 refused"
 
 
 def test_what_json_cannot_say_becomes_text() -> None:
-    """Numbers of other libraries stay numbers; no value is dropped."""
+    """Numbers of other libraries stay numbers, and no value is dropped."""
     value = {
         1: float("inf"),
         "n": np.int64(7),
@@ -276,19 +276,19 @@ def test_what_json_cannot_say_becomes_text() -> None:
 
 
 def test_what_a_list_needs_comes_first(valid_record: RunRecord) -> None:
-    """Verdict, sentence, seed and reproduce line stand before everything that can be long."""
+    """Verdict, message, seed and reproduce line come before everything that can be long."""
     assert list(build(valid_record))[:7] == ["format", "version", "valid", "reason", "test", "seed", "reproduce"]
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {"format": "other"}, {"format": "labrys-results", "version": 99}])
 def test_a_foreign_document_is_refused(document: Any) -> None:
-    """With the file and what was expected."""
+    """The error names the file and the expected content."""
     with pytest.raises(BadRecord, match=r"here: expected"):
         checked(document, "here")
 
 
 def test_a_test_comes_back_from_its_document(valid_record: RunRecord) -> None:
-    """test.json gives back what was announced, seed to the last bit."""
+    """test.json restores the run's description, with all bits of the seed."""
     test = valid_record.test
     assert from_document(json.loads(json.dumps(as_document(test))), "here") == test
 
@@ -297,6 +297,6 @@ def test_a_test_comes_back_from_its_document(valid_record: RunRecord) -> None:
     "change", [{"seed": "x"}, {"nodes": 3}, {"started": "noon"}, {"versions": None}, {"version": 2}, {"format": 1}]
 )
 def test_a_damaged_test_is_refused(valid_record: RunRecord, change: dict[str, Any]) -> None:
-    """No report is made of guesses."""
+    """Without a valid file there is no report."""
     with pytest.raises(BadRecord, match="here"):
         from_document({**as_document(valid_record.test), **change}, "here")

@@ -1,4 +1,4 @@
-"""Pictures are the same, whoever draws them, and what goes wrong in a process is an error of the command."""
+"""Pictures are the same in any process, and an error in a process is an error of the command."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PICTURES = [Picture(name=f"p{number}", title="Rate <1>", figure=partial(rate, [l
 
 
 def test_processes_draw_what_one_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Byte for byte, in the order of the pictures; an error in one of them is raised, and a process that ends is told."""
+    """Byte for byte, in order. An error in a picture is raised, and so is the end of a process."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     with drawing(1) as draw:
         alone = draw(PICTURES)
@@ -55,7 +55,7 @@ def test_processes_draw_what_one_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ctrl_c_is_not_for_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reaches a whole terminal; the processes leave it to the one that started them."""
+    """Ctrl-C reaches all processes of a terminal. The drawing processes leave it to their parent."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     before = signal.pthread_sigmask(signal.SIG_BLOCK, set())
     with drawing(module.FEW_RUNS) as draw:

@@ -1,4 +1,4 @@
-"""results.edn says what results.json says, in the words of a Jepsen user, whatever the details hold."""
+"""results.edn has the content of results.json in Jepsen's terms, for any details."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JSON = st.recursive(
 
 
 def read(record: RunRecord) -> Any:
-    """Returns what the text says."""
+    """Parses the text of a record."""
     return loads(results_edn(build(record)))
 
 
@@ -46,7 +46,7 @@ def test_it_speaks_jepsens_words(stale_record: RunRecord) -> None:
 
 
 def test_each_member_has_a_line(valid_record: RunRecord) -> None:
-    """A person can read it, and a diff shows what changed."""
+    """The text is readable, and a diff shows the changes."""
     lines = results_edn(build(valid_record)).splitlines()
     assert len(lines) == len(build(valid_record))
     assert lines[2] == " :valid? true,"
@@ -56,7 +56,7 @@ def test_each_member_has_a_line(valid_record: RunRecord) -> None:
 def test_whatever_a_part_holds_can_be_written_and_read(
     valid_record: RunRecord, name: str, details: dict[str, Any]
 ) -> None:
-    """No two keys become one, and nothing that JSON can say is lost."""
+    """Keys stay distinct, and no value of JSON is lost."""
     part = Part(name=name, verdict=Verdict.UNKNOWN, reason=name, details=details)
     parts = read(replace(valid_record, parts=[part]))[Keyword("parts")]
     ((_, written),) = parts.items()
@@ -66,7 +66,7 @@ def test_whatever_a_part_holds_can_be_written_and_read(
 
 @given(JSON)
 def test_any_counterexample_can_be_written(valid_record: RunRecord, example: Any) -> None:
-    """Its members are named by whoever checked."""
+    """Its members have the names of the checker."""
     part = Part(
         name="p", verdict=Verdict.INVALID, reason="", details={"counterexample": {"a_b": 1, "a-b": 2, "x": example}}
     )
@@ -76,7 +76,7 @@ def test_any_counterexample_can_be_written(valid_record: RunRecord, example: Any
 
 @pytest.mark.parametrize("levels", [50, 5_000, 100_000])
 def test_depth_has_a_bound(valid_record: RunRecord, levels: int) -> None:
-    """Details nested without end are cut to text, in every format."""
+    """Details with unlimited nesting become text in every format."""
     deep: Any = "end"
     for _ in range(levels):
         deep = [deep]

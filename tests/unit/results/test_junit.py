@@ -1,4 +1,4 @@
-"""JUnit: a case for each part, nothing unknown is green, and any text makes well-formed XML."""
+"""JUnit: one case per part, unknown is never green, and any text gives well-formed XML."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_each_part_is_a_case(stale_record: RunRecord) -> None:
 
 
 def test_an_extra_part_that_is_unknown_is_skipped(valid_record: RunRecord) -> None:
-    """A build stays green, and the reason can be read; one that is invalid fails."""
+    """The build stays green, and the reason is readable. An invalid part fails."""
     reason = "The budget ended."
     for verdict, tag in ((Verdict.UNKNOWN, "skipped"), (Verdict.INVALID, "failure")):
         part = Part(name="order-agrees", verdict=verdict, reason=reason, extra=True)
@@ -69,7 +69,7 @@ def test_any_text_makes_well_formed_xml(valid_record: RunRecord, name: str, reas
 
 
 def test_an_expected_verdict_passes() -> None:
-    """A negative control that is found invalid is a success; any other verdict of it is not."""
+    """A negative control that is found invalid is a success; with any other verdict it fails."""
 
     def result(exit_code: int) -> CaseResult:
         case = Case(name="c", test="t", options={"read-mode": "unsafe"}, seed=7, expect=Verdict.INVALID)

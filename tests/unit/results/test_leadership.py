@@ -1,4 +1,4 @@
-"""Leaders and terms, counted from what nodes said; never more than was seen."""
+"""Leaders and terms, counted from the nodes' answers, and never more than observed."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.watch import Sighting
+from results.formatting import elections
 from results.leadership import Elections, Leadership, leaders
-from results.spoken import elections as spoken
 
 
 def seen(second: int, node: str, role: str | None, term: int | None) -> Sighting:
-    """Returns what a node said."""
+    """Returns a node's answer."""
     return Sighting(time_ns=second, node=node, role=role, term=term)
 
 
-# n1 leads; n2 deposes it and falls silent; n1 steps down at last; n3 tries, n1 wins.
+# n1 leads. n2 deposes it and stops answering. n1 steps down. n3 is a candidate. n1 wins.
 STORY = [
     seen(0, "n1", "leader", 1),
     seen(0, "n2", "follower", 1),
@@ -28,17 +28,17 @@ STORY = [
 
 
 def test_the_leader_is_who_claims_it_in_the_highest_term() -> None:
-    """A deposed leader that still claims an old term does not lead, and is not forgotten when the new one falls silent."""
+    """A deposed leader with an old term does not lead, and it still counts when the new leader stops answering."""
     assert leaders(STORY[:5]) == [(0, "n1", 1), (5, "n2", 2), (7, "n1", 1), (8, None, None)]
 
 
 def test_a_change_is_a_leader_in_a_later_term() -> None:
-    """The old leader that is visible again while the new one is silent is no change; a candidate's term is a term seen."""
+    """The old leader, seen again while the new one is silent, is not a change. A candidate's term counts as seen."""
     assert Elections(STORY).within() == Leadership(changes=2, leaders=["n1", "n2", "n1"], terms=[1, 2, 5, 6])
 
 
 def test_a_window_begins_with_what_was_there() -> None:
-    """Who led before a fault is not a change in it, and what came after it is not counted."""
+    """The leader before a fault is not a change in it, and later changes do not count."""
     elections = Elections(STORY)
     assert elections.within(4, 9) == Leadership(changes=1, leaders=["n1", "n2"], terms=[1, 2])
     assert elections.within(9, 12) == Leadership(changes=0, leaders=["n2"], terms=[2, 5])
@@ -46,20 +46,20 @@ def test_a_window_begins_with_what_was_there() -> None:
 
 
 def test_without_terms_another_name_is_a_change() -> None:
-    """A system that tells no terms has leaders even so; one that leads again after silence was there all the time."""
-    told = [
+    """A system without terms still has leaders. One that leads again after silence has led all the time."""
+    sightings = [
         seen(1, "a", "leader", None),
         seen(2, "a", None, None),
         seen(3, "a", "leader", None),
         seen(4, "a", None, None),
     ]
-    assert Elections(told).within() == Leadership(changes=0, leaders=["a"], terms=[])
-    assert Elections([*told, seen(5, "b", "leader", None)]).within().changes == 1
+    assert Elections(sightings).within() == Leadership(changes=0, leaders=["a"], terms=[])
+    assert Elections([*sightings, seen(5, "b", "leader", None)]).within().changes == 1
 
 
 def test_a_new_leader_counts_from_when_its_term_was_first_told() -> None:
-    """A fault in which the followers told the new term has its election, though the leader was seen a poll later."""
-    told = [
+    """If followers report the new term during a fault, the election is in it, even if the leader is seen a poll later."""
+    sightings = [
         seen(0, "n1", "leader", 2),
         seen(0, "n2", "follower", 2),
         seen(0, "n3", "follower", 2),
@@ -67,32 +67,32 @@ def test_a_new_leader_counts_from_when_its_term_was_first_told() -> None:
         seen(17, "n1", None, None),
         seen(21, "n2", "leader", 3),
     ]
-    elections = Elections(told)
+    elections = Elections(sightings)
     assert elections.within(10, 20) == Leadership(changes=1, leaders=["n1", "n2"], terms=[2, 3])
     assert elections.within(20, 40) == Leadership(changes=0, leaders=["n2"], terms=[3])
     assert elections.within() == Leadership(changes=1, leaders=["n1", "n2"], terms=[2, 3])
 
 
 def test_a_term_without_a_leader_is_no_change() -> None:
-    """A candidate's term is told, and that no leader was seen in it."""
-    told = [seen(0, "n1", "leader", 2), seen(5, "n2", "candidate", 3)]
-    within = Elections(told).within(4, 9)
+    """A candidate's term is shown, with the fact that no leader was seen in it."""
+    sightings = [seen(0, "n1", "leader", 2), seen(5, "n2", "candidate", 3)]
+    within = Elections(sightings).within(4, 9)
     assert within == Leadership(changes=0, leaders=["n1"], terms=[2, 3])
-    said = spoken({"changes": within.changes, "leaders": within.leaders, "terms": within.terms})
-    assert said == "no new leader seen, term rose from 2 to 3"
+    text = elections({"changes": within.changes, "leaders": within.leaders, "terms": within.terms})
+    assert text == "no new leader seen, term rose from 2 to 3"
 
 
 def test_a_node_that_lags_does_not_make_the_term_rise() -> None:
-    """An old term that is told late, or in the same poll as a higher one, is not counted."""
-    told = [seen(0, "n1", "follower", 4), seen(0, "n2", "leader", 5), seen(7, "n3", "follower", 3)]
-    assert Elections(told).within() == Leadership(changes=0, leaders=["n2"], terms=[5])
-    assert Elections(told).within(6, 9) == Leadership(changes=0, leaders=["n2"], terms=[5])
+    """An old term that arrives late, or in the same poll as a higher one, does not count."""
+    sightings = [seen(0, "n1", "follower", 4), seen(0, "n2", "leader", 5), seen(7, "n3", "follower", 3)]
+    assert Elections(sightings).within() == Leadership(changes=0, leaders=["n2"], terms=[5])
+    assert Elections(sightings).within(6, 9) == Leadership(changes=0, leaders=["n2"], terms=[5])
 
 
 def test_a_first_leader_after_lower_terms_is_a_change() -> None:
-    """The run began without a leader, so one came."""
-    told = [seen(0, "n1", "candidate", 1), seen(3, "n1", "leader", 2)]
-    assert Elections(told).within() == Leadership(changes=1, leaders=["n1"], terms=[1, 2])
+    """The run began without a leader, so the first one is a change."""
+    sightings = [seen(0, "n1", "candidate", 1), seen(3, "n1", "leader", 2)]
+    assert Elections(sightings).within() == Leadership(changes=1, leaders=["n1"], terms=[1, 2])
 
 
 @given(
@@ -107,9 +107,9 @@ def test_a_first_leader_after_lower_terms_is_a_change() -> None:
     ),
     st.integers(0, 50),
 )
-def test_windows_add_up(told: list[Sighting], cut: int) -> None:
-    """What is counted before and after a moment is what is counted in all."""
-    elections = Elections(told)
+def test_windows_add_up(sightings: list[Sighting], cut: int) -> None:
+    """The counts before and after a moment add up to the total."""
+    elections = Elections(sightings)
     first, second = elections.within(0, cut), elections.within(cut, 100)
     whole = elections.within(0, 100)
     assert first.changes + second.changes == whole.changes
@@ -129,10 +129,10 @@ def test_windows_add_up(told: list[Sighting], cut: int) -> None:
     st.integers(0, 50),
     st.integers(0, 50),
 )
-def test_no_change_is_never_said_beside_terms_that_rose(told: list[Sighting], start: int, length: int) -> None:
-    """Where the term rose and no leader came, the sentence says both; the terms of a stretch always ascend."""
-    within = Elections(told).within(start, start + length)
+def test_no_change_is_never_said_beside_terms_that_rose(sightings: list[Sighting], start: int, length: int) -> None:
+    """If the term rises without a leader, the sentence has both facts. The terms of a window always ascend."""
+    within = Elections(sightings).within(start, start + length)
     assert list(within.terms) == sorted(set(within.terms))
-    said = spoken({"changes": within.changes, "leaders": within.leaders, "terms": within.terms})
-    assert ("no change" in said) <= (len(within.terms) <= 1)
-    assert ("rose" in said) == (not within.changes and len(within.terms) > 1)
+    text = elections({"changes": within.changes, "leaders": within.leaders, "terms": within.terms})
+    assert ("no change" in text) <= (len(within.terms) <= 1)
+    assert ("rose" in text) == (not within.changes and len(within.terms) > 1)

@@ -1,4 +1,4 @@
-"""The live view counts each whole line once, whatever way the file grows and whatever is in it."""
+"""The live view counts each whole line once, for any growth and any content of the file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.live import MAX_SECONDS, Tail, refusals_of, said_of, suite_state
+from results.live import MAX_SECONDS, Tail, refusals_of, run_state, suite_state
 from results.store import Run, Store, point
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def line(**fields: Any) -> bytes:
 
 
 def test_it_counts_what_the_record_counts(stored_run: Run, stale_record: RunRecord) -> None:
-    """After the whole history was read: the same operations, no open ones, all faults healed."""
+    """The state after the whole history: the same operations, none open, all faults healed."""
     tail = Tail(stored_run.history_jsonl)
     tail.read()
     state = tail.state()
@@ -39,7 +39,7 @@ def test_it_counts_what_the_record_counts(stored_run: Run, stale_record: RunReco
 def test_reading_in_pieces_is_reading_at_once(
     stored_run: Run, tmp_path_factory: pytest.TempPathFactory, pieces: list[int]
 ) -> None:
-    """A torn line is read when it is whole."""
+    """A torn line is read once it is complete."""
     data = stored_run.history_jsonl.read_bytes()[:60_000]
     path = tmp_path_factory.getbasetemp() / "growing.jsonl"
     tail, at = Tail(path), 0
@@ -75,7 +75,7 @@ def test_faults_come_and_go(tmp_path: Path) -> None:
     )
 )
 def test_nonsense_is_counted_and_passed_over(tmp_path_factory: pytest.TempPathFactory, lines: list[bytes]) -> None:
-    """A view does not end because of what it shows."""
+    """The view survives any content."""
     path = tmp_path_factory.getbasetemp() / "odd.jsonl"
     path.write_bytes(b"".join(data + b"\n" for data in lines) + line(type="invoke") + line(type="ok", time=5))
     tail = Tail(path)
@@ -115,7 +115,7 @@ def test_a_history_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
 
 
 def test_a_suite_that_goes_on_is_shown_case_by_case(tmp_path: Path) -> None:
-    """What is done, what runs, what waits; a damaged file, and a link out of the store, show no suite."""
+    """A suite's done, running and waiting cases. A damaged file and a link out of the store show no suite."""
     store = Store(tmp_path)
     assert suite_state(store) is None
     folder = tmp_path / "suites" / "s" / "20260729T000000.000Z"
@@ -136,11 +136,11 @@ def test_a_suite_that_goes_on_is_shown_case_by_case(tmp_path: Path) -> None:
 
 
 def test_a_run_says_who_leads(tmp_path: Path) -> None:
-    """Its file may be missing, or hold anything."""
+    """Its file may be missing or have any content."""
     run = Run(tmp_path)
     silent = {"phase": None, "leader": None, "term": None}
-    assert said_of(run) == silent
+    assert run_state(run) == silent
     run.live_json.write_text('{"phase": "workload", "leader": "n2", "term": 7}')
-    assert said_of(run) == {"phase": "workload", "leader": "n2", "term": 7}
+    assert run_state(run) == {"phase": "workload", "leader": "n2", "term": 7}
     run.live_json.write_text('{"phase": 3, "leader": [], "term": "7"}')
-    assert said_of(run) == silent
+    assert run_state(run) == silent

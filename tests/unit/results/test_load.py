@@ -1,4 +1,4 @@
-"""A run's folder alone gives its record back, and a report made anew says the same."""
+"""A run's folder alone restores its record, and a new report is the same."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def copy(stored_run: Run, tmp_path: Path) -> Run:
-    """A run of one's own, to be damaged."""
+    """A copy of the run, for damage."""
     path = tmp_path / "store" / stored_run.test_name / stored_run.stamp
     shutil.copytree(stored_run.path, path)
     return Run(path)
 
 
 def test_the_record_comes_back(stored_run: Run, stale_record: RunRecord) -> None:
-    """Operations, faults, parts, sightings: the document built anew is the same."""
+    """Operations, faults, parts, sightings: the new document is the same."""
     loaded = load_record(stored_run)
     assert loaded.test == stale_record.test
     assert build(loaded) == build(stale_record)
@@ -51,7 +51,7 @@ def test_the_report_made_anew_is_the_same(copy: Run, monkeypatch: pytest.MonkeyP
 
 
 def test_a_run_without_a_verdict_is_unknown(copy: Run) -> None:
-    """Killed before its end: operations and faults are those of the history, and nothing is claimed."""
+    """A run killed before its end has the operations and faults of the history, and no verdict."""
     copy.results_json.unlink()
     text = copy.history_jsonl.read_bytes()
     copy.history_jsonl.write_bytes(text[: len(text) // 2])
@@ -86,14 +86,14 @@ def test_a_run_without_a_history_is_told(copy: Run) -> None:
     ],
 )
 def test_a_damaged_file_is_named(copy: Run, name: str, content: bytes) -> None:
-    """The error says which file, and no report is made of guesses."""
+    """The error names the file, and there is no report."""
     (copy.path / name).write_bytes(content)
     with pytest.raises((BadRecord, InputError), match=name.replace(".", r"\.")):
         load_record(copy)
 
 
 def test_a_missing_file_is_named(copy: Run) -> None:
-    """Without test.json it is not known what was run."""
+    """Without test.json, the test is unknown."""
     copy.test_json.unlink()
     with pytest.raises(InputError, match=r"test\.json cannot be read: No such file"):
         load_record(copy)

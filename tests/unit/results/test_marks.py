@@ -1,4 +1,4 @@
-"""Plots of marks over time, which parts of a verdict bring: read with care, drawn with the faults, put into the report."""
+"""Plots of marks over time, from parts of a verdict: validated, drawn with the faults, and put into the report."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def part(data: Any) -> Part:
 
 
 def test_a_plot_has_every_sort_that_there_is() -> None:
-    """Points and stretches are read back as they were made; a sort without any is left out."""
+    """Points and stretches are read back unchanged. A kind without any is omitted."""
     (picture,) = pictures([Part(name="other", verdict=Verdict.VALID, reason=""), part(made())])
     assert [(sort.name, sort.tone, sort.total) for sort in picture.sorts] == [
         ("there", "good", 5),
@@ -68,7 +68,7 @@ def test_a_plot_has_every_sort_that_there_is() -> None:
 
 
 def test_few_marks_are_all_drawn_beside_many() -> None:
-    """The points of a plot are bounded; what is rare keeps all of its own, and the legend says what is left out."""
+    """The number of points is bounded. Rare kinds keep all of theirs, and the legend has the number omitted."""
     data = made(there=100_000, lost=300)
     assert {sort["name"]: (sort["total"], len(sort["points"])) for sort in data["marks"]} == {
         "there": (100_000, MAX_POINTS - 301),
@@ -85,7 +85,7 @@ def test_few_marks_are_all_drawn_beside_many() -> None:
 
 
 def test_a_plot_is_drawn_with_the_faults_and_in_the_colours_of_its_page() -> None:
-    """Equal data give equal bytes, faults are named, every colour is a variable, every id is the plot's own."""
+    """Equal data give equal bytes, faults are named, every colour is a variable, every id has the plot's prefix."""
     (picture,) = pictures([part(made())])
     shades = [Shade(kind="kill", start_s=1, end_s=2)]
     svg = marks_svg(picture, shades)
@@ -100,7 +100,7 @@ def test_a_plot_is_drawn_with_the_faults_and_in_the_colours_of_its_page() -> Non
 
 
 def test_the_report_shows_the_plot_of_a_part_first(stale_record: RunRecord) -> None:
-    """It stands before latency and rate, with its title and its key; without latency it stands alone."""
+    """The plot comes before latency and rate, with its title and its legend. Without latency it is alone."""
     record = replace(stale_record, parts=[*stale_record.parts, part({**made(), "key": "s3"})])
     drawn = plots_of(record)
     assert list(drawn) == ["marks", "latency-points", "latency-quantiles", "rate"]
@@ -111,7 +111,7 @@ def test_the_report_shows_the_plot_of_a_part_first(stale_record: RunRecord) -> N
 
 
 def test_foreign_names_stay_text(stale_record: RunRecord) -> None:
-    """A title, an axis, a key or a sort may be any text."""
+    """A title, an axis, a legend or a kind may be any text."""
     data = made()
     data["marks"][0]["name"] = data["title"] = data["y"] = data["key"] = HOSTILE
     record = replace(stale_record, parts=[part(data)])
@@ -136,6 +136,6 @@ def test_foreign_names_stay_text(stale_record: RunRecord) -> None:
     ],
 )
 def test_what_is_no_plot_is_refused(wrong: Any, message: str) -> None:
-    """The details of a part may come from anyone; what is wrong is named."""
+    """The details of a part may be anything. The error names the problem."""
     with pytest.raises(BadRecord, match=message):
         pictures([part(wrong)])

@@ -1,4 +1,4 @@
-"""A member of a run's file that is not what it should be is an error that names it, and never a traceback."""
+"""A malformed member of a run's file is an error that names the file, and never a traceback."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WRONG: tuple[Any, ...] = (None, True, -1, 0.5, 10**400, -(10**18), "x", [], {}, [[None]], {"x": []}, "\x00")
-# What is made anew from the history, so that nobody reads it back, or may be anything.
+# Members that are rebuilt from the history, so nobody reads them, or that may have any value.
 NOT_READ = {"valid", "reason", "test", "seed", "reproduce", "started", "counts", "availability", "latency", "versions",
             "left_out", "leadership", "violations", "counterexample"}  # fmt: skip
 
 
 def places(document: Any, depth: int) -> Iterator[tuple[Any, ...]]:
-    """Yields the way to each member of a document, down to a depth; of a list its first member alone."""
+    """Yields the path to each member of a document, down to a depth; of a list only its first member."""
     if depth and isinstance(document, dict | list):
         for key in document if isinstance(document, dict) else range(min(1, len(document))):
             yield (key,)
@@ -33,7 +33,7 @@ def places(document: Any, depth: int) -> Iterator[tuple[Any, ...]]:
 
 
 def changed(document: Any, way: tuple[Any, ...], value: Any) -> str:
-    """Returns the text of a document with one member replaced, or left out where the value is `...`."""
+    """Returns the text of a document with one member replaced, or removed if the value is `...`."""
     copied = copy.deepcopy(document)
     holder = copied
     for key in way[:-1]:
@@ -46,7 +46,7 @@ def changed(document: Any, way: tuple[Any, ...], value: Any) -> str:
 
 
 def refusal(run: Run) -> str | None:
-    """Returns why a run's record cannot be had; None if it can."""
+    """Returns the error on reading a run's record; None if there is none."""
     try:
         build(load_record(run))
     except InputError as error:
@@ -56,7 +56,7 @@ def refusal(run: Run) -> str | None:
 
 @pytest.mark.parametrize("name", ["test.json", "results.json"])
 def test_any_member_may_be_wrong(stored_run: Run, tmp_path: Path, name: str) -> None:
-    """Each member gone, or with a value of another kind: the record comes back, or an error says which file it is."""
+    """Each member is removed or gets another type: the record is read, or an error names the file."""
     run = Run(tmp_path)
     for part in ("test.json", "results.json"):
         (tmp_path / part).write_bytes((stored_run.path / part).read_bytes())

@@ -1,4 +1,4 @@
-"""The pictures of many keys and many runs find room for what they show, and are the same each time."""
+"""Pictures of many keys and many runs have enough space, and are deterministic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def drawn_trend(runs: int, *marked: int) -> Figure:
-    """The outcomes of some runs and two figures of each, with those marked whose outcome became worse."""
+    """Draws the outcomes of some runs and two figures of each, with marks on those whose outcome became worse."""
     outcomes = ["unexpected", "undecided", None, "known-failure", *["as-expected"] * runs][:runs]
     shown = [
         TrendRun(
@@ -35,7 +35,7 @@ def drawn_trend(runs: int, *marked: int) -> Figure:
 
 
 def drawn_heat() -> Figure:
-    """Two keys, one of them invalid, of which the second failed at first."""
+    """Draws two keys; one is invalid, and the second has failures at first."""
     return heat(
         [
             Strip(name="k0", verdict="valid", cells=[(0, 5, 5), (1, 9, 9)]),
@@ -46,7 +46,7 @@ def drawn_heat() -> Figure:
 
 
 def drawn_matrix() -> Figure:
-    """One fault on one workload."""
+    """Draws one fault on one workload."""
     return matrix([Cell(row="kill", column="register", outcome="as-expected", runs=3, unexpected=0, availability=0.4)])
 
 
@@ -62,7 +62,7 @@ def drawn_matrix() -> Figure:
     ],
 )
 def test_a_picture_has_room_and_is_the_same_each_time(draw: object) -> None:
-    """Matplotlib warns where no layout is found; a legend in a low strip was such a case, and so was a line of no points."""
+    """Matplotlib warns if it finds no layout. A legend in a low strip and a line without points once had this problem."""
     assert callable(draw)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -73,8 +73,8 @@ def test_a_picture_has_room_and_is_the_same_each_time(draw: object) -> None:
 
 
 def test_runs_lead_to_their_reports() -> None:
-    """The bar of a run and its points are links, and a run without a report has none."""
+    """The bar of a run and its points are links. A run without a report has none."""
     drawn = svg(drawn_trend(4))
-    assert drawn.count('<a xlink:href="0/report.html"') == 2  # its bar, and its point of the one figure that it has
+    assert drawn.count('<a xlink:href="0/report.html"') == 2  # its bar, and the point of its only figure
     assert drawn.count('<a xlink:href="2/report.html"') == 3
     assert "1/report.html" not in drawn

@@ -1,4 +1,4 @@
-"""Plots are the same bytes for the same data, small whatever the data's size, and fit for a page in either theme."""
+"""Plots are the same bytes for the same data, small for any size of data, and usable in light and dark themes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_equal_data_gives_equal_bytes(drawn: dict[str, tuple[str, str]], stale_r
 
 
 def test_faults_are_named_in_every_plot(drawn: dict[str, tuple[str, str]]) -> None:
-    """The shading can be read without a legend elsewhere."""
+    """The labels of the shading are in the plot."""
     for _, svg in drawn.values():
         assert "partition-random-halves" in svg
         assert "packet-loss" in svg
@@ -59,7 +59,7 @@ def test_an_inlined_plot_takes_the_colours_of_its_page(drawn: dict[str, tuple[st
 
 
 def test_a_run_without_operations_has_no_plots(stale_record: RunRecord) -> None:
-    """Nothing is drawn of nothing, and the lowest layer bears it."""
+    """No operations give no plot, and the lowest layer accepts that."""
     assert latency_points_svg([], [])
     assert latency_quantiles_svg([], [Shade(kind="kill", start_s=1, end_s=2)])
     assert rate_svg([], [])
@@ -73,7 +73,7 @@ def test_the_size_of_a_plot_is_bounded() -> None:
 
 
 def test_a_dot_is_drawn_for_every_lonely_operation() -> None:
-    """Points that share no pixel are all there."""
+    """Points in different pixels are all drawn."""
     times = np.arange(0.0, 50.0)
     svg = latency_points_svg([Points(f="read", type="info", time_s=times, latency_ms=np.full(50, 3.0))], [])
     assert svg.count("h0") == 50
@@ -81,7 +81,7 @@ def test_a_dot_is_drawn_for_every_lonely_operation() -> None:
 
 @pytest.mark.parametrize(("low_ms", "high_ms"), [(8000.0, 16_000.0), (1.0, 3.0), (2.0, 90.0), (0.1, 50_000.0)])
 def test_a_log_scale_tells_its_range(low_ms: float, high_ms: float) -> None:
-    """However little of a decade there is, two of its ticks are seen at least."""
+    """At least two ticks are visible, even on a small part of a decade."""
     line = Line(f="read", name="p50", time_s=np.array([0.5, 1.5, 2.5]), value=np.array([low_ms, high_ms, low_ms]))
     figure = latency_quantiles([line], [])
     low, high = figure.axes[-1].get_ylim()

@@ -1,4 +1,4 @@
-"""The line of progress: what happened so far, with refusals apart."""
+"""The progress line: the counts so far, with refusals apart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from harness.op import Op, OpType
-from results.live import said_of
+from results.live import run_state
 from results.progress import Progress
 from results.store import Run
 
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
 
 
 class Told:
-    """A clock and a watch that always answer the same."""
+    """A clock and a watch with constant answers."""
 
     def now_s(self) -> float:
         """Returns the time."""
         return 7.0
 
     def leader(self) -> tuple[str, int]:
-        """Returns who leads."""
+        """Returns the leader."""
         return "n3", 2
 
 
 def test_refusals_are_counted_apart() -> None:
-    """A follower that names the leader is no failure; one that knows no leader is."""
+    """An answer that names the leader is not a failure. An answer without a leader is."""
     errors = ["not-leader: n3 leads", "not-leader: n3 leads", "no-leader"]
     ops = [Op(n, n, OpType.FAIL, n, "read", error=error) for n, error in enumerate(errors)]
     ops.append(Op(3, 3, OpType.OK, 3, "read", 5))
     progress = Progress(console=Console(file=io.StringIO()), ops=ops, time_limit_s=60, refusals=["not-leader"])
-    told: Any = Told()
-    progress.workload_began(told, told)
+    fake: Any = Told()
+    progress.workload_began(fake, fake)
     assert progress.line().plain == "    7 of 60 s   1 ok   1 fail   0 info   2 refused   leader n3 in term 2"
 
 
 def test_a_run_says_who_leads_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its phase and its leader stand in `live.json` until it is over."""
-    monkeypatch.setattr("results.progress.SAYING_INTERVAL_S", 0.01)
+    """`live.json` has its phase and its leader until the run ends."""
+    monkeypatch.setattr("results.progress.LIVE_FILE_INTERVAL_S", 0.01)
     run = Run(tmp_path)
-    told: Any = Told()
+    fake: Any = Told()
     with Progress(console=Console(file=io.StringIO()), ops=[], time_limit_s=60, folder=run) as progress:
         progress.phase("workload")
-        progress.workload_began(told, told)
+        progress.workload_began(fake, fake)
         deadline_s = time.monotonic() + 20
-        while said_of(run)["leader"] is None:
+        while run_state(run)["leader"] is None:
             assert time.monotonic() < deadline_s
-        assert said_of(run) == {"phase": "workload", "leader": "n3", "term": 2}
+        assert run_state(run) == {"phase": "workload", "leader": "n3", "term": 2}
     assert not run.live_json.exists()

@@ -1,4 +1,4 @@
-"""A verdict is written first, and survives whatever happens to what is made to show it."""
+"""A verdict is written first, and survives any failure of its presentation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW = datetime(2026, 7, 29, tzinfo=UTC)
 
 
 def test_a_run_leaves_all_its_files(store: Store, valid_record: RunRecord) -> None:
-    """The document that is returned is the one that lies there."""
+    """The returned document is the written one."""
     run = store.create_run("t", NOW)
     document = publish(run, valid_record)
     assert json.loads(run.results_json.read_text()) == document
@@ -27,7 +27,7 @@ def test_a_run_leaves_all_its_files(store: Store, valid_record: RunRecord) -> No
 
 
 def test_a_report_that_cannot_be_made_costs_no_verdict(store: Store, valid_record: RunRecord) -> None:
-    """The problem is told, in the file and to the caller."""
+    """The problem is in the file, and the caller gets it."""
     run = store.create_run("t", NOW)
     run.report_html.mkdir()
     (run.report_html / "in the way").write_text("")

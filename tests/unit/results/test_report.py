@@ -1,4 +1,4 @@
-"""The report is one file that loads nothing, says what the record says, and cannot be broken by what it shows."""
+"""The report is one file that loads nothing and has the record's facts. No content breaks it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VOID = {"meta", "br", "input", "img", "link", "hr"}
 
 
 class Page(HTMLParser):
-    """Reads a page's elements, and checks that they close in order."""
+    """Reads a page's elements, and checks their nesting."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -41,13 +41,13 @@ class Page(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Notes an element."""
+        """Records an element."""
         self.found.append((tag, dict(attrs)))
         if tag not in VOID:
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Notes an element that closes itself."""
+        """Records a self-closing element."""
         self.found.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
@@ -55,17 +55,17 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        """Notes text."""
+        """Records text."""
         self.text.append(data)
 
 
 def page_of(record: RunRecord, **changes: Any) -> str:
-    """Returns a run's report, without its plots unless they are given."""
+    """Returns a run's report, by default without plots."""
     return render(record, build(record), **{"drawn": {}, "logs": [], **changes})
 
 
 def test_the_first_screen_says_it_all(stale_record: RunRecord) -> None:
-    """Verdict, sentence, reproduce line, and each fault with its proof, before the timeline."""
+    """Verdict, message, reproduce line, and each fault with its proof come before the timeline."""
     text = page_of(stale_record)
     first = text[: text.index('id="timeline"')]
     assert 'class="verdict invalid"' in first
@@ -79,14 +79,14 @@ def test_the_first_screen_says_it_all(stale_record: RunRecord) -> None:
 
 
 def test_a_counterexample_stands_above_the_faults(stale_record: RunRecord, valid_record: RunRecord) -> None:
-    """What is wrong comes before what was done; a valid run begins with the faults."""
+    """Violations come before the operations. A valid run begins with the faults."""
     text = page_of(stale_record)
     assert text.index('id="counterexample"') < text.index('id="faults"') < text.index('id="timeline"')
     assert 'id="counterexample"' not in page_of(valid_record)
 
 
 def test_each_invalid_key_has_a_page(stale_record: RunRecord, valid_record: RunRecord) -> None:
-    """Its explanation, its diagram, and a timeline of its operations alone; the report links to it."""
+    """The page has the explanation, the diagram, and a timeline of its operations. The report links to it."""
     document = build(stale_record)
     ((file, text),) = key_pages(stale_record, document)
     assert file == "key-k0.html"
@@ -107,7 +107,7 @@ def test_each_invalid_key_has_a_page(stale_record: RunRecord, valid_record: RunR
 
 @pytest.mark.parametrize("key", ["k", "../up", "a/b", "", ".", "\ud800", "x" * 500, HOSTILE])
 def test_any_key_has_the_name_of_a_file(key: str) -> None:
-    """It is a file beside the report that the server knows as a page, and differs from that of any other key."""
+    """It is a file beside the report that the server accepts as a page. Each key has its own."""
     examples: Any = [SimpleNamespace(key=each) for each in (key, f"{key}!", f"{key}?")]
     names = key_names(examples)
     assert len(set(names.values())) == 3
@@ -115,7 +115,7 @@ def test_any_key_has_the_name_of_a_file(key: str) -> None:
 
 
 def test_what_all_left_out_stands_beneath_the_faults(valid_record: RunRecord) -> None:
-    """Each kind with its reason, also where there was no fault at all; what a node said is shown as text."""
+    """Each kind with its reason, also if there was no fault. A node's message is shown as text."""
     test = replace(valid_record.test, left_out={"packet-delay": HOSTILE})
     for faults in (valid_record.faults, ()):
         text = page_of(replace(valid_record, test=test, faults=faults))
@@ -127,7 +127,7 @@ def test_what_all_left_out_stands_beneath_the_faults(valid_record: RunRecord) ->
 
 
 def test_a_valid_run_has_no_counterexample(valid_record: RunRecord) -> None:
-    """Nothing on the page looks for one."""
+    """Nothing on the page refers to one."""
     text = page_of(valid_record)
     assert 'class="verdict valid"' in text
     assert "Why it is invalid" not in text
@@ -135,7 +135,7 @@ def test_a_valid_run_has_no_counterexample(valid_record: RunRecord) -> None:
 
 
 def test_the_page_is_well_formed(stale_record: RunRecord, stored_run: Run) -> None:
-    """Every element closes, every id is there once, and every local link leads somewhere."""
+    """Every element closes, every id is unique, and every local link has a target."""
     page = Page(page_of(stale_record, drawn=plots_of(stale_record), logs=tails(stored_run)))
     ids = [attrs["id"] for _, attrs in page.found if "id" in attrs]
     assert len(ids) == len(set(ids))
@@ -145,7 +145,7 @@ def test_the_page_is_well_formed(stale_record: RunRecord, stored_run: Run) -> No
 
 
 def test_the_page_loads_nothing(stale_record: RunRecord) -> None:
-    """No address of anything, and a policy that forbids it."""
+    """The page has no address, and a policy that forbids any."""
     text = page_of(stale_record, drawn=plots_of(stale_record))
     addresses = set(re.findall(r"https?://[^\s\"'<>)]+", text))
     assert addresses <= {"http://www.w3.org/1999/xlink"}
@@ -154,7 +154,7 @@ def test_the_page_loads_nothing(stale_record: RunRecord) -> None:
 
 
 def test_foreign_text_stays_text(stale_record: RunRecord, tmp_path: Path) -> None:
-    """Whatever a history, a system, or a log says: no element, no script, no template is made of it."""
+    """No content of a history, a system or a log becomes an element, a script or a template."""
     hostile = [
         replace(op, key=HOSTILE, node=HOSTILE, error=HOSTILE, value=HOSTILE, f=HOSTILE, type=OpType.FAIL)
         for op in stale_record.operations[:50]
@@ -205,7 +205,7 @@ def test_foreign_text_stays_text(stale_record: RunRecord, tmp_path: Path) -> Non
 
 
 def test_the_timelines_data_is_read_back(stale_record: RunRecord) -> None:
-    """The element of data holds exactly the run's timeline."""
+    """The data element has exactly the run's timeline."""
     text = page_of(stale_record)
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     assert found is not None
@@ -215,26 +215,26 @@ def test_the_timelines_data_is_read_back(stale_record: RunRecord) -> None:
 
 
 def test_ten_thousand_operations_make_less_than_two_megabytes() -> None:
-    """With all plots."""
+    """The bound includes all plots."""
     record = made_record(operations=11_500)
     assert len(record.operations) > 10_000
     assert len(page_of(record, drawn=plots_of(record)).encode()) < 2_000_000
 
 
 def test_equal_runs_make_equal_pages(stale_record: RunRecord) -> None:
-    """Nothing of the machine or the moment is in it."""
+    """The page has no trace of the machine or the moment."""
     assert page_of(stale_record) == page_of(stale_record)
 
 
 @pytest.mark.parametrize("missing", ["operations", "faults", "sightings", "parts", "problems"])
 def test_a_record_with_holes_still_has_a_page(valid_record: RunRecord, missing: str) -> None:
-    """A run that broke off early is reported with what there is."""
+    """A run that broke off early has a report of the available data."""
     holes: dict[str, Any] = {missing: ()}
     Page(page_of(replace(valid_record, **holes)))
 
 
 def test_a_fault_that_never_began_is_told(valid_record: RunRecord) -> None:
-    """With its error, and without numbers."""
+    """It is shown with its error, and without numbers."""
     fault = replace(valid_record.faults[0], start_ns=5, end_ns=5, proof=None, error="no such program")
     text = page_of(replace(valid_record, faults=[fault]))
     assert "It never began." in text
@@ -243,7 +243,7 @@ def test_a_fault_that_never_began_is_told(valid_record: RunRecord) -> None:
 
 
 def test_logs_are_cut_to_their_ends(tmp_path: Path) -> None:
-    """A log of a gigabyte costs a few kilobytes; a torn first line is left out; a link is named, not read."""
+    """Of a log of a gigabyte, a few kilobytes are read. A torn first line is omitted. A link is named, not read."""
     folder = tmp_path / "nodes" / "n1"
     folder.mkdir(parents=True)
     (folder / "big.log").write_bytes(b"".join(b"line %d\n" % i for i in range(100_000)))

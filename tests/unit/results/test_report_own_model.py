@@ -1,4 +1,4 @@
-"""The report of a run that a model of a user's own decides: the model's own words, and nothing that only registers have."""
+"""The report of a run with a user's own model: the model's own terms, and nothing specific to registers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class HighWater(Model):
-    """A mark that only rises. Its functions have the names of a register's."""
+    """A mark that only increases. Its functions have the names of a register's."""
 
     name = "high-water"
     initial = 0
@@ -44,37 +44,37 @@ class HighWater(Model):
 def marks(operations: Sequence[Operation], *, wrong: bool) -> list[Operation]:
     """Returns the operations of another run as those of marks, one for each key, numbered in the order of their middles.
 
-    Where it is asked for, one read in the last third sees what the mark was before a write that had returned.
+    If `wrong`, one read in the last third sees the mark's value before a completed write.
     """
     random = Random("marks")
     state: dict[str | None, int] = {}
-    told = []
+    made = []
     for number, op in enumerate(sorted(operations, key=lambda op: op.start_ns + (op.end_ns or op.start_ns))):
         now = state.get(op.key, 0)
         ok = op.type is OpType.OK
         if op.f == "read":
-            told.append(replace(op, result=now if ok else None, order=number if ok else None))
+            made.append(replace(op, result=now if ok else None, order=number if ok else None))
             continue
         value = random.randrange(number + 1)
-        told.append(replace(op, f="write", value=value, result=value if ok else None, order=number if ok else None))
+        made.append(replace(op, f="write", value=value, result=value if ok else None, order=number if ok else None))
         if ok:
             state[op.key] = max(now, value)
-    told.sort(key=lambda op: op.invoke_index)
+    made.sort(key=lambda op: op.invoke_index)
     if not wrong:
-        return told
-    raised = [op for op in told if op.f == "write" and op.type is OpType.OK and op.key == "k0"]
-    for place in range(2 * len(told) // 3, len(told)):
-        read = told[place]
+        return made
+    raised = [op for op in made if op.f == "write" and op.type is OpType.OK and op.key == "k0"]
+    for place in range(2 * len(made) // 3, len(made)):
+        read = made[place]
         known = [op.value for op in raised if (op.complete_index or 0) < read.invoke_index]
         lower = [value for value in known if value < max(known)]
         if read.f == "read" and read.type is OpType.OK and read.key == "k0" and lower:
-            told[place] = replace(read, result=max(lower))
-            return told
+            made[place] = replace(read, result=max(lower))
+            return made
     raise AssertionError("the run is too short for a wrong read")
 
 
 def of_marks(record: RunRecord, *, wrong: bool) -> RunRecord:
-    """Returns the record of a run that `HighWater` has decided."""
+    """Returns the record of a run with the verdict of `HighWater`."""
     operations = marks([op for op in record.operations if op.type is not OpType.INFO], wrong=wrong)
     parts = [*linearizability(HighWater(), operations, record.faults), *record.parts[1:]]
     return replace(record, operations=operations, parts=parts, test=replace(record.test, workload="high-water"))
@@ -86,7 +86,7 @@ def page_of(record: RunRecord) -> str:
 
 
 def test_the_report_of_an_own_model_has_its_words(valid_record: RunRecord) -> None:
-    """The model's reason is the sentence, its operations are drawn, and no register is spoken of."""
+    """The message is the model's reason, its operations are drawn, and registers are not mentioned."""
     record = of_marks(valid_record, wrong=True)
     assert {part.name: part.verdict for part in record.parts[:2]} == {
         "linearizable": Verdict.INVALID, "order-agrees": Verdict.INVALID,
@@ -108,7 +108,7 @@ def test_the_report_of_an_own_model_has_its_words(valid_record: RunRecord) -> No
 def test_only_of_registers_it_says_what_they_must_hold(
     valid_record: RunRecord, stale_record: RunRecord, model: str | None, register: bool
 ) -> None:
-    """The same operations contradict each other otherwise, or not at all, if the object is another one."""
+    """For another object, the same operations have a different contradiction, or none."""
     examples = counterexamples_of(stale_record, "")
     details = {"counterexample": {"operations": []}, **({} if model is None else {"model": model})}
     part = Part(name="linearizable", verdict=Verdict.INVALID, reason="Bad.", details=details, counterexamples=examples)
@@ -117,7 +117,7 @@ def test_only_of_registers_it_says_what_they_must_hold(
 
 
 def test_the_report_of_a_right_run_has_no_counterexample(valid_record: RunRecord) -> None:
-    """Both parts are valid, and say how many operations carry an order."""
+    """Both parts are valid, and have the number of operations with an order."""
     record = of_marks(valid_record, wrong=False)
     page = page_of(record)
     assert 'class="verdict valid"' in page
@@ -126,7 +126,7 @@ def test_the_report_of_a_right_run_has_no_counterexample(valid_record: RunRecord
 
 
 def test_a_report_names_an_extra_part_that_is_not_decided(valid_record: RunRecord) -> None:
-    """The run is valid, the part is shown as unknown, and a sentence says that the others decide."""
+    """The run is valid, the part is shown as unknown, and a sentence explains that the others decide."""
     record = of_marks(valid_record, wrong=False)
     order = replace(record.parts[1], verdict=Verdict.UNKNOWN, reason="The budget ended.")
     page = page_of(replace(record, parts=[record.parts[0], order, *record.parts[2:]]))
@@ -136,6 +136,6 @@ def test_a_report_names_an_extra_part_that_is_not_decided(valid_record: RunRecor
 
 
 def test_a_mistake_of_an_own_model_is_an_error_of_the_input(valid_record: RunRecord) -> None:
-    """It names the model, the function and the line, so that the run has a part which says so."""
+    """The error names the model, the function and the line, and the run's part has it."""
     with pytest.raises(InputError, match=r"model broken: step \(.*own_models.py:\d+\) failed: ZeroDivisionError"):
         linearizability(Broken(), valid_record.operations)

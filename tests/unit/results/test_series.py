@@ -1,4 +1,4 @@
-"""Series are exact aggregates: quantiles that were measured, rates that add up, and thinning that changes no picture."""
+"""Series are exact aggregates: measured quantiles, rates that add up, and thinning that changes no picture."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def points(pairs: list[tuple[float, float]], kind: str = "ok") -> Points:
 
 @given(POINTS, st.sampled_from([0.5, 1.0, 7.0]))
 def test_quantiles_are_nearest_ranks(pairs: list[tuple[float, float]], width_s: float) -> None:
-    """Each bucket's value is a latency of that bucket, the one that a sort gives; empty buckets have none."""
+    """Each bucket's value is a latency of that bucket, equal to the result of a sort. Empty buckets have none."""
     for line, q in zip(quantile_lines([points(pairs)], width_s), (0.5, 0.95, 0.99, 1.0), strict=True):
         for middle, value in zip(line.time_s, line.value, strict=True):
             bucket = round(middle / width_s - 0.5)
@@ -49,7 +49,7 @@ def test_quantiles_are_nearest_ranks(pairs: list[tuple[float, float]], width_s: 
 
 @given(POINTS, POINTS)
 def test_rates_add_up(ok: list[tuple[float, float]], failed: list[tuple[float, float]]) -> None:
-    """The area under all lines is the number of operations, and all lines cover the same buckets."""
+    """The area under all lines is the number of operations, and all lines have the same buckets."""
     lines = rate_lines([points(ok), points(failed, "fail")], 2.0)
     assert sum(float(line.value.sum()) * 2.0 for line in lines) == pytest.approx(len(ok) + len(failed))
     assert len({len(line.value) for line in lines}) == 1
@@ -64,12 +64,12 @@ def test_only_ok_operations_have_quantiles() -> None:
 
 @given(st.floats(0.001, 1e7))
 def test_buckets_are_few(duration_s: float) -> None:
-    """Whatever the run's length, a plot has at most so many buckets."""
+    """The number of buckets is bounded for any length of the run."""
     assert duration_s / bucket_s(duration_s) <= MAX_BUCKETS * 1.001
 
 
 def test_latency_counts_from_when_it_was_wanted(valid_record: RunRecord) -> None:
-    """In an open loop the wait before the request is part of it."""
+    """In an open loop, the wait before the request counts."""
     operation = next(op for op in valid_record.operations if op.scheduled_ns is not None and op.end_ns is not None)
     (group,) = latency_points([operation])
     assert operation.end_ns is not None
@@ -78,7 +78,7 @@ def test_latency_counts_from_when_it_was_wanted(valid_record: RunRecord) -> None
 
 
 def test_thinning_keeps_one_point_a_cell() -> None:
-    """A hundred thousand points become few, among them every extreme and every lonely one."""
+    """A hundred thousand points become few. Every extreme and every isolated point stays."""
     draw = np.random.default_rng(1)
     times, latencies = draw.uniform(0, 60, 100_000), draw.lognormal(1, 0.3, 100_000)
     times[7], latencies[7] = 30.0, 5000.0
@@ -89,5 +89,5 @@ def test_thinning_keeps_one_point_a_cell() -> None:
 
 
 def test_shades_tell_whether_an_effect_was_seen(stale_record: RunRecord) -> None:
-    """The packet loss without an effect is marked as such."""
+    """The packet loss without effect is marked."""
     assert [(shade.kind, shade.effective) for shade in shades(stale_record.faults)][-1] == ("packet-loss", False)

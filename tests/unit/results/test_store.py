@@ -1,4 +1,4 @@
-"""The store keeps every run, names it once, and survives whatever else lies in its folders."""
+"""The store keeps every run, gives it a unique name, and tolerates any other files in its folders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_run_is_named_after_its_test_and_its_start(store: Store) -> None:
 
 
 def test_a_run_never_gets_the_folder_of_another(store: Store) -> None:
-    """Two runs of one instant get two folders, and the first keeps its files."""
+    """Two runs at one instant get two folders, and the first keeps its files."""
     first = store.create_run("t", NOW)
     first.test_json.write_text("kept")
     second, third = store.create_run("t", NOW), store.create_run("t", NOW)
@@ -46,7 +46,7 @@ def test_links_point_at_the_newest_run_and_at_the_one_that_goes_on(store: Store)
     current = store.current()
     assert current is not None
     assert current.path == two.path
-    store.finish(one)  # not the current one: the link stays
+    store.finish(one)  # not the current one, so the link stays
     assert store.current() is not None
     store.finish(two)
     store.finish(two)
@@ -56,13 +56,13 @@ def test_links_point_at_the_newest_run_and_at_the_one_that_goes_on(store: Store)
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "latest", "current", ".hidden", "a b", "a\n", "x" * 200])
 def test_a_name_that_is_no_folder_is_refused(store: Store, name: str) -> None:
-    """A test's name can neither leave the store nor take the place of a link."""
+    """A test's name cannot point outside the store, and cannot be that of a link."""
     with pytest.raises(StoreError, match="name"):
         store.create_run(name, NOW)
 
 
 def test_a_store_that_cannot_be_written_says_where(tmp_path: Path) -> None:
-    """The error names the folder and what to do."""
+    """The error names the folder and a remedy."""
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"file/t/2026.*--store"):
         Store(tmp_path / "file").create_run("t", NOW)
@@ -83,7 +83,7 @@ def test_runs_are_opened_by_what_a_person_types(store: Store, monkeypatch: pytes
 
 @pytest.mark.parametrize("name", ["nothing", "7", "-7", "", "..", "a\0b", "x" * 5000])
 def test_a_run_that_is_not_there_is_an_error_with_a_hint(store: Store, name: str) -> None:
-    """The message says which runs there are."""
+    """The message lists the existing runs."""
     store.create_run("a", NOW)
     with pytest.raises(NoSuchRun):
         store.open_run(name)
@@ -92,7 +92,7 @@ def test_a_run_that_is_not_there_is_an_error_with_a_hint(store: Store, name: str
 
 
 def test_whatever_else_lies_in_the_store_is_passed_over(store: Store) -> None:
-    """Files, broken links, loops, foreign folders and bad JSON hide no run and break no list."""
+    """Files, broken links, loops, foreign folders and bad JSON do not hide a run or break a list."""
     run = store.create_run("good", NOW)
     (store.root / "file").write_text("")
     (store.root / "broken").symlink_to("nowhere")
@@ -112,7 +112,7 @@ def test_whatever_else_lies_in_the_store_is_passed_over(store: Store) -> None:
 
 
 def test_a_list_reads_only_the_head_of_a_verdict(store: Store) -> None:
-    """A results.json of any size gives its verdict from its first bytes."""
+    """The first bytes of a results.json of any size give its verdict."""
     run = store.create_run("t", NOW)
     run.write_json(
         run.results_json, {"valid": False, "reason": "r", "seed": 2**62, "reproduce": "c", "x": ["y" * 99] * 9999}
@@ -137,14 +137,14 @@ def test_a_list_reads_only_the_head_of_a_verdict(store: Store) -> None:
     )
 )
 def test_a_head_holds_what_the_whole_holds(tmp_path_factory: pytest.TempPathFactory, value: dict[str, object]) -> None:
-    """Where a file is smaller than the head, nothing is missed and nothing is invented."""
+    """In a file smaller than the head, the result is complete and exact."""
     path = tmp_path_factory.getbasetemp() / "head.json"
     path.write_text(json.dumps(value, indent=2))
     assert read_head(path, tuple(value)) == value
 
 
 def test_a_number_that_the_head_cuts_is_left_out(tmp_path: Path) -> None:
-    """Half of a number is a wrong number."""
+    """A truncated number is not read."""
     path = tmp_path / "x.json"
     path.write_text('{"a": 1, "pad": "' + "p" * (HEAD_BYTES - 26 - 5) + '", "seed": 123456}')
     assert path.read_text()[:HEAD_BYTES].endswith(("1", "12", "123", "1234", "12345"))
@@ -162,7 +162,7 @@ def test_a_file_that_cannot_be_replaced_stays_as_it_was(tmp_path: Path) -> None:
 
 
 def test_json_is_written_whole_and_strict(tmp_path: Path) -> None:
-    """Unicode survives; what JSON cannot say is refused before the old file is touched."""
+    """Unicode is preserved. A value that JSON cannot represent is refused before the old file changes."""
     run = Run(tmp_path)
     run.write_json(run.results_json, {"name": "grün \ud800"})
     assert "grün" in run.results_json.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A violation in the order of time: from a record alone, with looks, and from a folder that someone else made."""
+"""The story of a violation in order of time: from a record alone, with looks, and from someone else's folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HOSTILE = "<script>\x1b[31m\u202e"
 
 
 def example_of(found: RunRecord) -> Counterexample:
-    """Returns a counterexample of two operations that lie apart."""
+    """Returns a counterexample of two operations that are far apart."""
     ended = [operation for operation in found.operations if operation.end_ns is not None]
     example = counterexample_of([ended[0], ended[-1]], explanation="Old.", culprit=ended[-1])
     assert example is not None
@@ -57,7 +57,7 @@ def look(time_ns: int, *, last: int, role: str = "leader", process: str = RUNNIN
 
 
 def test_the_story_is_in_the_order_of_time() -> None:
-    """It has both ends of each operation, the faults that were on, and who led; the culprit is marked once."""
+    """It has both ends of each operation, the active faults, and the leader. The culprit is marked once."""
     found = record(seed=7, operations=300)
     example = example_of(found)
     moments = story(example, found)
@@ -71,7 +71,7 @@ def test_the_story_is_in_the_order_of_time() -> None:
 
 
 def test_a_story_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The operations are all there; of what is beside them, the last sentence has the number."""
+    """All operations are shown. The last sentence has the number of omitted events."""
     found = record(seed=7, operations=300)
     example = example_of(found)
     whole = story(example, found)
@@ -83,7 +83,7 @@ def test_a_story_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_what_is_new_since_the_last_look() -> None:
-    """A shorter log, lost entries, a role, and a process that died."""
+    """A shorter log, lost entries, a role, and a dead process."""
     before, after = look(1, last=5), look(2, last=3, role="follower")
     assert differences(None, before) == []
     assert differences(before, after) == [
@@ -98,7 +98,7 @@ def test_what_is_new_since_the_last_look() -> None:
 
 
 def test_looks_are_read_as_they_were_written(tmp_path: Path) -> None:
-    """A run without any has none."""
+    """A run without a counterexample has no story."""
     run = Run(tmp_path)
     assert read_looks(run) == ()
     looks = (look(1_000_000, last=3), look(2_000_000, last=4))
@@ -116,14 +116,14 @@ def test_looks_are_read_as_they_were_written(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_damaged_looks_are_refused(tmp_path: Path, document: str) -> None:
-    """The sentence names the file, and says what writes it again."""
+    """The message names the file, and how to write it again."""
     (tmp_path / FILE).write_text(document)
     with pytest.raises(BadRecord, match=r"explain\.json cannot be used.*`labrys explain` writes it again"):
         read_looks(Run(tmp_path))
 
 
 def test_foreign_text_stays_text() -> None:
-    """A node's name may hold anything; neither the picture nor the terminal obeys it."""
+    """A node's name may be any text. The picture and the terminal show it as text."""
     found = record(seed=7, operations=300)
     example = example_of(found)
     node = NodeLook(node=HOSTILE, process=HOSTILE, role=HOSTILE, value=HOSTILE, last=1)
@@ -137,7 +137,7 @@ def test_foreign_text_stays_text() -> None:
 
 
 def test_a_report_shows_the_story(tmp_path: Path) -> None:
-    """The page has the picture and the list; a damaged `explain.json` does not cost the verdict."""
+    """The page has the picture and the list. A damaged `explain.json` does not lose the verdict."""
     run = store_run(Store(tmp_path), record(seed=7, operations=300))
     page = run.report_html.read_text()
     document: dict[str, Any] = json.loads(run.results_json.read_text())

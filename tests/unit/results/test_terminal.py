@@ -1,4 +1,4 @@
-"""The terminal's summary: verdict first, reproduce line last and in one piece, and no control over the terminal."""
+"""The terminal's summary: verdict first, reproduce line last and unbroken, and no terminal control sequences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from harness.plain import one_line, plain
 from harness.verdict import Part, Verdict
 from results.document import build
-from results.spoken import elections, fault_availability, percent, ratio, seconds, size
+from results.formatting import elections, fault_availability, percent, ratio, seconds, size
 from results.terminal import print_summary
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def printed(record: RunRecord, width: int, *, colour: bool = False) -> str:
-    """Returns what the summary of a run looks like."""
+    """Returns the summary of a run."""
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=colour, color_system="standard" if colour else None)
     print_summary(console, build(record), report=Path("store/x/report.html"))
@@ -30,7 +30,7 @@ def printed(record: RunRecord, width: int, *, colour: bool = False) -> str:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_the_verdict_is_first_and_the_reproduce_line_last(stale_record: RunRecord, width: int) -> None:
-    """At any width the command can be copied whole."""
+    """The command can be copied whole at any width."""
     lines = printed(stale_record, width).strip().splitlines()
     assert lines[0].startswith("✗ invalid  Process")
     assert lines[-1] == f"reproduce  {stale_record.test.reproduce}"
@@ -39,7 +39,7 @@ def test_the_verdict_is_first_and_the_reproduce_line_last(stale_record: RunRecor
 
 @pytest.mark.parametrize("width", [80, 160])
 def test_every_part_and_fault_is_told(stale_record: RunRecord, width: int) -> None:
-    """With a word beside every sign, also where there is no colour."""
+    """Every sign has a word beside it, also without colour."""
     text = printed(stale_record, width)
     for part in stale_record.parts:
         assert part.name in text
@@ -52,7 +52,7 @@ def test_every_part_and_fault_is_told(stale_record: RunRecord, width: int) -> No
 
 @pytest.mark.parametrize("width", [80, 160])
 def test_what_all_left_out_is_told(valid_record: RunRecord, width: int) -> None:
-    """A line for each kind, also where there was no fault at all; what nodes say cannot command the terminal."""
+    """A line for each kind, also without any fault. Nodes' messages do not control the terminal."""
     test = replace(valid_record.test, left_out={"packet-delay": "n1 lacks netem (\x1b[2J)", "crash": "no room"})
     for faults in (valid_record.faults, ()):
         text = printed(replace(valid_record, test=test, faults=faults), width)
@@ -62,7 +62,7 @@ def test_what_all_left_out_is_told(valid_record: RunRecord, width: int) -> None:
 
 
 def test_foreign_text_cannot_command_the_terminal(valid_record: RunRecord) -> None:
-    """Escape sequences and rich's own markup are shown, not obeyed."""
+    """Escape sequences and rich's markup are shown as text."""
     part = Part(name="p", verdict=Verdict.INVALID, reason="bad \x1b]0;owned\x07\x9b31m [bold red]x[/] \r\n y")
     record = replace(valid_record, parts=[part], problems=["\x1b[2J"])
     text = printed(record, 200)
@@ -83,7 +83,7 @@ def test_what_was_not_measured_is_left_out_of_a_line() -> None:
 
 
 def test_a_run_without_faults_has_no_table_of_them(valid_record: RunRecord) -> None:
-    """And many faults are cut, with a word about it."""
+    """Many faults are shortened, and a sentence has the number omitted."""
     without = printed(replace(valid_record, faults=()), 160)
     assert "ok again" not in without
     assert "\n\n\n" not in without
@@ -104,12 +104,12 @@ def test_a_run_without_faults_has_no_table_of_them(valid_record: RunRecord) -> N
     ],
 )
 def test_seconds_are_said_as_a_person_would(value: float | None, text: str) -> None:
-    """A dash for what was not observed, which is not zero."""
+    """A dash for a value that was not observed, which differs from zero."""
     assert seconds(value) == text
 
 
 def test_shares_and_sizes() -> None:
-    """Nothing of nothing is not 100 %."""
+    """A share without operations is not 100 %."""
     assert (percent(1, 3), percent(0, 0)) == ("33.3 %", "—")
     assert (percent(9_999_999, 10_000_000), percent(1, 10_000_000)) == ("99.9 %", "0.1 %")
     assert (percent(7, 7), percent(0, 7)) == ("100.0 %", "0.0 %")
@@ -118,13 +118,13 @@ def test_shares_and_sizes() -> None:
 
 
 def test_plain_text_shows_what_it_escapes() -> None:
-    """Tabs and newlines stay; everything else that controls becomes visible."""
+    """Tabs and newlines stay. Every other control character becomes visible."""
     assert plain("a\tb\nc\x00\x1b\x7f\x85\ud800") == "a\tb\nc\\x00\\x1b\\x7f\\x85\\ud800"
     assert one_line(" a \n\t b\r\nc ") == "a b c"
 
 
 @pytest.mark.parametrize(
-    ("changes", "terms", "said"),
+    ("changes", "terms", "expected"),
     [
         (0, [3], "no change, term 3"),
         (0, [], "no change"),
@@ -133,9 +133,9 @@ def test_plain_text_shows_what_it_escapes() -> None:
         (4, [], "4 changes"),
     ],
 )
-def test_leader_changes_are_said_in_few_words(changes: int, terms: list[int], said: str) -> None:
+def test_leader_changes_are_said_in_few_words(changes: int, terms: list[int], expected: str) -> None:
     """The count, and the first and last term."""
-    assert elections({"changes": changes, "leaders": ["n1"], "terms": terms}) == said
+    assert elections({"changes": changes, "leaders": ["n1"], "terms": terms}) == expected
     assert elections({"changes": 0, "leaders": [], "terms": []}) == "—"
     assert elections({"changes": 0, "leaders": [], "terms": [4]}) == "no leader seen, term 4"
     assert elections({"changes": 0, "leaders": [], "terms": [4, 6]}) == "no leader seen, term rose from 4 to 6"

@@ -1,4 +1,4 @@
-"""The timeline holds every operation exactly, in lanes that never collide, or says what it leaves out."""
+"""The timeline has every operation exactly, in lanes without overlap, or names what it omits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def of(record: RunRecord, **changes: Any) -> dict[str, Any]:
 
 
 def test_every_operation_is_in_it(stale_record: RunRecord) -> None:
-    """Starts, lengths, types and values come back from the columns."""
+    """The columns restore starts, lengths, types and values."""
     data = of(stale_record)
     operations = stale_record.operations
     assert [op.start_ns // 1000 for op in operations] == list(accumulate(data["s"]))
@@ -56,7 +56,7 @@ LIVES = st.lists(
 
 @given(LIVES)
 def test_lanes_never_collide(lives: list[tuple[int, int, int, str | None]]) -> None:
-    """A process stays in one lane of its node, and no two processes are in one lane at the same time."""
+    """A process stays in one lane of its node, and no two processes share a lane at the same time."""
     free: dict[int, tuple[int, str | None]] = {}
     operations: list[Operation] = []
     for process, start, length, node in sorted(lives, key=lambda life: life[1]):
@@ -92,7 +92,7 @@ def test_lanes_never_collide(lives: list[tuple[int, int, int, str | None]]) -> N
 
 
 def test_a_refusal_has_a_type_of_its_own(stale_record: RunRecord) -> None:
-    """It is drawn apart from what failed, if its code is one by which a node names another."""
+    """A refusal is drawn apart from failures if its code is one with which a node names another."""
     named = replace(stale_record.operations[0], type=OpType.FAIL, error="not-leader: n3 leads")
     data = timeline(operations=[named], faults=(), sightings=(), nodes=("n1",), refusals={"not-leader"})
     assert data["t"] == [module.REFUSED]
@@ -100,7 +100,7 @@ def test_a_refusal_has_a_type_of_its_own(stale_record: RunRecord) -> None:
 
 
 def test_nothing_in_the_data_can_end_its_element() -> None:
-    """A value that looks like markup stays data, and is read back as it was."""
+    """A value that looks like markup stays data, and is read back unchanged."""
     data = {"x": "</script><!--<script>\u2028 & \ud800"}
     text = embedded(data)
     assert not set("<>&\u2028") & set(text)
@@ -110,7 +110,7 @@ def test_nothing_in_the_data_can_end_its_element() -> None:
 def test_a_long_run_shows_the_stretch_around_the_counterexample(
     stale_record: RunRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And tells how many operations there are in all."""
+    """The timeline also has the number of all operations."""
     monkeypatch.setattr(module, "MAX_OPERATIONS", 100)
     marked = stale_record.operations[700].invoke_index
     data = of(stale_record, marked=[marked], culprit=marked)
@@ -123,13 +123,13 @@ def test_a_long_run_shows_the_stretch_around_the_counterexample(
 
 
 def test_an_operation_without_an_end_is_drawn_from_its_start(stale_record: RunRecord) -> None:
-    """Its length is -1, which no real one has."""
+    """Its length is -1, which no real operation has."""
     data = of(stale_record, operations=[replace(stale_record.operations[0], end_ns=None, type=OpType.INFO)])
     assert data["d"] == [-1]
 
 
 def test_long_values_are_cut(stale_record: RunRecord) -> None:
-    """A value of a megabyte does not make a page of gigabytes."""
+    """A value of a megabyte does not make the page gigabytes large."""
     data = of(
         stale_record, operations=[replace(stale_record.operations[0], f="write", value="x" * 10**6, type=OpType.INFO)]
     )
@@ -145,15 +145,15 @@ SEEN = st.lists(
 
 @given(SEEN)
 def test_a_bar_never_covers_a_poll_that_saw_something_else(polls: list[tuple[str, Any, int]]) -> None:
-    """Neither the bar of a node's role nor that of the leader; and each poll that saw it is covered."""
-    told: dict[str, tuple[Any, int | None]] = {"n1": (None, None), "n2": (None, None)}
+    """Neither the bar of a node's role nor that of the leader has gaps. Each poll that saw it is covered."""
+    roles: dict[str, tuple[Any, int | None]] = {"n1": (None, None), "n2": (None, None)}
     states: list[dict[str, tuple[Any, int | None]]] = []
     sightings: list[Sighting] = []
     places: dict[str, int] = {}
     for poll, (node, role, term) in enumerate(polls):
-        told = {**told, node: (role, None if role is None else term)}
-        states.append(told)
-        for name, (now, at) in told.items():
+        roles = {**roles, node: (role, None if role is None else term)}
+        states.append(roles)
+        for name, (now, at) in roles.items():
             place = places.get(name)
             if place is not None and (sightings[place].role, sightings[place].term) == (now, at):
                 sightings[place] = replace(sightings[place], until_ns=poll * 1000)
@@ -178,13 +178,13 @@ def test_a_bar_never_covers_a_poll_that_saw_something_else(polls: list[tuple[str
 
 
 def test_the_axis_goes_on_as_long_as_the_watch(stale_record: RunRecord) -> None:
-    """Who led during healing and final reads is shown too; in a long run only the stretch that is shown counts."""
+    """Leaders during healing and final reads are shown too. In a long run, only the shown stretch counts."""
     late = Sighting(time_ns=0, node="n1", role="leader", term=1, until_ns=900_000_000_000)
     assert of(stale_record, sightings=[late])["end"] == 900_000_000
 
 
 def test_bars_of_earlier_files_end_with_the_watch() -> None:
-    """A sighting that lasts until the next one of its node draws the leader without a gap, and not beyond."""
+    """A sighting that lasts until the next one of its node draws the leader without a gap, and not longer."""
     seen = [
         Sighting(time_ns=0, node="n1", role="leader", term=1, until_ns=5000),
         Sighting(time_ns=5000, node="n1", role="follower", term=2, until_ns=9000),
@@ -194,7 +194,7 @@ def test_bars_of_earlier_files_end_with_the_watch() -> None:
 
 
 def test_a_value_that_the_verdict_is_about_has_its_operations() -> None:
-    """Those whose argument or result holds it, at any depth; an answer that is another value stands beside the argument."""
+    """The operations with it in argument or result, at any depth. A result that differs is beside the argument."""
 
     def operation(place: int, f: str, value: Value, result: Value) -> Operation:
         return Operation(

@@ -22,7 +22,7 @@ def fault(grudge: object, *targets: str) -> FaultRecord:
 
 @given(st.dictionaries(st.sampled_from(NODES), st.lists(st.sampled_from(NODES), unique=True)))
 def test_links_are_those_the_grudge_leaves(grudge: dict[str, list[str]]) -> None:
-    """A line for each pair that hears both ways, an arrow for each that hears one way, nothing for the others."""
+    """A line for each pair with both directions, an arrow for each with one, nothing for the others."""
     root = ET.fromstring(str(picture(fault(grudge), NODES, None)))  # noqa: S314 - our own drawing
     drawn = [line.get("class") for line in root.iter("line")]
     pairs = [(a, b) for i, a in enumerate(NODES) for b in NODES[i + 1 :]]
@@ -32,7 +32,7 @@ def test_links_are_those_the_grudge_leaves(grudge: dict[str, list[str]]) -> None
 
 
 def test_a_partition_is_said_in_words() -> None:
-    """Its groups side by side, and who led."""
+    """The groups are side by side, with the leader."""
     halves = {"n1": ["n3"], "n2": ["n3"], "n3": ["n1", "n2"]}
     assert sentence(fault(halves, "n3"), ("n1", "n2", "n3"), "n1") == "n1 n2 | n3; n1 led when it began"
     assert "one way only: n2 to n1" in sentence(fault({"n2": ["n1"]}), ("n1", "n2"), None)
@@ -40,7 +40,7 @@ def test_a_partition_is_said_in_words() -> None:
 
 
 def test_nodes_that_were_hit_and_the_leader_are_marked() -> None:
-    """By class, so that colour is the page's affair; names are escaped."""
+    """Colours are classes, so the page sets them. Names are escaped."""
     svg = str(picture(fault(None, "n2", "<b>"), ("n1", "n2", "<b>"), "n1"))
     assert svg.count('class="hit"') == 2
     assert svg.count('class="leads"') == 1
@@ -49,7 +49,7 @@ def test_nodes_that_were_hit_and_the_leader_are_marked() -> None:
 
 
 def test_a_grudge_that_is_none_is_not_drawn() -> None:
-    """A damaged record draws the links of the nodes that were not hit, and one of no nodes draws nothing."""
+    """For a damaged record, the links of the unaffected nodes are drawn. Without nodes, nothing is drawn."""
     for odd in ("x", 7, {"n1": "n2"}):
         assert str(picture(fault(odd), NODES, None)).count("<line") == 10
         assert str(picture(fault(odd, "n1", "n2"), NODES, None)).count("<line") == 3

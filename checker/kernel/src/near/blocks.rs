@@ -1,8 +1,8 @@
-//! The two facts of this module's parent, for any family that can say which block and position an operation has.
+//! The two facts of the parent module, for any family that can assign a block and a position to each operation.
 
 use crate::ops::{Ops, NEG, NONE};
 
-/// An operation and where it is forced to be.
+/// An operation and its forced place.
 #[derive(Clone, Copy, Debug)]
 pub struct Item {
     /// Its block.
@@ -16,10 +16,10 @@ pub struct Item {
 /// Why blocks cannot be ordered.
 #[derive(Clone, Copy, Debug)]
 pub enum Conflict {
-    /// Within one block the second ends before the first starts, but has a higher position.
+    /// Within one block, the second operation ends before the first starts, but has a higher position.
     Chain(u32, u32),
-    /// The first ends before the second starts, and the third before the fourth; first and fourth are of one block, second
-    /// and third of another.
+    /// The first operation ends before the second starts, and the third before the fourth. The first and the fourth
+    /// are of one block, the second and the third of another.
     Blocks(u32, u32, u32, u32),
 }
 
@@ -29,12 +29,12 @@ struct Zone {
     forward: bool,
     from: u32,
     to: u32,
-    /// The operations that end first and start last.
+    /// The operation that ends first, and the one that starts last.
     ends: u32,
     starts: u32,
 }
 
-/// Orders blocks, or says why that cannot be done. The block `first` begins before everything.
+/// Orders blocks, or returns why that is impossible. The block `first` begins before everything.
 pub fn order(ops: &Ops, items: &mut [Item], first: u32, want_order: bool) -> Result<Option<Vec<u32>>, Conflict> {
     items.sort_unstable_by_key(|item| (item.block, item.position, ops.s[item.op as usize], item.op));
     let mut zones = Vec::new();
@@ -67,7 +67,7 @@ pub fn order(ops: &Ops, items: &mut [Item], first: u32, want_order: bool) -> Res
 fn zone(ops: &Ops, items: &[Item], from: u32, first: bool) -> Result<Zone, Conflict> {
     let (mut m, mut ends) = (i64::MAX, NONE);
     let (mut big, mut starts) = (NEG, NONE);
-    // The greatest start at lower positions, and at this one.
+    // The maximum start at lower positions, and at this one.
     let (mut lower, mut lower_op) = (NEG, NONE);
     let mut position = None;
     let (mut here, mut here_op) = (NEG, NONE);

@@ -1,8 +1,9 @@
-//! Counter whose increments are all equal: positions along the count, and an earliest-deadline match for the rest.
+//! Counter with equal increments: positions along the count, and an earliest-deadline match for the rest.
 //!
-//! A read of k stands at position 2k, the step from k to k + 1 at 2k + 1. An increment that returned the count before it owns
-//! its step. Other increments are matched to the open steps: a step must begin after everything fixed before it has, and
-//! everything fixed behind it must not end before it; of those that may take a step, the one that ends first does.
+//! A read of k has position 2k, the step from k to k + 1 has position 2k + 1. An increment that returned the count
+//! before it owns its step. Other increments are matched to the open steps. A step must begin after all fixed
+//! operations before it have begun, and all fixed operations after it must not end before it. Of the increments that
+//! may take a step, the one that ends first takes it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,14 +12,14 @@ use super::blocks::{self, Conflict, Item};
 use super::Map;
 use crate::ops::{op, Kind, Near, Ops, Owned, INF, NEG, NONE};
 
-/// Decides; unsuited if increments differ.
+/// Decides; unsuited if the increments differ.
 pub fn check(ops: &Ops, initial: i64, want_order: bool) -> Near {
     let known = |i: usize| ops.f[i] == op::FETCH_ADD && ops.e[i] == INF;
     if !(0..ops.len()).any(known) {
         return decide(ops, initial, want_order);
     }
-    // An open increment whose result is known could own one step. If the history is linearizable without it, it is; if it is
-    // not even where the increment may own any step, it is not.
+    // An open increment with a known result may own one step. If the history is linearizable without it, it is
+    // linearizable. If it is not even if the increment may take any step, it is not linearizable.
     let mut without = Owned::default();
     let mut with = Owned::default();
     let mut index = Vec::new();
@@ -57,7 +58,7 @@ fn decide(ops: &Ops, initial: i64, want_order: bool) -> Near {
         let count = difference / i128::from(step);
         (difference % i128::from(step) == 0 && (0..=ops.len() as i128).contains(&count)).then_some(count as i64)
     };
-    // Fixed operations as (position, operation), and floating ones.
+    // Fixed operations as (position, operation), and unfixed ones.
     let mut fixed: Vec<(i64, u32)> = Vec::new();
     let mut floating: Vec<u32> = Vec::new();
     let mut owners: Map<u32> = Map::default();
@@ -114,7 +115,7 @@ fn assign(
     owners: &Map<u32>,
     top: i64,
 ) -> Result<Vec<(i64, u32)>, Near> {
-    // Least end of the fixed operations from each place on.
+    // The minimum end of the fixed operations from each place on.
     let mut least: Vec<(i64, u32)> = vec![(INF, NONE); fixed.len() + 1];
     for place in (0..fixed.len()).rev() {
         let i = fixed[place].1;

@@ -1,8 +1,9 @@
 //! Lists and strings with unique pieces: append, put, read all.
 //!
-//! A read tells the order of all pieces since the last put. So a put and what was seen to be appended to it is a block, with
-//! the piece of number i at position 2i + 1 and a read of k pieces at 2k; what was there before any put is the first block;
-//! a piece that was never seen is a block of its own. Where the same was made twice, `writers` says who made what.
+//! A read shows the order of all pieces since the last put. So a put and all pieces that were appended to it make a
+//! block. In it, the piece with number i has position 2i + 1, and a read of k pieces 2k. The content before any put
+//! is the first block. A piece that was never read is a block of its own. If a piece was made twice, `writers` finds
+//! out who made which one.
 
 use std::collections::HashMap;
 
@@ -11,10 +12,10 @@ use super::writers;
 use crate::hash::FastHasher;
 use crate::ops::{op, Kind, Near, Ops, INF, NONE};
 
-/// Finds pieces in what was read. No piece is the beginning of another, so there is one way to do that.
+/// Splits what was read into pieces. No piece is the beginning of another, so there is only one way.
 struct Pieces<'a> {
     numbers: HashMap<&'a [i64], u32, FastHasher>,
-    /// By piece: who appended or put it.
+    /// By piece: the operations that appended or put it.
     writers: Vec<Vec<u32>>,
     lengths: Vec<usize>,
 }
@@ -48,7 +49,7 @@ impl<'a> Pieces<'a> {
         Ok(Self { numbers, writers, lengths })
     }
 
-    /// The pieces by their numbers, or None if something else was read.
+    /// The numbers of the pieces, or None if something else was read.
     fn split(&self, read: &[i64]) -> Option<Vec<u32>> {
         let mut pieces = Vec::new();
         let mut rest = read;
@@ -71,10 +72,10 @@ struct Place {
     seen_by: u32,
 }
 
-/// A read, and the pieces it found or who made them.
+/// A read, with the pieces that it found, or with their writers.
 pub type Found = (u32, Vec<u32>);
 
-/// Decides; unsuited if the same was made more than once and it is not clear who saw which.
+/// Decides; unsuited if a piece was made more than once and the writer of some read piece is unclear.
 pub fn check(ops: &Ops, initial: &[i64], want_order: bool) -> Near {
     if !initial.is_empty() {
         return Near::Unsuited("there is something at the beginning");
@@ -101,9 +102,9 @@ pub fn check(ops: &Ops, initial: &[i64], want_order: bool) -> Near {
     decide(ops, &reads, want_order)
 }
 
-/// Decides where it is known who made what was read.
+/// Decides if the writer of each read piece is known.
 pub fn decide(ops: &Ops, reads: &[Found], want_order: bool) -> Near {
-    // Block 0 is the first; that of a put is its number + 1, that of an unseen piece too.
+    // Block 0 is the first one. The block of a put, or of a piece that was never read, is its number + 1.
     let block_of = |writers: &[u32]| writers.first().filter(|&&w| ops.f[w as usize] == op::PUT).map_or(0, |w| w + 1);
     let mut longest: HashMap<u32, &Found, FastHasher> = HashMap::default();
     for found in reads {

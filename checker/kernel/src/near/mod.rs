@@ -1,15 +1,15 @@
-//! Exact checks that are little more than a sort, for histories whose values tell who wrote what.
+//! Exact checks that take little more than a sort, for histories whose values determine who wrote what.
 //!
-//! They rest on two facts (Gibbons and Korach, "Testing shared memories", 1997, generalized):
+//! They are based on two facts (Gibbons and Korach, "Testing shared memories", 1997, generalized):
 //!
-//! - *Chain.* If the sequential order of operations is forced up to positions, it can be realized iff no operation ends
+//! - *Chain.* Let the sequential order of operations be forced up to positions. It is possible iff no operation ends
 //!   before one of a lower position starts: one running maximum.
-//! - *Threshold.* If every legal execution is a concatenation of blocks, each but the first beginning with an operation that
-//!   is legal in every state, blocks can be ordered iff no two of them precede each other: with `m` the least end and `M` the
-//!   greatest start of a block, iff no two have `m1 < M2` and `m2 < M1`.
+//! - *Threshold.* Let every legal execution be a concatenation of blocks, where each block but the first begins with
+//!   an operation that is legal in every state. Then the blocks can be ordered iff no two of them precede each other.
+//!   With `m` the minimum end and `M` the maximum start of a block: iff no two have `m1 < M2` and `m2 < M1`.
 //!
-//! Each answer can be checked without trusting either: a valid one comes with an order to be replayed, an invalid one with a
-//! few operations that contradict each other.
+//! Each answer can be checked independently: a valid one has an order for a replay, an invalid one has a few
+//! operations that contradict each other.
 
 pub mod blocks;
 pub mod counter;
@@ -29,7 +29,7 @@ use crate::ops::{Family, Kind, Near, Ops, Owned, INF};
 /// A map from values to something small.
 pub type Map<T> = HashMap<i64, T, FastHasher>;
 
-/// Runs the near-linear analyzer of a family, and says its name.
+/// Runs the near-linear analyzer of a family, and returns its name and its answer.
 pub fn check(family: Family, ops: &Ops, initial: &[i64], want_order: bool) -> (&'static str, Near) {
     match family {
         Family::Register if zones::suits(ops) => ("zones", zones::check(ops, initial[0], want_order)),
@@ -46,18 +46,19 @@ pub fn check(family: Family, ops: &Ops, initial: &[i64], want_order: bool) -> (&
     }
 }
 
-/// All operations in the order of their starts.
+/// All operations, sorted by start.
 pub fn by_start(ops: &Ops) -> Vec<u32> {
     let mut order: Vec<u32> = (0..ops.len() as u32).collect();
     order.sort_unstable_by_key(|&i| (ops.s[i as usize], i));
     order
 }
 
-/// The first operation by whose return a history cannot be linearized any more, and why; None if this analyzer cannot tell.
+/// The first operation at whose return a history is no longer linearizable, and the reason; None if this analyzer
+/// cannot decide.
 ///
-/// Linearizability is closed under prefixes, so this is a search over returns. What returned later is still open, with the
-/// result that it is known to have had. The returns of a contradiction that is known give an upper bound, which is the
-/// answer more often than not.
+/// Linearizability is closed under prefixes, so this is a search over returns. Operations that returned later are
+/// open, with their known results. The returns of a known contradiction give an upper bound, which is the answer in
+/// most cases.
 pub fn first_failure(
     family: Family,
     ops: &Ops,
@@ -69,14 +70,14 @@ pub fn first_failure(
     let each = || (0..ops.len()).filter(|&i| ops.e[i] != INF).map(end_of);
     let last = each().max()?;
     let mut known = (last, kind, core.to_vec());
-    // The contradiction may rest on what returned later, so its last return is a guess to be verified.
+    // The contradiction may depend on operations that returned later, so its last return is a guess to verify.
     let guess = core.iter().map(|&i| end_of(i as usize)).filter(|end| end.0 != INF).max().unwrap_or(last);
     if guess < last {
         if let Some((kind, core)) = fails(family, ops, initial, guess).ok()? {
             known = (guess, kind, core);
         }
     }
-    // Mostly all was well one return before.
+    // In most cases, the prefix before this return is linearizable.
     let Some(before) = each().filter(|&end| end < known.0).max() else { return Some((known.0 .1, known.1, known.2)) };
     if let Some((kind, core)) = fails(family, ops, initial, before).ok()? {
         let mut ends: Vec<(i64, u32)> = each().filter(|&end| end <= before).collect();
@@ -97,10 +98,11 @@ pub fn first_failure(
     Some((known.0 .1, known.1, known.2))
 }
 
-/// Checks the history up to and with one return; of returns at the same moment those of higher numbers are still to come.
+/// Checks the history up to and including one return; of returns at the same moment, those with higher numbers are
+/// later.
 fn fails(family: Family, ops: &Ops, initial: &[i64], end: (i64, u32)) -> Result<Option<(Kind, Vec<u32>)>, ()> {
     if family == Family::Register && zones::suits(ops) {
-        // This one need not copy what may be many millions of operations.
+        // This analyzer need not copy the columns, which may have many millions of operations.
         return match zones::check_until(ops, initial[0], end, false) {
             Near::Invalid { kind, core } => Ok(Some((kind, core))),
             Near::Valid(_) => Ok(None),

@@ -1,20 +1,21 @@
-//! Locks whose users acquire and release by turns: a hold is a block, and two of them must not certainly overlap.
+//! Locks whose users alternate between acquire and release: a hold is a block, and two holds must not certainly
+//! overlap.
 //!
-//! Where every process releases only what it acquired, a lock without an owner allows exactly what one with an owner does:
-//! the first release after an acquire can only be by its holder.
+//! If every process releases only what it acquired, a lock without an owner allows exactly the histories of one with
+//! an owner: the first release after an acquire can only be by its holder.
 
 use super::Map;
 use crate::ops::{op, Kind, Near, Ops, INF, NONE};
 
 struct Hold {
-    /// It is certainly held between these.
+    /// The lock is certainly held between these.
     from: i64,
     to: i64,
     acquire: u32,
     release: u32,
 }
 
-/// Decides; unsuited if a process does not acquire and release by turns, or if the lock is taken at the beginning.
+/// Decides; unsuited if a process does not alternate between acquire and release, or if the lock is taken initially.
 pub fn check(ops: &Ops, initial: i64, want_order: bool) -> Near {
     if initial != 0 {
         return Near::Unsuited("the lock is held at the beginning");

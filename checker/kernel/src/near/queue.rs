@@ -1,8 +1,9 @@
-//! Queues with unique elements: the bad patterns of Henzinger, Sezgin and Vafeiadis (CONCUR 2013), found by sorting.
+//! Queues with unique elements: the bad patterns of Henzinger, Sezgin and Vafeiadis (CONCUR 2013), found by sorting:
 //!
-//! Something taken that was never put in, or twice, or before; for first-in-first-out two that come out in the wrong order;
-//! something passed over for ever, unless a crashed dequeue took it in time; something found empty although at each moment
-//! some element was certainly there.
+//! - an element that was dequeued but never enqueued, or dequeued twice, or before it was enqueued;
+//! - in a FIFO queue, two elements that leave in the wrong order;
+//! - an element that later ones overtook, unless a crashed dequeue took it in time;
+//! - an empty answer although at each moment some element was certainly in the queue.
 
 use super::Map;
 use crate::ops::{op, Family, Kind, Near, Ops, INF, NEG, NONE};
@@ -10,11 +11,11 @@ use crate::ops::{op, Family, Kind, Near, Ops, INF, NEG, NONE};
 struct Element {
     enqueue: u32,
     dequeue: u32,
-    /// A dequeue of it that never returned, so that it may or may not have happened.
+    /// A dequeue of it that never returned, and so may not have happened.
     perhaps: u32,
 }
 
-/// Decides; unsuited if elements are not unique, or if something was found empty and some dequeues crashed.
+/// Decides; unsuited if elements are not unique, or if there is an empty answer and some dequeues crashed.
 pub fn check(family: Family, ops: &Ops, initial: &[i64], want_order: bool) -> Near {
     if !initial.is_empty() {
         return Near::Unsuited("there is something at the beginning");
@@ -68,7 +69,7 @@ pub fn check(family: Family, ops: &Ops, initial: &[i64], want_order: bool) -> Ne
     if open && !empties.is_empty() {
         return Near::Unsuited("something was found empty, and a dequeue crashed");
     }
-    // A crashed enqueue that nobody saw can be left out.
+    // A crashed enqueue whose element was never dequeued can be left out.
     elements.retain(|x| x.dequeue != NONE || ops.e[x.enqueue as usize] != INF);
     if family == Family::Fifo {
         if let Some(near) = wrong_order(ops, &elements).or_else(|| passed_over(ops, &elements, &takers)) {
@@ -93,7 +94,7 @@ fn leaves(ops: &Ops, x: &Element) -> i64 {
     }
 }
 
-/// The open intervals in which something is certainly there, those that overlap made one.
+/// The open intervals in which some element is certainly in the queue; overlapping intervals are merged.
 fn spans(ops: &Ops, elements: &[Element]) -> Vec<(i64, i64)> {
     let each = elements.iter().map(|x| (ops.e[x.enqueue as usize], leaves(ops, x)));
     let mut parts: Vec<(i64, i64)> = each.filter(|part| part.0 < part.1).collect();
@@ -108,7 +109,7 @@ fn spans(ops: &Ops, elements: &[Element]) -> Vec<(i64, i64)> {
     spans
 }
 
-/// Two elements that certainly came out in the wrong order.
+/// Two elements that certainly left in the wrong order.
 fn wrong_order(ops: &Ops, elements: &[Element]) -> Option<Near> {
     let taken = || elements.iter().filter(|x| x.dequeue != NONE);
     let mut by_end: Vec<&Element> = taken().collect();
@@ -132,11 +133,11 @@ fn wrong_order(ops: &Ops, elements: &[Element]) -> Option<Near> {
     None
 }
 
-/// An element that was never seen to come out although a later one did, and that no crashed dequeue can have taken.
+/// An element that was never dequeued although a later one was, and that no crashed dequeue can have taken.
 fn passed_over(ops: &Ops, elements: &[Element], takers: &[u32]) -> Option<Near> {
     let mut taken: Vec<&Element> = elements.iter().filter(|x| x.dequeue != NONE).collect();
     taken.sort_unstable_by_key(|x| ops.s[x.enqueue as usize]);
-    // Of the elements from each place on, the one whose dequeue ended first.
+    // Among the elements from each place on, the one whose dequeue ended first.
     let mut earliest: Vec<Option<&Element>> = vec![None; taken.len() + 1];
     for place in (0..taken.len()).rev() {
         let here = taken[place];
@@ -166,13 +167,13 @@ fn passed_over(ops: &Ops, elements: &[Element], takers: &[u32]) -> Option<Near> 
     None
 }
 
-/// The elements of which at each moment of an operation that found nothing one was certainly there.
+/// Elements that cover the interval of an empty answer: at each moment, one of them was certainly in the queue.
 fn covered(ops: &Ops, elements: &[Element], empty: u32) -> Option<Near> {
     let (s, e) = (ops.s[empty as usize], ops.e[empty as usize]);
     let mut at = NEG;
     let mut core = vec![empty];
     loop {
-        // Of the elements that are certainly there at this moment, the one that certainly stays longest.
+        // Among the elements that are certainly in the queue at this moment, the one that certainly stays longest.
         let moment = if at == NEG { s } else { at };
         let there = |x: &&Element| ops.e[x.enqueue as usize] < moment && moment < leaves(ops, x);
         let x = elements.iter().filter(there).max_by_key(|x| leaves(ops, x))?;

@@ -5,18 +5,18 @@ use super::Map;
 use crate::ops::{op, Kind, Near, Ops, INF, NONE};
 
 struct Value {
-    /// Who wrote it; `NONE` for the initial value.
+    /// The operation that wrote it; `NONE` for the initial value.
     writer: u32,
     effective: bool,
     /// The effective cas that replaced it.
     replaced_by: u32,
-    /// Someone who saw it.
+    /// An operation that observed it.
     seen_by: u32,
     block: u32,
     depth: u32,
 }
 
-/// Decides; unsuited if a value is written twice or is the initial one, or if a cas is known to have failed.
+/// Decides; unsuited if a value is written twice, or the initial value is written, or if a failed cas observes.
 pub fn check(ops: &Ops, initial: i64, want_order: bool) -> Near {
     let n = ops.len();
     let mut values: Map<u32> = Map::default();
@@ -43,7 +43,7 @@ pub fn check(ops: &Ops, initial: i64, want_order: bool) -> Near {
         }
         table.push(fresh(i as u32, ops.e[i] != INF));
     }
-    // What is observed did happen, and so did what it rests on.
+    // An observed operation took effect, and so did those that it depends on.
     let mut work: Vec<u32> = Vec::new();
     let mut phantom: Option<u32> = None;
     for i in 0..n {
@@ -102,7 +102,7 @@ pub fn check(ops: &Ops, initial: i64, want_order: bool) -> Near {
 }
 
 fn chains(ops: &Ops, values: &Map<u32>, table: &mut [Value], want_order: bool) -> Near {
-    // Walk every chain from its root; what is left over has none.
+    // Walks every chain from its root; the remaining values have no root.
     for root in 0..table.len() {
         let writer = table[root].writer;
         let is_root = writer == NONE || (table[root].effective && ops.f[writer as usize] == op::WRITE);
@@ -139,7 +139,7 @@ fn chains(ops: &Ops, values: &Map<u32>, table: &mut [Value], want_order: bool) -
             _ => continue,
         };
         let value = &table[values[&seen] as usize];
-        // A write that nobody saw and that never returned can be left out.
+        // A crashed write whose value was never observed can be left out.
         if !value.effective {
             continue;
         }
@@ -149,7 +149,7 @@ fn chains(ops: &Ops, values: &Map<u32>, table: &mut [Value], want_order: bool) -
     match blocks::order(ops, &mut items, 0, want_order) {
         Ok(order) => Near::Valid(order),
         Err(Conflict::Chain(early, late)) => {
-            // What must come first, what ended before it began, and the chain that says so.
+            // The operation that must come first, the one that ended before it began, and the chain between them.
             let mut core = vec![early];
             core.extend(links(ops, values, table, number(early), number(late)));
             core.push(late);

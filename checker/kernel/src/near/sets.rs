@@ -1,8 +1,9 @@
-//! Sets that only grow: every observation says only what comes before what, so one topological sort decides.
+//! Sets that only grow: each observation only constrains the order, so one topological sort decides.
 //!
-//! Who did not see x comes before every add of x that took effect; who saw it comes after the add of x that started first
-//! (an exchange argument: any other can be put behind it). Reads of the whole set must be a chain of inclusions; they go
-//! through auxiliary nodes, one a level, as real time goes through one node a moment, so that the graph stays linear in size.
+//! An operation that did not see x comes before every add of x that took effect. One that saw it comes after the add
+//! of x that started first (an exchange argument: any other add can be moved after it). Reads of the whole set must
+//! be a chain of inclusions. They use auxiliary nodes, one for each level, and real time uses one node for each
+//! moment. So the graph stays linear in size.
 
 use super::Map;
 use crate::ops::{op, Kind, Near, Ops, INF, NONE};
@@ -43,7 +44,7 @@ impl Graph {
         if order.len() == n {
             return Ok(order);
         }
-        // Every node left has one before it that is left: walk back until one comes again.
+        // Every remaining node has a remaining predecessor: walk back until a node repeats.
         let mut before = vec![NONE; n];
         for from in (0..n).filter(|&from| entering[from] > 0) {
             for &to in &self.edges[from] {
@@ -123,7 +124,7 @@ pub fn check(ops: &Ops, initial: &[i64], want_order: bool) -> Near {
     build(ops, &elements, &levels, want_order)
 }
 
-/// The first element of a sorted list that another does not hold.
+/// The first element of a sorted list that is missing in another.
 fn first_missing(small: &[i64], big: &[i64]) -> Option<i64> {
     small.iter().copied().find(|x| big.binary_search(x).is_err())
 }
@@ -132,7 +133,7 @@ fn build(ops: &Ops, elements: &Map<Element>, levels: &[Vec<u32>], want_order: bo
     let n = ops.len();
     let mut graph = Graph { edges: vec![Vec::new(); n] };
     let mut effective = vec![false; n];
-    // after[l]: every read of level l or lower is done. before[l]: every element of level l or lower is there.
+    // after[l]: every read of level l or lower took effect. before[l]: every element of level l or lower was added.
     let after: Vec<u32> = levels.iter().map(|_| graph.node()).collect();
     let before: Vec<u32> = levels.iter().map(|_| graph.node()).collect();
     for (l, level) in levels.iter().enumerate() {
@@ -179,7 +180,7 @@ fn build(ops: &Ops, elements: &Map<Element>, levels: &[Vec<u32>], want_order: bo
         for &i in &element.seen_by {
             graph.edge(first, i);
         }
-        // Reads of lower levels did not see it; without a level no read did.
+        // Reads of lower levels did not see it; an element without a level was seen by no read.
         let lower = element.level.unwrap_or(levels.len());
         if lower > 0 {
             graph.edge(after[lower - 1], gate);
@@ -199,7 +200,7 @@ fn build(ops: &Ops, elements: &Map<Element>, levels: &[Vec<u32>], want_order: bo
     }
 }
 
-/// Adds real time: a node for each moment at which something ends.
+/// Adds real time: a node for each moment at which an operation ends.
 fn real_time(ops: &Ops, effective: &[bool], graph: &mut Graph) {
     let each = || (0..ops.len()).filter(|&i| effective[i]);
     let mut ends: Vec<(i64, u32)> = each().filter(|&i| ops.e[i] != INF).map(|i| (ops.e[i], i as u32)).collect();

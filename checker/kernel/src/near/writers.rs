@@ -1,8 +1,9 @@
-//! Who made what was read, where the same was appended or put more than once.
+//! Finds the writers of read pieces, if the same piece was appended or put more than once.
 //!
-//! A history is linearizable iff it is so for some way of saying, for each piece in each read, which of those who made such a
-//! piece made this one: with that said, pieces are unique. Most ways are impossible by real time alone, as a piece stands
-//! behind those that were there before and before those that came later; the few that are left are tried one by one.
+//! Assign a writer to each piece in each read, among the operations that made this piece. A history is linearizable
+//! iff it is for some assignment; with an assignment, pieces are unique. Real time alone excludes most assignments: a
+//! piece comes after those that were there before, and before those that came later. The few remaining assignments
+//! are tried one by one.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,16 +11,17 @@ use super::list::{decide, Found};
 use crate::hash::FastHasher;
 use crate::ops::{op, Kind, Near, Ops, INF, NEG};
 
-/// How many ways are tried.
+/// The maximum number of assignments that are tried.
 const MAX_WAYS: usize = 64;
 
-/// For each piece of something read: who can have made it.
+/// For each piece that was read: its possible writers.
 type Candidates = Vec<Vec<u32>>;
 
-/// Decides, given who made each piece and which pieces each read found; unsuited if too many ways are possible.
+/// Decides, given the writers of each piece and the pieces of each read; unsuited if too many assignments are
+/// possible.
 pub fn check(ops: &Ops, writers: &[Vec<u32>], reads: &[Found], want_order: bool) -> Near {
     let puts = (0..ops.len()).filter(|&i| ops.f[i] == op::PUT);
-    // Whatever was there before any put comes before every put that took effect.
+    // The content before any put comes before every put that took effect.
     let first_put = puts.map(|i| ops.e[i]).min().unwrap_or(INF);
     let mut seen: Vec<Candidates> = Vec::with_capacity(reads.len());
     for (read, pieces) in reads {
@@ -43,8 +45,8 @@ pub fn check(ops: &Ops, writers: &[Vec<u32>], reads: &[Found], want_order: bool)
     ways.blocks(0, &mut seen).unwrap_or_else(|| Near::invalid(Kind::Search, &ways.core))
 }
 
-/// Takes away who cannot have made a piece, by real time and as nobody makes two of them; says whether someone is left for
-/// each. `until` is when the last piece was there.
+/// Removes impossible writers of a piece, by real time and because no operation makes two pieces; returns whether
+/// each piece has one left. `until` is the moment at which the last piece was there.
 fn narrow(ops: &Ops, until: i64, candidates: &mut Candidates) -> bool {
     loop {
         let count = |candidates: &Candidates| candidates.iter().map(Vec::len).sum::<usize>();
@@ -82,7 +84,7 @@ struct Ways<'a> {
     reads: &'a [Found],
     want_order: bool,
     left: usize,
-    /// Why the way tried last is impossible.
+    /// Why the last assignment is impossible.
     core: Vec<u32>,
 }
 
@@ -91,7 +93,8 @@ impl Ways<'_> {
         self.ops.f[w as usize] == op::PUT
     }
 
-    /// Decides for each read from one on what it begins with: a put, or what was there before any. None: nothing fits.
+    /// Assigns to each read from one on its beginning: a put, or the content before any put. None: there is no
+    /// assignment.
     fn blocks(&mut self, from: usize, seen: &mut Vec<Candidates>) -> Option<Near> {
         let open = |candidates: &Candidates| {
             candidates.first().is_some_and(|makers| makers.len() > 1 && makers.iter().any(|&w| self.puts(w)))
@@ -113,7 +116,7 @@ impl Ways<'_> {
         None
     }
 
-    /// Reads of one block see the same pieces: puts together what is known of each place in a block.
+    /// Reads of one block see the same pieces: combines what is known of each place in a block.
     fn places(&mut self, seen: &[Candidates]) -> Option<Near> {
         let mut places: BTreeMap<u32, Candidates> = BTreeMap::new();
         for (candidates, (read, _)) in seen.iter().zip(self.reads) {
@@ -141,7 +144,7 @@ impl Ways<'_> {
         candidates.first().map(|makers| makers[0]).filter(|&w| self.puts(w)).map_or(0, |w| w + 1)
     }
 
-    /// Tries each maker for each place that has several.
+    /// Tries each writer for each place with several.
     fn pick(&mut self, places: &mut BTreeMap<u32, Candidates>, seen: &[Candidates]) -> Option<Near> {
         let open = |(&block, makers): (&u32, &Candidates)| {
             makers.iter().position(|makers| makers.len() > 1).map(|place| (block, place))
@@ -161,7 +164,7 @@ impl Ways<'_> {
         None
     }
 
-    /// Goes on with what fits, or counts it as tried; gives up when enough was tried.
+    /// Continues with an assignment that fits, or counts it as tried; gives up after too many.
     fn further(&mut self, fits: bool, go: impl FnOnce(&mut Self) -> Option<Near>) -> Option<Near> {
         let answer = if fits {
             go(self)
@@ -175,7 +178,7 @@ impl Ways<'_> {
         answer
     }
 
-    /// Decides one way.
+    /// Decides one assignment.
     fn attempt(&mut self, places: &BTreeMap<u32, Candidates>, seen: &[Candidates]) -> Option<Near> {
         self.left = self.left.saturating_sub(1);
         let reads: Vec<Found> = self

@@ -1,8 +1,9 @@
 //! Read/write register with unique written values: Gibbons and Korach's zones (SIAM J. Comput. 26(4), 1997).
 //!
-//! A value's cluster is its write and its reads; `m` is its least end, `M` its greatest start. The history is linearizable iff
-//! every read has a write that does not start after the read ended, and no two clusters certainly overlap. This is the path
-//! for very long histories: it touches each operation twice, keeps 32 bytes a value, and sorts 16 bytes a value.
+//! A value's cluster is its write and its reads; `m` is its minimum end, `M` its maximum start. The history is
+//! linearizable iff every read has a write that does not start after the end of the read, and no two clusters
+//! certainly overlap. This analyzer is for very long histories: it visits each operation twice, stores 32 bytes for
+//! each value, and sorts 16 bytes for each value.
 
 use std::collections::HashSet;
 
@@ -17,15 +18,15 @@ pub fn suits(ops: &Ops) -> bool {
 
 const INITIAL: u32 = 0;
 
-/// What is known of one value.
+/// The cluster of one value.
 #[derive(Clone, Copy)]
 struct Cluster {
     value: i64,
-    /// Least end.
+    /// The minimum end.
     m: i64,
-    /// Greatest start.
+    /// The maximum start.
     big: i64,
-    /// Start of the write.
+    /// The start of the write.
     written: i64,
 }
 
@@ -34,7 +35,7 @@ struct Clusters {
     list: Vec<Cluster>,
 }
 
-/// From a value to its cluster: an array where values are dense, else a hash table.
+/// Maps a value to its cluster: an array if values are dense, else a hash table.
 enum Index {
     Dense { least: i64, clusters: Vec<u32> },
     Hashed { slots: Vec<u32>, shift: u32 },
@@ -62,7 +63,7 @@ impl Clusters {
         clusters
     }
 
-    /// Adds a cluster; says whether its value is new.
+    /// Adds an operation to a cluster; returns whether its value is new.
     fn add(&mut self, value: i64, s: i64, e: i64) -> bool {
         let fresh = self.list.len() as u32;
         match &mut self.index {
@@ -118,7 +119,7 @@ fn place(value: i64, shift: u32) -> usize {
     ((value as u64 ^ (value as u64 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize
 }
 
-/// A history up to and with one return: what returned later is open, what started later is not there.
+/// A history up to and including one return: later returns are open, and later starts are left out.
 #[derive(Clone, Copy)]
 struct Until<'a> {
     ops: &'a Ops<'a>,
@@ -149,12 +150,13 @@ impl Until<'_> {
     }
 }
 
-/// Decides; unsuited if a value is written twice or is the initial one.
+/// Decides; unsuited if a value is written twice, or the initial value is written.
 pub fn check(ops: &Ops, initial: i64, want_order: bool) -> Near {
     check_until(ops, initial, (INF, NONE), want_order)
 }
 
-/// Decides the history up to and with one return; of those at the same position operations of higher numbers return later.
+/// Decides the history up to and including one return; of returns at the same position, those with higher numbers are
+/// later.
 pub fn check_until(ops: &Ops, initial: i64, end: (i64, u32), want_order: bool) -> Near {
     let until = Until { ops, end };
     let mut clusters = Clusters::new(ops, initial);
@@ -194,16 +196,16 @@ pub fn check_until(ops: &Ops, initial: i64, end: (i64, u32), want_order: bool) -
     pair.map_or(Near::Valid(None), |(u, v)| conflict(&until, initial, u, v))
 }
 
-/// Orders the zones and looks for two that overlap; returns their values. Uses up the clusters.
+/// Sorts the zones and looks for two that overlap; returns their values. Consumes the clusters.
 fn sweep(mut list: Vec<Cluster>) -> Option<(i64, i64)> {
-    // From here on `m` is the low end of the zone, `big` the high end, and `written` 1 if the zone is forward.
+    // From here on, `m` is the low end of the zone, `big` is the high end, and `written` is 1 for a forward zone.
     list.retain_mut(|cluster| {
         let forward = cluster.m < cluster.big;
         if !forward {
             std::mem::swap(&mut cluster.m, &mut cluster.big);
         }
         cluster.written = i64::from(forward);
-        // What was never read and perhaps never written can stand anywhere.
+        // A value that was never read, and perhaps never written, can stand anywhere.
         cluster.big != INF
     });
     sort(&mut list);
@@ -220,8 +222,8 @@ fn sweep(mut list: Vec<Cluster>) -> Option<(i64, i64)> {
     None
 }
 
-/// Sorts by (low, backward first). Zones come nearly in that order where operations come by their starts, so each is put in
-/// its place from behind at first; if that turns out to be far, all are sorted at once.
+/// Sorts by (low, backward first). If operations come sorted by start, zones are nearly sorted. So each zone is first
+/// inserted from behind; if that takes too long, all are sorted at once.
 fn sort(zones: &mut [Cluster]) {
     let key = |zone: &Cluster| (zone.m, zone.written);
     let mut credit = 32 * zones.len();
@@ -245,7 +247,7 @@ fn writer(ops: &Ops, value: i64) -> u32 {
     (0..ops.len()).find(|&i| ops.f[i] == op::WRITE && ops.a[i] == value).map_or(NONE, |i| i as u32)
 }
 
-/// The operations by which the clusters of two values precede each other, and their writes.
+/// The operations by which the clusters of two values precede each other, and the writes of these.
 fn conflict(until: &Until, initial: i64, u: i64, v: i64) -> Near {
     let ops = until.ops;
     let edge = |value: i64| {
@@ -282,7 +284,7 @@ fn with_order(until: &Until, initial: i64, clusters: &Clusters) -> Near {
     match blocks::order(ops, &mut items, INITIAL, true) {
         Ok(order) => Near::Valid(order),
         Err(Conflict::Blocks(_, v, _, u)) => conflict(until, initial, ops.a[u as usize], ops.a[v as usize]),
-        // A read that ends before its write starts was found before.
+        // A read that ends before its write starts was found earlier.
         Err(Conflict::Chain(write, read)) => Near::invalid(Kind::Future, &[write, read]),
     }
 }

@@ -1,44 +1,45 @@
-//! A model as a finite automaton, and what can be known of it: what each reduction of `reduce` rests on.
+//! A model as a finite automaton, and the facts about it that the reductions of `reduce` use.
 //!
-//! `Automaton` holds the answer of the model for every state that any order of the history's operations can reach and for
-//! every class of operations. It is complete: `Machine::closure` gives up rather than leave a state out. So no state appears
-//! later that the analysis has not seen.
+//! `Automaton` has the answer of the model for every state that any order of the history's operations can reach, and
+//! for every class of operations. It is complete: `Machine::closure` gives up rather than leave a state out. So the
+//! search never meets a state that the analysis does not know.
 
 use std::collections::HashMap;
 
 use super::machine::ILLEGAL;
 use crate::hash::FastHasher;
 
-/// A complete table of steps.
+/// A complete transition table.
 pub struct Automaton {
-    /// How many classes there are.
+    /// The number of classes.
     pub classes: usize,
     /// By state and class: the next state, or `ILLEGAL`.
     next: Vec<u32>,
 }
 
 impl Automaton {
-    /// The automaton with that table, one row of `classes` for each state.
+    /// The automaton with this table, which has a row of `classes` entries for each state.
     pub fn new(classes: usize, next: Vec<u32>) -> Self {
         debug_assert!(classes > 0 && next.len() % classes == 0);
         Self { classes, next }
     }
 
-    /// How many states there are.
+    /// The number of states.
     pub fn states(&self) -> usize {
         self.next.len() / self.classes
     }
 
-    /// The state after an operation of that class, or `ILLEGAL`.
+    /// The state after an operation of the class, or `ILLEGAL`.
     #[inline]
     pub fn step(&self, state: u32, class: u32) -> u32 {
         self.next[state as usize * self.classes + class as usize]
     }
 
-    /// Puts states into blocks that no sequence of operations of the wanted classes can tell apart; by state its block.
+    /// Partitions states into blocks that no sequence of operations of the wanted classes can distinguish; by state
+    /// its block.
     ///
-    /// Partition refinement (Moore, "Gedanken-experiments on sequential machines", 1956). None if it takes more than `work`
-    /// look-ups: a partition that is not final is too coarse to be used.
+    /// Partition refinement (Moore, "Gedanken-experiments on sequential machines", 1956). None if it takes more than
+    /// `work` look-ups, because an unfinished partition is too coarse.
     pub fn blocks(&self, wanted: &[u32], work: &mut u64) -> Option<Vec<u32>> {
         let states = self.states();
         let mut block = vec![0; states];
@@ -82,7 +83,7 @@ impl Automaton {
         Self::new(self.classes, next)
     }
 
-    /// By state, the classes for which `holds` in that state or in any that can be reached from it.
+    /// By state, the classes for which `holds` is true in the state or in any reachable one.
     pub fn reached_from(&self, wanted: &[u32], holds: impl Fn(u32, u32) -> bool) -> Rows {
         let states = self.states();
         let mut rows = Rows::new(states, self.classes);
@@ -103,7 +104,7 @@ impl Automaton {
             successors.push(after);
         }
         let order = post_order(&successors);
-        // A state comes after what it leads to, but for cycles: those need another round each.
+        // States come after their successors, except in cycles, which need further rounds.
         loop {
             let mut changed = false;
             for &state in &order {
@@ -117,8 +118,8 @@ impl Automaton {
         }
     }
 
-    /// By class, the classes that it does not commute with: in some state the two orders end in different states, or only one
-    /// of them is legal. Where that would take more than `work` look-ups, two classes count as dependent.
+    /// By class, the classes that it does not commute with: in some state the two orders end in different states, or
+    /// only one of them is legal. If computing this takes more than `work` look-ups, two classes count as dependent.
     pub fn dependent(&self, wanted: &[u32], work: &mut u64) -> Rows {
         let mut rows = Rows::new(self.classes, self.classes);
         let two = |state: u32, first: u32, second: u32| match self.step(state, first) {
@@ -169,7 +170,7 @@ fn post_order(successors: &[Vec<u32>]) -> Vec<u32> {
     order
 }
 
-/// Rows of bits, one for each class.
+/// Rows of bits, with one bit for each class.
 #[derive(Clone)]
 pub struct Rows {
     words: usize,
@@ -177,13 +178,13 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// That many empty rows.
+    /// This many empty rows.
     pub fn new(rows: usize, classes: usize) -> Self {
         let words = classes.div_ceil(64);
         Self { words, bits: vec![0; rows * words] }
     }
 
-    /// How many words a row has.
+    /// The number of words in a row.
     pub fn words(&self) -> usize {
         self.words
     }
@@ -200,12 +201,12 @@ impl Rows {
         self.bits[row as usize * self.words + class as usize / 64] >> (class % 64) & 1 == 1
     }
 
-    /// Puts a class into a row.
+    /// Adds a class to a row.
     pub fn insert(&mut self, row: u32, class: u32) {
         self.bits[row as usize * self.words + class as usize / 64] |= 1 << (class % 64);
     }
 
-    /// Puts all of one row into another; says whether that changed it.
+    /// Adds all classes of one row to another; returns whether that changed it.
     fn add_row(&mut self, into: u32, from: u32) -> bool {
         let mut changed = false;
         for word in 0..self.words {

@@ -1,8 +1,9 @@
-//! Breadth first: the set of all undominated configurations, event by event.
+//! Breadth-first search: the set of all undominated configurations, event by event.
 //!
-//! Lowe's just-in-time algorithm ("Testing for linearizability", 2016) with the reductions of `moves`, and dominance on
-//! crashed operations inside the closure: configurations are taken in the order of how many they used, so a dominating one
-//! always comes first. Memory is one frontier. It finds the first return at which nothing is left.
+//! This is Lowe's just-in-time algorithm ("Testing for linearizability", 2016) with the reductions of `moves`, and
+//! with dominance on crashed operations inside the closure. Configurations are expanded in the order of the number of
+//! crashed operations that they used, so a dominating one always comes first. Memory is one frontier. It finds the
+//! first return without a linearization.
 
 use super::budget::{Cause, Meter};
 use super::machine::Machine;
@@ -20,35 +21,35 @@ pub struct Node<B> {
     pub bits: B,
     /// The state.
     pub state: u32,
-    /// The operation linearized last.
+    /// The last linearized operation.
     pub last: u32,
-    /// How many crashed operations it used.
+    /// The number of crashed operations that it used.
     used: u32,
-    /// How it came about, if that is recorded.
+    /// Its place in the trail, if that is recorded.
     trail: u32,
 }
 
 /// A breadth-first search that can be continued.
 pub struct Bfs<'p, B> {
     rules: &'p Rules<'p>,
-    /// Where it is.
+    /// The current position.
     pub window: Window<'p>,
     /// The configurations at this event.
     pub frontier: Vec<Node<B>>,
     memo: Memo<B>,
-    /// By number of crashed operations used: what is still to be expanded.
+    /// By the number of used crashed operations: the configurations to expand.
     buckets: Vec<Vec<u32>>,
     bucket: usize,
-    /// Configurations in which the forced operation is linearized, and their used count.
+    /// Configurations in which the forced operation is linearized, and their number of used crashed operations.
     reached: Vec<(u32, u32)>,
     in_closure: bool,
     moves: Vec<Move>,
     scratch: Scratch,
-    /// What was linearized, each with what came before it; only if the linearization is wanted.
+    /// The linearized operations, each with its predecessor; only if the linearization is wanted.
     trail: Option<Vec<(u32, u32)>>,
     /// By remembered configuration: its place in `trail`.
     trails: Vec<u32>,
-    /// How fast it goes.
+    /// Its pace.
     pub pace: Pace,
 }
 
@@ -74,7 +75,7 @@ impl<'p, B: Bits> Bfs<'p, B> {
         }
     }
 
-    /// Goes on for about that much work: steps, and what answers of the model take.
+    /// Continues for about this much work: steps, and the cost of the model's answers.
     pub fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
         let before = meter.spent(machine);
         let progress = self.go_on(machine, meter, before.saturating_add(budget));
@@ -198,7 +199,7 @@ impl<'p, B: Bits> Bfs<'p, B> {
         self.window.forward();
     }
 
-    /// The linearization behind a configuration, if it was recorded; crashed operations as marks.
+    /// The linearization of a configuration, if it was recorded; crashed operations are marks.
     pub fn marks(&self, node: &Node<B>) -> Option<Vec<u32>> {
         let trail = self.trail.as_ref()?;
         let mut marks = Vec::new();
@@ -212,7 +213,7 @@ impl<'p, B: Bits> Bfs<'p, B> {
         Some(marks)
     }
 
-    /// Bytes held.
+    /// The memory in bytes.
     pub fn bytes(&self) -> usize {
         self.memo.bytes()
             + self.frontier.capacity() * size_of::<Node<B>>()
@@ -221,7 +222,7 @@ impl<'p, B: Bits> Bfs<'p, B> {
     }
 }
 
-/// Follows what a configuration linearizes.
+/// Records the operations that a configuration linearizes.
 struct Path<'a> {
     trail: Option<&'a mut Vec<(u32, u32)>>,
     at: u32,

@@ -1,4 +1,4 @@
-//! What a search may use: time, memory, and the patience of the caller.
+//! The limits of a search: time, memory, and cancellation by the caller.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -12,18 +12,18 @@ pub enum Cause {
     Timeout,
     /// The memory limit.
     OutOfMemory,
-    /// The caller does not want the answer any more.
+    /// The caller cancelled the search.
     Cancelled,
-    /// The model's own code failed; the caller knows how.
+    /// The model's own code failed; the caller has the error.
     ModelFailed,
-    /// The algorithm asked for does not apply.
+    /// The requested algorithm does not apply.
     Unsuited,
     /// The limit of steps.
     Steps,
 }
 
 impl Cause {
-    /// The name that Python knows.
+    /// The name in Python.
     pub fn name(self) -> &'static str {
         match self {
             Self::Timeout => "timeout",
@@ -36,15 +36,15 @@ impl Cause {
     }
 }
 
-/// Limits that all searches of one call share.
+/// Limits for all searches of one call.
 pub struct Limits {
     deadline: Option<Instant>,
     memory: usize,
-    /// Of one search.
+    /// The limit for one search.
     steps: u64,
     cancelled: AtomicBool,
     used: AtomicUsize,
-    /// Whether some search ended for a reason that is here.
+    /// Whether some search reached a limit.
     ran_out: AtomicBool,
 }
 
@@ -61,18 +61,18 @@ impl Limits {
         }
     }
 
-    /// The same limits, and one more: the steps of each search.
+    /// The same limits, with a limit of steps for each search.
     #[must_use]
     pub fn with_steps(&self, steps: u64) -> Self {
         Self { steps, ..Self::new(self.deadline, self.memory) }
     }
 
-    /// Whether some search met a limit.
+    /// Whether some search reached a limit.
     pub fn ran_out(&self) -> bool {
         self.ran_out.load(Ordering::Relaxed)
     }
 
-    /// No limits but the address space.
+    /// No limits except the address space.
     pub fn none() -> Self {
         Self::new(None, usize::MAX)
     }
@@ -87,7 +87,7 @@ impl Limits {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Says why a search has to end now, if it has to.
+    /// The reason why a search must end now, if there is one.
     pub fn exceeded(&self) -> Option<Cause> {
         if self.is_cancelled() {
             Some(Cause::Cancelled)
@@ -101,34 +101,34 @@ impl Limits {
     }
 }
 
-/// One search's share of the limits: counts its steps and its bytes.
+/// The meter of one search: counts its steps and its bytes.
 pub struct Meter<'a> {
     limits: &'a Limits,
     stop: Option<&'a AtomicBool>,
     /// Model steps so far.
     pub steps: u64,
-    /// What is held beside what `tick` is told: of searches that take turns, what the others hold.
+    /// Bytes besides those passed to `tick`: the memory of the other searches that take turns.
     pub beside: usize,
     next_check: u64,
     bytes: usize,
 }
 
-/// Steps between two looks at the limits.
+/// Steps between two checks of the limits.
 const CHECK_EVERY: u64 = 2048;
 
 impl<'a> Meter<'a> {
-    /// A meter on shared limits; `stop` ends this search alone.
+    /// A meter for shared limits; `stop` ends only this search.
     pub fn new(limits: &'a Limits, stop: Option<&'a AtomicBool>) -> Self {
         Self { limits, stop, steps: 0, beside: 0, next_check: 0, bytes: 0 }
     }
 
-    /// All work so far: steps, and what the model's answers took.
+    /// All work so far: steps, and the cost of the model's answers.
     #[inline]
     pub fn spent<M: Machine>(&self, machine: &M) -> u64 {
         self.steps + machine.spent()
     }
 
-    /// Counts steps; says why to end, if there is a reason. `bytes` tells what the search holds now, beside
+    /// Counts steps; returns the reason to end, if there is one. `bytes` is the memory of the search, without
     /// `beside`.
     #[inline]
     pub fn tick(&mut self, steps: u64, bytes: impl FnOnce() -> usize) -> Option<Cause> {

@@ -1,7 +1,8 @@
-//! Depth first: follows one linearization as long as it goes, operations as late as possible, and remembers dead ends.
+//! Depth-first search: follows one linearization as far as possible, takes operations as late as possible, and
+//! remembers dead ends.
 //!
-//! It is quick where a linearization exists, and gives it. Dominated configurations are dead ends too: what dominates them
-//! has been tried, or is being tried further up the stack.
+//! It is fast if there is a linearization, and returns it. Dominated configurations are dead ends too: a dominating
+//! one was tried before, or is being tried further up the stack.
 
 use super::budget::{Cause, Meter};
 use super::machine::Machine;
@@ -15,31 +16,32 @@ use crate::ops::NONE;
 struct Frame<B> {
     at: u32,
     bits: B,
-    /// Where it is remembered, as long as only the operation that returns here was looked at.
+    /// Its place in the memory, while only the operation that returns here was tried.
     waiting: u32,
-    /// The first move not tried yet, and the end of this frame's moves, which lie in one stack with those of the others.
+    /// The first move that was not tried yet, and the end of this frame's moves. One stack has the moves of all
+    /// frames.
     next: u32,
     first: u32,
     end: u32,
-    /// How much was linearized on the way here.
+    /// The number of linearized operations.
     linearized: u32,
 }
 
 /// A depth-first search that can be continued.
 pub struct Dfs<'p, B> {
-    /// What it keeps to.
+    /// The rules.
     pub rules: &'p Rules<'p>,
     window: Window<'p>,
-    /// What was seen.
+    /// The memory of configurations.
     pub memo: Memo<B>,
     frames: Vec<Frame<B>>,
     moves: Vec<Move>,
     order: Vec<u32>,
     scratch: Scratch,
     started: bool,
-    /// The furthest return that some configuration waits at.
+    /// The furthest return that a configuration waits at.
     pub furthest: u32,
-    /// How fast it goes.
+    /// Its pace.
     pub pace: Pace,
 }
 
@@ -60,7 +62,7 @@ impl<'p, B: Bits> Dfs<'p, B> {
         }
     }
 
-    /// Goes on for about that much work: steps, and what answers of the model take.
+    /// Continues for about this much work: steps, and the cost of the model's answers.
     pub fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
         let before = meter.spent(machine);
         let progress = self.go_on(machine, meter, before.saturating_add(budget));
@@ -113,7 +115,7 @@ impl<'p, B: Bits> Dfs<'p, B> {
         finished(machine, Progress::Invalid)
     }
 
-    /// Goes on from a configuration as far as nothing has to be chosen; says whether that is the end.
+    /// Continues from a configuration while there is no choice; returns whether this reaches the end.
     fn enter<M: Machine>(
         &mut self,
         machine: &mut M,
@@ -149,7 +151,7 @@ impl<'p, B: Bits> Dfs<'p, B> {
         let Some(waiting) = seen else {
             return false;
         };
-        // What else can happen is looked at when that has led nowhere: in most histories of real objects it does not come to that.
+        // Other moves are computed only after this one failed. In most histories of real objects it does not fail.
         let first = self.moves.len();
         self.moves.extend(self.rules.forced(&self.window, machine, state, hot));
         meter.steps += 1;
@@ -165,12 +167,12 @@ impl<'p, B: Bits> Dfs<'p, B> {
         false
     }
 
-    /// The linearization that was found.
+    /// The linearization.
     pub fn witness(&self) -> Vec<u32> {
         resolve(self.rules.plan, &self.order)
     }
 
-    /// Bytes held.
+    /// The memory in bytes.
     pub fn bytes(&self) -> usize {
         self.memo.bytes()
             + self.frames.capacity() * size_of::<Frame<B>>()

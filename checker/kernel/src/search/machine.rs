@@ -8,69 +8,71 @@ use crate::hash::FastHasher;
 use crate::models;
 use crate::ops::{op, Family, Ops};
 
-/// The step is not legal.
+/// The result of an illegal step.
 pub const ILLEGAL: u32 = u32::MAX;
 
 /// A deterministic sequential object.
 pub trait Machine {
-    /// The state at the beginning.
+    /// The initial state.
     fn initial(&self) -> u32;
-    /// The state after an operation of that class, or `ILLEGAL`.
+    /// The state after an operation of a class; `ILLEGAL` if the step is illegal.
     fn step(&mut self, state: u32, class: u32) -> u32;
-    /// Whether operations of that class never change any state.
+    /// Whether operations of a class never change the state.
     fn observer(&self, class: u32) -> bool;
-    /// Whether the result of that class is the same in every state.
+    /// Whether a class has the same result in every state.
     fn blind(&self, class: u32) -> bool;
-    /// Whether every mutator overwrites the whole state, so that a crashed one matters only to who sees its very result.
+    /// Whether every mutator overwrites the whole state. Then a crashed one matters only to an observer of its
+    /// result.
     fn overwrites(&self) -> bool;
-    /// Whether a state can still lead to an observer of that class without a reset in between.
+    /// Whether a state can still lead to an observer of a class without a reset in between.
     fn viable(&mut self, state: u32, class: u32) -> bool;
-    /// Whether `viable` can say no.
+    /// Whether `viable` can return false.
     fn looks_ahead(&self) -> bool;
-    /// Whether operations of that class make `viable` meaningless.
+    /// Whether operations of a class make `viable` meaningless.
     fn resets(&self, class: u32) -> bool;
-    /// Whether the model's own code has failed, so that no answer counts.
+    /// Whether the model's own code has failed, so that no result is valid.
     fn failed(&self) -> bool;
-    /// All states that operations of its classes can reach, with all their steps, if they are few; asks the model's code at most
-    /// `asks` times. Another call goes on where this one ended.
+    /// All states that operations of its classes can reach, with all steps, if they are few.
+    ///
+    /// Asks the model's code at most `asks` times. The next call continues from there.
     fn closure(&mut self, asks: u64, meter: &mut Meter) -> Closure;
-    /// How many steps of a search the model's code takes for one answer, about.
+    /// The time of one answer of the model's code, in steps of a search (approximate).
     fn cost(&self) -> u64;
-    /// Whether it asks a model for each step, and can list its states.
+    /// Whether it asks a model for each step and can list the model's states.
     fn is_table(&self) -> bool;
-    /// How often the model's code was asked.
+    /// The number of questions to the model's code.
     fn asked(&self) -> u64;
-    /// How many steps of a search its answers took, about, that no meter has counted.
+    /// The time of its answers that no meter has counted, in steps of a search (approximate).
     fn spent(&self) -> u64;
-    /// How a state was reached first: classes from the initial state on.
+    /// The first path to a state: classes from the initial state on.
     fn path(&self, state: u32) -> Vec<u32>;
     /// Bytes held.
     fn bytes(&self) -> usize;
 }
 
-/// What `Machine::closure` found.
+/// The result of `Machine::closure`.
 pub enum Closure {
     /// All states.
     Complete(Automaton),
-    /// There are more than were asked for.
+    /// There are more states than `asks` allowed to find.
     Unfinished,
-    /// There are too many.
+    /// There are more states than the limit.
     Never,
-    /// The search has to end.
+    /// A limit or a cancellation ended the search.
     Stopped(Cause),
 }
 
-/// One cell with read, write, cas and failed cas; locks too.
+/// A cell with read, write, cas and failed cas; also locks.
 pub struct Register {
     /// By class: opcode, argument, argument, as value numbers.
     classes: Vec<(u8, u32, u32)>,
     initial: u32,
-    /// By value number: a class that leads there, if there is one, and from where.
+    /// By value number: a class that leads there, if any, and the value before it.
     reached: Vec<(u32, u32)>,
 }
 
 impl Register {
-    /// The machine for classes given as opcode and values.
+    /// A machine for classes given as opcodes and values.
     pub fn new(classes: &[(u8, i64, i64)], initial: i64) -> Self {
         let mut numbers: HashMap<i64, u32, FastHasher> = HashMap::default();
         let mut number = |value: i64| {
@@ -166,9 +168,9 @@ impl Machine for Register {
     }
 }
 
-/// Where a `Table` asks for what it has not seen yet.
+/// Answers the questions of a `Table`.
 pub trait Oracle {
-    /// The state after an operation of that class, numbered; `ILLEGAL`; or None if the model's code failed.
+    /// The number of the state after an operation of a class; `ILLEGAL`; None if the model's code failed.
     fn ask(&mut self, state: u32, class: u32) -> Option<u32>;
     /// See `Machine`.
     fn observer(&self, class: u32) -> bool;
@@ -197,18 +199,19 @@ pub struct Table<O> {
     dense: Vec<u32>,
     sparse: HashMap<u64, u32, FastHasher>,
     viable: HashMap<u64, bool, FastHasher>,
-    /// By state: the state and class that led there first.
+    /// By state: the state and the class of the first step to it.
     origin: Vec<(u32, u32)>,
-    /// How often the oracle was asked, and how often of that for a closure, which counts its answers as steps.
+    /// The number of questions to the oracle, and the number of these for a closure, which counts its answers as
+    /// steps.
     asked: u64,
     counted: u64,
     cost: u64,
-    /// How many states had all their steps asked for.
+    /// The number of states all of whose steps are known.
     explored: usize,
     failed: bool,
 }
 
-/// What a closure may have, at most: states, entries of its table, and bytes that its states take.
+/// The limits of a closure: states, entries of its table, and bytes of its states.
 const MOST_STATES: usize = 1 << 16;
 const MOST_ENTRIES: usize = 1 << 20;
 const MOST_BYTES: usize = 64 << 20;
@@ -216,7 +219,7 @@ const UNASKED: u32 = u32::MAX - 1;
 const DENSE_CLASSES: usize = 256;
 
 impl<O: Oracle> Table<O> {
-    /// A table over that many classes; state 0 is the initial one.
+    /// A table over `classes` classes. State 0 is the initial one.
     pub fn new(oracle: O, classes: usize) -> Self {
         Self {
             cost: oracle.cost(),
@@ -364,7 +367,7 @@ impl<O: Oracle> Machine for Table<O> {
     }
 }
 
-/// The built-in models over lists of integers as states.
+/// The built-in models, with lists of integers as states.
 pub struct Native<'a> {
     family: Family,
     ops: Ops<'a>,
@@ -374,12 +377,12 @@ pub struct Native<'a> {
     numbers: HashMap<Box<[i64]>, u32, FastHasher>,
     scratch: Vec<i64>,
     held: usize,
-    /// Crashed dequeues take something, so that an empty bag decides what they took.
+    /// A crashed dequeue takes some element, so an empty bag determines which elements were taken.
     takes_any: bool,
 }
 
 impl<'a> Native<'a> {
-    /// An oracle for classes given by an example operation each.
+    /// An oracle for classes, each given by an example operation.
     pub fn new(family: Family, ops: Ops<'a>, representative: Vec<u32>, initial: &[i64]) -> Self {
         let first: Box<[i64]> = initial.into();
         let mut numbers: HashMap<Box<[i64]>, u32, FastHasher> = HashMap::default();

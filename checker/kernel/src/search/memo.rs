@@ -1,14 +1,15 @@
-//! Configurations, and the memory of those that were seen, with dominance.
+//! Configurations, and the memory of the configurations seen, with dominance.
 //!
-//! A configuration of the search at one return event is: which open operations are linearized already (a bit for each
-//! slot), how often each class of crashed operations was used (packed counters), and the state. Its size depends on
-//! concurrency, not on the length of the history. The keys are exact: nothing is decided by a hash alone.
+//! A configuration of the search at one return event has three parts: the open operations that are linearized already
+//! (a bit for each slot), the number of linearized crashed operations of each class (packed counters), and the state.
+//! Its size depends on the concurrency, not on the length of the history. The keys are exact: no decision relies on a
+//! hash alone.
 
 use super::plan::Layout;
 
 /// A small fixed or dynamic array of words.
 pub trait Bits: Clone {
-    /// All zero, of that many words.
+    /// An array of `words` zeros.
     fn zero(words: usize) -> Self;
     /// The words.
     fn words(&self) -> &[u64];
@@ -68,22 +69,22 @@ pub fn clear<B: Bits>(bits: &mut B, slot: u32) {
     bits.words_mut()[slot as usize / 64] &= !(1 << (slot % 64));
 }
 
-/// A remembered configuration.
+/// A configuration in memory.
 #[derive(Clone)]
 pub struct Entry<B> {
     /// Slots and counters.
     pub bits: B,
     /// The state.
     pub state: u32,
-    /// The number of the states that are as good.
+    /// The number of the state's equivalence class.
     key: u32,
-    /// The return event that it waits at.
+    /// The return event at which it waits.
     pub at: u32,
-    /// The operation that was linearized last.
+    /// The last linearized operation.
     pub last: u32,
-    /// A crashed operation was applied and nothing has observed it yet.
+    /// A crashed operation was applied, and no operation has observed it yet.
     pub hot: bool,
-    /// A better one was found later.
+    /// A dominating configuration was found later.
     pub dead: bool,
     hash: u32,
     next: u32,
@@ -91,10 +92,10 @@ pub struct Entry<B> {
 
 const NIL: u32 = u32::MAX;
 
-/// Remembers configurations and refuses dominated ones.
+/// Stores configurations and rejects dominated ones.
 pub struct Memo<B> {
     heads: Vec<u32>,
-    /// All that were let in, in that order.
+    /// All accepted configurations, in order of insertion.
     pub entries: Vec<Entry<B>>,
 }
 
@@ -112,7 +113,7 @@ impl<B: Bits> Memo<B> {
         self.heads.capacity() * 4 + self.entries.capacity() * each
     }
 
-    /// Forgets everything, in time proportional to what was remembered.
+    /// Forgets everything, in time proportional to the size of the memory.
     pub fn clear(&mut self) {
         if self.entries.len() * 4 > self.heads.len() {
             self.heads.fill(NIL);
@@ -125,12 +126,12 @@ impl<B: Bits> Memo<B> {
         self.entries.clear();
     }
 
-    /// Remembers a configuration unless one that can do as much was seen; returns its index. States with one `key` can do the
-    /// same.
+    /// Stores a configuration unless a dominating one is known, and returns its index. States with the same `key` are
+    /// equivalent.
     ///
-    /// One dominates another at the same event and key if the same mutators are linearized, no observer is missing
-    /// that the other has linearized, and no class of crashed operations was used more often: whatever the other can
-    /// still do, it can too.
+    /// A configuration dominates another one at the same event and with the same key under three conditions: both
+    /// have linearized the same mutators; the first has linearized every observer that the second has; the first has
+    /// linearized no more crashed operations of any class. Then the first can take every step that the second can.
     pub fn insert(
         &mut self,
         layout: &Layout,

@@ -1,4 +1,4 @@
-//! The general search: any deterministic model, any history, within a budget.
+//! The general search: for any deterministic model and any history, within a budget.
 
 pub mod automaton;
 pub mod bfs;
@@ -27,90 +27,90 @@ use wgl::Wgl;
 
 use crate::ops::{Ops, NONE};
 
-/// Marks a class of crashed operations in an order of operations.
+/// Marks a class of crashed operations in an order.
 pub const INFO: u32 = 1 << 31;
 
-/// How far a search has come.
+/// The state of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It can go on.
+    /// It can continue.
     Pending,
     /// There is a linearization.
     Valid,
     /// There is none.
     Invalid,
-    /// It had to end.
+    /// A limit or a cancellation ended it.
     Stopped(Cause),
 }
 
-/// Which search.
+/// The kind of search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Depth first and breadth first by turns, with doubling budgets.
+    /// Depth first and breadth first in turns, with doubling budgets.
     Both,
-    /// Breadth first only: the just-in-time search by its usual name.
+    /// Breadth first only: the just-in-time search under its usual name.
     Linear,
-    /// The classical one.
+    /// The classical search.
     Wgl,
 }
 
-/// A configuration in which a history ends, or can go no further.
+/// A configuration at which a search ends or is stuck.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// Operations whose classes lead from the initial state to this one.
+    /// Operations whose classes lead from the initial state to this state.
     pub path: Vec<u32>,
-    /// The operation linearized last.
+    /// The last linearized operation.
     pub last: u32,
-    /// What was called and is not linearized.
+    /// The operations that are open and not linearized.
     pub pending: Vec<u32>,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Valid, invalid, or why neither.
+    /// Valid, invalid, or the reason for neither.
     pub progress: Progress,
-    /// Which search decided.
+    /// The search that decided.
     pub analyzer: &'static str,
-    /// Invalid: the first operation by whose return no linearization is left. Otherwise the furthest return reached.
+    /// Invalid: the first operation at whose return no linearization is left. Otherwise the furthest return reached.
     pub op: u32,
-    /// The linearization, if one was found and wanted.
+    /// The linearization, if the caller asked for it and there is one.
     pub order: Option<Vec<u32>>,
     /// Configurations at the end, or before `op`.
     pub configs: Vec<Config>,
-    /// Model steps taken.
+    /// The number of model steps.
     pub steps: u64,
-    /// What the reductions did.
+    /// How often each reduction applied.
     pub counts: Counts,
 }
 
-/// Steps for each operation that the depth-first search has before anything else is tried.
+/// Steps per operation of the depth-first search before any other search starts.
 const ATTEMPT: u64 = 16;
-/// Steps for each operation that the depth-first search has before the breadth-first one gets its turn.
+/// Steps per operation of the depth-first search before the first turn of the breadth-first search.
 const FIRST_BUDGET: u64 = 64;
-/// Steps that an answer takes of a model for which the two searches that need the fewest answers come first.
+/// The cost of a model's answer, in steps, from which the two searches with the fewest questions run first.
 const DEAR: u64 = 16;
-/// Work that those two have at least before anything else is tried, and at most for each operation.
+/// The minimum work of these two searches before any other starts, and their maximum per operation.
 const RACE_LEAST: u64 = 1 << 18;
 const RACE_MOST: u64 = 1 << 12;
-/// They have that many times the work in which they came that much of the history further: where they are stuck, it may be at
-/// one place only.
+/// They may use this many times the work of their last progress. A search that is stuck may be stuck at a single
+/// place.
 const RACE_SLOWER: u64 = 8;
 const RACE_STRIDE: f64 = 1.0 / 16.0;
-/// A turn is that part of what the search has taken so far.
+/// A turn is one part in `RACE_TURNS` of the search's work so far.
 const RACE_TURNS: u64 = 4;
-/// Of how many steps one is spent on the model's automaton, as long as it is not known.
+/// One step in `CLOSURE_SHARE` goes to the model's automaton until it is known.
 const CLOSURE_SHARE: u64 = 4;
-/// How many times the steps so far a search may take that only has to find the first return.
+/// A search that only finds the first return may take this many times the steps so far.
 const BLIND_SHARE: u64 = 4;
-/// How many answers of a model tests may ask for before anything is searched.
+/// The maximum number of a model's answers for which tests build its automaton before any search.
 const SMALL: u64 = 1000;
 /// The name of the classical search, which never looks ahead.
 const CLASSICAL: &str = "wgl";
-/// How many configurations are reported.
+/// The maximum number of reported configurations.
 const MAX_CONFIGS: usize = 10;
 
-/// Runs a search on a history that was laid out.
+/// Runs a search on a plan.
 pub fn search<M: Machine>(
     plan: &Plan,
     ops: &Ops,
@@ -127,7 +127,7 @@ pub fn search<M: Machine>(
         let progress = classical.run(machine, meter, u64::MAX);
         return classical.found(machine, meter, progress, want_order);
     }
-    // The breadth-first search by itself is the plain one.
+    // The breadth-first search alone uses no reductions.
     let allowed = if method == Method::Linear { Allowed::NONE } else { allowed };
     let run = match plan.layout.words {
         1 => both::<M, [u64; 1]>,
@@ -139,12 +139,12 @@ pub fn search<M: Machine>(
     run(plan, ops, keep, machine, meter, method, allowed, want_order)
 }
 
-/// The classical search, and what it needs to tell what it found.
+/// The classical search, with the data for its report.
 struct Classical<'h> {
     plan: &'h Plan,
     ops: &'h Ops<'h>,
     keep: &'h [(u32, i64)],
-    /// Once it has begun.
+    /// None before its first turn.
     wgl: Option<Wgl>,
 }
 
@@ -153,7 +153,7 @@ impl<'h> Classical<'h> {
         Self { plan, ops, keep, wgl: None }
     }
 
-    /// Goes on for about that much work.
+    /// Continues for about `budget` units of work.
     fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
         let begin = || Wgl::new(self.plan, self.ops, self.keep);
         self.wgl.get_or_insert_with(begin).run(machine, meter, budget)
@@ -167,7 +167,7 @@ impl<'h> Classical<'h> {
         self.wgl.as_ref().map_or(0, Wgl::bytes)
     }
 
-    /// Tells what came of it.
+    /// Returns its result.
     fn found<M: Machine>(&self, machine: &mut M, meter: &Meter, progress: Progress, want_order: bool) -> Found {
         let &Self { plan, ops, keep, ref wgl } = self;
         let wgl = wgl.as_ref().expect("it has begun");
@@ -223,8 +223,8 @@ fn both<M: Machine, B: Bits>(
     found
 }
 
-/// Looking ahead ends a search early. Finds the first return without a linearization: by a search that does not look ahead,
-/// or by halving where that one takes long.
+/// Finds the first return without a linearization, after a search that looked ahead and therefore ended early. Uses a
+/// search that does not look ahead; if that one takes long, halves the range of returns.
 fn first_return<M: Machine, B: Bits>(
     rules: &mut Rules,
     machine: &mut M,
@@ -265,16 +265,16 @@ fn unit(plan: &Plan) -> u64 {
     plan.returns.len() as u64 + 16
 }
 
-/// What takes turns with the two just-in-time searches.
+/// The searches that take turns with the two just-in-time searches.
 struct Others<'h> {
     reducer: Reducer,
     classical: Classical<'h>,
 }
 
-/// Finds out about the model, for a small share of what the search takes: at first in local segments, then as a whole.
+/// Explores the model for a small share of the search's steps: first in local segments, then as a whole.
 struct Reducer {
     allowed: Allowed,
-    /// Whether there is anything left to find out.
+    /// Nothing is left to explore.
     done: bool,
     automaton: Option<Automaton>,
     local: bool,
@@ -286,7 +286,8 @@ impl Reducer {
         Self { allowed, done: !allowed.any(), automaton: None, local: false, fresh: false }
     }
 
-    /// Goes on. Pending means that there is something new, with which the search should begin again; None, that there is not.
+    /// Continues. Returns Pending if there are new facts with which the search should restart, and None if there are
+    /// none.
     fn learn<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter) -> Option<Progress> {
         if self.done || !machine.is_table() {
             return None;
@@ -313,7 +314,7 @@ impl Reducer {
         self.fresh.then_some(Progress::Pending)
     }
 
-    /// What was found out since the last call.
+    /// Returns the facts found since the last call.
     fn take(&mut self, plan: &Plan, meter: &Meter) -> Option<Reduced> {
         if !std::mem::take(&mut self.fresh) {
             return None;
@@ -326,7 +327,7 @@ impl Reducer {
     }
 }
 
-/// Searches up to the limit of the rules. Pending means that the reducer knows more, or that it took about `most` steps.
+/// Searches up to the limit of the rules. Returns Pending if the reducer has new facts or after about `most` steps.
 fn within<M: Machine, B: Bits>(
     rules: &Rules,
     machine: &mut M,
@@ -361,7 +362,7 @@ fn within<M: Machine, B: Bits>(
     loop {
         let classical_bytes = others.as_ref().map_or(0, |others| others.classical.bytes());
         let pace_classical = others.as_ref().map_or(Pace::default(), |others| others.classical.pace());
-        // Registers do as well with equal turns.
+        // Equal turns serve registers as well.
         let shares = if machine.is_table() { shares([dfs.pace, bfs.pace, pace_classical]) } else { [1; 3] };
         let turns = shares.map(|share| budget.saturating_mul(share));
         meter.beside = plan.bytes() + bfs.bytes() + classical_bytes;
@@ -384,7 +385,8 @@ fn within<M: Machine, B: Bits>(
                 }
                 return found;
             }
-            // In the order of the calls it may be lucky where the order of the returns is not. Registers do not need it.
+            // Trying operations in order of their calls can succeed where order of returns is slow. Registers do not
+            // need it.
             if let Some(others) = others.as_mut().filter(|_| machine.is_table()) {
                 meter.beside = plan.bytes() + dfs.bytes() + bfs.bytes();
                 let progress = others.classical.run(machine, meter, turns[2]);
@@ -397,9 +399,10 @@ fn within<M: Machine, B: Bits>(
     }
 }
 
-/// The depth-first and the classical search before anything is known of a model that takes long to answer: each answer that is
-/// not asked for counts, and of the two the one that seems to come to its end with less work goes on. None: neither has come
-/// to an end after a while.
+/// Runs the depth-first and the classical search on a model that answers slowly, before its automaton is explored.
+///
+/// Each question that a search avoids saves time. The search that seems nearer to its end continues. Returns None if
+/// neither has ended after a while.
 fn race<M: Machine, B: Bits>(
     dfs: &mut Dfs<B>,
     bfs: &Bfs<B>,
@@ -440,7 +443,8 @@ fn race<M: Machine, B: Bits>(
     }
 }
 
-/// What the classical search found, if it has come to an end. Where a limit ended it, the depth-first one tells how far it came.
+/// The result of the classical search, if it has ended. If a limit ended it, the depth-first search reports its own
+/// progress.
 fn classical<M: Machine, B: Bits>(
     dfs: &Dfs<B>,
     bfs: &Bfs<B>,
@@ -516,7 +520,7 @@ fn path_of<M: Machine>(plan: &Plan, machine: &M, state: u32) -> Vec<u32> {
     machine.path(state).into_iter().map(|class| plan.representative[class as usize]).collect()
 }
 
-/// Replaces marks of crashed operations by the earliest of their class that are left.
+/// Replaces marks of crashed operations by the earliest operations of their class that are left.
 pub fn resolve(plan: &Plan, marks: &[u32]) -> Vec<u32> {
     let members = plan.info_members();
     let mut taken = vec![0; members.len()];

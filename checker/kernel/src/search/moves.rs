@@ -1,13 +1,15 @@
-//! What can happen next in a configuration, and what need not be tried. Each reduction keeps the search exact.
+//! The possible next steps of a configuration, and the steps that the search can omit. Each reduction keeps the
+//! search exact.
 //!
-//! - An observer that matches is linearized at once: it changes nothing, so earlier is never worse.
-//! - Operations branch only when a return forces one that is not linearized yet (just in time, Lowe 2016).
-//! - Crashed operations that are alike are a counter.
-//! - Of open operations that are alike the one with the earliest end goes first.
-//! - On machines whose mutators overwrite everything, a crashed operation is applied only right before something that
-//!   needs its result: an observer, a cas, or another crashed cas that leads to one.
-//! - Where the model is finite on the history, `reduce` tells more that need not be tried.
-//! - On sequences, a state that is no prefix of the next read that is still to come is dead, unless a put can intervene.
+//! - An observer that matches is linearized at once. It changes nothing, so earlier is never worse.
+//! - The search branches only when an operation returns that is not linearized yet (just in time, Lowe 2016).
+//! - Equal crashed operations are a counter.
+//! - Of equal open operations, the one with the earliest end goes first.
+//! - On machines whose mutators overwrite the whole state, a crashed operation is applied only directly before an
+//!   operation that needs its result: an observer, a cas, or another crashed cas that leads to one.
+//! - If the model is finite on the history, `reduce` finds more steps to omit.
+//! - On sequences, each state must be a prefix of the next read to come. Any other state is dead unless a put can
+//!   intervene.
 
 use super::machine::{Machine, ILLEGAL};
 use super::memo::{has, set, Bits};
@@ -15,7 +17,7 @@ use super::plan::{Plan, Window};
 use super::reduce::{Counts, Reduced, Set, View};
 use crate::ops::NONE;
 
-/// Facts about a plan and its machine that never change.
+/// Constant facts about a plan and its machine.
 pub struct Rules<'p> {
     /// The history.
     pub plan: &'p Plan,
@@ -26,13 +28,13 @@ pub struct Rules<'p> {
     ahead: Option<Ahead>,
     reduced: Option<Reduced>,
     commuting: bool,
-    /// Whether a branch ends as soon as it is known to be lost, even before the return at which it is.
+    /// Whether a branch ends as soon as it is known to be lost, before the return at which it fails.
     look_ahead: bool,
-    /// How many returns count; what returns later is open for ever.
+    /// The number of returns that count. Operations that return later stay open forever.
     limit: usize,
 }
 
-/// For look-ahead: by return, the next return of an observer, and how many resets were called before.
+/// For look-ahead: by return, the next return of an observer, and the number of resets called before it.
 struct Ahead {
     next: Vec<u32>,
     resets: Vec<u32>,
@@ -40,16 +42,16 @@ struct Ahead {
     info_resets: bool,
 }
 
-/// Something that can happen next.
+/// A possible next step.
 #[derive(Clone, Copy, Debug)]
 pub struct Move {
     /// The operation, or `NONE` for a crashed one.
     pub op: u32,
-    /// The class of crashed operations, if it is one.
+    /// The class of a crashed operation.
     pub info: u32,
-    /// The state it leads to.
+    /// The state after it.
     pub state: u32,
-    /// When to try it: lower first.
+    /// Its priority: lower goes first.
     rank: u8,
 }
 
@@ -75,23 +77,23 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Uses what is known of the model from now on. What was searched before does not count.
+    /// Uses these facts about the model from now on. Results of earlier searches no longer count.
     pub fn reduce(&mut self, reduced: Reduced, commuting: bool) {
         self.reduced = Some(reduced);
         self.commuting = commuting;
     }
 
-    /// What is known of the model.
+    /// The facts about the model.
     pub fn reduced(&self) -> Option<&Reduced> {
         self.reduced.as_ref()
     }
 
-    /// How many returns count; what returns later is open for ever.
+    /// The number of returns that count. Operations that return later stay open forever.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Lets that many returns count.
+    /// Sets the number of returns that count.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
         if let Some(reduced) = &self.reduced {
@@ -99,23 +101,23 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Whether a search can end before the first return at which nothing is left, because it looks ahead.
+    /// Whether a search can end before the first return without a linearization, because it looks ahead.
     pub fn looks_ahead(&self) -> bool {
         self.ahead.is_some() || self.reduced.as_ref().is_some_and(Reduced::looks_ahead)
     }
 
-    /// Says whether a branch ends as soon as it is known to be lost, or at the first return at which nothing is left.
+    /// Sets whether a branch ends as soon as it is known to be lost, or at the first return without a linearization.
     pub fn set_look_ahead(&mut self, look_ahead: bool) {
         self.look_ahead = look_ahead;
     }
 
-    /// The number that a state shares with those that are as good at a return.
+    /// The number of a state's equivalence class at a return.
     #[inline]
     pub fn key(&self, at: usize, state: u32) -> u32 {
         self.reduced.as_ref().map_or(state, |reduced| reduced.key(at, state))
     }
 
-    /// Linearizes every open observer that matches, and whatever is idle; tells each, and returns how many.
+    /// Linearizes every open observer that matches and every idle operation. Reports each and returns their number.
     #[inline]
     pub fn absorb<M: Machine, B: Bits>(
         &self,
@@ -161,7 +163,7 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Whether look-ahead leaves the configuration any hope.
+    /// Whether look-ahead finds the configuration still possible.
     pub fn viable<M: Machine, B: Bits>(&self, window: &Window, machine: &mut M, bits: &B, state: u32) -> bool {
         if !self.look_ahead {
             return true;
@@ -200,12 +202,12 @@ impl<'p> Rules<'p> {
         machine.viable(state, plan.class[plan.returns[r as usize] as usize])
     }
 
-    /// The operation that returns here, if it can happen next: what is most promising.
+    /// The most promising step: the operation that returns here, if it is possible.
     #[inline]
     pub fn forced<M: Machine>(&self, window: &Window, machine: &mut M, state: u32, hot: bool) -> Option<Move> {
         let op = window.forced();
         let class = self.plan.class[op as usize];
-        // An observer that matches has been absorbed.
+        // An observer that matches is linearized already.
         if self.observes[class as usize] || (hot && self.blind[class as usize]) {
             return None;
         }
@@ -213,7 +215,7 @@ impl<'p> Rules<'p> {
         (next != ILLEGAL).then_some(Move { op, info: NONE, state: next, rank: 0 })
     }
 
-    /// Puts what else can happen next into `out`, the most promising first.
+    /// Puts the other possible steps into `out`, the most promising first.
     pub fn others<M: Machine, B: Bits>(
         &self,
         window: &Window,
@@ -286,7 +288,7 @@ impl<'p> Rules<'p> {
         steps
     }
 
-    /// Finds the classes of the moves that have to be tried, if those are not all.
+    /// Finds the classes of the steps that the search has to try, if it can omit any.
     fn choose<M: Machine, B: Bits>(
         &self,
         window: &Window,
@@ -307,8 +309,8 @@ impl<'p> Rules<'p> {
         view.persistent(plan.class[window.forced() as usize], present, set).then_some(view)
     }
 
-    /// Applies a move; observers are absorbed after it. Returns whether the configuration is hot: a crashed operation was
-    /// applied that nothing has needed yet.
+    /// Applies a step and then linearizes matching observers. Returns whether the configuration is hot: a crashed
+    /// operation was applied, and no operation has needed it yet.
     #[inline]
     pub fn apply<M: Machine, B: Bits>(
         &self,
@@ -344,7 +346,7 @@ impl Ahead {
     }
 }
 
-/// Room that `moves` needs again and again.
+/// Buffers that `moves` reuses.
 #[derive(Default)]
 pub struct Scratch {
     stamps: Vec<u32>,

@@ -1,4 +1,4 @@
-//! A history laid out for the search: events once in order, slots by interval colouring, classes, packed counters.
+//! The plan of a history for the search: events in order, slots by interval colouring, classes, packed counters.
 
 use std::collections::HashMap;
 
@@ -6,19 +6,19 @@ use super::memo::{clear, set, Bits};
 use crate::hash::FastHasher;
 use crate::ops::{Ops, INF, NONE};
 
-/// Where the parts of a configuration lie in its words.
+/// The positions of a configuration's parts in its words.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Words of the slot mask; the counters follow.
+    /// The number of words of the slot mask. The counters follow.
     pub mask_words: usize,
-    /// All words.
+    /// The number of all words.
     pub words: usize,
     /// The top bit of each counter, which is always clear in a configuration.
     guard: Vec<u64>,
 }
 
 impl Layout {
-    /// Whether `x` can do whatever `y` can; both are at the same event and state.
+    /// Whether `x` dominates `y` at the same event and state.
     #[inline]
     pub fn dominates(&self, observers: &[u64], x: &[u64], y: &[u64]) -> bool {
         for i in 0..self.mask_words {
@@ -37,7 +37,7 @@ impl Layout {
     }
 }
 
-/// Crashed operations that are alike, as one counter.
+/// Equal crashed operations as one counter.
 #[derive(Clone, Debug)]
 pub struct InfoClass {
     /// Their class.
@@ -48,28 +48,28 @@ pub struct InfoClass {
 }
 
 impl InfoClass {
-    /// How often a configuration used it.
+    /// How many of them a configuration has used.
     #[inline]
     pub fn used<B: Bits>(&self, bits: &B) -> u32 {
         (bits.words()[self.word] >> self.shift & ((1 << self.width) - 1)) as u32
     }
 
-    /// Uses it once more.
+    /// Uses one more.
     #[inline]
     pub fn take<B: Bits>(&self, bits: &mut B) {
         bits.words_mut()[self.word] += 1 << self.shift;
     }
 }
 
-/// A history laid out for the search.
+/// The plan of a history.
 pub struct Plan {
     /// By operation: its class.
     pub class: Vec<u32>,
-    /// How many classes there are.
+    /// The number of classes.
     pub classes: usize,
     /// By class: an example.
     pub representative: Vec<u32>,
-    /// The operations that must happen, by their ends.
+    /// The operations that must happen, in order of their ends.
     pub returns: Vec<u32>,
     /// By operation: its place in `returns`, or `NONE`.
     pub return_of: Vec<u32>,
@@ -79,16 +79,16 @@ pub struct Plan {
     pub info_of: Vec<u32>,
     /// The classes of operations that may happen.
     pub infos: Vec<InfoClass>,
-    /// All operations by their starts.
+    /// All operations in order of their starts.
     calls: Vec<u32>,
-    /// By return: how many calls come before it.
+    /// By return: the number of calls before it.
     calls_before: Vec<u32>,
-    /// Where the parts of a configuration lie.
+    /// The positions of a configuration's parts.
     pub layout: Layout,
 }
 
 impl Plan {
-    /// Lays out the operations that `keep` names as (index, end); an end may be earlier than in the columns.
+    /// Lays out the operations of `keep`, pairs (index, end). An end may be earlier than in the columns.
     pub fn new(ops: &Ops, keep: &[(u32, i64)]) -> Self {
         let n = ops.len();
         let mut plan = Self {
@@ -106,7 +106,7 @@ impl Plan {
         };
         plan.classify(ops, keep);
         let mut ends: Vec<(i64, u32)> = keep.iter().filter(|k| k.1 != INF).map(|&(i, e)| (e, i)).collect();
-        // One that must have happened because it was observed comes behind who observed it.
+        // A crashed operation that must have happened because it was observed comes after its observer.
         ends.sort_unstable_by_key(|&(end, i)| (end, ops.e[i as usize] == INF, i));
         plan.calls.sort_unstable_by_key(|&i| (ops.s[i as usize], i));
         let mut counts: Vec<u32> = Vec::new();
@@ -193,14 +193,14 @@ impl Plan {
     }
 }
 
-/// What is open at one return event; it moves forwards and backwards.
+/// The open operations at one return event. It moves forwards and backwards.
 pub struct Window<'p> {
     plan: &'p Plan,
     /// The return event.
     pub at: usize,
-    /// The open operations that must happen, as places in `returns`, by their ends; the first one returns here.
+    /// The open operations that must happen, as places in `returns`, in order of their ends. The first returns here.
     pub open: Vec<u32>,
-    /// By class of crashed operations: how many were called.
+    /// By class of crashed operations: the number called.
     pub called: Vec<u32>,
     /// The slots that observers occupy.
     pub observers: Box<[u64]>,
@@ -208,7 +208,7 @@ pub struct Window<'p> {
 }
 
 impl<'p> Window<'p> {
-    /// At the first return; `observes` tells by class whether it is an observer.
+    /// A window at the first return. `observes` marks the classes of observers.
     pub fn new(plan: &'p Plan, observes: &'p [bool]) -> Self {
         let mut window = Self {
             plan,
@@ -253,7 +253,7 @@ impl<'p> Window<'p> {
         self.plan.returns[self.at]
     }
 
-    /// Moves to the next return, or behind the last.
+    /// Moves to the next return, or past the last.
     pub fn forward(&mut self) {
         let done = self.open.remove(0);
         self.mark(self.plan.returns[done as usize], false);
@@ -264,7 +264,7 @@ impl<'p> Window<'p> {
         }
     }
 
-    /// Moves to the return before.
+    /// Moves to the previous return.
     pub fn backward(&mut self) {
         let from = self.plan.calls_before[self.at - 1] as usize;
         if self.at < self.plan.returns.len() {
@@ -296,7 +296,7 @@ impl<'p> Window<'p> {
 }
 
 impl Plan {
-    /// By return: how many operations of the marked classes were called before it.
+    /// By return: the number of operations of the marked classes that were called before it.
     pub fn calls_of(&self, marked: &[bool]) -> Vec<u32> {
         let mut counts = Vec::with_capacity(self.returns.len());
         let mut count = 0;
@@ -311,7 +311,8 @@ impl Plan {
         counts
     }
 
-    /// By class: the first return before which the last operation was called that returns before `limit`; 0 if none does.
+    /// By class: the first return after the call of the class's last operation that returns before `limit`; 0 if
+    /// there is none.
     pub fn last_called(&self, limit: usize) -> Vec<u32> {
         let mut called = vec![0; self.classes];
         let mut from = 0;
@@ -326,8 +327,8 @@ impl Plan {
         called
     }
 
-    /// For each segment of `span` returns: the classes of what can be linearized between its first return and the return that
-    /// comes `reach` later, in order.
+    /// For each segment of `span` returns: the classes of the operations that can be linearized between its first
+    /// return and the return `reach` later, in order.
     pub fn classes_by_segment(&self, span: usize, reach: usize) -> Vec<Vec<u32>> {
         let count = self.returns.len() / span + 1;
         let mut segments = vec![Vec::new(); count];
@@ -354,14 +355,14 @@ impl Plan {
         segments
     }
 
-    /// How many operations that return are open at a time, on average.
+    /// The average number of open operations that return.
     pub fn concurrency(&self) -> usize {
         let places = self.calls_before.iter().enumerate();
         let open = places.map(|(at, &called)| (called as usize).saturating_sub(at)).sum::<usize>();
         open / self.returns.len().max(1)
     }
 
-    /// The crashed operations of each class, by their starts.
+    /// The crashed operations of each class, in order of their starts.
     pub fn info_members(&self) -> Vec<Vec<u32>> {
         let mut members = vec![Vec::new(); self.infos.len()];
         for &i in &self.calls {

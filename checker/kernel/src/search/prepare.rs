@@ -1,8 +1,10 @@
-//! What a search need not look at: crashed operations that cannot matter, and crashed ones that must have happened by a time.
+//! Removes crashed operations that cannot matter, and gives an end to crashed ones that must have happened by some
+//! time.
 //!
-//! Dropping is sound because a crashed operation may always be left out; it is complete because of what no one observes, no
-//! linearization needs. A crashed operation that is the only source of something that was observed must have happened before
-//! the earliest observation ended, so it gets that end.
+//! - Removing one is sound because a crashed operation may always be left out. It is complete because no
+//!   linearization needs an operation whose effect nothing observes.
+//! - A crashed operation that is the only source of an observed value must have happened before the earliest
+//!   observation ended. It gets that end.
 
 use std::collections::HashMap;
 
@@ -12,9 +14,9 @@ use crate::ops::{observes, op, Family, Ops, INF};
 #[derive(Clone, Copy)]
 struct Token {
     producers: u32,
-    /// Observations, and cas or crashed cas that need it.
+    /// Observations, and each cas or crashed cas that needs it.
     consumers: u32,
-    /// The earliest end of a sure observation.
+    /// The earliest end of a certain observation.
     end: i64,
 }
 
@@ -78,7 +80,7 @@ fn tighten(ops: &Ops, initial: &[i64], keep: &mut [bool], ends: &mut [i64]) {
             token.end = token.end.min(ops.e[i]);
         });
     }
-    // Where something was seen to differ from a value, any crashed write could be why.
+    // If a failed cas observed a difference from a value, any crashed write could be the cause.
     let may_drop = !ops.f.contains(&op::CAS_FAIL);
     let mut work: Vec<usize> = (0..ops.len()).filter(|&i| keep[i] && ops.e[i] == INF).collect();
     let mut crashed: HashMap<i64, Vec<usize>, FastHasher> = HashMap::default();
@@ -96,7 +98,7 @@ fn tighten(ops: &Ops, initial: &[i64], keep: &mut [bool], ends: &mut [i64]) {
                 let source = tokens.get_mut(&ops.a[i]).expect("it was counted");
                 source.consumers -= 1;
                 if source.consumers == 0 {
-                    // Its crashed producers can go too, now.
+                    // Its crashed producers can go now, too.
                     work.extend(crashed.remove(&ops.a[i]).unwrap_or_default());
                 }
             }

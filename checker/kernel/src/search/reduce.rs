@@ -1,34 +1,39 @@
-//! Reductions for any model that is finite on the history at hand, found from its table of steps.
+//! Reductions for any model that is finite on the history, found from its table of steps.
 //!
-//! A configuration is *good* if the operations that it has not linearized can be appended to it in some legal order that
-//! respects real time. Each reduction replaces "is this configuration good?" by a question with the same answer, so any of
-//! them may be combined, and the search stays exact. `A` is an automaton of `automaton`, restricted to the classes of a segment
-//! of the history. There are two ways to make segments:
+//! A configuration is *good* if its remaining operations can be appended in some legal order that respects real time.
+//! Each reduction replaces the question "is this configuration good?" by one with the same answer. So any of them can
+//! be combined, and the search stays exact. `A` is an automaton of `automaton`, restricted to the classes of a
+//! segment of the history. There are two kinds of segments:
 //!
-//! - *Whole*: `A` has every state that the history can reach. A segment has the classes of what is linearized at its first
-//!   return or later, so that the classes shrink from one segment to the next. Its horizon is the end of the history.
-//! - *Local*, where the states are too many: `A` has the states that can be reached from those that the search meets in the
-//!   segment, by what is open there or called before its horizon, some returns behind its end.
+//! - *Whole*: `A` has every state that the history can reach. A segment has the classes of the operations that are
+//!   linearized at its first return or later, so the classes shrink from one segment to the next. Its horizon is the
+//!   end of the history.
+//! - *Local*, if there are too many states: `A` has the states that can be reached from those that the search meets
+//!   in the segment, by operations that are open there or called before its horizon. The horizon is some returns
+//!   after its end.
 //!
-//! What follows from `A` holds for operations that return before the horizon: until then nothing happens but steps of `A`.
+//! Facts about `A` hold for operations that return before the horizon: until then, every step is a step of `A`.
 //!
-//! 1. **Equivalent states.** States that no sequence of classes still to come tells apart accept the same orders. The memory
-//!    of configurations takes them for one. All that follows is about the quotient of `A`, which has more to reduce. Local
-//!    segments do without it: what comes behind the horizon could tell the states apart.
-//! 2. **Idle operations.** A class is idle in a state if it maps that state to itself, and each state that can be reached from
-//!    it to itself or nowhere. An open operation of an idle class that returns before the horizon is linearized at once. In a legal order that has it later,
-//!    it changes no state there; so the order without it is legal, and it is legal in front. It is open, so no real-time order
-//!    forbids the front. Observers that match are a case of this, and the only one that needs no table.
-//! 3. **Commuting operations.** Two classes commute if in every state both orders end in the same state, or neither is legal.
-//!    At the return of an operation `f` that is not linearized, let `D` be the least set of classes that holds the class of
-//!    `f`, and each class of an open or crashed operation that does not commute with a member. Only moves of `D` are tried: a
-//!    persistent set (Godefroid, *Partial-order methods for the verification of concurrent systems*, 1996). In a legal order,
-//!    all that comes before `f` is open or crashed, because nothing else was called before `f` returned. What of it is not in
-//!    `D` commutes with all of it that is, so it can be moved behind `f`, one step after the other. It is still
-//!    linearized before everything that came after `f`, so its own return is respected; and it was called before `f`
-//!    returned, so its call is.
-//! 4. **Dead ends.** A configuration is not good if an operation that returns before the horizon is to come, and its class is
-//!    possible neither in the state nor in any that can be reached from it.
+//! 1. **Equivalent states.** Two states are equivalent if no sequence of remaining classes distinguishes them. They
+//!    accept the same orders, so the memory of configurations takes them for one. All other reductions use the
+//!    quotient of `A`, which allows more of them. Local segments omit this one: operations after the horizon could
+//!    distinguish the states.
+//! 2. **Idle operations.** A class is idle in a state if it maps that state to itself, and maps each state that can
+//!    be reached from it to itself or to none. The search linearizes an open operation of an idle class at once if
+//!    the operation returns before the horizon. *Proof.* Take a legal order that has it later. There it changes no
+//!    state, so the order without it is legal, and the order with it in front is legal too. It is open, so real time
+//!    allows the front. Observers that match are a special case, the only one that needs no table.
+//! 3. **Commuting operations.** Two classes commute if in every state both orders end in the same state, or both are
+//!    illegal. Let `f` be an operation that returns and is not linearized. Let `D` be the smallest set of classes
+//!    that contains the class of `f`, and each class of an open or crashed operation that does not commute with a
+//!    member. The search tries only steps of `D`: a persistent set (Godefroid, *Partial-order methods for the
+//!    verification of concurrent systems*, 1996). *Proof.* In a legal order, every operation before `f` is open or
+//!    crashed, because no other was called before `f` returned. The ones outside `D` commute with all the ones in
+//!    `D`, so they can be moved behind `f`, one step after the other. A moved operation is still linearized before
+//!    everything called after the return of `f`, so real time is respected at its return. It was called before `f`
+//!    returned, so real time is respected at its call.
+//! 4. **Dead ends.** A configuration is not good if some remaining operation returns before the horizon, and its
+//!    class is possible neither in the state nor in any state that can be reached from it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -41,32 +46,32 @@ use super::plan::{Plan, Window};
 use crate::hash::FastHasher;
 use crate::ops::NONE;
 
-/// Which reductions may be used; tests switch them off one by one.
+/// The reductions that may be used. Tests switch them off one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch by itself
 pub struct Allowed {
-    /// Equivalent states are one.
+    /// Treat equivalent states as one.
     pub equal: bool,
-    /// Idle operations are linearized at once.
+    /// Linearize idle operations at once.
     pub idle: bool,
-    /// Of operations that commute one order is tried.
+    /// Try one order of operations that commute.
     pub commuting: bool,
-    /// What cannot be linearized any more ends a branch.
+    /// End a branch if a remaining operation can no longer be linearized.
     pub dead_ends: bool,
-    /// When the search looks at the model.
+    /// When the search explores the model.
     pub start: Start,
-    /// Steps of the first turn, in which every search has its share. None: as many as serve; tests take few.
+    /// Steps of the first round of turns. None: the normal number. Tests use few.
     pub first_turn: Option<u64>,
 }
 
-/// When the search looks at the model.
+/// When the search explores the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// When a first attempt did not decide, for a share of the time that the search takes.
+    /// After a first attempt has not decided, for a share of the search's time.
     Later,
-    /// Before anything is searched, at the whole model if it is small; for tests.
+    /// Before any search: the whole model if it is small. For tests.
     Whole,
-    /// Before anything is searched, at local segments, whatever they cost; for tests.
+    /// Before any search: local segments at any cost. For tests.
     Local,
 }
 
@@ -83,24 +88,24 @@ impl Allowed {
     }
 }
 
-/// How often the reductions applied, and how large the automaton is.
+/// How often each reduction applied, and the size of the automaton.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// States of the automaton, or of the largest local one.
     pub states: u64,
-    /// Blocks of equivalent states, for the classes of the whole history; 0 where the segments are local.
+    /// Blocks of equivalent states for the classes of the whole history; 0 if the segments are local.
     pub blocks: u64,
     /// Local segments.
     pub segments: u64,
-    /// Operations that were linearized at once and are no observers.
+    /// Operations that are not observers and were linearized at once.
     pub idle: u64,
-    /// Moves that were not tried because they commute with all that matters.
+    /// Steps that were omitted because they commute with all members of `D`.
     pub commuting: u64,
-    /// Configurations that were dropped.
+    /// Configurations that were dropped as dead ends.
     pub dead_ends: u64,
 }
 
-/// What is known of a history and its model.
+/// The known facts about a history and its model.
 pub struct Reduced {
     kind: Kind,
     allowed: Allowed,
@@ -112,17 +117,17 @@ enum Kind {
     Local(RefCell<Local>),
 }
 
-/// A part of the history, and what its automaton tells.
+/// A part of the history, with the facts of its automaton.
 pub struct Segment {
     /// Its first return.
     from: u32,
-    /// What returns here or later is beyond the automaton.
+    /// The automaton covers only operations that return before this one.
     horizon: u32,
-    /// The classes of the automaton, by number.
+    /// The classes of the automaton in order of their numbers.
     classes: Vec<u32>,
-    /// By class its number; None if each has its own.
+    /// By class: its number. None if each class is its own number.
     numbers: Option<HashMap<u32, u32, FastHasher>>,
-    /// By state of the machine: its block; None if `rows` has them.
+    /// By state of the machine: its block. None if `rows` has the blocks.
     block: Vec<u32>,
     /// By state of the machine: its row.
     rows: HashMap<u32, u32, FastHasher>,
@@ -132,17 +137,17 @@ pub struct Segment {
     possible: Rows,
     /// By class: the classes that it does not commute with.
     dependent: Rows,
-    /// By block: at returns before this one, something is still to be called that is not possible any more.
+    /// By block: before this return, a class still to be called is no longer possible.
     hopeless: RefCell<Vec<u32>>,
 }
 
-/// What a segment says of one configuration.
+/// The facts of a segment about one configuration.
 pub struct View {
     segment: Rc<Segment>,
     row: u32,
 }
 
-/// Segments that are made when the search comes to them.
+/// Segments that are made on the search's first visit.
 struct Local {
     /// Returns in a segment.
     span: usize,
@@ -156,31 +161,32 @@ struct Local {
 #[derive(Clone)]
 enum Part {
     Unseen,
-    /// With the states that it was made from.
+    /// The segment, and the states from which it was made.
     Made(Rc<Segment>, Vec<u32>),
     /// It has too many states.
     TooLarge,
 }
 
-/// Look-ups for refinement and for pairs of classes, for each entry of the table; at least `LEAST_WORK` for a whole automaton.
+/// The maximum number of look-ups for refinement and for pairs of classes, per table entry; at least `LEAST_WORK` for
+/// a whole automaton.
 const WORK: u64 = 64;
 const LEAST_WORK: u64 = 1 << 20;
 /// The same for a local segment.
 const LOCAL_WORK: u64 = 16;
-/// How many look-ups take as long as a step of the search, about.
+/// The number of look-ups that take about as long as a step of the search.
 const LOOK_UPS: u64 = 16;
-/// Returns in a local segment, at least.
+/// The minimum number of returns in a local segment.
 const LEAST_SPAN: usize = 16;
-/// From the first return of a local segment to its horizon, in spans.
+/// The distance from a local segment's first return to its horizon, in spans.
 const REACH: usize = 3;
-/// What a local segment may have, at most: states, and entries in its table.
+/// The limits of a local segment: states, and table entries.
 const MOST_STATES: usize = 1 << 10;
 const MOST_ENTRIES: usize = 1 << 14;
-/// How often a local segment is made again because the search met another state in it.
+/// How often a local segment may be made again because the search met a new state in it.
 const MOST_SEEDS: usize = 8;
 
 impl Reduced {
-    /// What a complete automaton tells. The classes of `plan` are those of the automaton.
+    /// The facts of a complete automaton. The classes of `plan` are those of the automaton.
     pub fn whole(plan: &Plan, automaton: &Automaton, allowed: Allowed) -> Self {
         let mut last = vec![0; plan.classes];
         for (place, &i) in plan.returns.iter().enumerate() {
@@ -206,7 +212,7 @@ impl Reduced {
         reduced
     }
 
-    /// Local segments, to be made when the search comes to them; `allowance` is how many steps that may take at first.
+    /// Local segments, made on the search's first visit. `allowance` is the initial number of steps for them.
     pub fn local(plan: &Plan, allowed: Allowed, allowance: u64) -> Self {
         let span = LEAST_SPAN.max(plan.concurrency());
         let classes = plan.classes_by_segment(span, REACH * span);
@@ -214,7 +220,7 @@ impl Reduced {
         Self { kind: Kind::Local(RefCell::new(local)), allowed, counts: Cell::default() }
     }
 
-    /// Takes what returns at or behind `limit` as something that need not happen.
+    /// Treats operations that return at `limit` or later as operations that need not happen.
     pub fn set_limit(&self, plan: &Plan, limit: usize) {
         let Kind::Whole(segments) = &self.kind else {
             return;
@@ -228,7 +234,7 @@ impl Reduced {
         }
     }
 
-    /// Whether a branch can end before the first return at which nothing is left.
+    /// Whether a branch can end before the first return without a linearization.
     pub fn looks_ahead(&self) -> bool {
         self.allowed.dead_ends
     }
@@ -240,7 +246,7 @@ impl Reduced {
         self.counts.set(counts);
     }
 
-    /// The number of the states that are as good as this one at a return.
+    /// The number of a state's equivalence class at a return.
     #[inline]
     pub fn key(&self, at: usize, state: u32) -> u32 {
         match &self.kind {
@@ -249,7 +255,7 @@ impl Reduced {
         }
     }
 
-    /// What is known of a state at a return; None if that is nothing.
+    /// The facts about a state at a return, if there are any.
     pub fn view<M: Machine>(&self, plan: &Plan, machine: &mut M, at: usize, state: u32) -> Option<View> {
         match &self.kind {
             Kind::Whole(segments) => {
@@ -268,7 +274,7 @@ impl Reduced {
         }
     }
 
-    /// Lets more steps be spent on local segments.
+    /// Allows more steps for local segments.
     pub fn earn(&self, steps: u64) {
         if let Kind::Local(local) = &self.kind {
             let mut local = local.borrow_mut();
@@ -276,7 +282,7 @@ impl Reduced {
         }
     }
 
-    /// How often what applied, and how many local segments were made.
+    /// How often each reduction applied, and the number of local segments.
     pub fn counts(&self) -> Counts {
         let mut counts = self.counts.get();
         if let Kind::Local(local) = &self.kind {
@@ -326,7 +332,7 @@ impl Local {
             self.allowance = self.allowance.saturating_sub(cost);
         }
         let Some((rows, automaton)) = reached else {
-            // What stopped only because it cost too much goes on later: the machine remembers its answers.
+            // An exploration that stopped only for its cost continues later: the machine keeps its answers.
             if machine.asked() <= last {
                 self.parts[place] = Part::TooLarge;
             }
@@ -351,8 +357,8 @@ impl Local {
     }
 }
 
-/// The states that some classes reach from the seeds, by the number of their row, and their automaton; None if they are many, or
-/// if the machine has asked its model more than `last` times.
+/// The states that some classes reach from the seeds, with the number of their row, and their automaton. None if
+/// there are too many, or if the machine has asked its model more than `last` times.
 fn reach<M: Machine>(
     machine: &mut M,
     classes: &[u32],
@@ -393,7 +399,7 @@ fn reach<M: Machine>(
 }
 
 impl Segment {
-    /// What an automaton tells, for those of its classes. It has no horizon.
+    /// The facts of an automaton about some of its classes, without a horizon.
     fn new(automaton: &Automaton, classes: &[u32], allowed: Allowed, work: &mut u64) -> Self {
         let count = automaton.states();
         let step = |state, class| automaton.step(state, class);
@@ -436,14 +442,14 @@ impl Segment {
 }
 
 impl View {
-    /// Whether an operation of a class that has a place in the returns is idle.
+    /// Whether an operation is idle, given its class and its place in the returns.
     #[inline]
     pub fn idle(&self, class: u32, place: u32) -> bool {
         place < self.segment.horizon
             && self.segment.number(class).is_some_and(|number| self.segment.idle.has(self.row, number))
     }
 
-    /// Whether something that must happen cannot happen any more.
+    /// Whether an operation that must happen is no longer possible.
     pub fn dead_end<B: Bits>(&self, plan: &Plan, window: &Window, limit: usize, bits: &B) -> bool {
         let segment = &self.segment;
         let due = limit.min(segment.horizon as usize);
@@ -455,7 +461,7 @@ impl View {
         segment.hopeless.borrow()[self.row as usize] as usize > window.at || window.open.iter().any(lost)
     }
 
-    /// Finds the classes of `D` (see the module) among those that are present; False if that leaves nothing out.
+    /// Finds the classes of `D` (see the module) among the present ones. Returns false if that omits none.
     pub fn persistent(&self, forced: u32, present: impl Iterator<Item = u32>, set: &mut Set) -> bool {
         let segment = &self.segment;
         let Some(forced) = segment.number(forced) else {
@@ -464,7 +470,7 @@ impl View {
         let words = segment.classes.len().max(forced as usize + 1).div_ceil(64).max(segment.possible.words());
         set.clear(words);
         for class in present {
-            // What is not possible any more comes before nothing.
+            // A class that is no longer possible does not constrain the order.
             match segment.number(class) {
                 Some(number) if segment.possible.has(self.row, number) => {
                     set.present[number as usize / 64] |= 1 << (number % 64);
@@ -477,7 +483,7 @@ impl View {
         loop {
             set.members[member as usize / 64] |= 1 << (member % 64);
             set.present[member as usize / 64] &= !(1 << (member % 64));
-            // A member that is still present is one whose own row was not added yet.
+            // A member that is still present is one whose row was not added yet.
             let mut waiting = None;
             for (word, dependent) in segment.dependent.row(member).iter().enumerate() {
                 set.members[word] |= set.present[word] & dependent;
@@ -493,14 +499,14 @@ impl View {
         }
     }
 
-    /// Whether a class is in a set that `persistent` made.
+    /// Whether a class is in a set of `persistent`.
     pub fn member(&self, set: &Set, class: u32) -> bool {
         let number = self.segment.number(class);
         number.is_some_and(|number| set.members[number as usize / 64] >> (number % 64) & 1 == 1)
     }
 }
 
-/// Room for `View::persistent`.
+/// Buffers of `View::persistent`.
 #[derive(Default)]
 pub struct Set {
     present: Vec<u64>,
@@ -516,14 +522,14 @@ impl Set {
     }
 }
 
-/// Where segments begin: at the first return, and wherever the classes still to come are half as many as at the last start.
+/// The starts of segments: the first return, and each return at which half of the classes of the last start are left.
 fn starts(last: &[u32]) -> Vec<u32> {
     let mut ends: Vec<u32> = last.to_vec();
     ends.sort_unstable_by(|a, b| b.cmp(a));
     let mut starts = vec![0];
     let mut left = ends.len() / 2;
     while left > 0 {
-        // From here on, no more than `left` classes have a return.
+        // From here on, at most `left` classes have a return.
         let from = ends[left];
         if from != NONE && Some(&from) != starts.last() {
             starts.push(from);

@@ -1,17 +1,19 @@
 //! The classical search of Wing and Gong with Lowe's memory of configurations, as a second opinion.
 //!
-//! Nothing here is shared with the just-in-time search but the machine: operations are entries of a doubly linked list of calls
-//! and returns, an operation is lifted out of it when it is linearized, a return that is met sends the search back, and a memory
-//! knows which operations were linearized with which state (Horn and Kroening, FORTE 2015). Crashed operations have no return,
-//! and the search is done when only such are left.
+//! It shares only the machine with the just-in-time search. Operations are entries of a doubly linked list of calls
+//! and returns. Linearizing an operation removes it from the list. A return that the search meets sends it back. A
+//! memory has the sets of linearized operations with their states (Horn and Kroening, FORTE 2015). Crashed operations
+//! have no return; the search ends when only crashed ones are left.
 //!
 //! Two additions keep it exact:
 //!
-//! - Of two operations that are alike, of which one was called no later and ended before the other, that one goes first.
-//!   Suppose that a linearization has them the other way round. Exchanged, each comes after the calls and before the ends that
-//!   the other one came after and before, so real time is respected; and the states are the same. A crashed operation never ends.
-//! - The key of a configuration leaves out what all have in front: operations that return are numbered by their calls, so that
-//!   what differs lies in a few words. Crashed operations have words of their own.
+//! - **Equal operations.** Take two equal operations, of which the first was called no later and ended before the
+//!   second. The first goes first. *Proof.* Suppose that a linearization has the second one first, and exchange them.
+//!   Each takes a place after both calls and before both ends, so real time is respected, and the states are the
+//!   same. A crashed operation never ends.
+//! - **Short keys.** The key of a configuration omits the prefix that all configurations share. Operations that
+//!   return are numbered in order of their calls, so the difference is in a few words. Crashed operations have words
+//!   of their own. what differs lies in a few words. Crashed operations have words of their own.
 
 use std::hash::Hasher;
 
@@ -23,26 +25,27 @@ use super::Progress;
 use crate::hash::Mixer;
 use crate::ops::{Ops, INF, NONE};
 
-/// A classical search that can be continued.
+/// A classical search that can be interrupted and continued.
 pub struct Wgl {
     events: Vec<Event>,
-    /// By entry: the operation. Operations that return come first, in the order of their calls; `NONE` fills their last word.
+    /// By entry: the operation. Operations that return come first, in order of their calls; `NONE` fills their last
+    /// word.
     op_of: Vec<u32>,
     /// By entry: the class.
     class_of: Vec<u32>,
-    /// By entry: one that is alike and goes first, or `NONE`.
+    /// By entry: an equal operation that goes first, or `NONE`.
     first: Vec<u32>,
     left: Left,
-    /// Calls that were lifted out, with the state before each.
+    /// Linearized calls, with the state before each.
     stack: Vec<(u32, u32)>,
     state: u32,
-    /// The event to look at next; none before the first step.
+    /// The next event; None before the first step.
     at: Option<u32>,
     furthest: usize,
     longest: Longest,
-    /// The most operations that were linearized at a time.
+    /// The largest number of linearized operations so far.
     most: usize,
-    /// How fast it goes.
+    /// Its speed.
     pub pace: Pace,
 }
 
@@ -55,7 +58,7 @@ struct Event {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Of an operation with that return.
+    /// Of an operation that returns, with its return.
     Call(u32),
     /// Of an operation that never returns.
     Crashed,
@@ -63,7 +66,7 @@ enum Kind {
 }
 
 impl Wgl {
-    /// A search from the initial state; operations are given as (index, end).
+    /// A search from the initial state. Operations are pairs (index, end).
     pub fn new(plan: &Plan, ops: &Ops, keep: &[(u32, i64)]) -> Self {
         let timed = |&(i, end): &(u32, i64)| (ops.s[i as usize], end, i);
         let (mut returning, mut crashed): (Vec<_>, Vec<_>) = keep.iter().map(timed).partition(|each| each.1 != INF);
@@ -74,7 +77,7 @@ impl Wgl {
         let entries = (0..must).chain(first_crashed..first_crashed + crashed.len()).map(|entry| entry as u32);
         let mut op_of = vec![NONE; first_crashed + crashed.len()];
         let mut class_of = op_of.clone();
-        // Of returns at one moment that of the higher operation is the later one, as everywhere.
+        // Of returns at one position, the return of the operation with the higher number is later, as everywhere.
         let mut marks: Vec<(i64, bool, u32, u32)> = Vec::with_capacity(returning.len() * 2 + crashed.len());
         for (entry, &(start, end, op)) in entries.zip(returning.iter().chain(&crashed)) {
             op_of[entry as usize] = op;
@@ -114,7 +117,7 @@ impl Wgl {
         }
     }
 
-    /// Goes on for about that much work: steps, and what answers of the model take.
+    /// Continues for about `budget` units of work: steps, and the time of the model's answers.
     pub fn run<M: Machine>(&mut self, machine: &mut M, meter: &mut Meter, budget: u64) -> Progress {
         let before = meter.spent(machine);
         let progress = self.go_on(machine, meter, before.saturating_add(budget));
@@ -144,7 +147,7 @@ impl Wgl {
             }
             let Event { entry, kind } = self.events[at as usize];
             if let Kind::Return = kind {
-                // Everything before it was tried here.
+                // Every operation before it was tried here.
                 if at as usize >= self.furthest {
                     self.furthest = at as usize;
                     self.longest.take(&self.stack);
@@ -171,12 +174,12 @@ impl Wgl {
         }
     }
 
-    /// The operations linearized so far, in order: of a valid history, a linearization.
+    /// The operations linearized so far, in order. For a valid history, this is a linearization.
     pub fn order(&self) -> Vec<u32> {
         self.operations(&self.stack)
     }
 
-    /// The longest part of a linearization that was tried and failed.
+    /// The longest partial linearization that was tried and failed.
     pub fn longest(&self) -> Vec<u32> {
         self.operations(&self.longest.lifted)
     }
@@ -185,7 +188,7 @@ impl Wgl {
         lifted.iter().map(|&(call, _)| self.op_of[self.events[call as usize].entry as usize]).collect()
     }
 
-    /// The furthest return that was met too early.
+    /// The furthest return that the search met.
     pub fn furthest(&self) -> u32 {
         if self.furthest == 0 {
             NONE
@@ -203,10 +206,10 @@ impl Wgl {
     }
 }
 
-/// By operation, in the order of the calls as (start, end, operation): of those of its class that ended before it and after its
-/// call, the last one to end. The entries are numbered from `base` on.
+/// For each operation, an equal one that goes first: the last to end of those that end before it and after its call.
+/// Operations are (start, end, operation) in order of their calls. Their entries are numbered from `base` on.
 fn alike(plan: &Plan, called: &[(i64, i64, u32)], base: u32) -> Vec<u32> {
-    // Of returns at one moment that of the higher operation is the later one.
+    // Of returns at one position, the return of the operation with the higher number is later.
     let mut open: Vec<Vec<(i64, u32, u32)>> = vec![Vec::new(); plan.classes];
     let mut first = Vec::with_capacity(called.len());
     for (entry, &(start, end, op)) in (base..).zip(called) {
@@ -222,7 +225,7 @@ fn alike(plan: &Plan, called: &[(i64, i64, u32)], base: u32) -> Vec<u32> {
     first
 }
 
-/// The longest part of a linearization that failed, of which the first ones may be on the stack still.
+/// The longest partial linearization that failed. Its first operations may still be on the stack.
 #[derive(Default)]
 struct Longest {
     lifted: Vec<(u32, u32)>,
@@ -237,17 +240,17 @@ impl Longest {
     }
 }
 
-/// The list of what is not linearized yet, and what was seen.
+/// The list of operations that are not linearized yet, and the memory.
 struct Left {
-    /// By event, and one more: the list, which begins and ends there.
+    /// By event, and one more: the linked list, which begins and ends at the last entry.
     next: Vec<u32>,
     previous: Vec<u32>,
-    /// Operations that must happen and are not linearized.
+    /// The number of operations that must happen and are not linearized.
     must: usize,
-    /// A bit for each operation: those that return, then the crashed ones, which begin a word.
+    /// A bit for each operation: first those that return, then the crashed ones from a new word on.
     linearized: Vec<u64>,
     first_crashed: usize,
-    /// Of the words of those that return: all before the first of these are full, all from the second on are empty.
+    /// The words of those that return: all before `full` are full, and all from `empty` on are empty.
     full: usize,
     empty: usize,
     seen: Seen,
@@ -272,7 +275,7 @@ impl Left {
         self.next[self.next.len() - 1]
     }
 
-    /// Takes an operation out whose bit `remember` has set.
+    /// Removes an operation whose bit `remember` has set.
     #[inline]
     fn lift(&mut self, call: u32, kind: Kind) {
         self.unlink(call);
@@ -333,7 +336,8 @@ impl Left {
         }
     }
 
-    /// Remembers what is linearized together with that entry, and the state; says whether that is new. Only then the entry counts.
+    /// Stores the linearized set with an entry added, and the state. Returns whether the pair is new. If so, the
+    /// entry stays linearized.
     #[inline]
     fn remember(&mut self, entry: usize, state: u32) -> bool {
         self.set(entry);
@@ -352,20 +356,20 @@ impl Left {
     }
 }
 
-/// A set of keys, whose words lie one after the other in one place.
+/// A set of keys. The words of all keys are in one array, one key after the other.
 #[derive(Default)]
 struct Seen {
     words: Vec<u64>,
-    /// By key: where its words end.
+    /// By key: the end of its words.
     ends: Vec<usize>,
-    /// Open addressing: by hash, half of which is kept beside the number of the key.
+    /// Open addressing: half of the hash, and the number of the key.
     slots: Vec<(u32, u32)>,
 }
 
 const LEAST_SLOTS: usize = 1 << 10;
 
 impl Seen {
-    /// Puts a key in; says whether it is new.
+    /// Inserts a key. Returns whether it is new.
     #[inline]
     fn insert(&mut self, head: u64, body: &[u64], tail: &[u64]) -> bool {
         if self.ends.len() * 2 >= self.slots.len() {

@@ -1,4 +1,4 @@
-//! The reductions against every order and against the plain search, on random histories of random automata.
+//! Compares the reductions with brute force and with the plain search, on random histories of random automata.
 
 use super::Random;
 use crate::brute;
@@ -9,15 +9,15 @@ use crate::search::reduce::{Allowed, Counts, Start};
 use crate::search::Progress;
 use crate::solve::{solve, Algorithm, OracleSource, Outcome, Problem};
 
-/// A model as a table; state 0 is the initial one.
+/// A model as a table. State 0 is the initial one.
 struct Drawn {
     classes: usize,
     next: Vec<u32>,
 }
 
 impl Drawn {
-    /// Draws a model of 2 to 12 states. Its classes are of the kinds that real models have: some change the state at random,
-    /// some only look, some set the state, some never go back, some go round; and a refusal is possible where its operation is not.
+    /// Draws a model of 2 to 12 states. Its classes are of the kinds of real models: random changes, observers,
+    /// resets, one-way changes and cycles. A refusing class is possible where its operation is not.
     fn new(random: &mut Random) -> Self {
         let states = 2 + random.below(11) as u32;
         let mut columns: Vec<Vec<u32>> = Vec::new();
@@ -60,7 +60,7 @@ impl Drawn {
         Some(self.next[state as usize * self.classes + class as usize]).filter(|&next| next != ILLEGAL)
     }
 
-    /// Draws a history of an object of this model, mostly with the answers that such an object gives.
+    /// Draws a history of an object of this model, mostly with the object's true answers.
     fn history(&self, random: &mut Random, longest: u64) -> Owned {
         let mut ops = Owned::default();
         let mut state = 0;
@@ -78,7 +78,7 @@ impl Drawn {
             if happens {
                 state = self.step(state, class).unwrap_or(state);
             }
-            // The operation takes effect at 16 k; its ends are of different parity, so that no two are equal.
+            // The operation takes effect at 16 k. Its ends have different parity, so no two are equal.
             let s = 16 * k - 16 * random.below(concurrency + 1) - 2 * random.below(8);
             let e = 16 * k + 16 * random.below(concurrency + 1) + 2 * random.below(8) + 1;
             ops.push(op::CUSTOM, class, 0, &[], s, if crashed { INF } else { e });
@@ -122,7 +122,7 @@ const EACH: [Allowed; 10] = [
     Allowed { idle: true, start: Start::Local, ..Allowed::NONE },
     Allowed { commuting: true, start: Start::Local, ..Allowed::NONE },
     Allowed { dead_ends: true, start: Start::Local, ..Allowed::NONE },
-    // All searches take turns, the classical one too.
+    // All searches take turns, including the classical one.
     Allowed { first_turn: Some(3), ..Allowed::NONE },
     Allowed { first_turn: Some(5), ..Allowed::ALL },
 ];

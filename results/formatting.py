@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
-UNSEEN = "—"
+DASH = "—"
 MAX_DETAILS = 20_000
 
 
 def seconds(value: float | None) -> str:
     """Returns a number of seconds as text."""
     if value is None:
-        return UNSEEN
+        return DASH
     if value >= 600:
         return f"{value / 60:.1f} min"
     if value >= 1 or value == 0:
@@ -28,7 +28,7 @@ def seconds(value: float | None) -> str:
 def percent(part: float, whole: float) -> str:
     """Returns a share as text; a dash if the whole is 0. Only the whole is shown as 100 %, and only 0 as 0 %."""
     if not whole:
-        return UNSEEN
+        return DASH
     share = 100 * part / whole
     return f"{share if part in {0, whole} else min(max(share, 0.1), 99.9):.1f} %"
 
@@ -41,7 +41,7 @@ def outcomes(counts: Mapping[str, Value]) -> str:
 
 def ratio(value: float | None) -> str:
     """Returns a number as a share of 1, e.g. `87 %`; a dash for none. It may exceed 100 %."""
-    return UNSEEN if value is None else f"{100 * value:.0f} %"
+    return DASH if value is None else f"{100 * value:.0f} %"
 
 
 def fault_availability(around: Mapping[str, Value]) -> str:
@@ -70,7 +70,7 @@ def elections(leadership: Mapping[str, Value]) -> str:
     """Returns the number of changes of leaders, and the terms; a dash if no node reported a leader or a term."""
     changes, terms, leaders = leadership["changes"], leadership["terms"], leadership["leaders"]
     if not terms and not leaders:
-        return UNSEEN
+        return DASH
     if not changes and len(terms) > 1:
         return f"no {'new ' if leaders else ''}leader seen, term rose from {terms[0]} to {terms[-1]}"
     text = f"{changes} change{'' if changes == 1 else 's'}" if changes else "no change" if leaders else "no leader seen"
@@ -96,5 +96,5 @@ def pretty(value: Value) -> str:
 def one_value(value: Value) -> str:
     """Returns a value as one line; a dash for null."""
     if value is None:
-        return UNSEEN
+        return DASH
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
