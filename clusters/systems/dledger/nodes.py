@@ -82,6 +82,9 @@ class NodeOptions(Protocol):
     def heartbeat_ms(self) -> int: ...  # noqa: D102 - the option has a help text
 
     @property
+    def vote_ms(self) -> int: ...  # noqa: D102
+
+    @property
     def data_file_bytes(self) -> int: ...  # noqa: D102
 
 
@@ -162,6 +165,7 @@ class DLedgerNodes(System):
         arguments = [
             "java", *JVM_FLAGS, "-jar", NODE_JAR, "--group", GROUP, "--self", members.id_of(node.name), "--peers", members.text,
             "--dir", DATA_DIR, "--log-dir", LOG_DIR, "--heartbeat-ms", str(self.options.heartbeat_ms),
+            "--vote-ms", str(self.options.vote_ms),
             "--data-file-bytes", str(self.options.data_file_bytes), "--index-file-entries", str(INDEX_FILE_ENTRIES),
             *self.arguments(),
         ]  # fmt: skip

@@ -37,4 +37,11 @@ class DLedgerLogOptions:
         low=20,
         high=60_000,
     )
+    vote_ms: int = option(
+        1000,
+        "The maximum wait of a candidate before its next vote, in milliseconds; the minimum is 0.3 of it. Slow nodes need "
+        "more, or their elections never end.",
+        low=20,
+        high=600_000,
+    )
     data_file_bytes: int = option(4 * 1024 * 1024, "The size of one log file.", low=4096, high=1 << 30)

@@ -114,9 +114,9 @@ def test_a_leader_serves_when_it_commits(appends: dict[str, Any], serves: bool) 
 def test_nodes_are_plain_servers() -> None:
     """The arguments turn off the state machine, and have no snapshot threshold."""
     cluster = cast("Cluster", Paper(["n1", "n2", "n3"]))
-    system = DLedgerLogSystem(cluster, DLedgerLogOptions(heartbeat_ms=333), "log")
+    system = DLedgerLogSystem(cluster, DLedgerLogOptions(heartbeat_ms=333, vote_ms=444), "log")
     (daemon,) = system.processes(cluster.nodes[0])
     line = " ".join(daemon.argv)
     assert "--state-machine none" in line
-    assert "--heartbeat-ms 333" in line
+    assert "--heartbeat-ms 333 --vote-ms 444" in line
     assert "--snapshot-threshold" not in line

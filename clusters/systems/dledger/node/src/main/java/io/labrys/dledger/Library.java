@@ -24,6 +24,8 @@ final class Library {
         config.setStoreBaseDir(options.directory().toString());
         config.setStoreType(DLedgerConfig.FILE);
         config.setHeartBeatTimeIntervalMs(options.heartbeatMillis());
+        config.setMinVoteIntervalMs(options.voteMillis() * 3 / 10);
+        config.setMaxVoteIntervalMs(options.voteMillis());
         config.setMappedFileSizeForEntryData(options.dataFileBytes());
         config.setMappedFileSizeForEntryIndex(options.indexFileEntries() * DLedgerMmapFileStore.INDEX_UNIT_SIZE);
         config.setEnableSnapshot(options.snapshotThreshold().isPresent());

@@ -31,6 +31,7 @@ class NodeOptionsTest {
         NodeOptions options = parse();
         assertEquals(OptionalInt.empty(), options.snapshotThreshold());
         assertEquals(500, options.heartbeatMillis());
+        assertEquals(1000, options.voteMillis());
         assertEquals(4 << 20, options.dataFileBytes());
         assertEquals("10.0.0.1:2000", options.address());
         assertTrue(options.registers());
@@ -39,10 +40,11 @@ class NodeOptionsTest {
     /** Given options are used. */
     @Test
     void given() {
-        NodeOptions options = parse("--snapshot-threshold", "20", "--heartbeat-ms", "200", "--data-file-bytes", "4096",
-            "--index-file-entries", "64");
+        NodeOptions options = parse("--snapshot-threshold", "20", "--heartbeat-ms", "200", "--vote-ms", "9000",
+            "--data-file-bytes", "4096", "--index-file-entries", "64");
         assertEquals(OptionalInt.of(20), options.snapshotThreshold());
         assertEquals(200, options.heartbeatMillis());
+        assertEquals(9000, options.voteMillis());
         assertEquals(4096, options.dataFileBytes());
         assertEquals(64, options.indexFileEntries());
         assertTrue(parse("--state-machine", "registers").registers());
