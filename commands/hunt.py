@@ -23,6 +23,7 @@ from commands.test import run_test
 from harness import options as opt
 from harness.errors import ExitCode, InputError
 from harness.parameters import Number, Whole
+from harness.plain import counted
 from harness.randomness import fresh_seed
 from harness.terminal import echo, open_console
 
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from commands.compose import Settled
     from commands.hunting import Chooser, Draw
 
-# The defaults of a hunt: short runs with short faults, which suit simulated systems.
+# The defaults of a hunt: a simulated system, and short runs with short faults.
 DEFAULTS: Mapping[str, Any] = {
+    choosing.SYSTEM: "sim-raft",
     "cluster_kind": clusters.options.SIMULATED,
     "fault_on": "0.5-3",
     "fault_off": "0.3-2",
@@ -130,7 +132,7 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     valid, unknown, refused = (sum(each.verdict == word for each in tried) for word in (VALID, UNKNOWN, REFUSED))
     judged = len(tried) - refused
     console.print(
-        f"{len(tried)} runs in {seconds:.1f} s, {len(tried) * 60 / seconds:.0f} a minute: {len(found)} invalid, "
+        f"{counted(len(tried), 'run')} in {seconds:.1f} s, {len(tried) * 60 / seconds:.0f} a minute: {len(found)} invalid, "
         f"{valid} valid, {unknown} unknown, {refused} without time for their faults"
     )
     if not kinds:

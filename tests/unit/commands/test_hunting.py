@@ -102,3 +102,10 @@ def test_an_invalid_run_is_replayed_and_made_smaller(tmp_path: Path, capsys: pyt
     assert cli.invoke(["shrink", *again, "--minutes", "0.3"]) == 1
     assert "shrunk.json" in capsys.readouterr().out
     assert len(json.loads((found / "shrunk.json").read_text())["faults"]) == 1
+
+
+def test_a_hunt_without_a_system_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The default system fits the default cluster."""
+    words = ["hunt", "--seed", "2", "--runs", "1", "--jobs", "1", "--store", str(tmp_path)]
+    assert cli.invoke(words) == 0
+    assert "1 run in " in capsys.readouterr().err
