@@ -46,7 +46,7 @@ def test_the_way_from_a_red_build_to_a_cause(
     expected = [
         (1, ["linearizable", "✗ invalid"]),
         (1, ["[3/3]", "of 3 runs are invalid", "with 95 % confidence", "store/repeats/"]),
-        (0, ["operations on key", "What happened around them", "last entries on the key", "is leader in term"]),
+        (0, ["operations on key", "The events around them", "last entries on the key", "is leader in term"]),
         (
             1,
             [
