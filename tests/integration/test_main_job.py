@@ -72,8 +72,9 @@ def test_safe_reads_survive_a_partition(tmp_path: Path, read_mode: str) -> None:
     assert part(document, "linearizable")["valid"] is True, said
     assert part(document, "faults-effective")["valid"] is True, said
     # A follower that was cut off sometimes stays behind until a restart: a bug of DLedger (docs/findings), which the
-    # verdict must show; everything else must be right.
+    # verdict must show; everything else must be right. On a busy machine `control-node` is unknown (decision 0012).
     others = {name: each["valid"] for name, each in document["parts"].items() if name != "recovered"}
+    assert others.pop("control-node") is not False, said
     assert set(others.values()) == {True}, said
     recovered = part(document, "recovered")["valid"]
     assert code == (ExitCode.VALID if recovered is True else ExitCode.INVALID), said
