@@ -301,16 +301,16 @@ def test_a_pinned_client_never_leaves() -> None:
 
 
 @pytest.mark.parametrize("code", [404, 416, 505])
-def test_a_following_client_goes_to_the_leader_at_once(code: int) -> None:
+def test_a_following_client_goes_to_the_leader_at_once(code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A following client goes to the named leader without a pause, and stays there."""
+    # A pause would be longer than `run` allows, so the test does not depend on the speed of the machine.
+    monkeypatch.setattr(PAUSE, 60.0)
 
     async def main() -> None:
         ok = says({"code": 200, "found": True, "value": 1})
         async with three_nodes([refuses(code, "n3"), ok, ok]) as (first, second, third):
             client = DLedgerClient(group=group(first.port), node=NODES[0], read_mode=ReadMode.UNSAFE, follows=True)
-            start_s = asyncio.get_running_loop().time()
             assert isinstance(await client.invoke(Invocation("read", None, "k")), Fail)
-            assert asyncio.get_running_loop().time() - start_s < 0.1
             for _ in range(3):
                 assert await client.invoke(Invocation("read", None, "k")) == Ok(1)
             assert [len(node.requests) for node in (first, second, third)] == [1, 0, 3]
