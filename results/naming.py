@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.options import ToldCommand
+from harness.options import DefaultsCommand
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -17,7 +17,7 @@ MAX_COMPLETIONS = 200
 _NEGATIVE = re.compile(r"-\d{1,9}")
 
 
-class RunCommand(ToldCommand):
+class RunCommand(DefaultsCommand):
     """A command whose argument is a run. A negative index, such as `-1`, is an argument and not an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

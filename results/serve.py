@@ -34,6 +34,7 @@ from results.formatting import size
 from results.live import Tail, refusals_of, run_state, suite_state
 from results.pages import environment
 from results.store import Run, Store, summarize
+from results.suites import find_suite, newest_suites
 
 if TYPE_CHECKING:
     import socket
@@ -225,6 +226,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send(_Answer(body=json.dumps(self.server.live()), kind=_TYPES[".json"]))
             case ["compare"]:
                 self._send(self._compare(fields.get("run", [])))
+            case ["suites", *rest]:
+                self._suites(rest)
             case ["run", test, stamp, *rest]:
                 self._run(test, stamp, rest, slash=address.path.endswith("/"))
             case ["zip", test, archive] if archive.endswith(".zip"):
@@ -291,6 +294,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self._folder(run, path, rest))
         else:
             self._file(run, path)
+
+    def _suites(self, rest: Sequence[str]) -> None:
+        """Sends the list of suites, or the page of the suite with these names of folders."""
+        if not rest:
+            self._send(self._page("suites.html", suites=newest_suites(self.server.store, PAGE), quoted=_quoted))
+            return
+        found = find_suite(self.server.store, rest[0], rest[1]) if len(rest) == 2 else None
+        if found is None:
+            self._missing()
+            return
+        runs = {(run.test_name, run.stamp): _place(run) for run in self.server.store.runs()}
+        self._send(self._page("suite.html", suite=found, runs=runs))
 
     def _folder(self, run: Run, path: Path, rest: Sequence[str]) -> _Answer:
         entries = []

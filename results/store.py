@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 LATEST = "latest"
 CURRENT = "current"
+SUITES = "suites"
 MAX_SUFFIX = 1000
 HEAD_BYTES = 65_536
 MAX_PLAN_BYTES = 1 << 20  # of a plan whose kinds a list shows
@@ -300,7 +301,7 @@ class Store:
 
     def current_suite(self) -> Path | None:
         """Returns the folder of the running suite, if there is one."""
-        found = self._linked(self.root / "suites" / CURRENT)
+        found = self._linked(self.root / SUITES / CURRENT)
         return None if found is None else found.path
 
     def open_run(self, name: str) -> Run:
@@ -341,6 +342,13 @@ class Store:
         """Returns all runs, newest first. Reads folder names only."""
         found = [Run(path) for test in _folders(self.root) for path in _folders(test) if _STAMP.fullmatch(path.name)]
         return sorted(found, key=lambda run: (_age_key(run.stamp), run.test_name), reverse=True)
+
+    def suites(self) -> list[Path]:
+        """Returns the folders of all suites, newest first. Reads folder names only."""
+        found = [
+            path for suite in _folders(self.root / SUITES) for path in _folders(suite) if _STAMP.fullmatch(path.name)
+        ]
+        return sorted(found, key=lambda path: (_age_key(path.name), path.parent.name), reverse=True)
 
     def summaries(self) -> Iterator[RunSummary]:
         """Yields the summaries of all runs, newest first. Reads the heads of a run's files only when its row is needed."""

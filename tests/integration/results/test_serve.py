@@ -22,7 +22,7 @@ from harness.errors import InputError
 from results.publish import publish
 from results.serve import ACCEPT_PAUSE_S, LEFT_OUT, StoreServer
 from results.store import Run, Store
-from tests.unit.results.stored import store_run, write_history
+from tests.unit.results.stored import store_run, suite_document, write_history
 from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
@@ -338,6 +338,50 @@ def test_the_run_that_goes_on_is_followed(tmp_path: Path) -> None:
         finally:
             server.shutdown()
             thread.join(10)
+
+
+def test_a_copy_of_a_store_shows_the_run_that_goes_on_elsewhere(tmp_path: Path) -> None:
+    """The store of another host, fetched with its links."""
+    made = record(seed=7, operations=300)
+    store = Store(tmp_path / "store")
+    run = store.create_run("elsewhere", made.test.started_utc)
+    write_history(run, made)
+    shutil.copytree(store.root, tmp_path / "copy", symlinks=True)
+    shutil.rmtree(store.root)
+    with StoreServer(Store(tmp_path / "copy"), 0) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            state = json.loads(get(server, "/live.json")[2])
+        finally:
+            server.shutdown()
+            thread.join(10)
+    assert state["run"] == f"elsewhere/{run.stamp}"
+    assert sum(state["counts"].values()) == len(made.operations)
+
+
+def test_suites_have_a_list_and_a_page_each(server: StoreServer, run: Run) -> None:
+    """A case has its reason, and the report of its run if the store has that; names from the file are escaped."""
+    document = suite_document(suite=HOSTILE)
+    document["results"]["a"]["run"] = str(run.path)
+    document["results"]["b"]["why"] = f"crossed {HOSTILE}"
+    folder = server.store.root / "suites" / "s s" / "20260729T000000.000Z"
+    folder.mkdir(parents=True)
+    (folder / "suite.json").write_text(json.dumps(document))
+    try:
+        status, _, listed = get(server, "/suites")
+        assert status == 200
+        assert b'href="/suites/s%20s/20260729T000000.000Z"' in listed
+        assert b"1 of 4 as expected" in listed
+        status, _, page = get(server, "/suites/s%20s/20260729T000000.000Z")
+        assert status == 200
+        assert f'href="{place(run)}report.html"'.encode() in page
+        assert b"valid, crossed a threshold" in page
+        assert HOSTILE.encode() not in listed + page
+        for path in ("/suites/..%2fx/20260729T000000.000Z", "/suites/s%20s/20260730T000000.000Z", "/suites/s%20s"):
+            assert get(server, path)[0] == 404
+    finally:
+        shutil.rmtree(server.store.root / "suites")
 
 
 def test_a_port_in_use_is_said(tmp_path: Path) -> None:
