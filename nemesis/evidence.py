@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from harness.remote import Remote
 
-LOOK_TIMEOUT_S = 10.0
+TIMEOUT_S = 10.0
 _LISTEN = "0A"
 
 # Prints "port <port in hex> <inode>" for each TCP socket that listens on one of the ports, and then
 # "held <inode> <pid> <state>" for each process of these sockets. A state is the letter after the last ")" of /proc/PID/stat.
-_LOOK = """
+_SCRIPT = """
 found=$(for f in /proc/net/tcp /proc/net/tcp6; do [ -r $f ] && cat $f; done |
   awk -v want=' WANT ' '$4 == "STATE" { n = split($2, a, ":"); if (index(want, " " a[n] " ")) print a[n], $10 }')
 printf '%s\\n' "$found" | sed -n 's/^[0-9A-F]/port &/p'
@@ -32,7 +32,7 @@ done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Listeners:
     """The processes that listen on the system's ports.
 
     Attributes:
@@ -44,15 +44,15 @@ class Look:
     states: dict[int, str]
 
 
-def look(remote: Remote, ports: Sequence[int]) -> Look:
-    """Looks up the processes that listen on `ports`, in the node's kernel."""
+def find_listeners(remote: Remote, ports: Sequence[int]) -> Listeners:
+    """Finds the processes that listen on `ports`, in the node's kernel."""
     want = " ".join(f"{port:04X}" for port in ports)
-    result = remote.run(_LOOK.replace("WANT", want).replace("STATE", _LISTEN), timeout_s=LOOK_TIMEOUT_S)
-    return parse_look(result.stdout)
+    result = remote.run(_SCRIPT.replace("WANT", want).replace("STATE", _LISTEN), timeout_s=TIMEOUT_S)
+    return parse_listeners(result.stdout)
 
 
-def parse_look(text: str) -> Look:
-    """Parses the output of the look-up script."""
+def parse_listeners(text: str) -> Listeners:
+    """Parses the output of the script."""
     listened: set[int] = set()
     states: dict[int, str] = {}
     for line in text.splitlines():
@@ -61,4 +61,4 @@ def parse_look(text: str) -> Look:
             listened.add(int(rest[0], 16))
         elif word == "held" and len(rest) == 3:
             states[int(rest[1])] = rest[2]
-    return Look(ports=frozenset(listened), states=states)
+    return Listeners(ports=frozenset(listened), states=states)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 OFFSET = "/run/labrys/clock-offset"
 
 # Succeeds if at most 0.03 s passed between two readings of the uptime, or after 25 tries.
-STEADY = (
+_STEADY = (
     """{ tries=$((tries + 1)); [ $tries -ge 25 ] || awk -v a="$up" -v b="$later" 'BEGIN { exit !(b - a <= 0.03) }'; }"""
 )
 
@@ -47,24 +47,18 @@ rm -f {ENVIRONMENT}-* {OFFSET}-*
 """
 
 
-def base(date: str) -> str:
-    """Returns a script that sets $base to a clock's time at the uptime 0. It reads the clock with a command like `date`.
+def _readings(date: str, samples: int) -> str:
+    """Returns a script that prints a clock's time at the uptime 0, `samples` times. A command like `date` reads the clock.
 
     On a busy machine, long pauses between the readings make the result wrong, so the script then tries again.
     """
-    return f"""tries=0
+    return f"""for sample in $(seq {samples}); do
+tries=0
 while :; do
   read up rest < /proc/uptime; now=$({date} +%s.%N); read later rest < /proc/uptime
-  {STEADY} && break
+  {_STEADY} && break
 done
-base=$(awk -v now="$now" -v up="$up" -v later="$later" 'BEGIN {{ printf "%.3f", now - (up + later) / 2 }}')"""
-
-
-def readings(date: str, samples: int) -> str:
-    """Returns a script that prints a clock's time at the uptime 0, `samples` times."""
-    return f"""for sample in $(seq {samples}); do
-{base(date)}
-echo "$base"
+awk -v now="$now" -v up="$up" -v later="$later" 'BEGIN {{ printf "%.3f\\n", now - (up + later) / 2 }}'
 done"""
 
 
@@ -124,7 +118,7 @@ def ahead_s(remote: Remote, pid: int | None, role: str, *, samples: int = 1) -> 
 settings=$(cat {source} 2>/dev/null | tr '\\0' '\\n' | grep -E '^(LD_PRELOAD|FAKETIME_[A-Z_]*)=[^[:space:]]*$') || settings=
 {"" if pid is None else f"grep -q /libfaketime /proc/{pid}/maps || settings="}
 [ -n "$settings" ] || {{ echo bare; exit; }}
-{readings("env $settings date", samples)}
+{_readings("env $settings date", samples)}
 """
     output = remote.run(script, timeout_s=SHELL_TIMEOUT_S).stdout
     if output.strip() == "bare":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import abc
 import shlex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import CLOCK as OWN_CLOCK
@@ -17,7 +18,7 @@ from harness.capabilities import FAKETIME, ROOT
 from harness.faults import Begun, Proof
 from harness.healing import UNDO_DIRECTORY
 from harness.slowness import slowed
-from nemesis import fakeclock
+from nemesis import fakeclock, ownclock
 from nemesis import options as opt
 from nemesis.errors import FaultError
 from nemesis.fault import CLOCK, Drawing, Fault, sentence
@@ -36,45 +37,45 @@ if TYPE_CHECKING:
 END_TIMEOUT_S = 20.0
 TOLERANCE_S = 0.1  # the uptime has hundredths, and a time daemon may slew meanwhile
 SAMPLES = 12
+LEAST_GAP_S = 0.03
+MAX_GAP_S = 1.0
 LEAST_MS = 50
 MOST_MS = 288_000
 
-# Sets $base to the wall clock's time at the uptime 0.
-_BASE = fakeclock.base("date")
-# `at OFFSET` sets the clock to the right time by $base plus OFFSET. It tries again if too much time passed between the reading
-# of the uptime and the setting.
-_AT = f"""at() {{
-  tries=0
-  while :; do
-    read up rest < /proc/uptime
-    to=$(awk -v base="$base" -v up="$up" -v more="$1" 'BEGIN {{ printf "%.3f", base + up + more }}')
-    date -s "@$to" >/dev/null || return
-    read later rest < /proc/uptime
-    {fakeclock.STEADY} && return
-  done
-}}"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setter:
+    """How scripts set the clock of a node.
+
+    Attributes:
+        base: A script that sets $base, the reference for `at`.
+        at: The shell function `at OFFSET`, which sets the clock ahead by so many seconds, or back.
+    """
+
+    base: str
+    at: str
 
 
-def skewing(name: str, offset_s: float, at: str) -> str:
+def skewing(name: str, offset_s: float, setter: Setter) -> str:
     """Returns a script that writes the undo note and sets the clock ahead.
 
     Args:
         name: The note's name.
         offset_s: By how many seconds; negative: back.
-        at: The shell function that sets the clock.
+        setter: How to set the clock.
     """
-    return _with_note(name, f"{at}\nat {offset_s:.3f}", at)
+    return _with_note(name, f"{setter.at}\nat {offset_s:.3f}", setter)
 
 
-def strobing(name: str, delta_s: float, period_s: float, at: str) -> str:
+def strobing(name: str, delta_s: float, period_s: float, setter: Setter) -> str:
     """Returns a script that writes the undo note, and makes the clock jump by `delta_s` and back, once in each `period_s`."""
     pid_file = _strobe_pid(name)
     loop = f"""echo $$ > {pid_file}
 base=$1
-{at}
+{setter.at}
 while :; do at {delta_s:.3f}; sleep {period_s:.3f}; at 0; sleep {period_s:.3f}; done"""
     start = f'setsid sh -c {shlex.quote(loop)} strobe "$base" >/dev/null 2>&1 </dev/null &'
-    return _with_note(name, f"{start}\nuntil [ -e {pid_file} ]; do sleep 0.01; done", at)
+    return _with_note(name, f"{start}\nuntil [ -e {pid_file} ]; do sleep 0.01; done", setter)
 
 
 def _strobe_pid(name: str) -> str:
@@ -93,10 +94,10 @@ def _stop_strobe(name: str) -> str:
 fi"""
 
 
-def _with_note(name: str, effect: str, at: str) -> str:
-    undo = f"base=BASE\n{at}\n{_stop_strobe(name)}\nat 0"
+def _with_note(name: str, effect: str, setter: Setter) -> str:
+    undo = f"base=BASE\n{setter.at}\n{_stop_strobe(name)}\nat 0"
     note = making(name, effect="", undo=undo)
-    return f'{_BASE}\n{note}\nsed -i "s/^base=BASE$/base=$base/" {UNDO_DIRECTORY}/{name}\n{effect}\n'
+    return f'{setter.base}\n{note}\nsed -i "s/^base=BASE$/base=$base/" {UNDO_DIRECTORY}/{name}\n{effect}\n'
 
 
 class ClockFault(Fault):
@@ -118,15 +119,20 @@ class ClockFault(Fault):
         self.faked: frozenset[str] = frozenset()
 
     @abc.abstractmethod
-    def script(self, at: str) -> str:
-        """Returns the script that injects the fault on a node; `at` is the shell function that sets its clock."""
+    def script(self, setter: Setter) -> str:
+        """Returns the script that injects the fault on a node."""
 
     def ahead_s(self, node: Node) -> dict[str, float]:
         """Reads how far each wall clock is ahead of the node's uptime, which no process can set; by label."""
         return {label: offs_s[0] for label, offs_s in self.samples_s(node, 1).items()}
 
-    def samples_s(self, node: Node, samples: int) -> dict[str, list[float]]:
+    def samples_s(self, node: Node, samples: int, gap_s: float = 0.0) -> dict[str, list[float]]:
         """Reads `samples` times how far each wall clock is ahead of the node's uptime.
+
+        Args:
+            node: The node.
+            samples: The number of readings.
+            gap_s: The pause between two readings of the machine's clock; those of a process are slow enough.
 
         Returns:
             The readings by label: of each process with its own clock, or of the machine under the node's name.
@@ -135,7 +141,7 @@ class ClockFault(Fault):
             FaultError: A process that needs its own clock does not run, or has no such clock.
         """
         if node.name not in self.faked:
-            return {node.name: self._of_machine_s(node, samples)}
+            return {node.name: self._of_machine_s(node, samples, gap_s)}
         states = self.field.system.process_states(node, self.role)
         found = {}
         for label, role in self.labels(node).items():
@@ -148,17 +154,18 @@ class ClockFault(Fault):
     def _next_ahead_s(self, node: Node) -> dict[str, float]:
         """Reads the same for the next processes that start, since another fault can have killed the current ones."""
         if node.name not in self.faked:
-            return {node.name: self._of_machine_s(node, 1)[0]}
+            return {node.name: self._of_machine_s(node, 1, 0.0)[0]}
         remote = self.field.shell(node)
         return {label: fakeclock.ahead_s(remote, None, role)[0] for label, role in self.labels(node).items()}
 
-    def _at(self, node: Node) -> str:
-        return fakeclock.at(self.role, self.field.roles_on(node)) if node.name in self.faked else _AT
+    def _setter(self, node: Node) -> Setter:
+        if node.name not in self.faked:
+            return Setter(base=ownclock.BASE, at=ownclock.AT)
+        return Setter(base="base=0", at=fakeclock.at(self.role, self.field.roles_on(node)))  # its offset is absolute
 
-    def _of_machine_s(self, node: Node, samples: int) -> list[float]:
-        script = fakeclock.readings("date", samples)
-        output = self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout
-        return [float(line) for line in output.split()]
+    def _of_machine_s(self, node: Node, samples: int, gap_s: float) -> list[float]:
+        output = self.field.shell(node).run(ownclock.readings(samples, gap_s), timeout_s=SHELL_TIMEOUT_S).stdout
+        return ownclock.parsed_s(output)
 
     async def begin(self) -> Begun:
         """Reads the clocks, then sets them."""
@@ -167,7 +174,7 @@ class ClockFault(Fault):
 
         def inject(node: Node) -> None:
             self.before[node.name] = self.ahead_s(node)
-            self.field.shell(node).run(self.script(self._at(node)), timeout_s=SHELL_TIMEOUT_S)
+            self.field.shell(node).run(self.script(self._setter(node)), timeout_s=SHELL_TIMEOUT_S)
 
         await self.act(self.targets, inject, "setting the clock")
         of_process = sorted(self.faked)
@@ -228,9 +235,9 @@ class Skew(ClockFault):
         size = LEAST_MS * (MOST_MS / LEAST_MS) ** drawing.rng.random()
         return target, {"offset_ms": round(size) * drawing.rng.choice((-1, 1)), **options}
 
-    def script(self, at: str) -> str:
+    def script(self, setter: Setter) -> str:
         """Returns the script that sets the clock once."""
-        return skewing(self.name, float(self.options.get("offset_ms", 0)) / 1000, at)
+        return skewing(self.name, float(self.options.get("offset_ms", 0)) / 1000, setter)
 
     async def prove(self) -> Proof:
         """Reads the clocks again."""
@@ -272,20 +279,22 @@ class Strobe(ClockFault):
         }
         return target, {**drawn, **options}
 
-    def script(self, at: str) -> str:
+    def script(self, setter: Setter) -> str:
         """Returns the script that makes the clock jump repeatedly."""
         delta_ms, period_ms = self.options.get("delta_ms", LEAST_MS), self.options.get("period_ms", LEAST_MS)
-        return strobing(self.name, float(delta_ms) / 1000, float(period_ms) / 1000, at)
+        return strobing(self.name, float(delta_ms) / 1000, float(period_ms) / 1000, setter)
 
     async def prove(self) -> Proof:
         """Reads the clocks several times."""
         delta_s = float(self.options.get("delta_ms", LEAST_MS)) / 1000
+        # The readings cover several jumps, and their pause is no multiple of the period. A slow node also jumps slowly.
+        gap_s = min(MAX_GAP_S, slowed(max(LEAST_GAP_S, 0.4 * float(self.options.get("period_ms", LEAST_MS)) / 1000)))
 
         def sample(node: Node) -> dict[str, list[float]]:
             before = self.before[node.name]
             return {
                 label: [at_s - before[label] for at_s in all_s]
-                for label, all_s in self.samples_s(node, SAMPLES).items()
+                for label, all_s in self.samples_s(node, SAMPLES, gap_s).items()
             }
 
         read = (await self.act(sorted(self.before), sample, "reading the clock")).done

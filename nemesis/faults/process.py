@@ -17,7 +17,7 @@ from harness.errors import LabrysError
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
 from nemesis.errors import FaultError
-from nemesis.evidence import Look, look
+from nemesis.evidence import Listeners, find_listeners
 from nemesis.fault import PROCESS, Fault, brief
 from nemesis.simulated.process import Killed, Paused
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
@@ -53,7 +53,7 @@ class Sight:
 
     pid: int | None
     state: str | None
-    kernel: Look
+    kernel: Listeners
 
     @property
     def pids(self) -> frozenset[int]:
@@ -99,7 +99,7 @@ class ProcessFault(Fault):
         found = {}
         for label, role in labels.items():
             pid, state = states.get(role) or (None, None)
-            kernel = look(self.field.shell(node), self.field.system.ports(role))
+            kernel = find_listeners(self.field.shell(node), self.field.system.ports(role))
             found[label] = Sight(pid=pid, state=state, kernel=kernel)
         return found
 

@@ -9,7 +9,7 @@ import pytest
 from harness.node import Node
 from nemesis import grudges, rules
 from nemesis.errors import FaultError
-from nemesis.evidence import parse_look
+from nemesis.evidence import parse_listeners
 from nemesis.faults.partition import Evidence, judge
 from nemesis.probes import Answer, Probe, parse_probes
 
@@ -152,6 +152,6 @@ n6 1 bash: connect: Connection timed out
 
 def test_a_look_tells_ports_and_the_processes_behind_them() -> None:
     """Ports are hexadecimal, states are letters; a port without a visible process still counts as a port."""
-    look = parse_look("port 1B58 1234\nport 1F90 1235\nheld 1234 77 T\nheld 1234 78 S\n")
-    assert look.ports == {7000, 8080}
-    assert look.states == {77: "T", 78: "S"}
+    found = parse_listeners("port 1B58 1234\nport 1F90 1235\nheld 1234 77 T\nheld 1234 78 S\n")
+    assert found.ports == {7000, 8080}
+    assert found.states == {77: "T", 78: "S"}
