@@ -48,10 +48,11 @@ contained() {
     systemd-detect-virt --container --quiet 2>/dev/null || [ -e /.dockerenv ] || [ -e /run/.containerenv ] ||
         tr '\0' '\n' </proc/1/environ | grep -q '^container='
 }
-clock() { # checks the right to set the clock (CAP_SYS_TIME is bit 25), and does not set it
+clock() { # checks the right to set the clock (CAP_SYS_TIME is bit 25) and bash 5, and does not set the clock
     if contained; then echo "a container shares the clock of its machine"; return 1; fi
     rights=$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status)
     [ $((0x$rights >> 25 & 1)) -eq 1 ] || { echo "the right to set the clock (CAP_SYS_TIME) is missing"; return 1; }
+    [ -n "$(bash -c 'echo $EPOCHREALTIME' 2>/dev/null)" ] || { echo "bash 5 or later is not installed"; return 1; }
 }
 faketime() {
     for library in /usr/lib/*/faketime/libfaketime.so.1 /usr/lib/faketime/libfaketime.so.1; do

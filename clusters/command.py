@@ -18,7 +18,7 @@ import click
 from clusters.options import slowness_option
 from harness import plugins
 from harness.errors import ExitCode, InputError, LabrysError
-from harness.options import Group, ToldCommand
+from harness.options import DefaultsCommand, Group
 from harness.parameters import PluginName, Whole, existing_file
 from harness.plain import message, one_line
 from harness.slowness import nodes_slower_by
@@ -42,6 +42,13 @@ _format = click.option(
 )
 
 
+def _set_slowness(context: click.Context, _: click.Parameter, value: float) -> None:
+    context.with_resource(nodes_slower_by(value))
+
+
+_slowness = slowness_option(callback=_set_slowness, expose_value=False)
+
+
 def _machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     inventory = click.option(
         "--inventory",
@@ -51,12 +58,7 @@ def _machine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     vagrant = click.option(
         "--vagrant", is_flag=True, help="Use the virtual machines of the Vagrantfile in this folder."
     )
-    slowness = slowness_option(callback=_set_slowness, expose_value=False)
-    return inventory(vagrant(slowness(command)))
-
-
-def _set_slowness(context: click.Context, _: click.Parameter, value: float) -> None:
-    context.with_resource(nodes_slower_by(value))
+    return inventory(vagrant(_slowness(command)))
 
 
 @click.group(cls=Group)
@@ -178,6 +180,7 @@ def heal(name: str, inventory: Path | None, *, vagrant: bool) -> None:
 
 @cluster.command(short_help="Installs what the hosts of an inventory lack.")
 @click.option("--inventory", type=existing_file(), required=True, help="The file with the hosts.")
+@_slowness
 def provision(inventory: Path) -> None:
     """Installs the programs that systems and faults need on all hosts of an inventory.
 
@@ -243,7 +246,7 @@ def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Clu
         one.close()
 
 
-@click.command(cls=ToldCommand)
+@click.command(cls=DefaultsCommand)
 @_machine_options
 @click.option(
     "--system",

@@ -13,5 +13,9 @@ class NoSuchCluster(InputError):  # noqa: N818 - a state, and named so in messag
     """There is no cluster of this name."""
 
 
+class ClusterInUse(InputError):  # noqa: N818 - a state, and named so in messages
+    """Another test uses the cluster."""
+
+
 class ClusterError(InfrastructureError):
     """A cluster could not be made, reached or taken down."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.remote.fabric import Endpoint
     from harness.system import Program
 
-LOOK_TIMEOUT_S = 30.0
+TIMEOUT_S = 30.0
 MAX_OFFSET_S = 1.0
 MIN_FREE_KB = 1_048_576
 MAX_OUTPUT = 200
@@ -45,7 +45,7 @@ done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class HostState:
     """What the script found on a host.
 
     Attributes:
@@ -72,21 +72,21 @@ def examine_hosts(cluster: MachineCluster, programs: Sequence[Program]) -> tuple
         The findings: one for each thing that a host lacks, and one for each thing that all hosts have. Then the hosts on which
         commands run as root.
     """
-    looks = on_nodes(cluster.nodes, lambda node: _look(cluster, node, programs))
+    states = on_nodes(cluster.nodes, lambda node: _examine(cluster, node, programs))
     problems: dict[str, list[Finding]] = {}
     usable = []
     for node in cluster.nodes:
-        look = looks[node.name]
+        state = states[node.name]
         endpoint = cluster.endpoints[node.name]
-        if isinstance(look, LabrysError):
-            problems.setdefault("SSH", []).append(_unreachable(look, endpoint))
-        elif isinstance(look, Exception):
-            raise look
+        if isinstance(state, LabrysError):
+            problems.setdefault("SSH", []).append(_unreachable(state, endpoint))
+        elif isinstance(state, Exception):
+            raise state
         else:
-            found = list(_problems(node.name, look, endpoint, programs))
+            found = list(_problems(node.name, state, endpoint, programs))
             for finding in found:
                 problems.setdefault(finding.what, []).append(finding)
-            if look.is_root:
+            if state.is_root:
                 usable.append(node)
     names = ["SSH", "sudo", "clock", "disk", *(program.name for program in programs if not program.build_only)]
     findings: list[Finding] = []
@@ -99,12 +99,12 @@ def examine_hosts(cluster: MachineCluster, programs: Sequence[Program]) -> tuple
     return findings, usable
 
 
-def _look(cluster: MachineCluster, node: Node, programs: Sequence[Program]) -> Look:
+def _examine(cluster: MachineCluster, node: Node, programs: Sequence[Program]) -> HostState:
     wanted = [program.name for program in programs if not program.build_only]
     remote = cluster.remote(node)
     remote.run("true", check=False)  # makes the connection, so that it does not widen the reading of the clock
     before_s = time.time()
-    answer = remote.run(_with_arguments(wanted), timeout_s=LOOK_TIMEOUT_S, check=False)
+    answer = remote.run(_with_arguments(wanted), timeout_s=TIMEOUT_S, check=False)
     after_s = time.time()
     values: dict[str, str] = {}
     found: dict[str, str] = {}
@@ -116,7 +116,7 @@ def _look(cluster: MachineCluster, node: Node, programs: Sequence[Program]) -> L
         else:
             values[what] = rest
     if not values and answer.status != 0:  # `sudo` refused
-        return Look(offset_s=0.0, is_root=False, free_kb=None, programs={})
+        return HostState(offset_s=0.0, is_root=False, free_kb=None, programs={})
     try:
         clock_s = float(values["clock"])
         is_root = int(values["user"]) == 0
@@ -126,7 +126,7 @@ def _look(cluster: MachineCluster, node: Node, programs: Sequence[Program]) -> L
             node.name, f"expected a clock, a user and a disk, found {answer.stdout[:MAX_OUTPUT]!r}"
         ) from error
     offset_s = min(clock_s - before_s, 0.0) + max(clock_s - after_s, 0.0)
-    return Look(offset_s=offset_s, is_root=is_root, free_kb=free_kb, programs=found)
+    return HostState(offset_s=offset_s, is_root=is_root, free_kb=free_kb, programs=found)
 
 
 def _with_arguments(words: Sequence[str]) -> str:
@@ -152,8 +152,8 @@ def _unreachable(error: LabrysError, endpoint: Endpoint) -> Finding:
     return Finding(what="SSH", ok=False, needed=True, detail=str(error), fix=fix)
 
 
-def _problems(name: str, look: Look, endpoint: Endpoint, programs: Sequence[Program]) -> Iterator[Finding]:
-    if not look.is_root:
+def _problems(name: str, state: HostState, endpoint: Endpoint, programs: Sequence[Program]) -> Iterator[Finding]:
+    if not state.is_root:
         user = endpoint.user
         yield Finding(
             what="sudo",
@@ -163,27 +163,27 @@ def _problems(name: str, look: Look, endpoint: Endpoint, programs: Sequence[Prog
             fix=f"`echo '{user} ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/labrys`, as root on the host",
         )
         return  # the script did not run
-    if abs(look.offset_s) > MAX_OFFSET_S:
-        side = "ahead of" if look.offset_s > 0 else "behind"
+    if abs(state.offset_s) > MAX_OFFSET_S:
+        side = "ahead of" if state.offset_s > 0 else "behind"
         yield Finding(
             what="clock",
             ok=False,
             needed=False,
-            detail=f"{name}: its clock is {abs(look.offset_s):.1f} s {side} this machine's",
+            detail=f"{name}: its clock is {abs(state.offset_s):.1f} s {side} this machine's",
             fix="`timedatectl set-ntp true` on the host, or `labrys cluster heal` after a clock fault",
         )
-    if look.free_kb is not None and look.free_kb < MIN_FREE_KB:
+    if state.free_kb is not None and state.free_kb < MIN_FREE_KB:
         yield Finding(
             what="disk",
             ok=False,
             needed=True,
-            detail=f"{name}: {look.free_kb // 1024} MiB are free in /, not {MIN_FREE_KB // 1024}",
+            detail=f"{name}: {state.free_kb // 1024} MiB are free in /, not {MIN_FREE_KB // 1024}",
             fix="remove files on the host",
         )
     for program in programs:
         if program.build_only:
             continue
-        why = _missing(program, look.programs.get(program.name))
+        why = _missing(program, state.programs.get(program.name))
         if why:
             yield Finding(
                 what=program.name,

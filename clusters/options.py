@@ -39,8 +39,8 @@ def slowness_option(**more: Any) -> Callable[[FC], FC]:
         type=Number(1, 1000),
         default=NORMAL,
         show_default=True,
-        help="How many times slower than a usual machine the nodes are. It multiplies each time limit for a node that has no "
-        "option of its own; e.g. 8 for emulated virtual machines.",
+        help="The factor for slow nodes, e.g. 8 for emulated virtual machines. It multiplies each time limit that has no "
+        "option of its own.",
         **more,
     )
 
@@ -191,13 +191,13 @@ def _local(options: Mapping[str, Any]) -> Iterator[Cluster]:
 
     name = options["cluster_name"] or f"test-{os.getpid()}"
     if options["cluster_name"] and any(cluster.name == name for cluster in list_clusters()):
-        attached = LocalCluster.attach(name)
+        attached = LocalCluster.attach(name, for_test=True)
         try:
             yield attached
         finally:
             attached.close()
         return
-    cluster = LocalCluster.up(name, nodes=options["nodes"])
+    cluster = LocalCluster.up(name, nodes=options["nodes"], for_test=True)
     try:
         yield cluster
     finally:

@@ -20,7 +20,7 @@ from clusters.capabilities import probe
 from clusters.errors import ClusterError
 from clusters.local import namespaces
 from clusters.local.keys import write_key_pair, write_private
-from clusters.local.state import State, check_name, claimed, forget, forget_remains, held, load, load_all
+from clusters.local.state import State, check_name, claimed, forget, forget_remains, held, load, load_all, reserve
 from harness.cluster import on_all
 from harness.errors import InfrastructureError, NodeUnreachable
 from harness.remote.fabric import Endpoint, FabricRemote
@@ -56,13 +56,19 @@ class LocalCluster:
         self._state = state
         self._first_processes: dict[str, subprocess.Popen[bytes]] = {}
         self._capabilities: dict[str, Capabilities] | None = None
+        self._reservation: int | None = None
         self._remotes = {
             node.name: FabricRemote(node.name, self.endpoint(node), place=self.entered) for node in self.nodes
         }
 
     @classmethod
-    def up(cls, name: str, *, nodes: int = DEFAULT_NODES) -> LocalCluster:
+    def up(cls, name: str, *, nodes: int = DEFAULT_NODES, for_test: bool = False) -> LocalCluster:
         """Makes a cluster and returns when all its nodes answer SSH.
+
+        Args:
+            name: Its name.
+            nodes: The number of its nodes.
+            for_test: Whether to reserve it for this process until `close` or `down`.
 
         Raises:
             ClusterExists: There is a cluster of this name.
@@ -72,6 +78,8 @@ class LocalCluster:
         with claimed(name, nodes) as (state, lock):
             cluster = cls(state)
             try:
+                if for_test:
+                    cluster._reservation = reserve(state)
                 _write_files(state)
                 _make_network(state, lock)
                 for node in cluster.nodes:
@@ -85,13 +93,21 @@ class LocalCluster:
         return cluster
 
     @classmethod
-    def attach(cls, name: str) -> LocalCluster:
+    def attach(cls, name: str, *, for_test: bool = False) -> LocalCluster:
         """Returns the existing cluster of this name.
+
+        Args:
+            name: Its name.
+            for_test: Whether to reserve it for this process until `close` or `down`.
 
         Raises:
             NoSuchCluster: There is no such cluster.
+            ClusterInUse: Another test has reserved it.
         """
-        return cls(load(name))
+        cluster = cls(load(name))
+        if for_test:
+            cluster._reservation = reserve(cluster._state)
+        return cluster
 
     def endpoint(self, node: Node) -> Endpoint:
         """Returns how SSH reaches `node`, from inside `entered()`."""
@@ -130,9 +146,12 @@ class LocalCluster:
             return subprocess.run(command, check=False).returncode
 
     def close(self) -> None:
-        """Closes the shells. The nodes stay."""
+        """Closes the shells, and ends the reservation. The nodes stay."""
         for remote in self._remotes.values():
             remote.close()
+        if self._reservation is not None:
+            os.close(self._reservation)
+            self._reservation = None
 
     def down(self) -> None:
         """Ends the nodes and removes all their parts. Does nothing if the cluster is down already.

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusters.errors import ClusterError, ClusterExists, NoSuchCluster
+from clusters.errors import ClusterError, ClusterExists, ClusterInUse, NoSuchCluster
 from harness.errors import InfrastructureError, InputError
 from harness.node import Node
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 STATE_ROOT = Path("/run/labrys")
 STATE_FILE = "state.json"
+USE_FILE = "use.lock"
 LOCK_FILE = STATE_ROOT / ".lock"
 MAX_NODES = 9
 SUBNETS = range(1, 255)
@@ -149,6 +150,31 @@ def held(name: str) -> Iterator[State | None]:
                 f"`fuser {directory}` shows which"
             )
         time.sleep(POLL_S)
+
+
+def reserve(state: State) -> int:
+    """Reserves a cluster for one test, which may inject faults and remove the cluster.
+
+    Returns:
+        The lock's descriptor. The reservation ends when the process closes it, and when the process ends.
+
+    Raises:
+        ClusterInUse: Another test has reserved the cluster.
+        NoSuchCluster: The cluster is gone.
+        ClusterError: The lock cannot be made.
+    """
+    try:
+        lock = os.open(state.directory / USE_FILE, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError as error:
+        raise NoSuchCluster(f"the cluster {state.name!r} is gone; another process has removed it") from error
+    except OSError as error:
+        raise ClusterError(f"{state.directory / USE_FILE} cannot be made: {error.strerror}") from error
+    if _try_lock(lock):
+        return lock
+    os.close(lock)
+    raise ClusterInUse(
+        f"another test uses the cluster {state.name!r}; wait for its end, or give this test another --cluster-name"
+    )
 
 
 def forget(state: State) -> None:

@@ -13,7 +13,7 @@ set -eu
 # A program that is there needs no package, so a second run needs no network.
 missing=""
 for pair in iptables:iptables tc:iproute2 java:openjdk-17-jre-headless faketime:faketime sudo:sudo ps:procps losetup:mount \
-    mkfs.ext4:e2fsprogs; do
+    mkfs.ext4:e2fsprogs bash:bash; do
     PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair#*:}"
 done
 if [ -n "$missing" ]; then

@@ -18,7 +18,7 @@ from clusters.sim.machine import FATAL
 from harness.daemon import Daemon
 from harness.errors import CommandFailed, InfrastructureError
 from harness.leaders import leader_of
-from harness.looks import DEAD, PAUSED, RUNNING, NodeLook
+from harness.node_states import DEAD, PAUSED, RUNNING, NodeState
 from harness.system import System
 
 if TYPE_CHECKING:
@@ -183,14 +183,14 @@ class SimSystem(System):
         others = [status.node for status in answers if status.leader != leader.node]
         return f"{', '.join(others)} does not name {leader.node} as the leader" if others else None
 
-    def look(self, node: Node, key: str | None) -> NodeLook:  # noqa: ARG002 - for systems with a log
+    def node_state(self, node: Node, key: str | None) -> NodeState:  # noqa: ARG002 - for systems with a log
         """Returns the state of a node, read from its objects without a message. `key` chooses the key to show.
 
         A system with a log overrides this and adds the state of its processes. It must change nothing.
         """
         machine = self._machine(node)
         process = DEAD if not machine.runs else PAUSED if machine.paused else RUNNING
-        return NodeLook(node=node.name, process=process)
+        return NodeState(node=node.name, process=process)
 
     def _machine(self, node: Node) -> Machine:
         return self.world.machines[node.name]

@@ -24,11 +24,11 @@ POLL_S = 0.1
 ALIVE_CHECK_S = 2.0  # the interval of the SSH checks whether a silent node still has its process
 
 
-def wait_until_complete(
+async def wait_until_complete(
     system: System,
     nodes: Sequence[Node],
     timeout_s: float,
-    look: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
+    examine: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
     *,
     system_name: str,
     logs: Sequence[str],
@@ -39,19 +39,18 @@ def wait_until_complete(
         system: The system.
         nodes: The nodes.
         timeout_s: The time limit in seconds.
-        look: Returns what each node lacks, and the nodes that do not answer.
+        examine: Returns what each node lacks, and the nodes that do not answer.
         system_name: The system's name in the message.
         logs: The logs on a node whose last lines the message shows.
 
     Raises:
         InfrastructureError: A node lacks something at the deadline, or a process is gone.
     """
-    missing = asyncio.run(_wait(system, nodes, timeout_s, look, system_name))
+    missing = await _wait(system, nodes, timeout_s, examine, system_name)
     if missing:
-        by_name = {node.name: node for node in nodes}
-        tails = "".join(
-            f"\n--- last lines of {logs[0]} on {name}\n{_tail(system, by_name[name], logs)}" for name in missing
-        )
+        failing = [node for node in nodes if node.name in missing]
+        ends = await asyncio.to_thread(on_nodes, failing, lambda node: _tail(system, node, logs))
+        tails = "".join(f"\n--- last lines of {logs[0]} on {name}\n{ends[name]}" for name in missing)
         reasons = "; ".join(f"{name} {reason}" for name, reason in missing.items())
         raise InfrastructureError(f"{system_name} does not serve within {timeout_s:g} s: {reasons}{tails}")
 
@@ -60,14 +59,14 @@ async def _wait(
     system: System,
     nodes: Sequence[Node],
     timeout_s: float,
-    look: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
+    examine: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
     system_name: str,
 ) -> Mapping[str, str]:
     """Waits until the nodes serve. Returns what each node lacks at the deadline, or when a process is gone; else empty."""
     start_s = time.monotonic()
     check_alive_s = start_s + ALIVE_CHECK_S
     while True:
-        missing, silent = await look(nodes)
+        missing, silent = await examine(nodes)
         now_s = time.monotonic()
         if not missing or now_s > start_s + timeout_s:
             return missing

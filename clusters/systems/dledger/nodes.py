@@ -172,13 +172,17 @@ class DLedgerNodes(System):
         return (Daemon(role=ROLE, argv=arguments, pattern=PATTERN, ports=(PORT,), data_dir=DATA_DIR, log_files=LOGS),)
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Calls `until_ready` from a thread without a loop."""
+        asyncio.run(self.until_ready(nodes, timeout_s))
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until one leader serves, and all nodes follow it and have applied the entries that it has committed.
 
         Nodes that do not report their indexes need not have applied them.
         """
-        wait_until_complete(self, nodes, timeout_s, self._look, system_name="DLedger", logs=(LAUNCH_LOG, LOG))
+        await wait_until_complete(self, nodes, timeout_s, self._missing, system_name="DLedger", logs=(LAUNCH_LOG, LOG))
 
-    async def _look(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
+    async def _missing(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
         statuses = await self._statuses(nodes)
         missing = lacking(statuses, await self.serving(statuses))
         return missing, [node for node in nodes if statuses[node.name] is None]

@@ -201,10 +201,14 @@ class RocketMQController(System):
         return "".join(f"{key}={value}\n" for key, value in lines.items())
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Waits until all controllers name the same leader, and the leader serves."""
-        wait_until_complete(self, nodes, timeout_s, self._look, system_name="RocketMQ's controller", logs=LOGS)
+        """Calls `until_ready` from a thread without a loop."""
+        asyncio.run(self.until_ready(nodes, timeout_s))
 
-    async def _look(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until all controllers name the same leader, and the leader serves."""
+        await wait_until_complete(self, nodes, timeout_s, self._missing, system_name="RocketMQ's controller", logs=LOGS)
+
+    async def _missing(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
         answers = await asyncio.gather(*(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
         statuses = dict(zip([node.name for node in nodes], answers, strict=True))
         missing = lacking(statuses)

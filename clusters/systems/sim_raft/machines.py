@@ -53,13 +53,13 @@ class Machine(abc.ABC):
         """Answers a query."""
         if f != "read":
             return Result(outcomes.UNSUPPORTED)
-        return Result(outcomes.OK, self.look(self.state.get(key, self.initial), value), self.changed.get(key, 0))
+        return Result(outcomes.OK, self.select(self.state.get(key, self.initial), value), self.changed.get(key, 0))
 
     @abc.abstractmethod
     def change(self, index: int, session: str, f: str, key: str, value: Value) -> Result:
         """Changes an object. With a code other than `ok` the object stays unchanged."""
 
-    def look(self, state: Any, selector: Value) -> Value:  # noqa: ARG002 - by default a read returns the whole object
+    def select(self, state: Any, selector: Value) -> Value:  # noqa: ARG002 - by default a read returns the whole object
         """Returns the result of a read. It is a copy if the object can change later, since the caller may keep it."""
         return state
 
@@ -107,7 +107,7 @@ class Sets(Machine):
             elements.append(value)
         return Result(outcomes.OK, value)
 
-    def look(self, state: Any, selector: Value) -> Value:  # noqa: ARG002
+    def select(self, state: Any, selector: Value) -> Value:  # noqa: ARG002
         """Returns all elements, in the order of their adds."""
         return list(state)
 
@@ -125,7 +125,7 @@ class Logs(Machine):
         values.append(value)
         return Result(outcomes.OK, len(values) - 1)
 
-    def look(self, state: Any, selector: Value) -> Value:
+    def select(self, state: Any, selector: Value) -> Value:
         """Returns the value at an offset, or None; or all offsets and values of a range."""
         if isinstance(selector, int):
             return state[selector] if 0 <= selector < len(state) else None

@@ -23,14 +23,14 @@ from clusters.systems.sim_raft.roles import Role
 from clusters.systems.sim_raft.service import ONLY_KEY, Service, described, encoded
 from clusters.systems.sim_raft.storage import Storage
 from clusters.systems.sim_raft.transfers import Transfers
-from harness.looks import HeldEntry
+from harness.node_states import HeldEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from clusters.sim.host import Host
     from clusters.systems.sim_raft.options import SimRaftOptions
-    from harness.looks import NodeLook
+    from harness.node_states import NodeState
 
 # After a snapshot the log keeps snapshot_entries / TRAILING entries, for followers that are almost up to date.
 TRAILING: Final = 4
@@ -220,7 +220,7 @@ class Raft:
         if 0 < self.storage.repairs_until <= snapshot.index:
             self.storage.repaired()
 
-    def look(self, process: NodeLook, key: str | None) -> NodeLook:
+    def node_state(self, process: NodeState, key: str | None) -> NodeState:
         """Returns the state of the node, with its role and its log.
 
         Args:

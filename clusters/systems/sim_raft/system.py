@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from clusters.sim.cluster import SimCluster
     from clusters.sim.host import Factory, Host
-    from harness.looks import NodeLook
     from harness.node import Node
+    from harness.node_states import NodeState
 
 TRANSFER_POLL_S: Final = 0.1
 STATUS_TIMEOUT_S: Final = 0.5
@@ -95,12 +95,12 @@ class SimRaft(SimSystem):
             return None
         return ReplicaState(node=node.name, applied_index=dump.applied, state=dump.state)
 
-    def look(self, node: Node, key: str | None) -> NodeLook:
+    def node_state(self, node: Node, key: str | None) -> NodeState:
         """Returns the state of a node. For a node that does not take part, it has only the state of the process."""
-        basic = super().look(node, key)
+        basic = super().node_state(node, key)
         process = self.world.machines[node.name].process
         raft = process.raft if isinstance(process, RaftProcess) else None
-        return basic if raft is None else raft.look(basic, key)
+        return basic if raft is None else raft.node_state(basic, key)
 
     async def lacking(self, nodes: Sequence[Node]) -> str | None:
         """Returns what the nodes lack to serve together; None: nothing. Each must also have applied all committed entries."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from clusters.errors import ClusterError, ClusterExists, NoSuchCluster
+from clusters.errors import ClusterError, ClusterExists, ClusterInUse, NoSuchCluster
 from clusters.local import state
 from harness.errors import InputError
 
@@ -99,6 +99,20 @@ def test_a_lock_outlives_its_process_in_what_it_started(monkeypatch: pytest.Monk
     os.close(inherited)
     with state.held("one") as there:
         assert there is not None
+
+
+def test_one_test_at_a_time_uses_a_cluster() -> None:
+    """The second is refused until the first ends; nobody reserves a cluster that is gone."""
+    claimed = claim("one")
+    first = state.reserve(claimed)
+    with pytest.raises(ClusterInUse, match="another test uses the cluster 'one'"):
+        state.reserve(claimed)
+    os.close(state.reserve(claim("two")))
+    os.close(first)
+    os.close(state.reserve(claimed))
+    state.forget(claimed)
+    with pytest.raises(NoSuchCluster, match="is gone"):
+        state.reserve(claimed)
 
 
 def test_what_was_cut_short_is_no_obstacle(root: Path) -> None:
