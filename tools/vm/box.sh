@@ -35,10 +35,11 @@ echo "box.sh: fetching the Python packages for Python 3.11"
     --implementation cp --platform manylinux_2_34_x86_64 --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 \
     --platform manylinux2014_x86_64 "$wheel"
 rm -f "$work/wheels"/labrys-*.whl
+cp clusters/provision/node.sh clusters/provision/control.sh "$work/wheels"
 # Vagrant logs in with the private half of this key, which every installation of Vagrant has.
 cp "$public_key" "$work/wheels/vagrant.pub"
 
-# The machine itself, then what node.sh installs, then what control.sh installs.
+# The machine itself, then what node.sh installs, then what control.sh installs. guest.sh fails if one of them lacks a package.
 packages="systemd,systemd-sysv,dbus,udev,kmod,linux-image-cloud-amd64,initramfs-tools,openssh-server,iputils-ping,rsync"
 packages="$packages,iptables,iproute2,openjdk-17-jre-headless,faketime,sudo,procps,mount,e2fsprogs"
 packages="$packages,openjdk-17-jdk-headless,maven,gcc,libc6-dev,python3,python3-venv,cargo-web,make"

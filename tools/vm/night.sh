@@ -3,10 +3,9 @@
 #
 # usage: night.sh OUT [OPTION...]      as root, in the folder of the repository, with the box of box.sh in build/vm
 #
-# OUT is a new folder. It gets machines.log, suite.log, exit-code,
-# and store/ with the runs and their reports. SUITE names the suite; it is
-# tools/vm/suite.toml by default. The options go to `labrys suite`, e.g. --only main --seed 19. The script ends with the
-# code of `labrys suite`. It removes the machines at its end, and also if it is interrupted. With KEEP=1 it leaves them.
+# OUT is a new folder. It gets machines.log, suite.log, exit-code, and store/ with the runs and their reports. SUITE names the
+# suite; it is tools/vm/suite.toml by default. The options go to `labrys suite`, e.g. --only main --seed 19. The script ends with
+# the code of `labrys suite`. It removes the machines at its end, and also if it is interrupted. With KEEP=1 it leaves them.
 set -u
 
 [ $# -ge 1 ] || { echo "usage: night.sh OUT [OPTION...]" >&2; exit 254; }

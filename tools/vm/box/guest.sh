@@ -36,6 +36,10 @@ echo 'MODULES=list' >/etc/initramfs-tools/conf.d/labrys
 printf 'virtio_pci\nvirtio_blk\nvirtio_net\next4\n' >>/etc/initramfs-tools/modules
 update-initramfs -u
 
+# The guests have no package sources, so the provisioning must find everything.
+lacking="$(sh /opt/wheels/node.sh | sed -n 's/^installed: *//p')$(sh /opt/wheels/control.sh)"
+[ -z "$lacking" ] || { echo "guest.sh: the packages of box.sh lack what the provisioning installs: $lacking" >&2; exit 1; }
+
 python3 -m venv /opt/labrys
 /opt/labrys/bin/pip install --quiet --no-index --find-links /opt/wheels --disable-pip-version-check /opt/wheels/*.whl
 chown -R vagrant:vagrant /opt/labrys
