@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.options import ToldCommand, from_file
+from harness.options import DefaultsCommand, from_file
 from harness.parameters import Completed, Number, PluginName, Whole, given_by_user
 from harness.plain import message, name
 from harness.plugins import MODELS
@@ -26,7 +26,7 @@ MAX_TIME_LIMIT_S = 1e9
 MAX_MEMORY_LIMIT_MIB = 1 << 30
 
 
-@click.command(cls=ToldCommand, short_help="Check a history.")
+@click.command(cls=DefaultsCommand, short_help="Check a history.")
 @click.argument("files", type=Completed(), nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--model",

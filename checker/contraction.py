@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 # `address`: the number of the run and key. `write_start`: the start of the write of the first value, -1 for the initial value;
 # it defines the order of pieces in time. `previous_value`: the value that the first compare-and-set expects; without one, a
 # constant below. `first_value`, `last_value`: the first and the last value of the piece. `waits`: how many operations that
-# expect the last value are not accounted for. `alive`: whether the piece certainly took effect. `least_end`: the minimum end of
-# its operations, and `least_end_value` the value of that operation. `greatest_start`: the maximum start, likewise.
+# expect the last value are not accounted for. `alive`: whether the piece certainly took effect. `min_end`: the minimum end of
+# its operations, and `min_end_value` the value of that operation. `max_start`: the maximum start, likewise.
 COLUMNS: Final = (
     "address",
     "write_start",
@@ -49,10 +49,10 @@ COLUMNS: Final = (
     "last_value",
     "waits",
     "alive",
-    "least_end",
-    "least_end_value",
-    "greatest_start",
-    "greatest_start_value",
+    "min_end",
+    "min_end_value",
+    "max_start",
+    "max_start_value",
 )
 # Optional columns for two questions: from which return on is something observed that began after a certain index? `since` is
 # the minimum such return so far. `opened` is whether a compare-and-set of the piece began after the index, so that all later
@@ -68,14 +68,14 @@ _LEAST_WORD: Final = LOOSE
 # The `outcome` of a row. Of several contradictions, the kernel reports the one that comes first here.
 OPEN: Final = 0  # a piece whose neighbours are not here yet
 BLOCK: Final = 1  # a complete chain
-# A compare-and-set took effect on a value that nobody wrote. An operation of `least_end_value` shows it at the return
-# `least_end`.
+# A compare-and-set took effect on a value that nobody wrote. An operation of `min_end_value` shows it at the return
+# `min_end`.
 PHANTOM: Final = 2
-# Two compare-and-sets took effect on one value. Operations of `greatest_start_value` and of `least_end_value` show it at the
-# return `least_end`. `greatest_start` is the first return that shows the former.
+# Two compare-and-sets took effect on one value. Operations of `max_start_value` and of `min_end_value` show it at the
+# return `min_end`. `max_start` is the first return that shows the former.
 LOST: Final = 3
-CIRCLE: Final = 4  # the chain has no first value; an operation of `least_end_value` shows it at the return `least_end`
-# An operation of `least_end_value` ends before one of the earlier value `greatest_start_value` starts.
+CIRCLE: Final = 4  # the chain has no first value; an operation of `min_end_value` shows it at the return `min_end`
+# An operation of `min_end_value` ends before one of the earlier value `max_start_value` starts.
 ORDER: Final = 5
 UNSOLVED: Final = 6  # the key has no result
 CONTRADICTIONS: Final = (PHANTOM, LOST, CIRCLE, ORDER)
@@ -144,7 +144,7 @@ class _Work:
 
     def link(self) -> None:
         """Finds the predecessor of each piece; reports pieces that cannot have one."""
-        parent, ends = self._parent, self._pieces["least_end"]
+        parent, ends = self._parent, self._pieces["min_end"]
         kids = np.flatnonzero(self._alive & (parent >= 0))
         kids = kids[np.lexsort((ends[kids], parent[kids]))]
         above = parent[kids]
@@ -157,9 +157,9 @@ class _Work:
             first_shown = self._first_shown()
             one, two = kids[lost - 1], kids[lost]
             shown = np.maximum(ends[first_shown[one]], ends[first_shown[two]])
-            self._report(LOST, two, least_end=shown, **self._values(first_shown[one], first_shown[two]))
+            self._report(LOST, two, min_end=shown, **self._values(first_shown[one], first_shown[two]))
             seen = first_shown[kids[phantom]]
-            self._report(PHANTOM, kids[phantom], least_end=ends[seen], **self._values(seen, seen))
+            self._report(PHANTOM, kids[phantom], min_end=ends[seen], **self._values(seen, seen))
         loose = second | nowhere
         self._previous[kids[loose]] = LOOSE
         np.subtract.at(self._rest, above[loose], 1)
@@ -170,7 +170,7 @@ class _Work:
 
     def _first_shown(self) -> Integers:
         """Returns for each piece the first to end among itself and the pieces that depend on it; its end shows the piece."""
-        order = np.argsort(self._pieces["least_end"], kind="stable")
+        order = np.argsort(self._pieces["min_end"], kind="stable")
         rank, above = _inverse(order), np.where(self._alive, self._parent, -1)
         for _ in range(len(rank).bit_length() + 1):
             below = np.flatnonzero(above >= 0)
@@ -181,11 +181,11 @@ class _Work:
         return order[rank]
 
     def _values(self, one: Integers, two: Integers) -> Mapping[str, Integers]:
-        values = self._pieces["least_end_value"]
+        values = self._pieces["min_end_value"]
         return {
-            "greatest_start": self._pieces["least_end"][one],
-            "greatest_start_value": values[one],
-            "least_end_value": values[two],
+            "max_start": self._pieces["min_end"][one],
+            "max_start_value": values[one],
+            "min_end_value": values[two],
         }
 
     def joined(self) -> Contracted:
@@ -223,12 +223,12 @@ class _Work:
         above[above < 0] = np.flatnonzero(above < 0)
         for _ in range(len(places).bit_length() + 1):
             smallest, above = np.minimum(smallest, smallest[above]), above[above]
-        order = places[np.lexsort((self._pieces["least_end"][places], smallest[places]))]
+        order = places[np.lexsort((self._pieces["min_end"][places], smallest[places]))]
         self._report(CIRCLE, order[np.unique(smallest[order], return_index=True)[1]])
 
     def _report_order(self, order: Integers, starting: Flags) -> None:
         """Reports for each key an operation that ends before one of an earlier value starts, where the latter starts first."""
-        starts, ends = self._pieces["greatest_start"], self._pieces["least_end"]
+        starts, ends = self._pieces["max_start"], self._pieces["min_end"]
         by_start = np.argsort(starts[order], kind="stable")
         stretch = np.cumsum(starting) * len(order)
         running = np.maximum.accumulate(_inverse(by_start) + stretch) - stretch
@@ -242,8 +242,8 @@ class _Work:
         late, early = late[first], early[first]
         each = np.unique(self._address[late], return_index=True)[1]
         late, early = late[each], early[each]
-        values = self._pieces["greatest_start_value"]
-        self._report(ORDER, late, greatest_start=starts[early], greatest_start_value=values[early])
+        values = self._pieces["max_start_value"]
+        self._report(ORDER, late, max_start=starts[early], max_start_value=values[early])
 
     def _reduced(self, order: Integers, heads: Integers) -> Pieces:
         """Returns a piece for each stretch of pieces that begins at one of `heads`."""
@@ -251,7 +251,7 @@ class _Work:
         if not len(order):
             return _taken(pieces, order)
         tops, lasts = order[heads], order[np.append(heads[1:], len(order)) - 1]
-        by_start, by_end = (np.argsort(pieces[name][order], kind="stable") for name in ("greatest_start", "least_end"))
+        by_start, by_end = (np.argsort(pieces[name][order], kind="stable") for name in ("max_start", "min_end"))
         latest = order[by_start[np.maximum.reduceat(_inverse(by_start), heads)]]
         soonest = order[by_end[np.minimum.reduceat(_inverse(by_end), heads)]]
         whole = {
@@ -262,17 +262,17 @@ class _Work:
             "last_value": pieces["last_value"][lasts],
             "waits": self._rest[lasts],
             "alive": self._alive[tops].astype(np.int64),
-            "least_end": pieces["least_end"][soonest],
-            "least_end_value": pieces["least_end_value"][soonest],
-            "greatest_start": pieces["greatest_start"][latest],
-            "greatest_start_value": pieces["greatest_start_value"][latest],
+            "min_end": pieces["min_end"][soonest],
+            "min_end_value": pieces["min_end_value"][soonest],
+            "max_start": pieces["max_start"][latest],
+            "max_start_value": pieces["max_start_value"][latest],
         }
         lengths = np.diff(np.append(heads, len(order)))
         for mark in range(2) if MARKS[0] in pieces else ():
             since, opened = pieces[f"since_{mark}"][order], pieces[f"opened_{mark}"][order]
             count = np.cumsum(opened) - opened
             follows = count > np.repeat(count[heads], lengths)
-            shown = np.where(follows, np.minimum(since, pieces["least_end"][order]), since)
+            shown = np.where(follows, np.minimum(since, pieces["min_end"][order]), since)
             whole[f"since_{mark}"] = np.minimum.reduceat(shown, heads)
             whole[f"opened_{mark}"] = np.maximum.reduceat(opened, heads)
         return whole

@@ -260,7 +260,7 @@ def _in_time(encoded: Encoded, order: Sequence[int]) -> bool:
 def _hints(encoded: Encoded, placed: Placed, unhinted: int) -> Hints:
     total = len(encoded.operations)
     if placed.order is not None:
-        text = f"The system's own order, which {total - unhinted} of {total} operations carry, is a legal one."
+        text = f"The system's own order, which {total - unhinted:,} of {total:,} operations carry, is a legal one."
         return Hints(agrees=Verdict.VALID, reason=text, order=placed.order)
     stuck = () if placed.refused is None else _refusal(encoded.operations[placed.refused], placed)
     if placed.exhausted:

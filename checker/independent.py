@@ -66,7 +66,7 @@ class KeyedAnalysis:
         if deciding is None:
             return NOTHING_TESTED
         if self.valid is Verdict.VALID:
-            return f"The {self.operations} operations on {len(self.keys)} keys fit into an order that real time allows."
+            return f"The {self.operations:,} operations on {len(self.keys):,} keys fit into an order that real time allows."
         count = sum(analysis.valid is self.valid for analysis in self.keys.values())
         where = "" if self.worst_key is None else f"Key {self.worst_key}: "
         others = f" ({count} of {len(self.keys)} keys are {self.valid}.)" if len(self.keys) > 1 else ""

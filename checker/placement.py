@@ -125,7 +125,7 @@ class _Line:
     Attributes:
         operations: By place, the position of the operation.
         until: By place, the first place of the next step.
-        least_end: By place, the minimum end from there on, in all steps; one more entry for the end.
+        min_end: By place, the minimum end from there on, in all steps; one more entry for the end.
         candidates: By place, the places of its step that may come next while this is the first one not in the order.
     """
 
@@ -139,9 +139,9 @@ class _Line:
             self.operations += by_end
             self.until += [first + len(by_end)] * len(by_end)
             self.candidates += _running(by_end, first, starts, ends)
-        self.least_end = array("q", [INFINITE]) * (len(self.operations) + 1)
+        self.min_end = array("q", [INFINITE]) * (len(self.operations) + 1)
         for place in range(len(self.operations) - 1, -1, -1):
-            self.least_end[place] = min(ends[self.operations[place]], self.least_end[place + 1])
+            self.min_end[place] = min(ends[self.operations[place]], self.min_end[place + 1])
 
 
 def _running(by_end: Sequence[int], first: int, starts: array[int], ends: array[int]) -> Iterator[Sequence[int]]:
@@ -232,12 +232,12 @@ class _Search:
 
     def _limit(self, at: _At) -> int:
         """Returns the minimum end of the remaining operations; an operation that begins later cannot come next."""
-        limit = self._others.least_end[at.other]
+        limit = self._others.min_end[at.other]
         if at.chain < len(self._chain.operations):
             limit = min(
                 limit,
                 self._ends[self._chain.operations[at.chain]],
-                self._chain.least_end[self._chain.until[at.chain]],
+                self._chain.min_end[self._chain.until[at.chain]],
             )
         return limit
 

@@ -66,12 +66,14 @@ def main() -> int:
     """Prints the tables. Returns 1 if any verdict contradicts the other side or the construction."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that each side has for a history")
+    parser.add_argument("--peer-limit", type=float, default=None, help="another limit for porcupine alone, in seconds")
     parser.add_argument("--rows", default="", metavar="PATTERN", help="only rows and tables with this in their names")
     options = parser.parse_args()
+    peer_limit_s = options.limit if options.peer_limit is None else options.peer_limit
     disagreements = 0
     with tempfile.TemporaryDirectory() as directory:
         try:
-            peer = Porcupine(Path(directory), limit_s=options.limit, repeats=REPEATS)
+            peer = Porcupine(Path(directory), limit_s=peer_limit_s, repeats=REPEATS)
         except RuntimeError as error:
             print(f"Porcupine is not measured: {error}.")
         else:
@@ -85,7 +87,7 @@ def main() -> int:
                 table = Table(title)
                 for row in rows:
                     if patterns[title] in row.name:
-                        table.add(row, *_compare(row, peer))
+                        table.add(row, *_compare(row, peer, options.limit))
                 table.summary()
                 disagreements += table.disagreements
     if options.rows in LONGEST_ROW:
@@ -251,12 +253,11 @@ class Ours:
     steps: int
 
 
-def _compare(row: Row, peer: Porcupine) -> tuple[list[Ours], list[Answer]]:
+def _compare(row: Row, peer: Porcupine, limit_s: float) -> tuple[list[Ours], list[Answer]]:
     ours, asked = [], []
     for history in row.histories:
-        limit_s = peer.limit_s * history.share
-        ours.append(_measure_ours(history, limit_s))
-        asked.append(peer.check(*history.porcupine, history.lines(), limit_s))
+        ours.append(_measure_ours(history, limit_s * history.share))
+        asked.append(peer.check(*history.porcupine, history.lines(), peer.limit_s * history.share))
     return ours, asked
 
 

@@ -52,6 +52,8 @@ def refuted(model: Model, states: Iterable[State], operations: Sequence[Operatio
     for i, op in enumerate(around):
         if _open(op, first):
             now |= {(state, done | 1 << i) for state, done in now}
+            if len(now) > MOST:
+                return False
     for end, i in sorted((_end(op), i) for i, op in enumerate(around) if _end(op) <= last):
         now = _closed(step, now, [j for j, op in enumerate(around) if _open(op, end)])
         if len(now) > MOST:

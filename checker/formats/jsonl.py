@@ -15,7 +15,7 @@ from checker.formats.errors import BadHistory
 from checker.formats.pairing import Event
 from checker.formats.parquet import hold_to_bounds
 from harness.event_lines import MAX_LINE_BYTES, decode_event, decode_object
-from harness.op import NEMESIS
+from harness.op import NEMESIS, OpType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,13 +46,15 @@ class JsonlEvents:
 
         Args:
             source: The lines.
-            keyed: Whether the values of events without a key are lists of a key and a value.
+            keyed: Whether the values of events without a key are lists of a key and a value. None: no, with a warning if an
+                event without a header looks otherwise.
         """
         self.header: Mapping[str, Any] = {}
         self.warnings: list[str] = []
         self.timed = True
         self._bare = False
         self._keyed = bool(keyed)
+        self._may_be_keyed = keyed is None  # until an event shows it
         self._source = source
         self._index = 0
 
@@ -92,6 +94,12 @@ class JsonlEvents:
         op = decode_event(fields, self._index)
         self._index += 1
         hold_to_bounds(op.value)
+        if self._may_be_keyed and self._bare and _asks_for_key(op):
+            self._may_be_keyed = False
+            self.warnings.append(
+                f"line {self._source.line} has a value like [key, null], and the values are taken as they are; "
+                "--keyed takes each as a key and a value"
+            )
         return Event(self._source.line, self._lifted(op) if self._keyed else op)
 
     def _begin_bare(self, first: Mapping[str, Any]) -> None:
@@ -118,6 +126,18 @@ class JsonlEvents:
         raise ValueError(
             "expected a value [key, value] with a text key, because this history is keyed (--keyed, or its conventions)"
         )
+
+
+def _asks_for_key(op: Op) -> bool:
+    """Returns whether an invoke has the value of a keyed read of Jepsen."""
+    value = op.value
+    return (
+        op.type is OpType.INVOKE
+        and type(value) is list
+        and len(value) == 2
+        and type(value[0]) is str
+        and value[1] is None
+    )
 
 
 def _header(fields: Mapping[str, Any]) -> Mapping[str, Any]:

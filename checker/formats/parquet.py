@@ -125,7 +125,7 @@ def write_operations(path: Path, operations: Iterable[Operation], *, run: str) -
     from pyarrow import parquet  # noqa: PLC0415
 
     layout = schema()
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.absolute().with_name(f".{path.name}.{os.getpid()}.partial")  # pyarrow expands a leading `~`
     count = 0
     try:
         with parquet.ParquetWriter(partial, layout, compression="zstd") as writer:
@@ -198,7 +198,7 @@ def open_parquet(path: Path, *, name: str | None = None) -> Any:
 
     name = name or str(path)
     try:
-        file = parquet.ParquetFile(path)
+        file = parquet.ParquetFile(path.absolute())  # pyarrow expands a leading `~`
         layout = file.schema_arrow
     except (pa.ArrowException, OSError, ValueError) as error:
         raise BadHistory(name, None, f"expected a Parquet file of operations: {error}") from error

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import sys
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,9 +22,6 @@ from checker.formats.source import opened
 from harness.errors import InfrastructureError, InputError
 from harness.history import HistoryWriter, pair, read_history
 from harness.op import Op, Operation, OpType
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEADER = '{"format":"labrys-history","version":1}\n'
 
@@ -416,6 +414,20 @@ def test_events_without_a_header_are_taken_in_the_order_of_the_lines(tmp_path: P
 
 
 @pytest.mark.parametrize(
+    ("value", "keyed"), [('["a",null]', True), ("null", False), ('["a",1]', False), ("[null]", False)]
+)
+def test_an_event_without_a_header_may_look_keyed(tmp_path: Path, value: str, keyed: bool) -> None:
+    """A read of [key, null] has one warning that names --keyed. It has none if the user chose."""
+    types = [(kind, process) for process in (0, 1) for kind in ("invoke", "info")]
+    text = "".join(f'{{"type":"{kind}","process":{number},"f":"read","value":{value}}}\n' for kind, number in types)
+    assert sum("--keyed takes" in warning for warning in read_text(tmp_path, text).warnings) == keyed
+    path = tmp_path / "chosen.jsonl"
+    path.write_text(text)
+    (chosen,) = read_histories(str(path), keyed=False)
+    assert not any("--keyed" in warning for warning in chosen.warnings)
+
+
+@pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
         (f"{INVOKE}\n\n{INVOKE}", 3, "process 0 invokes 'write', but its 'write' of line 1 is still open"),
@@ -572,6 +584,17 @@ def test_a_full_temporary_folder_is_said(tmp_path: Path, monkeypatch: pytest.Mon
         monkeypatch.setattr("tempfile.NamedTemporaryFile", replacement)
         with pytest.raises(InfrastructureError, match=r"no temporary copy can be made.*set TMPDIR"):
             read_histories(str(packed))
+
+
+def test_a_tilde_is_a_name_like_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pyarrow would expand it, and the table would appear in another folder than the rest of a run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "~").mkdir()
+    path = Path("~") / "operations.parquet"
+    assert write_operations(path, [_row()], run="r") == 1
+    assert [entry.name for entry in (tmp_path / "~").iterdir()] == ["operations.parquet"]
+    (history,) = read_histories(str(path))
+    assert len(history.operations) == 1
 
 
 def test_a_doubled_column_is_refused(tmp_path: Path) -> None:

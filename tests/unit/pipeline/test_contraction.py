@@ -144,10 +144,10 @@ def pieces_of(values: Mapping[int, Value], key: int) -> list[dict[str, int]]:
                 "last_value": number,
                 "waits": value.kids,
                 "alive": int(alive),
-                "least_end": NEG if initial else min(value.write_end, value.first_read_end),
-                "least_end_value": number,
-                "greatest_start": max(value.write_start if value.written else NEG, value.last_read_start),
-                "greatest_start_value": number,
+                "min_end": NEG if initial else min(value.write_end, value.first_read_end),
+                "min_end_value": number,
+                "max_start": max(value.write_start if value.written else NEG, value.last_read_start),
+                "max_start_value": number,
             }
         )
     return rows
@@ -180,7 +180,7 @@ def contracted(random: Random, rows: Sequence[Mapping[str, int]]) -> dict[str, A
 def blocks_of(done: Mapping[str, Any]) -> dict[int, list[dict[str, int]]]:
     """Returns the blocks of each key that others can meet."""
     blocks: dict[int, list[dict[str, int]]] = {}
-    for place in np.flatnonzero((done["outcome"] == BLOCK) & (done["least_end"] != INF)).tolist():
+    for place in np.flatnonzero((done["outcome"] == BLOCK) & (done["min_end"] != INF)).tolist():
         row = {name: int(column[place]) for name, column in done.items()}
         blocks.setdefault(row["address"], []).append(row)
     return blocks
@@ -191,7 +191,7 @@ def met(blocks: Sequence[Mapping[str, int]]) -> tuple[Mapping[str, int], Mapping
     pairs = ((one, two) for i, one in enumerate(blocks) for two in blocks[:i])
 
     def ends_first(one: Mapping[str, int], two: Mapping[str, int]) -> bool:
-        return one["least_end"] < two["greatest_start"]
+        return one["min_end"] < two["max_start"]
 
     return next(((one, two) for one, two in pairs if ends_first(one, two) and ends_first(two, one)), None)
 
@@ -225,7 +225,7 @@ def marked(rows: Sequence[dict[str, int]], ops: Sequence[Op], afters: Sequence[i
             since = [op.end for op in own if op.opcode == READ and op.start > after]
             since += [NEG for op in own if op.opcode == WRITE and op.start > after]
             opened = any(op.opcode == CAS and op.start > after for op in own)
-            since += [row["least_end"]] * opened
+            since += [row["min_end"]] * opened
             marks |= {f"since_{mark}": min(since, default=INF), f"opened_{mark}": int(opened)}
         asked.append({**row, **marks})
     return asked
@@ -239,7 +239,7 @@ def until(ops: Sequence[Op], end: int) -> list[Op]:
 
 def assert_told_in_time(runs: Sequence[Sequence[Op]], done: Mapping[str, Any]) -> None:
     """Holds what is told of to be there by the return that it is told with."""
-    names = ("address", "outcome", "least_end", "greatest_start_value", "greatest_start")
+    names = ("address", "outcome", "min_end", "max_start_value", "max_start")
     for address, outcome, end, value, start in zip(*(done[name] for name in names), strict=True):
         ops, shown = runs[address], int(end)
         if outcome == ORDER:
@@ -284,7 +284,7 @@ def test_it_is_known_from_when_on_two_chains_meet() -> None:
         pair = met(blocks_of(done).get(0, []))
         if pair is None:
             continue
-        afters = (pair[1]["least_end"], pair[0]["least_end"])
+        afters = (pair[1]["min_end"], pair[0]["min_end"])
         asked = contracted(random, marked(rows, ops, afters))
         known = {each["first_value"]: each for each in blocks_of(asked)[0]}
         end = max(*afters, *(known[block["first_value"]][f"since_{mark}"] for mark, block in enumerate(pair)))

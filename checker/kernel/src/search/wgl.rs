@@ -13,7 +13,7 @@
 //!   same. A crashed operation never ends.
 //! - **Short keys.** The key of a configuration omits the prefix that all configurations share. Operations that
 //!   return are numbered in order of their calls, so the difference is in a few words. Crashed operations have words
-//!   of their own. what differs lies in a few words. Crashed operations have words of their own.
+//!   of their own.
 
 use std::hash::Hasher;
 
