@@ -137,15 +137,21 @@ def invoke(arguments: list[str]) -> int:
     except click.ClickException as error:
         text = io.StringIO()
         error.show(text)
-        process.say(text.getvalue().rstrip())
+        source = opt.source_of(error) if isinstance(error, click.UsageError) else ""
+        process.say(f"{text.getvalue().rstrip()} {source}".rstrip())
         return ExitCode.BAD_ARGUMENTS
     return ExitCode.VALID
 
 
 def _complete(instruction: str) -> int:
     """Carries out an instruction of a shell's completion, e.g. `bash_source`."""
-    from click.shell_completion import shell_complete
+    from click.shell_completion import FishComplete, add_completion_class, shell_complete
 
+    class Fish(FishComplete):
+        # A completed word may have commas, e.g. `kill,pause`, and click's script cuts it at the first one.
+        source_template = FishComplete.source_template.replace('string split ","', 'string split --max 1 ","')
+
+    add_completion_class(Fish)
     if shell_complete(labrys, {}, "labrys", COMPLETION, instruction):
         raise InputError(f"{COMPLETION}: expected e.g. bash_source, zsh_source or fish_source, found {instruction!r}")
     return ExitCode.VALID

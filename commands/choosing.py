@@ -115,7 +115,7 @@ class ChoosingContext(click.Context):
     chosen: tuple[Chosen, ...] = ()
 
 
-class ChoosingCommand(opt.ToldCommand):
+class ChoosingCommand(opt.DefaultsCommand):
     """A command with the options `OPTIONS`, and those of the chosen system and workload.
 
     Attributes:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.counterexample import Counterexample
-    from harness.looks import Look
+    from harness.node_states import ClusterState
     from results.record import RunRecord
     from results.store import Run
 
@@ -40,7 +40,7 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     from results.counterexample import counterexamples_of
     from results.document import build, reason_of
     from results.load import load_record
-    from results.looks import FILE, looks_document
+    from results.node_states import FILE, states_document
     from results.publish import draw
     from results.store import Store
     from results.story import story
@@ -55,17 +55,17 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
         console.print(f"{found.path} has no counterexample to explain. Its verdict: {reason}", soft_wrap=True)
         ctx.exit(ExitCode.UNKNOWN)
     example = examples[0]
-    looks: Sequence[Look] = ()
+    states: Sequence[ClusterState] = ()
     if record.test.options.get("cluster_kind") == clusters.options.SIMULATED:
-        looks = _looks(ctx, found, record, example, store_dir=store_dir, more=more)
-        if looks:
-            found.write_json(found.path / FILE, looks_document(looks))
-    print_story(console, example, story(example, record, looks), reason=reason)
+        states = _states(ctx, found, record, example, store_dir=store_dir, more=more)
+        if states:
+            found.write_json(found.path / FILE, states_document(states))
+    print_story(console, example, story(example, record, states), reason=reason)
     draw(found, record, build(record))
     echo(f"report     {found.report_html}")
 
 
-def _looks(
+def _states(
     ctx: click.Context,
     found: Run,
     record: RunRecord,
@@ -73,10 +73,10 @@ def _looks(
     *,
     store_dir: Path,
     more: dict[str, Any],
-) -> Sequence[Look]:
-    """Returns the looks at the nodes of a simulated run; prints a line and returns none if the run does not repeat itself."""
-    from commands.explaining import looks_of
-    from results.looks import MAX_LOOKS
+) -> Sequence[ClusterState]:
+    """Returns the states of the nodes of a simulated run; prints a line and returns none if the run does not repeat itself."""
+    from commands.explaining import states_of
+    from results.node_states import MAX_STATES
     from results.story import times_of
 
     words, _ = recalled(ctx, str(found.path), store_dir=store_dir, targets="role", more=more)
@@ -84,14 +84,14 @@ def _looks(
         options = dict(test.params)
         settled = settle(test, options)
         times = times_of(example, record)
-        if len(times) > MAX_LOOKS:
-            echo(f"Labrys shows the nodes at the first {MAX_LOOKS} of {len(times)} times", err=True)
-        looks = looks_of(options, settled, record.operations, times[:MAX_LOOKS], key=example.key)
-    if looks is None:
+        if len(times) > MAX_STATES:
+            echo(f"Labrys shows the nodes at the first {MAX_STATES} of {len(times)} times", err=True)
+        states = states_of(options, settled, record.operations, times[:MAX_STATES], key=example.key)
+    if states is None:
         echo(
             f"{found.path} has another history when it runs again, so the state of its nodes is unknown; "
             "use the version of labrys that made it",
             err=True,
         )
         return ()
-    return looks
+    return states

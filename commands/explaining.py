@@ -1,8 +1,8 @@
 """The state of the nodes of a simulated run at some times.
 
-Labrys carries out the run again from its seed, and looks at the nodes at these times. A look does not change the run, so both
-histories are the same. `looks_of` checks this. If they differ, e.g. because another version of Labrys made the run, it returns
-None.
+Labrys carries out the run again from its seed, and reads the states of the nodes at these times. This does not change the run,
+so both histories are the same. `states_of` checks this. If they differ, e.g. because another version of Labrys made the run, it
+returns None.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import clusters.options
 from commands.compose import compose
 from harness.history import MemoryHistory, pair
-from harness.looks import Look
+from harness.node_states import ClusterState
 from harness.run import run
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from harness.watch import Watch
 
 
-class Looking:
-    """Looks at the nodes at some times of a run's workload; see `harness.run.Observer`.
+class StateReader:
+    """Reads the states of the nodes at some times of a run's workload; see `harness.run.Observer`.
 
     Attributes:
-        looks: The looks so far.
+        states: The states so far.
     """
 
     def __init__(self, test: Test, times_ns: Sequence[int], key: str | None) -> None:
-        self.looks: list[Look] = []
+        self.states: list[ClusterState] = []
         self._system = cast("SimSystem", test.system)
         self._nodes = test.cluster.nodes
         self._times_ns = times_ns
@@ -50,35 +50,35 @@ class Looking:
         """Shows nothing, because the result has the problem."""
 
     def workload_began(self, watch: Watch, clock: Clock) -> None:  # noqa: ARG002 - as `Observer` has it
-        """Schedules a look at each time."""
+        """Schedules the reading at each time."""
         world: SimWorld = self._system.world
         for time_ns in self._times_ns:
-            world.later(max(0, time_ns - clock.now_ns()), self._look, (time_ns,))
+            world.later(max(0, time_ns - clock.now_ns()), self._read, (time_ns,))
 
-    def _look(self, time_ns: int) -> None:
-        nodes = tuple(self._system.look(node, self._key) for node in self._nodes)
-        self.looks.append(Look(time_ns=time_ns, nodes=nodes))
+    def _read(self, time_ns: int) -> None:
+        nodes = tuple(self._system.node_state(node, self._key) for node in self._nodes)
+        self.states.append(ClusterState(time_ns=time_ns, nodes=nodes))
 
 
-def looks_of(
+def states_of(
     options: Mapping[str, Any],
     settled: Settled,
     operations: Sequence[Operation],
     times_ns: Sequence[int],
     *,
     key: str | None,
-) -> list[Look] | None:
-    """Carries out a simulated run again, and looks at its nodes.
+) -> list[ClusterState] | None:
+    """Carries out a simulated run again, and reads the states of its nodes.
 
     Args:
         options: The settled options of the run.
         settled: The values that follow from them.
         operations: The operations of the run.
-        times_ns: The times of the looks, on the run's clock.
+        times_ns: The times to read at, on the run's clock.
         key: The key whose values and entries are wanted; None if the workload has one object.
 
     Returns:
-        The looks; None if the second history differs.
+        The states; None if the second history differs.
 
     Raises:
         LabrysError: The system could not be set up.
@@ -89,6 +89,6 @@ def looks_of(
         tempfile.TemporaryDirectory(prefix="labrys-") as logs,
     ):
         test, _, _ = compose(options, cluster, settled, "", defaults=None)
-        looking = Looking(test, times_ns, key)
-        run(test, history=history, logs_dir=Path(logs), observer=looking)
-    return looking.looks if [*pair(history.ops)] == [*operations] else None
+        reader = StateReader(test, times_ns, key)
+        run(test, history=history, logs_dir=Path(logs), observer=reader)
+    return reader.states if [*pair(history.ops)] == [*operations] else None

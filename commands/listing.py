@@ -10,7 +10,7 @@ import click
 from commands.choosing import Chosen, installed
 from harness import plugins
 from harness.errors import InputError
-from harness.options import ToldCommand
+from harness.options import DefaultsCommand
 from harness.parameters import Completed
 from harness.plain import one_line
 from harness.terminal import echo
@@ -27,14 +27,14 @@ _format = click.option(
 )
 
 
-@click.command("systems", cls=ToldCommand)
+@click.command("systems", cls=DefaultsCommand)
 @_format
 def systems(*, output: str) -> None:
     """Lists the systems, each with the workloads that it supports."""
     _show([_system(name, found) for name, found in installed(plugins.SYSTEMS)], output)
 
 
-@click.command("workloads", cls=ToldCommand)
+@click.command("workloads", cls=DefaultsCommand)
 @_format
 def workloads(*, output: str) -> None:
     """Lists the workloads, each with its operations and the systems that support it."""
@@ -54,7 +54,7 @@ def workloads(*, output: str) -> None:
     _show(rows, output)
 
 
-@click.command("faults", cls=ToldCommand)
+@click.command("faults", cls=DefaultsCommand)
 @click.argument("kind", type=Completed(_kinds), required=False)
 @_format
 def faults(*, kind: str | None, output: str) -> None:

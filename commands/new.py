@@ -15,7 +15,7 @@ import click
 
 from harness import plugins
 from harness.errors import InfrastructureError, InputError
-from harness.options import Group, ToldCommand
+from harness.options import DefaultsCommand, Group
 from harness.parameters import folder
 from harness.plain import name as plain_name
 from harness.terminal import echo
@@ -45,7 +45,7 @@ _into = click.option(
 )
 
 
-@new.command("system", cls=ToldCommand, short_help="Makes a package with a system under test.")
+@new.command("system", cls=DefaultsCommand, short_help="Makes a package with a system under test.")
 @click.argument("name")
 @_into
 def system(*, name: str, into: Path) -> None:
@@ -56,7 +56,7 @@ def system(*, name: str, into: Path) -> None:
     _write("system", name, into)
 
 
-@new.command("workload", cls=ToldCommand, short_help="Makes a package with a workload.")
+@new.command("workload", cls=DefaultsCommand, short_help="Makes a package with a workload.")
 @click.argument("name")
 @_into
 def workload(*, name: str, into: Path) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 SIMULATED_MINUTES, REAL_MINUTES = 5.0, 60.0
 PROGRESS_S = 10.0  # between two lines of progress
 MAX_ERRORS = 3
+PLANS = "shrinking"  # the folder, in that of the run, with the plan of each run on real nodes
 MAX_NAME = 80
 
 
@@ -253,7 +254,7 @@ class _Runner:
         from nemesis.planfile import to_json
         from results.store import Store
 
-        path = self._folder.path / f"shrinking-{self.runs}.json"
+        path = self._folder.path / PLANS / f"{self.runs}.json"
         assert settled.given is not None  # noqa: S101 - a candidate has a plan
         self._folder.write_text(path, to_json(settled.given))
         named = {**options, "test_name": f"{self._folder.test_name[:MAX_NAME]}-shrink"}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_SHOWN = 5
 
 
-@click.command("suite", cls=opt.ToldCommand)
+@click.command("suite", cls=opt.DefaultsCommand)
 @click.argument("file", type=SuiteFile(exists=True, path_type=Path))
 @click.option(
     "--seed",
@@ -87,7 +87,7 @@ def run_whole_suite(
         if output == "json":
             echo(json.dumps(cases_json(cases), indent=2))
         else:
-            print_cases(console, cases, sum(workload_s(case, usual) for case in cases))
+            print_cases(console, cases, seed, sum(workload_s(case, usual) for case in cases))
         return
     folder = SuiteFolder.create(store_dir, suite, datetime.now(UTC)) if resume is None else SuiteFolder(resume)
     before = {} if resume is None else folder.finished(suite)
@@ -148,7 +148,8 @@ def _check_cases(ctx: click.Context, cases: Sequence[Case]) -> None:
         try:
             run_test.make_context("test", case.arguments()[1:], parent=ctx.parent)
         except click.UsageError as error:
-            raise InputError(f"the case {plain_name(case.name)}: {error.format_message()}") from error
+            text = f"{error.format_message()} {opt.source_of(error)}".rstrip()
+            raise InputError(f"the case {plain_name(case.name)}: {text}") from error
 
 
 def known_options(options: Mapping[str, object]) -> frozenset[str]:

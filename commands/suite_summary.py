@@ -49,7 +49,8 @@ def print_summary(console: Console, results: Sequence[CaseResult]) -> None:
     if failed:
         console.print()
     for result in failed:
-        console.print(Text.assemble(("reproduce  ", "dim"), one_line(result.reproduce)), soft_wrap=True)
+        console.print(Text(plain(result.case.name), "bold"), soft_wrap=True)
+        console.print(Text.assemble(("  reproduce  ", "dim"), one_line(result.reproduce)), soft_wrap=True)
     as_known = sum(result.failed_as_known and result.passed for result in results)
     console.print(
         f"{len(results) - len(failed)} of {len(results)} cases were as expected"
@@ -63,12 +64,13 @@ def _details(result: CaseResult) -> Iterator[str]:
         yield f"Left out of the faults: {', '.join(one_line(kind) for kind in result.left_out)}."
 
 
-def print_cases(console: Console, cases: Sequence[Case], workload_s: float) -> None:
+def print_cases(console: Console, cases: Sequence[Case], seed: int, workload_s: float) -> None:
     """Prints the cases that would run, each with its command.
 
     Args:
         console: The console.
         cases: The cases.
+        seed: The suite's seed.
         workload_s: The sum of the durations of their workloads.
     """
     for case in cases:
@@ -77,7 +79,8 @@ def print_cases(console: Console, cases: Sequence[Case], workload_s: float) -> N
         notes += [str(threshold) for threshold in case.thresholds]
         console.print(Text.assemble((plain(case.name), "bold"), f"  {'; '.join(notes)}".rstrip()))
         console.print(Text(f"  {shlex.join(['labrys', *case.arguments()])}"), soft_wrap=True)
-    console.print(f"{counted(len(cases), 'case')}, whose workloads take {seconds(workload_s)}; nothing was run")
+    total = f"{counted(len(cases), 'case')} of seed {seed}, whose workloads take {seconds(workload_s)}"
+    console.print(f"{total}; nothing was run", soft_wrap=True)
 
 
 def cases_json(cases: Sequence[Case]) -> list[Value]:

@@ -38,7 +38,7 @@ from results.junit import junit_xml, of_cases
 from results.measures import measure
 from results.reading import behind, failures, fault_violations, parts_from
 from results.record import suite_case_document
-from results.store import CURRENT, point, stamp, unpoint, write_text
+from results.store import CURRENT, SUITES, fresh_folder, point, unpoint, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -71,12 +71,11 @@ class SuiteFolder:
     @classmethod
     def create(cls, store: Path, suite: Suite, utc: datetime) -> SuiteFolder:
         """Makes the folder of a new run of a suite."""
-        path = store / "suites" / _plain_name(suite.name) / stamp(utc)
+        parent = store / SUITES / _plain_name(suite.name)
         try:
-            path.mkdir(parents=True)
+            return cls(fresh_folder(parent, utc))
         except OSError as error:
-            raise StoreError(f"the suite's folder {path} could not be made: {error.strerror or error}") from error
-        return cls(path)
+            raise StoreError(f"a folder in {parent} could not be made: {error.strerror or error}") from error
 
     def read(self) -> Value:
         """Returns the content of `suite.json`."""
@@ -108,7 +107,7 @@ class SuiteFolder:
     @contextlib.contextmanager
     def current(self, store: Path) -> Iterator[None]:
         """Points `suites/current` of the store at this folder inside the context, for `labrys serve`."""
-        link = store / "suites" / CURRENT
+        link = store / SUITES / CURRENT
         try:
             link.parent.mkdir(parents=True, exist_ok=True)
             point(link, self.path)
@@ -384,4 +383,7 @@ def _result_json(result: CaseResult) -> dict[str, Value]:
         "crossed": list(result.crossed),
         "behind": result.behind,
         "passed": result.passed,
+        "ended": result.ended,
+        "why": result.why,
+        "reproduce": result.reproduce,
     }

@@ -268,7 +268,7 @@ class Driver(ABC):
             via=None if op_type is OpType.INVOKE else via_of(seat.client),
             order=order,
         )
-        self._generator.told(event)
+        self._generator.update(event)
         self._noticed()
 
     def _abandon(self, seat: Seat, error: str) -> None:

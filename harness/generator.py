@@ -62,6 +62,6 @@ class Generator(Protocol):
         """
         ...
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Receives an event of the history; invokes too."""
         ...

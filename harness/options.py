@@ -107,6 +107,21 @@ def origins(ctx: click.Context) -> dict[str, Origin]:
     return found
 
 
+def source_of(error: click.UsageError) -> str:
+    """Returns a sentence with the source of a refused value; empty if the command line has it."""
+    ctx, option = error.ctx, getattr(error, "param", None)
+    if ctx is None or not isinstance(option, click.Option):
+        return ""
+    match ctx.get_parameter_source(str(option.name)):
+        case ParameterSource.ENVIRONMENT:
+            where = str(option.envvar)
+        case ParameterSource.DEFAULT_MAP:
+            where = str(ctx.find_root().params.get("config"))
+        case _:
+            return ""
+    return f"{name(where, most=MAX_PATH)} has this value."
+
+
 def from_file(ctx: click.Context) -> dict[str, Value] | None:
     """Returns the options that `labrys.toml` sets, as `file` and `options` by long name; None if it sets none."""
     settings: dict[str, Value] = {
@@ -143,7 +158,7 @@ def table_of(root: click.Context, source: str, prefix: str) -> tuple[Path | None
     return path, load_config(path, root.command.list_commands(root), named=named).get(source, {})
 
 
-class ToldCommand(click.Command):
+class DefaultsCommand(click.Command):
     """A command that first prints the options that `labrys.toml` sets.
 
     Attributes:

@@ -20,7 +20,7 @@ import logging
 import signal
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from harness.clock import Clock
 from harness.cluster import on_all, on_nodes
@@ -39,7 +39,7 @@ from harness.watch import Positions, Sighting, Watch
 from harness.world import world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
     from pathlib import Path
 
     from harness.client import Client
@@ -277,9 +277,21 @@ class _Run:
         self._leave_if_stopped()
         self.observer.phase(f"starting {system.name}")
         await asyncio.to_thread(on_all, nodes, system.start)
-        await system.until_ready(nodes, slowed(self.test.ready_timeout_s))
-        self._leave_if_stopped()
+        await self._unless_stopped(system.until_ready(nodes, slowed(self.test.ready_timeout_s)))
         self.result.ready_s = self.clock.now_s()
+
+    async def _unless_stopped(self, waiting: Coroutine[Any, Any, None]) -> None:
+        """Waits for a coroutine. An interruption cancels it, and ends the run."""
+        wanted = asyncio.ensure_future(waiting)
+        stopped = asyncio.ensure_future(self.stop.wait())
+        try:
+            await asyncio.wait((wanted, stopped), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+            wanted.cancel()  # has no effect on one that is done
+        await asyncio.gather(wanted, return_exceptions=True)
+        self._leave_if_stopped()
+        wanted.result()
 
     def _leave_if_stopped(self) -> None:
         if self.stop.is_set():

@@ -19,6 +19,7 @@ from harness.fault_events import event_name
 from harness.faults import FaultRecord, Proof
 from harness.op import NEMESIS, OpType
 from harness.slowness import slowed
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping, Sequence
@@ -93,7 +94,7 @@ class _Performance:
         try:
             begun = await self._attempt("start", self._nemesis.begin(fault), slowed(BEGIN_TIMEOUT_S))
             if begun is not None:
-                await self._after_begin(begun)
+                await self._after_begin(begun, start_ns)
             await self._until(fault.end_s)
             self._note({}, begins=False)
             measured = await self._attempt("end", self._nemesis.end(fault), slowed(END_TIMEOUT_S))
@@ -117,13 +118,20 @@ class _Performance:
                 )
             )
 
-    async def _after_begin(self, begun: Begun) -> None:
+    async def _after_begin(self, begun: Begun, start_ns: int) -> None:
         self._targets = tuple(begun.targets)
         self._details = begun.details
         self._note({}, begins=True)
         self._proof = Proof(effective=False, reason="The effect was not measured before the fault ended.")
         left_s = self._fault.end_s - self._clock.now_s()
-        proof = await self._attempt("proof", self._nemesis.prove(self._fault), max(left_s, 0.0), until_stop=True)
+        if left_s <= 0:
+            took_s, planned_s = self._clock.now_s() - start_ns / NS_PER_S, self._fault.end_s - self._fault.start_s
+            self._errors.append(
+                f"its start took {took_s:.1f} s, and {planned_s:.1f} s were planned for it and its proof; "
+                "plan longer faults with --fault-on"
+            )
+            return
+        proof = await self._attempt("proof", self._nemesis.prove(self._fault), left_s, until_stop=True)
         if proof is not None:
             self._proof = proof
 

@@ -1,4 +1,4 @@
-"""The factor for slow nodes: it multiplies each time limit for nodes that has no option.
+"""The factor for slow nodes. It multiplies each time limit that has no option of its own.
 
 These are the limits of commands over SSH, of probes, of status reports, and of the start and the end of a fault. They fit
 nodes of normal speed. An emulated virtual machine is about eight times slower, so its answers do not arrive within 0.7 s.

@@ -173,7 +173,10 @@ class System(abc.ABC):
         """
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Calls `wait_ready` without blocking the loop. A run calls this method."""
+        """Calls `wait_ready` in a thread. A run calls this method.
+
+        A system may override it. An interruption of the run cancels a coroutine at once, but it waits for a thread.
+        """
         await asyncio.to_thread(self.wait_ready, nodes, timeout_s)
 
     @abc.abstractmethod

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from harness.errors import InputError
-from harness.options import ToldCommand
+from harness.options import DefaultsCommand
 from harness.parameters import Whole, folder
 from harness.terminal import echo, open_console
 from results.naming import RunCommand, RunName
@@ -51,7 +51,7 @@ def report(run: str, store: Path) -> None:
     echo(path)
 
 
-@click.command(cls=ToldCommand)
+@click.command(cls=DefaultsCommand)
 @_STORE
 @click.option("--port", type=Whole(0, 65535), default=8080, show_default=True, help="The port; 0 chooses a free one.")
 def serve(store: Path, port: int) -> None:

@@ -14,6 +14,11 @@ DASH = "—"
 MAX_DETAILS = 20_000
 
 
+def moment(stamp: str) -> str:
+    """Returns the name of a run's folder as a time in UTC: `20260729T101112.123Z` as `2026-07-29 10:11:12`."""
+    return f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]} {stamp[9:11]}:{stamp[11:13]}:{stamp[13:15]}"
+
+
 def seconds(value: float | None) -> str:
     """Returns a number of seconds as text."""
     if value is None:

@@ -22,6 +22,7 @@ from harness.units import NS_PER_MS, NS_PER_S
 from results.availability import error_code
 from results.series import TYPES
 from results.store import read_head
+from results.suites import State, read_suite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,8 +35,6 @@ MAX_SECONDS = 900
 MAX_OPEN = 100_000
 RECENT = 400
 MAX_TEXT = 200
-MAX_CASES = 500
-MAX_SUITE_BYTES = 8 << 20
 REFUSED = "refused"
 MAX_REFUSALS = 100
 _COLUMNS = {kind: place for place, kind in enumerate([*map(str, TYPES), REFUSED])}
@@ -170,24 +169,12 @@ def refusals_of(run: Run) -> frozenset[str]:
 def suite_state(store: Store) -> Value:
     """Returns the state of the running suite: its name, and each case with its state; None if there is none."""
     folder = store.current_suite()
-    if folder is None:
+    suite = None if folder is None else read_suite(folder, running=True)
+    if suite is None or suite.problem:
         return None
-    try:
-        with below.open_file(folder, folder / "suite.json") as file:
-            document = json.loads(file.read(MAX_SUITE_BYTES))
-        results = document["results"]
-        states = [(str(case), _state(str(case), results, document["running"])) for case in document["cases"]]
-        return {
-            "name": str(document["suite"])[:MAX_TEXT],
-            "done": sum(state in {"passed", "failed"} for _, state in states),
-            "total": len(states),
-            "cases": [{"name": case[:MAX_TEXT], "state": state} for case, state in states[:MAX_CASES]],
-        }
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
-
-
-def _state(case: str, results: Value, running: Value) -> str:
-    if case in results:
-        return "passed" if results[case]["passed"] is True else "failed"
-    return "running" if case == running else "waiting"
+    return {
+        "name": suite.name,
+        "done": suite.count(State.PASSED, State.FAILED),
+        "total": suite.total,
+        "cases": [{"name": case.name, "state": str(case.state)} for case in suite.cases],
+    }

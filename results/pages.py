@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from results.formatting import outcomes, percent, ratio, seconds
+from results.formatting import moment, outcomes, percent, ratio, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,7 @@ def environment(*, finalize: Callable[[Any], Any] | None = None) -> Environment:
         lstrip_blocks=True,
         finalize=finalize,
     )
+    made.filters["moment"] = moment
     made.filters["seconds"] = seconds
     made.globals["percent"] = percent
     made.globals["ratio"] = ratio

@@ -53,7 +53,7 @@ def publish(run: Run, record: RunRecord) -> Mapping[str, Value]:
 def draw(run: Run, record: RunRecord, document: Mapping[str, Value]) -> None:
     """Writes the plots, the report, and the JUnit file."""
     from results import junit, report  # noqa: PLC0415 - they load matplotlib, and only this needs it
-    from results.looks import read_looks  # noqa: PLC0415 - only a report shows looks
+    from results.node_states import read_states  # noqa: PLC0415 - only a report shows them
 
     run.write_text(run.junit_xml, junit.junit_xml([junit.of_run(record, document)]))
     drawn = report.plots_of(record)
@@ -62,4 +62,4 @@ def draw(run: Run, record: RunRecord, document: Mapping[str, Value]) -> None:
     logs = report.tails(run)
     for file, page in report.key_pages(record, document):
         run.write_text(run.path / file, page)
-    run.write_text(run.report_html, report.render(record, document, drawn=drawn, logs=logs, looks=read_looks(run)))
+    run.write_text(run.report_html, report.render(record, document, drawn=drawn, logs=logs, states=read_states(run)))

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
     from harness.counterexample import Counterexample
-    from harness.looks import Look
+    from harness.node_states import ClusterState
     from harness.op import Value
     from results.record import RunRecord
     from results.store import Run
@@ -117,7 +117,7 @@ def render(
     *,
     drawn: Mapping[str, tuple[str, str]],
     logs: Sequence[LogTail],
-    looks: Sequence[Look] = (),
+    states: Sequence[ClusterState] = (),
 ) -> str:
     """Returns the page.
 
@@ -126,7 +126,7 @@ def render(
         document: The document of `results.json`, built from the same record.
         drawn: The plots, as `plots_of` returns them.
         logs: The ends of the node logs.
-        looks: The states of simulated nodes at some moments, if `labrys explain` wrote them.
+        states: The states of simulated nodes at some moments, if `labrys explain` wrote them.
     """
     examples = counterexamples_of(record, str(document["reason"]))
     example = examples[0] if examples else None
@@ -156,7 +156,7 @@ def render(
             example=None if example is None else _example(example, record),
             others=[_example(other, record) for other in examples[1:MAX_DRAWN]],
             undrawn=[{"key": other.key, "explanation": other.explanation} for other in examples[MAX_DRAWN:]],
-            story=None if example is None else _story(example, record, looks),
+            story=None if example is None else _story(example, record, states),
             violations=document["violations"],
             plots=[
                 {"title": title, "svg": Markup(plots.inlined(svg, prefix=name, title=title))}  # noqa: S704 - drawn by us
@@ -297,23 +297,23 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
     return rows
 
 
-def _story(example: Counterexample, record: RunRecord, looks: Sequence[Look]) -> dict[str, Any]:
+def _story(example: Counterexample, record: RunRecord, states: Sequence[ClusterState]) -> dict[str, Any]:
     """Returns the violation in the order of time, for the page: a picture, the moments, and the states of the nodes."""
-    moments = story(example, record, looks)
+    moments = story(example, record, states)
     rows: list[dict[str, Any]] = []
-    before: Look | None = None
+    before: ClusterState | None = None
     for moment in moments:
-        look = moment.look
+        state = moment.state
         rows.append(
             {
                 "time": at(moment.time_ns),
                 "text": moment.text,
                 "culprit": moment.culprit,
-                "new": [] if look is None else differences(before, look),
-                "held": [] if look is None else [held(node) for node in look.nodes],
+                "new": [] if state is None else differences(before, state),
+                "held": [] if state is None else [held(node) for node in state.nodes],
             }
         )
-        before = look or before
+        before = state or before
     exact = any(row["held"] for row in rows)
     return {"picture": story_picture(moments, record.test.nodes), "rows": rows, "heads": HEADS, "exact": exact}
 

@@ -1,7 +1,7 @@
 """A violation in the order of time: its operations, the faults around them, the leaders, and the states of the nodes.
 
-It is made from the run's record, and from looks if the run was simulated. Each sentence states only recorded facts. Polls see
-the leaders of real nodes about once a second; in the simulator a look is exact.
+It is made from the run's record, and from the states of the nodes if the run was simulated. Each sentence states only recorded
+facts. Polls see the leaders of real nodes about once a second; in the simulator the states are exact.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from harness.faults import called
-from harness.looks import DEAD, RUNNING
+from harness.node_states import DEAD, RUNNING
 from harness.op import OpType
 from harness.units import NS_PER_S
 from results.bounds import label
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
-    from harness.looks import Look, NodeLook
+    from harness.node_states import ClusterState, NodeState
     from harness.op import Operation
     from results.record import RunRecord
 
@@ -33,7 +33,7 @@ OPERATION: Final = "operation"
 OMISSION: Final = "omission"
 MAX_MOMENTS: Final = 80
 MAX_LOST: Final = 3
-_EXACT_NS: Final = 1000  # the rounding error of times in the history; a nearer look belongs to an event
+_EXACT_NS: Final = 1000  # the rounding error of times in the history; a nearer state belongs to an event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Moment:
         text: A sentence without the time.
         nodes: The nodes that it is about.
         culprit: Whether it is the end of the operation that could not have happened.
-        look: The states of the nodes at this time; None if they are unknown.
+        state: The states of the nodes at this time; None if they are unknown.
     """
 
     time_ns: int
@@ -54,16 +54,16 @@ class Moment:
     text: str
     nodes: tuple[str, ...] = ()
     culprit: bool = False
-    look: Look | None = None
+    state: ClusterState | None = None
 
 
 def times_of(example: Counterexample, record: RunRecord) -> list[int]:
-    """Returns the times for looks: first those of the operations, then those of the events around them."""
+    """Returns the times for the states of the nodes: first those of the operations, then those of the events around them."""
     own, beside = _own_times(example), [moment.time_ns for moment in story(example, record)]
     return [*dict.fromkeys([*own, *beside])]
 
 
-def story(example: Counterexample, record: RunRecord, looks: Sequence[Look] = ()) -> list[Moment]:
+def story(example: Counterexample, record: RunRecord, states: Sequence[ClusterState] = ()) -> list[Moment]:
     """Returns the events around a counterexample, in the order of time.
 
     Besides the operations these are faults and leaders, at most `MAX_MOMENTS` together. A last event has the number of the
@@ -72,7 +72,7 @@ def story(example: Counterexample, record: RunRecord, looks: Sequence[Look] = ()
     Args:
         example: The counterexample.
         record: The run's record.
-        looks: The states of the nodes at some times.
+        states: The states of the nodes at some times.
     """
     times = _own_times(example)
     operations = list(_operations(example))
@@ -84,7 +84,7 @@ def story(example: Counterexample, record: RunRecord, looks: Sequence[Look] = ()
         text = f"{left:,} later faults and changes of the leader are left out."
         kept.append(Moment(time_ns=times[-1], kind=OMISSION, text=text))
     ordered = sorted([*operations, *kept], key=lambda each: each.time_ns)
-    return [_with_look(moment, looks) for moment in ordered]
+    return [_with_state(moment, states) for moment in ordered]
 
 
 def _own_times(example: Counterexample) -> list[int]:
@@ -148,12 +148,12 @@ def _leaders(record: RunRecord, first_ns: int, last_ns: int) -> Iterator[Moment]
         )
 
 
-def _with_look(moment: Moment, looks: Sequence[Look]) -> Moment:
-    look = next((each for each in looks if abs(each.time_ns - moment.time_ns) <= _EXACT_NS), None)
-    return moment if look is None else replace(moment, look=look)
+def _with_state(moment: Moment, states: Sequence[ClusterState]) -> Moment:
+    state = next((each for each in states if abs(each.time_ns - moment.time_ns) <= _EXACT_NS), None)
+    return moment if state is None else replace(moment, state=state)
 
 
-def held(node: NodeLook) -> tuple[str, ...]:
+def held(node: NodeState) -> tuple[str, ...]:
     """Returns the row of a node: name, state, term, last entry, committed, value, and the last entries on the key."""
     state = node.process if node.process != RUNNING else node.role or RUNNING
     last = (
@@ -177,12 +177,12 @@ def held(node: NodeLook) -> tuple[str, ...]:
 HEADS: Final = ("node", "is", "term", "last entry", "committed", "value", "last entries on the key")
 
 
-def differences(before: Look | None, after: Look) -> list[str]:
-    """Returns what changed since an earlier look, as sentences: roles, terms, ends of logs, and lost entries.
+def differences(before: ClusterState | None, after: ClusterState) -> list[str]:
+    """Returns what changed since an earlier time, as sentences: roles, terms, ends of logs, and lost entries.
 
     Args:
-        before: The earlier look; None if there is none, and then the list is empty.
-        after: The look.
+        before: The earlier state; None if there is none, and then the list is empty.
+        after: The later state.
     """
     changes: list[str] = []
     known = {} if before is None else {node.node: node for node in before.nodes}

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from harness.looks import DEAD, PAUSED
+from harness.node_states import DEAD, PAUSED
 from results.bounds import MAX_NODES, label
 from results.story import FAULT, LEADER, OPERATION, at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.looks import NodeLook
+    from harness.node_states import NodeState
     from results.story import Moment
 
 LEFT, TOP, ROW, COLUMN = 70, 34, 40, 62
@@ -86,14 +86,14 @@ def _column(number: int, moment: Moment, rows: Mapping[str, int], height: int) -
             x=x, ty=height - 10, colour=strong, number=number + 1, time=at(moment.time_ns)[:-5] + " s", text=moment.text
         )
     ]
-    looked = moment.look.nodes[:MAX_NODES] if moment.look is not None else ()
+    looked = moment.state.nodes[:MAX_NODES] if moment.state is not None else ()
     parts += [_cell(x, rows[label(node.node)], node) for node in looked if label(node.node) in rows]
     if moment.kind in {LEADER, OPERATION}:
         parts += [_mark(x, rows[node], moment) for node in moment.nodes if node in rows]
     return parts
 
 
-def _cell(x: int, y: int, node: NodeLook) -> Markup:
+def _cell(x: int, y: int, node: NodeState) -> Markup:
     if node.process == DEAD:
         text, fill = "dead", "none"
     else:
@@ -113,7 +113,7 @@ def _cell(x: int, y: int, node: NodeLook) -> Markup:
 
 def _mark(x: int, y: int, moment: Moment) -> Markup:
     colour = "var(--invalid)" if moment.culprit else "var(--accent)" if moment.kind == LEADER else "var(--ok)"
-    if moment.look is not None:
+    if moment.state is not None:
         return Markup(
             '<rect x="{x}" y="{y}" width="54" height="{h}" rx="5" style="fill:none;stroke:{colour};stroke-width:2.5"/>'
         ).format(x=x - 27, y=y + 4, h=ROW - 12, colour=colour)

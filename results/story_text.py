@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from harness.counterexample import Counterexample
-    from harness.looks import Look
+    from harness.node_states import ClusterState
     from results.story import Moment
 
 MAX_SENTENCE = 2_000
@@ -38,7 +38,7 @@ def print_story(console: Console, example: Counterexample, moments: Sequence[Mom
     console.print()
     took = seconds((last_ns - first_ns) / NS_PER_S)
     console.print(f"{len(example.operations)} operations{on} show the violation. The events around them, in {took}:")
-    before: Look | None = None
+    before: ClusterState | None = None
     for number, moment in enumerate(moments, 1):
         sign = "✗" if moment.culprit else " "
         console.print(
@@ -47,17 +47,17 @@ def print_story(console: Console, example: Counterexample, moments: Sequence[Mom
             ),
             soft_wrap=True,
         )
-        if moment.look is None:
+        if moment.state is None:
             continue
-        for difference in differences(before, moment.look):
+        for difference in differences(before, moment.state):
             console.print(Text(f"{'':>21}{difference}", style="dim"), soft_wrap=True)
         if moment.kind == OPERATION:
-            _print_look(console, moment.look)
-        before = moment.look
+            _print_state(console, moment.state)
+        before = moment.state
 
 
-def _print_look(console: Console, look: Look) -> None:
-    rows = [HEADS, *(held(node) for node in look.nodes)]
+def _print_state(console: Console, state: ClusterState) -> None:
+    rows = [HEADS, *(held(node) for node in state.nodes)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
     for row in rows:
         cells = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))

@@ -39,7 +39,7 @@ class UntilRead:
         self._in_flight[asker.process] = invocation, attempts - 1
         return invocation
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Queues an operation again if it did not succeed."""
         if event.type is OpType.INVOKE or event.process not in self._in_flight:
             return

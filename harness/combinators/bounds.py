@@ -47,8 +47,8 @@ class _Limit:
             self._left -= 1
         return answer
 
-    def told(self, event: Op) -> None:
-        self._child.told(event)
+    def update(self, event: Op) -> None:
+        self._child.update(event)
 
 
 class _TimeLimit:
@@ -70,8 +70,8 @@ class _TimeLimit:
                 return answer._replace(at_ns=self._deadline_ns)
         return answer
 
-    def told(self, event: Op) -> None:
-        self._child.told(event)
+    def update(self, event: Op) -> None:
+        self._child.update(event)
 
 
 class _UntilOk:
@@ -88,8 +88,8 @@ class _UntilOk:
             self._in_flight.add(asker.process)
         return answer
 
-    def told(self, event: Op) -> None:
-        self._child.told(event)
+    def update(self, event: Op) -> None:
+        self._child.update(event)
         if event.type is not OpType.INVOKE and event.process in self._in_flight:
             self._in_flight.discard(event.process)
             self._done = self._done or event.type is OpType.OK

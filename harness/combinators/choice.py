@@ -79,9 +79,9 @@ class _Mix:
                 soonest = answer if soonest is None else sooner(soonest, answer)
         return soonest
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         for child in self._children:
-            child.told(event)
+            child.update(event)
 
 
 def sooner(one: Later, other: Later) -> Later:

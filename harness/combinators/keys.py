@@ -73,10 +73,10 @@ class _Independent:
             if min(group.places.values()) > place:
                 del self._children[key]
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         child = None if event.key is None else self._children.get(event.key)
         if child is not None:
-            child.told(event)
+            child.update(event)
 
     def _divide(self, workers: frozenset[int]) -> dict[int, _Group]:
         order = sorted(workers)

@@ -88,9 +88,9 @@ class _Concat:
             f"{MAX_EMPTY} generators in a row had no operation for worker {asker.worker}; a cycle must not be empty"
         )
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         for child in self._children:
-            child.told(event)
+            child.update(event)
 
     def _forget(self, workers: frozenset[int]) -> None:
         last = min(self._places.get(worker, self._first) for worker in workers)
@@ -121,11 +121,11 @@ class _Phases:
         self._ended.clear()
         return _now_for_all(asker)
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         if event.type is not OpType.INVOKE:
             self._in_flight.discard(event.process)
         if self._children:
-            self._children[0].told(event)
+            self._children[0].update(event)
 
 
 class _Synchronize:
@@ -143,8 +143,8 @@ class _Synchronize:
             return _now_for_all(asker)
         return self._child.ask(asker)
 
-    def told(self, event: Op) -> None:
-        self._child.told(event)
+    def update(self, event: Op) -> None:
+        self._child.update(event)
 
 
 class _Sleep:
@@ -157,5 +157,5 @@ class _Sleep:
             self._until_ns = asker.now_ns + self._duration_ns
         return Later(self._until_ns) if asker.now_ns < self._until_ns else None
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Does nothing: only time ends a sleep."""

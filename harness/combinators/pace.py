@@ -63,5 +63,5 @@ class _Paced:
             self._due_ns = max(self._due_ns + round(self._draw_gap_s() * NS_PER_S), asker.now_ns)
         return answer
 
-    def told(self, event: Op) -> None:
-        self._child.told(event)
+    def update(self, event: Op) -> None:
+        self._child.update(event)

@@ -33,7 +33,7 @@ class _FromFunction:
     def ask(self, asker: Asker) -> Answer:
         return self._function(asker)
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Does nothing: the function gets no events."""
 
 
@@ -44,5 +44,5 @@ class _Sequence:
     def ask(self, asker: Asker) -> Answer:  # noqa: ARG002 - the same for all
         return next(self._invocations, None)
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Does nothing: the sequence does not depend on results."""

@@ -56,8 +56,8 @@ class _OnWorkers:
             return None
         return self._child.ask(asker._replace(workers=asker.workers & self._workers))
 
-    def told(self, event: Op) -> None:
-        self._child.told(event)
+    def update(self, event: Op) -> None:
+        self._child.update(event)
 
 
 class _Reserve:
@@ -74,9 +74,9 @@ class _Reserve:
         child, workers = parts[asker.worker]
         return child.ask(asker._replace(workers=workers))
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         for child in self._children:
-            child.told(event)
+            child.update(event)
 
     def _divide(self, workers: frozenset[int]) -> dict[int, tuple[Generator, frozenset[int]]]:
         order = sorted(workers)
@@ -105,10 +105,10 @@ class _EachWorker:
         self._asked_by[asker.process] = asker.worker
         return child.ask(asker._replace(workers=frozenset((asker.worker,))))
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         worker = self._asked_by.get(event.process)
         if worker is not None:
-            self._children[worker].told(event)
+            self._children[worker].update(event)
             if event.type is OpType.INFO:
                 del self._asked_by[event.process]
 
@@ -124,9 +124,9 @@ class _EachProcess:
             child = self._children[asker.process] = self._make()
         return child.ask(asker._replace(workers=frozenset((asker.worker,))))
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         child = self._children.get(event.process)
         if child is not None:
-            child.told(event)
+            child.update(event)
             if event.type is OpType.INFO and event.process != NEMESIS:
                 del self._children[event.process]

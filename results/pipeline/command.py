@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from checker.command import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S
-from harness.options import ToldCommand, from_file
+from harness.options import DefaultsCommand, from_file
 from harness.parameters import Number, PluginName, Whole, folder, given_by_user
 from harness.plugins import MODELS
 from harness.terminal import echo, open_console
@@ -24,7 +24,7 @@ ROWS_SHOWN = 10
 DRIVER_MEMORY = "4g"
 
 
-@click.command(cls=ToldCommand, short_help="Check and plot many histories, with Spark if they are large.")
+@click.command(cls=DefaultsCommand, short_help="Check and plot many histories, with Spark if they are large.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--spark/--no-spark",

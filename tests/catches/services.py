@@ -144,10 +144,10 @@ class _Lazily:
             self._child = self._make()
         return self._child.ask(asker)
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Tells the child."""
         if self._child is not None:
-            self._child.told(event)
+            self._child.update(event)
 
 
 def run(

@@ -116,7 +116,7 @@ class MemberGenerator:
         argument["sync_set"] = sorted({*argument["sync_set"], seen["master"]})
         return Invocation(ALTER, argument, operation.key)
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Stores the master and the epochs in the answer."""
         if event.type is OpType.OK and isinstance(event.value, dict):
             seen = {name: event.value[name] for name in _EXPECTED if type(event.value.get(name)) is int}

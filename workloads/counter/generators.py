@@ -48,5 +48,5 @@ class CounterGenerator:
         """Returns the next operation of the asker's stream."""
         return self._streams[asker.worker].next()
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Does nothing: the operations do not depend on answers."""

@@ -65,7 +65,7 @@ class _Holds:
         """Records a lock that a process acquired."""
         self._holds[event.process] = _Hold(event.key, event.value, event.time_ns + hold_ns)
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Handles the end of a release. A failed release is repeated a limited number of times."""
         hold = self._holds.get(event.process)
         if hold is None or event.type is OpType.INVOKE:
@@ -93,13 +93,13 @@ class LockGenerator:
             self._acquiring[asker.process] = round(turn.hold_ms * _NS_PER_MS)
         return Invocation(turn.f, None, turn.key)
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Records acquires and releases."""
         if event.type is OpType.INVOKE:
             return
         hold_ns = self._acquiring.pop(event.process, None)
         if hold_ns is None:
-            self._holds.told(event)
+            self._holds.update(event)
         elif event.type is OpType.OK:
             self._holds.acquired(event, hold_ns)
 
@@ -131,12 +131,12 @@ class OnceEach:
         self._in_flight[asker.process] = key, attempts - 1
         return Invocation("acquire", None, key, phase=FINAL_PHASE)
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Records acquires and releases, and queues a lock again if its acquire did not succeed."""
         if event.type is OpType.INVOKE:
             return
         if event.process not in self._in_flight:
-            self._holds.told(event)
+            self._holds.update(event)
             return
         key, attempts = self._in_flight.pop(event.process)
         if event.type is OpType.OK:

@@ -44,7 +44,7 @@ class Offsets:
             return range(last + 1)
         return sorted({*self._ranges.get(key, ()), last})
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Records the offsets in an event. It ignores bad results."""
         if event.type is OpType.INVOKE:
             if event.f == "read" and type(event.value) is int:
@@ -92,9 +92,9 @@ class LogGenerator:
         first = max(0, self._offsets.highest(key) - back)
         return Invocation("read", first if length is None else [first, first + length - 1], key)
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Records the offsets in the event."""
-        self._offsets.told(event)
+        self._offsets.update(event)
 
 
 class WholeLogs:
@@ -104,7 +104,7 @@ class WholeLogs:
         self._keys = keys
         self._offsets = Offsets()
         for event in history:
-            self._offsets.told(event)
+            self._offsets.update(event)
         self._requested: set[tuple[str | None, int]] = set()
         self._reads = UntilRead(self._due())
 
@@ -116,10 +116,10 @@ class WholeLogs:
             answer = self._reads.ask(asker)
         return answer
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Records the offsets and the outcome of a read."""
-        self._offsets.told(event)
-        self._reads.told(event)
+        self._offsets.update(event)
+        self._reads.update(event)
 
     def _due(self) -> Iterator[Invocation]:
         for key in self._keys:

@@ -22,5 +22,5 @@ class QueueGenerator:
         """Returns the next operation of the asker's stream."""
         return self._streams[asker.worker].next()
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Does nothing: the operations do not depend on answers."""

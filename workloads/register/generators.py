@@ -35,7 +35,7 @@ class RegisterGenerator:
             expected = self._seen.get(key)
         return Invocation("read", None, key) if expected is None else Invocation("cas", [expected, value], key)
 
-    def told(self, event: Op) -> None:
+    def update(self, event: Op) -> None:
         """Stores the latest value of a key."""
         if event.type is not OpType.OK or not self._unique:
             return

@@ -157,10 +157,10 @@ class _History:
         for each in bad:
             for row in each.contradictions:
                 if row["outcome"] == ORDER:
-                    end = row["least_end"]
-                    sides.append((len(sides), each.address, row["greatest_start_value"], end, end))
+                    end = row["min_end"]
+                    sides.append((len(sides), each.address, row["max_start_value"], end, end))
                 else:
-                    ends[each.address] = min(ends[each.address], row["least_end"])
+                    ends[each.address] = min(ends[each.address], row["min_end"])
         limits = [(each.address, limit) for each in bad for limit in each.limits]
         if limits:
             scan.keep()
@@ -172,8 +172,8 @@ class _History:
                     side
                     for number, pair in enumerate(pairs)
                     for side in (
-                        (number, pair[ADDRESS], pair["our_value"], pair["least_end"], _both_ended(pair)),
-                        (number, pair[ADDRESS], pair["value"], pair["our_least_end"], _both_ended(pair)),
+                        (number, pair[ADDRESS], pair["our_value"], pair["min_end"], _both_ended(pair)),
+                        (number, pair[ADDRESS], pair["value"], pair["our_min_end"], _both_ended(pair)),
                     )
                 ]
         if sides:
@@ -186,7 +186,7 @@ class _History:
         """Returns the zones with these limits, each with the earlier forward zone that reaches furthest."""
         named = self._spark.createDataFrame(limits, schema_of(ADDRESS, "limit"))
         placed = zoned.where("placed")
-        columns = ("value", "least_end", "low", "forward")
+        columns = ("value", "min_end", "low", "forward")
         met = placed.join(F.broadcast(named), [ADDRESS, "limit"]).select(ADDRESS, *columns).collect()
         known = schema_of(ADDRESS, *(f"our_{name}" for name in columns))
         ours = self._spark.createDataFrame([tuple(row) for row in met], known)
@@ -197,9 +197,9 @@ class _History:
             placed.where("forward")
             .join(F.broadcast(ours), ADDRESS)
             .where(is_before)
-            .groupBy(ADDRESS, "our_value", "our_least_end")
-            .agg(F.max_by(F.struct("value", "least_end"), F.col("high")).alias("other"))
-            .select(ADDRESS, "our_value", "our_least_end", "other.value", "other.least_end")
+            .groupBy(ADDRESS, "our_value", "our_min_end")
+            .agg(F.max_by(F.struct("value", "min_end"), F.col("high")).alias("other"))
+            .select(ADDRESS, "our_value", "our_min_end", "other.value", "other.min_end")
             .collect()
         )
 
@@ -211,7 +211,7 @@ class _History:
                 asked.setdefault(pair[ADDRESS], pair)
         if not asked:
             return
-        afters = [(address, pair["least_end"], pair["our_least_end"]) for address, pair in asked.items()]
+        afters = [(address, pair["min_end"], pair["our_min_end"]) for address, pair in asked.items()]
         bounds = self._spark.createDataFrame(afters, schema_of(ADDRESS, *AFTER))
         scan = Scan(rows.join(F.broadcast(bounds), ADDRESS), self._scanning)
         sides = ("our_value", "value")
@@ -321,8 +321,8 @@ class _History:
                 del meet[each.address]
             elif each.contradictions:
                 first = min(each.contradictions, key=lambda row: row["outcome"])
-                named[each.address].append((first["greatest_start_value"], NEG))
-                named[each.address].append((first["least_end_value"], first["greatest_start"]))
+                named[each.address].append((first["max_start_value"], NEG))
+                named[each.address].append((first["min_end_value"], first["max_start"]))
                 kinds[each.address] = _KINDS[first["outcome"]]
                 del meet[each.address]
         chains = self._paths(scan, {address: [ops[address]["value"]] for address in meet}) if meet else {}
@@ -373,7 +373,7 @@ class _History:
             return []
         named = self._spark.createDataFrame(list(values), schema_of(ADDRESS, "value"))
         placed = zoned.where("placed")
-        edges, ends = ("low", "high", "limit", "forward"), ("least_end_value", "greatest_start_value")
+        edges, ends = ("low", "high", "limit", "forward"), ("min_end_value", "max_start_value")
         ours = placed.join(F.broadcast(named), [ADDRESS, "value"]).select(ADDRESS, "value", *edges, *ends).collect()
         if not ours:
             return []
@@ -406,7 +406,7 @@ class _History:
 
 def _both_ended(pair: Any) -> int:
     """Returns the index at which both zones of a pair have an operation that has ended."""
-    index: int = max(pair["least_end"], pair["our_least_end"])
+    index: int = max(pair["min_end"], pair["our_min_end"])
     return index
 
 

@@ -59,10 +59,10 @@ def pieces(values: DataFrame, initial: int) -> DataFrame:
         "last_value": F.col("value"),
         "waits": F.col("waits"),
         "alive": F.when(is_cas & ~seen, 0).otherwise(1),
-        "least_end": ends,
-        "least_end_value": F.col("value"),
-        "greatest_start": F.greatest(F.when(written, F.col("write_start")).otherwise(NEG), "last_read_start"),
-        "greatest_start_value": F.col("value"),
+        "min_end": ends,
+        "min_end_value": F.col("value"),
+        "max_start": F.greatest(F.when(written, F.col("write_start")).otherwise(NEG), "last_read_start"),
+        "max_start_value": F.col("value"),
     }
     for mark, after in enumerate(AFTER) if AFTER[0] in values.columns else ():
         late = written & (F.col("write_start") > F.col(after))

@@ -62,10 +62,10 @@ _OF_PIECES: Final[Mapping[str, t.DataType]] = {
 }
 
 _OF_ZONES: Final[Mapping[str, t.DataType]] = {
-    "least_end": _LONG,  # the minimum end of all operations of a value or a chain
-    "least_end_value": _LONG,  # the value of the operation that ends first
-    "greatest_start": _LONG,  # the maximum start of all operations of a value or a chain
-    "greatest_start_value": _LONG,  # the value of the operation that starts last
+    "min_end": _LONG,  # the minimum end of all operations of a value or a chain
+    "min_end_value": _LONG,  # the value of the operation that ends first
+    "max_start": _LONG,  # the maximum start of all operations of a value or a chain
+    "max_start_value": _LONG,  # the value of the operation that starts last
     "forward": _FLAG,  # whether the minimum end is before the maximum start
     "low": _LONG,  # the lower one of the two
     "high": _LONG,  # the higher one of the two
@@ -95,7 +95,7 @@ _OF_LINKS: Final[Mapping[str, t.DataType]] = {
 _OF_QUESTIONS: Final[Mapping[str, t.DataType]] = {
     "until": _LONG,  # the index of the last event of a prefix
     "our_value": _LONG,  # the value of a zone that is compared with the other zones
-    "our_least_end": _LONG,
+    "our_min_end": _LONG,
     "our_low": _LONG,
     "our_high": _LONG,
     "our_limit": _LONG,

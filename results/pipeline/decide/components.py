@@ -58,7 +58,7 @@ def contradicting(touches: DataFrame, scan: Scan, bad: Sequence[Scanned], scanni
     values = meet.unionByName(zoned.where("late is not null").select(ADDRESS, "value"))
     whole: list[int] = []
     if scanning.chained:
-        names = ("greatest_start_value", "least_end_value")
+        names = ("max_start_value", "min_end_value")
         ends = [(each.address, row[name]) for each in bad for row in each.contradictions for name in names]
         values = values.unionByName(spark.createDataFrame(ends, schema_of(ADDRESS, "value")))
         labels = _labels(scan.values.join(keys, ADDRESS, "left_semi"), scanning.memory_limit).localCheckpoint()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # How many contradictions within chains are kept for each key.
 CONTRADICTIONS_KEPT: Final = 4
-_COLUMNS: Final = ("outcome", "least_end", "least_end_value", "greatest_start", "greatest_start_value")
+_COLUMNS: Final = ("outcome", "min_end", "min_end_value", "max_start", "max_start_value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ class Scan:
         if self._chains is None:
             return kept, set()
         rows = self._chains.where(F.col("outcome") != BLOCK).select(ADDRESS, *_COLUMNS).collect()
-        for row in sorted(rows, key=lambda row: max(row["least_end"], row["greatest_start"])):
+        for row in sorted(rows, key=lambda row: max(row["min_end"], row["max_start"])):
             if row["outcome"] in CONTRADICTIONS and len(kept.setdefault(row[ADDRESS], [])) < CONTRADICTIONS_KEPT:
                 kept[row[ADDRESS]].append(row)
         return kept, {row[ADDRESS] for row in rows if row["outcome"] == UNSOLVED}

@@ -40,9 +40,9 @@ _ORDER: Final = ("low", "forward", "value")
 def zones(clusters: DataFrame, initial: int) -> DataFrame:
     """Adds its zone to each cluster.
 
-    New columns: `least_end`, `greatest_start`, `low`, `high`, `forward`; `limit`, the index beyond which no earlier forward
+    New columns: `min_end`, `max_start`, `low`, `high`, `forward`; `limit`, the index beyond which no earlier forward
     zone may reach, a property of the zone alone; `late`, the end of an operation that observed a value without a write, or
-    before its write began; `placed`, whether other zones can meet it; `least_end_value` and `greatest_start_value`, the values
+    before its write began; `placed`, whether other zones can meet it; `min_end_value` and `max_start_value`, the values
     of the operations that end first and start last.
     """
     is_initial, written = F.col("value") == initial, F.col("writers") > 0
@@ -52,10 +52,10 @@ def zones(clusters: DataFrame, initial: int) -> DataFrame:
         {
             # The start of a missing write is `INF`.
             "late": F.when(~is_initial & (seen < F.col("write_start")), seen),
-            "least_end": F.when(is_initial, nothing).otherwise(F.least("write_end", "first_read_end")),
-            "greatest_start": F.greatest(F.when(written, F.col("write_start")).otherwise(nothing), "last_read_start"),
-            "least_end_value": F.col("value"),
-            "greatest_start_value": F.col("value"),
+            "min_end": F.when(is_initial, nothing).otherwise(F.least("write_end", "first_read_end")),
+            "max_start": F.greatest(F.when(written, F.col("write_start")).otherwise(nothing), "last_read_start"),
+            "min_end_value": F.col("value"),
+            "max_start_value": F.col("value"),
         }
     )
     return _shaped(zoned, F.col("late").isNull() & (written | is_initial))
@@ -63,7 +63,7 @@ def zones(clusters: DataFrame, initial: int) -> DataFrame:
 
 def blocks(pieces: DataFrame) -> DataFrame:
     """Returns the zones of whole chains, in the columns of `zones`; the first value of a chain is its `value`."""
-    ends = ("least_end", "least_end_value", "greatest_start", "greatest_start_value")
+    ends = ("min_end", "min_end_value", "max_start", "max_start_value")
     marks = (name for name in MARKS if name in pieces.columns)
     counts = ("writers", "cas", "failed", "general")
     chains = pieces.where(F.col("outcome") == BLOCK).select(
@@ -77,9 +77,9 @@ def blocks(pieces: DataFrame) -> DataFrame:
 
 def _shaped(zoned: DataFrame, possible: Column) -> DataFrame:
     return (
-        zoned.withColumn("forward", F.col("least_end") < F.col("greatest_start"))
-        .withColumn("low", F.least("least_end", "greatest_start"))
-        .withColumn("high", F.greatest("least_end", "greatest_start"))
+        zoned.withColumn("forward", F.col("min_end") < F.col("max_start"))
+        .withColumn("low", F.least("min_end", "max_start"))
+        .withColumn("high", F.greatest("min_end", "max_start"))
         .withColumn("limit", F.when(F.col("forward"), F.col("low")).otherwise(F.col("high")))
         # A value that was never read, and perhaps never written, can stand anywhere.
         .withColumn("placed", possible & (F.col("high") != INF))

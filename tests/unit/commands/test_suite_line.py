@@ -51,7 +51,7 @@ def test_a_dry_run_lists_the_cases_and_runs_none(capsys: pytest.CaptureFixture[s
     assert lines[0] == "faults[nemesis=kill]  p99_ms < 200"
     assert lines[1].startswith("  labrys test --seed ")
     assert lines[1].endswith(" --nemesis kill")
-    assert lines[-1] == "2 cases, whose workloads take 120.0 s; nothing was run"
+    assert lines[-1] == "2 cases of seed 7, whose workloads take 120.0 s; nothing was run"
     assert [path.name for path in tmp_path.iterdir()] == ["short.toml"]
 
     code, out, _ = run(capsys, "--dry-run", "--format", "json")

@@ -533,7 +533,7 @@ def test_the_generator_receives_every_event() -> None:
             """Asks the child."""
             return self._child.ask(asker)
 
-        def told(self, event: Op) -> None:
+        def update(self, event: Op) -> None:
             """Records the event."""
             received.append(event)
 

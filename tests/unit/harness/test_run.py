@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from harness.clock import run_virtual
 from harness.combinators import from_function, limit, repeat
 from harness.declare import NoOptions
-from harness.errors import InfrastructureError
+from harness.errors import InfrastructureError, InterruptedEarly
 from harness.faults import Begun, PlannedFault, Proof
 from harness.final_reads import FinalReads
 from harness.history import HistoryWriter
@@ -22,7 +24,7 @@ from harness.run import RunResult, Test, go
 from harness.system import NodeStatus, ReplicaState, System
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import harness.cluster
@@ -215,8 +217,10 @@ class Screen:
         self.problems.append(text)
 
 
-def perform(system: Registers, tmp_path: Path, **changes: Any) -> tuple[RunResult, HistoryWriter, Screen]:
-    """Runs a test of two seconds with one fault, in virtual time."""
+def perform(
+    system: Registers, tmp_path: Path, *, carry_out: Callable[[Any], RunResult] = run_virtual, **changes: Any
+) -> tuple[RunResult, HistoryWriter, Screen]:
+    """Runs a test of two seconds with one fault; in virtual time, if `carry_out` is not another runner."""
     plan = (PlannedFault(id=0, kind="kill", target="one", start_s=0.5, end_s=1.0),)
     values: dict[str, Any] = {
         "seed": 1,
@@ -232,7 +236,7 @@ def perform(system: Registers, tmp_path: Path, **changes: Any) -> tuple[RunResul
     history = HistoryWriter(tmp_path / "history.jsonl", {})
     screen = Screen()
     try:
-        result = run_virtual(
+        result = carry_out(
             go(Test(**(values | changes)), history=history, logs_dir=tmp_path / "nodes", observer=screen)
         )
     finally:
@@ -458,6 +462,27 @@ def test_a_failed_installation_is_raised_after_cleaning_up(tmp_path: Path) -> No
         perform(system, tmp_path)
 
     assert system.calls.count("heal") == 2
+    assert system.calls[-2:] == ["stop n3", "release"]
+
+
+def test_an_interruption_does_not_wait_until_the_system_is_ready(tmp_path: Path) -> None:
+    """The wait is cancelled, and the nodes are healed and stopped."""
+
+    class NeverReady(Registers):
+        """Gets Ctrl-C while its start hangs."""
+
+        async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+            """Waits for an hour."""
+            os.kill(os.getpid(), signal.SIGINT)
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                self.calls.append("left")
+
+    system = NeverReady()
+    with pytest.raises(InterruptedEarly, match="before its workload began"):
+        perform(system, tmp_path, carry_out=asyncio.run)
+    assert "left" in system.calls
     assert system.calls[-2:] == ["stop n3", "release"]
 
 

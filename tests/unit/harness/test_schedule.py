@@ -170,6 +170,17 @@ def test_a_proof_is_bounded_by_the_fault_s_end() -> None:
     assert records[0].error == "its proof took longer than 4 s"
 
 
+def test_a_start_that_takes_the_whole_fault_leaves_no_time_for_a_proof() -> None:
+    """The fault ends at once, and the error names both times."""
+    nemesis = FakeNemesis(begin=6.0)
+    records, _ = carry_out([fault(0, 1, 5)], nemesis)
+    assert [call for call, _, _ in nemesis.calls] == ["begin", "end"]
+    assert records[0].proof is not None
+    assert not records[0].proof.effective
+    expected = "its start took 6.0 s, and 4.0 s were planned for it and its proof; plan longer faults with --fault-on"
+    assert records[0].error == expected
+
+
 def test_the_error_of_an_end_is_recorded() -> None:
     """The proof stays."""
     records, _ = carry_out([fault(0, 1, 5)], FakeNemesis(end=NodeError("n4", "still cut off")))

@@ -22,7 +22,7 @@ from harness import options as opt
 from harness.capabilities import NAMES, Capabilities
 from harness.errors import ExitCode, InfrastructureError
 from harness.node import Node
-from harness.options import ToldCommand
+from harness.options import DefaultsCommand
 from harness.suite import CaseResult, load_suite
 from results import record as records
 from results.document import build
@@ -158,6 +158,17 @@ def test_an_unknown_key_of_the_file_is_refused(capsys: pytest.CaptureFixture[str
     assert "Did you mean 'time-limit'" in err
 
 
+def test_a_bad_default_is_named_with_its_source(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value of the file, of the environment, and of the command line."""
+    (elsewhere / "labrys.toml").write_text('[test]\nrate = "abc"\n')
+    assert "labrys.toml has this value" in refused(capsys, "plan")
+    assert "has this value" not in refused(capsys, "plan", "--rate", "abc")
+    monkeypatch.setenv("LABRYS_TEST_RATE", "def")
+    assert "LABRYS_TEST_RATE has this value" in refused(capsys, "plan")
+
+
 def test_a_plan_can_be_edited_and_carried_out(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
     """What `plan` prints under `plan` is what --plan reads."""
     drawn = plan(capsys, "--seed", "5", "--nemesis", "kill")["plan"]
@@ -276,7 +287,7 @@ def test_every_command_tells_what_the_file_decides() -> None:
     for name in cli.labrys.list_commands(context):
         command = cli.labrys.get_command(context, name)
         assert command is not None
-        assert isinstance(command, ToldCommand) or not opt.options_of(command), name
+        assert isinstance(command, DefaultsCommand) or not opt.options_of(command), name
 
 
 def test_a_test_records_what_the_file_decides(

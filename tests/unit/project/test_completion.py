@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from click.shell_completion import BashComplete
 
 import cli
 from results.store import Store
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def offered(line: str) -> list[str]:
@@ -68,3 +69,21 @@ def test_a_history_is_a_file() -> None:
     """The shell itself completes files."""
     item = BashComplete(cli.labrys, {}, "labrys", cli.COMPLETION).get_completions(["check"], "sto")
     assert [each.type for each in item] == ["file"]
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="this machine has no fish")
+def test_fish_completes_words_with_commas() -> None:
+    """Its own script runs in it."""
+    script = f'{cli.COMPLETION}=fish_source labrys | source; complete -C "labrys test --nemesis kill,pau"'
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["fish", "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("kill,pause\n", "")
+
+
+def test_the_script_for_fish_keeps_commas(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It splits a completion once, into its kind and its text."""
+    monkeypatch.setenv(cli.COMPLETION, "fish_source")
+    assert cli.invoke([]) == 0
+    assert 'string split --max 1 "," $completion' in capsys.readouterr().out

@@ -52,6 +52,24 @@ def write_history(run: Run, made: RunRecord) -> None:
     writer.close()
 
 
+def suite_document(**more: Any) -> dict[str, Any]:
+    """Returns the `suite.json` of a suite: one case passed, one failed, one runs, one waits."""
+    passed = {
+        "passed": True, "ended": "valid", "why": "It is linearizable.", "reproduce": "labrys test", "seconds": 61.5,
+        "run": None, "left_out": ["clock-skew"],
+    }  # fmt: skip
+    failed = {
+        **passed,
+        "passed": False,
+        "ended": "valid, crossed a threshold",
+        "why": "crossed the threshold p99_ms < 9",
+    }
+    return {
+        "format": "labrys-suite", "version": 1, "suite": "s", "seed": "19", "cases": ["a", "b", "c", "d"], "running": "c",
+        "results": {"a": passed, "b": failed}, **more,
+    }  # fmt: skip
+
+
 def write_logs(run: Run) -> None:
     """Writes node logs, with lines that look like markup."""
     for node in NODES:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from results.live import MAX_SECONDS, Tail, refusals_of, run_state, suite_state
 from results.store import Run, Store, point
+from tests.unit.results.stored import suite_document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,8 +123,7 @@ def test_a_suite_that_goes_on_is_shown_case_by_case(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     point(tmp_path / "suites" / "current", folder)
     assert suite_state(store) is None
-    document = {"suite": "s", "cases": ["a", "b", "c", "d"], "running": "c",
-                "results": {"a": {"passed": True}, "b": {"passed": False}}}  # fmt: skip
+    document = suite_document()
     (folder / "suite.json").write_text(json.dumps(document))
     state = suite_state(store)
     assert (state["name"], state["done"], state["total"]) == ("s", 2, 4)

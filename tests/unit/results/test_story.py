@@ -1,4 +1,4 @@
-"""The story of a violation in order of time: from a record alone, with looks, and from someone else's folder."""
+"""The story of a violation in order of time: from a record, with the states of the nodes, and from someone else's folder."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rich.console import Console
 
 import results.story
 from harness.counterexample import counterexample_of
-from harness.looks import DEAD, RUNNING, HeldEntry, Look, NodeLook
+from harness.node_states import DEAD, RUNNING, ClusterState, HeldEntry, NodeState
 from results.errors import BadRecord
-from results.looks import FILE, looks_document, read_looks
+from results.node_states import FILE, read_states, states_document
 from results.store import Run, Store
 from results.story import differences, held, story, times_of
 from results.story_picture import picture
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from results.record import RunRecord
 
-NODE = '{"format": "labrys-explain", "version": 1, "looks": [{"time_s": 1, "nodes": [{"node": "a", %s}]}]}'
+NODE = '{"format": "labrys-explain", "version": 1, "states": [{"time_s": 1, "nodes": [{"node": "a", %s}]}]}'
 HOSTILE = "<script>\x1b[31m\u202e"
 
 
@@ -39,10 +39,10 @@ def example_of(found: RunRecord) -> Counterexample:
     return example
 
 
-def look(time_ns: int, *, last: int, role: str = "leader", process: str = RUNNING) -> Look:
-    """Returns a look at one node whose log has an entry at each index."""
+def state(time_ns: int, *, last: int, role: str = "leader", process: str = RUNNING) -> ClusterState:
+    """Returns the state of one node whose log has an entry at each index."""
     entries = tuple(HeldEntry(index=index, term=1, text=f"write {index}") for index in range(1, last + 1))
-    node = NodeLook(
+    node = NodeState(
         node="n1",
         process=process,
         role=role,
@@ -53,7 +53,7 @@ def look(time_ns: int, *, last: int, role: str = "leader", process: str = RUNNIN
         value="5",
         entries=entries,
     )
-    return Look(time_ns=time_ns, nodes=(node,))
+    return ClusterState(time_ns=time_ns, nodes=(node,))
 
 
 def test_the_story_is_in_the_order_of_time() -> None:
@@ -82,9 +82,9 @@ def test_a_story_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> Non
     assert cut[-1].text == f"{len(whole) - len(own) - 1} later faults and changes of the leader are left out."
 
 
-def test_what_is_new_since_the_last_look() -> None:
+def test_what_is_new_since_the_last_state() -> None:
     """A shorter log, lost entries, a role, and a dead process."""
-    before, after = look(1, last=5), look(2, last=3, role="follower")
+    before, after = state(1, last=5), state(2, last=3, role="follower")
     assert differences(None, before) == []
     assert differences(before, after) == [
         "n1 is follower in term 1",
@@ -92,25 +92,25 @@ def test_what_is_new_since_the_last_look() -> None:
         "n1 has lost entry 4, write 4",
         "n1 has lost entry 5, write 5",
     ]
-    assert "n1 has lost 2 more entries on the key" in differences(look(1, last=5), look(2, last=0))
-    assert differences(before, look(2, last=5, process=DEAD)) == ["n1 is dead"]
+    assert "n1 has lost 2 more entries on the key" in differences(state(1, last=5), state(2, last=0))
+    assert differences(before, state(2, last=5, process=DEAD)) == ["n1 is dead"]
     assert held(before.nodes[0])[:6] == ("n1", "leader", "1", "5 (term 1)", "5", "5")
 
 
 def test_looks_are_read_as_they_were_written(tmp_path: Path) -> None:
     """A run without a counterexample has no story."""
     run = Run(tmp_path)
-    assert read_looks(run) == ()
-    looks = (look(1_000_000, last=3), look(2_000_000, last=4))
-    run.write_json(tmp_path / FILE, looks_document(looks))
-    assert read_looks(run) == looks
+    assert read_states(run) == ()
+    states = (state(1_000_000, last=3), state(2_000_000, last=4))
+    run.write_json(tmp_path / FILE, states_document(states))
+    assert read_states(run) == states
 
 
 @pytest.mark.parametrize(
     "document",
     [
-        "[]", "no JSON", '{"format": "labrys-explain", "version": 2, "looks": []}', "[" * 100_000,
-        '{"format": "labrys-explain", "version": 1, "looks": [{"time_s": 1e400, "nodes": []}]}',
+        "[]", "no JSON", '{"format": "labrys-explain", "version": 2, "states": []}', "[" * 100_000,
+        '{"format": "labrys-explain", "version": 1, "states": [{"time_s": 1e400, "nodes": []}]}',
         NODE % '"process": 5',
         NODE % f'"process": "x", "term": {10**40}',
     ],
@@ -119,16 +119,16 @@ def test_damaged_looks_are_refused(tmp_path: Path, document: str) -> None:
     """The message names the file, and how to write it again."""
     (tmp_path / FILE).write_text(document)
     with pytest.raises(BadRecord, match=r"explain\.json cannot be used.*`labrys explain` writes it again"):
-        read_looks(Run(tmp_path))
+        read_states(Run(tmp_path))
 
 
 def test_foreign_text_stays_text() -> None:
     """A node's name may be any text. The picture and the terminal show it as text."""
     found = record(seed=7, operations=300)
     example = example_of(found)
-    node = NodeLook(node=HOSTILE, process=HOSTILE, role=HOSTILE, value=HOSTILE, last=1)
-    looks = [Look(time_ns=time_ns, nodes=(node,)) for time_ns in times_of(example, found)]
-    moments = story(example, found, looks)
+    node = NodeState(node=HOSTILE, process=HOSTILE, role=HOSTILE, value=HOSTILE, last=1)
+    states = [ClusterState(time_ns=time_ns, nodes=(node,)) for time_ns in times_of(example, found)]
+    moments = story(example, found, states)
     svg = picture(moments, [HOSTILE, *found.test.nodes])
     assert "<script>" not in svg
     out = io.StringIO()

@@ -90,7 +90,7 @@ def test_the_streams_of_members(workload: MemberWorkload) -> None:
     ]
     seen = {"code": 0, "master": 2, "master_epoch": 4, "sync_set": [2], "sync_epoch": 9}
     for number in range(30):
-        generator.told(Op(index=0, time_ns=0, process=1, type=OpType.OK, f="replica", value=seen, key=f"k{number}"))
+        generator.update(Op(index=0, time_ns=0, process=1, type=OpType.OK, f="replica", value=seen, key=f"k{number}"))
     asked = [generator.ask(asker) for _ in range(100)]
     altering = [each.value for each in asked if each.f == "alter"]
     assert altering

@@ -68,8 +68,8 @@ def told(
     generator: LogGenerator | WholeLogs | Offsets, f: str, value: Any, result: Any, *, key: str | None = None
 ) -> None:
     """Returns the events of a successful operation."""
-    generator.told(Op(0, 0, OpType.INVOKE, 9, f, value, key))
-    generator.told(Op(1, 1, OpType.OK, 9, f, result, key))
+    generator.update(Op(0, 0, OpType.INVOKE, 9, f, value, key))
+    generator.update(Op(1, 1, OpType.OK, 9, f, result, key))
 
 
 def reads(generator: LogGenerator, count: int = 50) -> list[Invocation]:

@@ -53,7 +53,7 @@ class Registers:
 
 def answered(generator: RegisterGenerator, op_type: OpType, f: str, value: Any, key: str = "h0") -> None:
     """Gives a completion to a generator."""
-    generator.told(Op(0, 0, op_type, 9, f, value, key))
+    generator.update(Op(0, 0, op_type, 9, f, value, key))
 
 
 def next_cas(generator: RegisterGenerator) -> Invocation | None:

@@ -1,7 +1,7 @@
 """`explain.json`: the states of the nodes of a simulated run at the moments of its violation.
 
-A look is the state of all nodes at one moment. `labrys explain` writes the file, and the report reads it. A run's folder may
-come from anyone, so each member is checked and has a maximum size.
+`labrys explain` writes the file, and the report reads it. A run's folder may come from anyone, so each member is checked and
+has a maximum size.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from harness.looks import HeldEntry, Look, NodeLook
+from harness.node_states import ClusterState, HeldEntry, NodeState
 from harness.units import NS_PER_S
 from results import members as must
 from results.bounds import MAX_NODES
@@ -25,23 +25,23 @@ FORMAT = "labrys-explain"
 VERSION = 1
 FILE = "explain.json"
 MAX_BYTES = 8 << 20
-MAX_LOOKS = 40
+MAX_STATES = 40
 MAX_ENTRIES = 50
 
 
-def looks_document(looks: Sequence[Look]) -> dict[str, Value]:
+def states_document(states: Sequence[ClusterState]) -> dict[str, Value]:
     """Returns the document of `explain.json`."""
     return {
         "format": FORMAT,
         "version": VERSION,
-        "looks": [
-            {"time_s": look.time_ns / NS_PER_S, "nodes": [_node_document(node) for node in look.nodes]}
-            for look in looks
+        "states": [
+            {"time_s": state.time_ns / NS_PER_S, "nodes": [_node_document(node) for node in state.nodes]}
+            for state in states
         ],
     }
 
 
-def _node_document(node: NodeLook) -> dict[str, Value]:
+def _node_document(node: NodeState) -> dict[str, Value]:
     return {
         "node": node.node,
         "process": node.process,
@@ -57,8 +57,8 @@ def _node_document(node: NodeLook) -> dict[str, Value]:
     }
 
 
-def read_looks(run: Run) -> tuple[Look, ...]:
-    """Reads the looks of a run; none if it has no `explain.json`.
+def read_states(run: Run) -> tuple[ClusterState, ...]:
+    """Reads the states of the nodes of a run; none if it has no `explain.json`.
 
     Raises:
         InputError: The file is malformed; the message names it.
@@ -67,33 +67,33 @@ def read_looks(run: Run) -> tuple[Look, ...]:
     if not run.has(path):
         return ()
     try:
-        return _looks(must.mapping(json.loads(run.read_bytes(path, MAX_BYTES)), "the document"))
+        return _states(must.mapping(json.loads(run.read_bytes(path, MAX_BYTES)), "the document"))
     except (BadRecord, ValueError, RecursionError) as error:
         raise BadRecord(f"{path} cannot be used: {error}; `labrys explain` writes it again") from error
 
 
-def _looks(document: dict[str, Value]) -> tuple[Look, ...]:
+def _states(document: dict[str, Value]) -> tuple[ClusterState, ...]:
     if document.get("format") != FORMAT or document.get("version") != VERSION:
         raise BadRecord(f'expected "format": "{FORMAT}" and version {VERSION}')
-    listed = must.listed(must.member(document, "looks"), "looks")
-    return tuple(_look(must.mapping(each, "looks")) for each in listed[:MAX_LOOKS])
+    listed = must.listed(must.member(document, "states"), "states")
+    return tuple(_state(must.mapping(each, "states")) for each in listed[:MAX_STATES])
 
 
-def _look(look: dict[str, Value]) -> Look:
-    nodes = must.listed(must.member(look, "nodes"), "nodes")[:MAX_NODES]
-    return Look(
-        time_ns=must.nanoseconds(must.member(look, "time_s"), "time_s"),
+def _state(state: dict[str, Value]) -> ClusterState:
+    nodes = must.listed(must.member(state, "nodes"), "nodes")[:MAX_NODES]
+    return ClusterState(
+        time_ns=must.nanoseconds(must.member(state, "time_s"), "time_s"),
         nodes=tuple(_node(must.mapping(each, "nodes")) for each in nodes),
     )
 
 
-def _node(node: dict[str, Value]) -> NodeLook:
+def _node(node: dict[str, Value]) -> NodeState:
     def number(name: str) -> int | None:
         value = node.get(name)
         return None if value is None else must.whole(value, name)
 
     entries = [must.mapping(each, "entries") for each in must.listed(node.get("entries", []), "entries")[-MAX_ENTRIES:]]
-    return NodeLook(
+    return NodeState(
         node=must.text(must.member(node, "node"), "node"),
         process=must.text(must.member(node, "process"), "process"),
         role=must.text_or_none(node.get("role"), "role"),

@@ -1,7 +1,7 @@
-"""Looks: the states of the nodes of a simulated cluster at one time, read from outside.
+"""The states of the nodes of a simulated cluster at one time, read from outside.
 
-Only the simulator has them. A look sends no message, draws no random number and takes no time, so a run with looks has the same
-history as a run without.
+Only the simulator has them. Reading them sends no message, draws no random number and takes no time, so it does not change the
+history of the run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class HeldEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLook:
+class NodeState:
     """One node at one time. A value that the system does not have is None.
 
     Attributes:
@@ -60,7 +60,7 @@ class NodeLook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class ClusterState:
     """All nodes at one time.
 
     Attributes:
@@ -69,4 +69,4 @@ class Look:
     """
 
     time_ns: int
-    nodes: Sequence[NodeLook]
+    nodes: Sequence[NodeState]
