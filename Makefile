@@ -58,7 +58,7 @@ vm-box: dist
 	sh tools/vm/box.sh build/vm/labrys.box
 
 vm-night: dist
-	sh tools/vm/night.sh $(or $(OUT),night/vm) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+	sh tools/vm/night.sh $(or $(OUT),night/vm) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 clean:
 	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(NODE)/target $(ROCKETMQ)/target .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -35,6 +35,9 @@ end() {
     lab vagrant destroy --force >>"$out/machines.log" 2>&1
     sh "$tools/lab.sh" down
 }
+quoted() { # WORD...: the words as a shell reads them
+    for word; do printf " '%s'" "$(printf %s "$word" | sed "s/'/'\\\\''/g")"; done
+}
 fetch() {
     lab vagrant ssh control --command 'tar -C ~ -czf - store' >"$out/store.tar.gz" && tar -xzf "$out/store.tar.gz" -C "$out"
 }
@@ -50,6 +53,6 @@ step "installing Labrys on the control node" on_control \
 step "asking each node what it lacks" on_control '/opt/labrys/bin/labrys doctor --slowness 8 --inventory /labrys-inventory.toml'
 
 echo "night.sh: $(date -u +%H:%M:%S) labrys suite $suite $*"
-{ on_control "cd /labrys && /opt/labrys/bin/labrys suite $suite --store ~/store $*" 2>&1; echo $? >"$out/exit-code"; } | tee "$out/suite.log"
+{ on_control "cd /labrys && /opt/labrys/bin/labrys suite $suite --store ~/store$(quoted "$@")" 2>&1; echo $? >"$out/exit-code"; } | tee "$out/suite.log"
 step "fetching the runs" fetch
 exit "$(cat "$out/exit-code")"
