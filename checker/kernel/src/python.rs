@@ -1,8 +1,8 @@
 //! The boundary to Python: columns come in by the buffer protocol, outcomes go out as dictionaries.
 //!
-//! The interpreter lock is released during the search. Searches that take longer run on threads of their own, and the
-//! caller's thread checks every 20 ms for a signal or a cancellation. Columns are not trusted: lengths, bounds and
-//! opcodes are checked before use, and a panic becomes an ordinary error.
+//! The interpreter lock is released during the search. A search of one history runs on the caller's thread; it checks
+//! every 20 ms for a signal or a cancellation. Several run on threads of their own, and the caller's thread checks.
+//! Columns are not trusted: lengths, bounds and opcodes are checked before use, and a panic becomes an ordinary error.
 
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -19,7 +19,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::hash::FastHasher;
 use crate::ops::{Family, Ops, NONE};
-use crate::search::budget::Limits;
+use crate::search::budget::{Limits, Watch};
 use crate::search::machine::{Oracle, ILLEGAL};
 use crate::search::reduce::Allowed;
 use crate::search::Progress;
@@ -319,11 +319,16 @@ fn run(problems: &[&Problem], wanted: &Wanted, flag: Option<&Arc<AtomicBool>>) -
             allowed: Allowed::ALL,
         })
         .collect();
-    let limits = Limits::new(deadline, memory_limit.unwrap_or(usize::MAX));
+    if let ([question], false) = (&questions[..], algorithm == Algorithm::Competition) {
+        let caller = Caller::new(flag);
+        let limits = Limits::new(deadline, memory_limit).with_watch(&caller);
+        let outcomes = solve_all(&[*question], algorithm, want_order, &limits, 1, fail_fast);
+        return caller.interruption().map_or(Ok(outcomes), Err);
+    }
+    let limits = Limits::new(deadline, memory_limit);
     let mut outcomes = solve_quickly(&questions, algorithm, want_order, &limits, fail_fast);
     let missing: Vec<usize> = (0..questions.len()).filter(|&i| outcomes[i].is_none()).collect();
     if !missing.is_empty() {
-        let limits = Limits::new(deadline, memory_limit.unwrap_or_else(half_of_memory));
         let rest: Vec<Question> = missing.iter().map(|&i| questions[i]).collect();
         let slow = watched(flag, &limits, || solve_all(&rest, algorithm, want_order, &limits, threads, fail_fast))?;
         for (i, outcome) in missing.into_iter().zip(slow) {
@@ -333,12 +338,35 @@ fn run(problems: &[&Problem], wanted: &Wanted, flag: Option<&Arc<AtomicBool>>) -
     Ok(outcomes.into_iter().flatten().collect())
 }
 
-/// Half of the free memory; 4 GiB if it is unknown.
-fn half_of_memory() -> usize {
-    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
-    kib.map_or(4 << 30, |kib| kib * 1024 / 2)
+/// The caller's thread, as a search on this thread sees it.
+struct Caller<'a> {
+    flag: Option<&'a Arc<AtomicBool>>,
+    /// When the next check for signals is due, and the error of a signal's handler.
+    state: Mutex<(Instant, Option<PyErr>)>,
+}
+
+impl<'a> Caller<'a> {
+    fn new(flag: Option<&'a Arc<AtomicBool>>) -> Self {
+        Self { flag, state: Mutex::new((Instant::now() + POLL, None)) }
+    }
+
+    fn interruption(self) -> Option<PyErr> {
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).1
+    }
+}
+
+impl Watch for Caller<'_> {
+    fn wants_end(&self) -> bool {
+        if self.flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return true;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if Instant::now() >= state.0 {
+            state.1 = state.1.take().or(Python::attach(|py| py.check_signals().err()));
+            state.0 = Instant::now() + POLL;
+        }
+        state.1.is_some()
+    }
 }
 
 /// Works in another thread, while this one checks for signals and for cancellation.

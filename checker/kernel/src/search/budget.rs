@@ -1,6 +1,7 @@
 //! The limits of a search: time, memory, and cancellation by the caller.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use super::machine::Machine;
@@ -36,25 +37,38 @@ impl Cause {
     }
 }
 
+/// The use of memory up to which a search does not ask how much is free: this takes longer than many a search.
+const SMALL_MEMORY: usize = 64 << 20;
+
 /// Limits for all searches of one call.
-pub struct Limits {
+pub struct Limits<'a> {
     deadline: Option<Instant>,
-    memory: usize,
+    /// Bytes; empty until the limit is needed, if it is half of the free memory.
+    memory: OnceLock<usize>,
     /// The limit for one search.
     steps: u64,
+    /// Asks whether the caller wants an end.
+    watch: Option<&'a dyn Watch>,
     cancelled: AtomicBool,
     used: AtomicUsize,
     /// Whether some search reached a limit.
     ran_out: AtomicBool,
 }
 
-impl Limits {
-    /// Limits in wall time and bytes.
-    pub fn new(deadline: Option<Instant>, memory: usize) -> Self {
+/// A caller that may want an end.
+pub trait Watch: Sync {
+    /// Whether the caller wants an end. Searches call it every few thousand steps, on their own thread.
+    fn wants_end(&self) -> bool;
+}
+
+impl<'a> Limits<'a> {
+    /// Limits in wall time and bytes. The default limit in bytes is half of the free memory.
+    pub fn new(deadline: Option<Instant>, memory: Option<usize>) -> Self {
         Self {
             deadline,
-            memory,
+            memory: memory.map_or_else(OnceLock::new, OnceLock::from),
             steps: u64::MAX,
+            watch: None,
             cancelled: AtomicBool::new(false),
             used: AtomicUsize::new(0),
             ran_out: AtomicBool::new(false),
@@ -64,7 +78,13 @@ impl Limits {
     /// The same limits, with a limit of steps for each search.
     #[must_use]
     pub fn with_steps(&self, steps: u64) -> Self {
-        Self { steps, ..Self::new(self.deadline, self.memory) }
+        Self { steps, watch: self.watch, ..Self::new(self.deadline, self.memory.get().copied()) }
+    }
+
+    /// The same limits, with a caller that may want an end.
+    #[must_use]
+    pub fn with_watch(self, watch: &'a dyn Watch) -> Self {
+        Self { watch: Some(watch), ..self }
     }
 
     /// Whether some search reached a limit.
@@ -74,7 +94,7 @@ impl Limits {
 
     /// No limits except the address space.
     pub fn none() -> Self {
-        Self::new(None, usize::MAX)
+        Self::new(None, Some(usize::MAX))
     }
 
     /// Makes every search end at its next check.
@@ -89,21 +109,36 @@ impl Limits {
 
     /// The reason why a search must end now, if there is one.
     pub fn exceeded(&self) -> Option<Cause> {
-        if self.is_cancelled() {
+        if self.is_cancelled() || self.watch.is_some_and(Watch::wants_end) {
             Some(Cause::Cancelled)
         } else if self.deadline.is_some_and(|at| Instant::now() >= at) {
             Some(Cause::Timeout)
-        } else if self.used.load(Ordering::Relaxed) > self.memory {
+        } else if self.is_over(self.used.load(Ordering::Relaxed)) {
             Some(Cause::OutOfMemory)
         } else {
             None
         }
     }
+
+    fn is_over(&self, used: usize) -> bool {
+        match self.memory.get() {
+            Some(&most) => used > most,
+            None => used > SMALL_MEMORY && used > *self.memory.get_or_init(half_of_memory),
+        }
+    }
+}
+
+/// Half of the free memory in bytes; 4 GiB if it is unknown.
+fn half_of_memory() -> usize {
+    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    kib.map_or(4 << 30, |kib| kib * 1024 / 2)
 }
 
 /// The meter of one search: counts its steps and its bytes.
 pub struct Meter<'a> {
-    limits: &'a Limits,
+    limits: &'a Limits<'a>,
     stop: Option<&'a AtomicBool>,
     /// Model steps so far.
     pub steps: u64,
@@ -118,7 +153,7 @@ const CHECK_EVERY: u64 = 2048;
 
 impl<'a> Meter<'a> {
     /// A meter for shared limits; `stop` ends only this search.
-    pub fn new(limits: &'a Limits, stop: Option<&'a AtomicBool>) -> Self {
+    pub fn new(limits: &'a Limits<'a>, stop: Option<&'a AtomicBool>) -> Self {
         Self { limits, stop, steps: 0, beside: 0, next_check: 0, bytes: 0 }
     }
 
