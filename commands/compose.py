@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 import re
 import shlex
@@ -148,6 +149,14 @@ def settle(ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = 
     return Settled(nodes=names, roles=roles, given=given)
 
 
+@functools.cache
+def _own_version() -> str:
+    """Returns Labrys's version. A search for the installed package takes milliseconds, and a hunt has many runs."""
+    from importlib.metadata import version
+
+    return version("labrys")
+
+
 def compose(
     options: Mapping[str, Any],
     cluster: Cluster,
@@ -164,8 +173,6 @@ def compose(
     Raises:
         InputError: The nodes cannot take the plan, or an option is not valid.
     """
-    from importlib.metadata import version
-
     from harness.run import Test
     from nemesis.conductor import Conductor
     from nemesis.planfile import to_json
@@ -210,7 +217,7 @@ def compose(
         nodes=names,
         answers=tuple(system.answers),
         refusals=tuple(system.refusals),
-        versions={"labrys": version("labrys"), "python": platform.python_version(), **system.versions()},
+        versions={"labrys": _own_version(), "python": platform.python_version(), **system.versions()},
         options={
             name: str(value) if isinstance(value, Path) else value
             for name, value in options.items()
