@@ -199,6 +199,7 @@ def compose(
         workload=workload,
         nemesis=Conductor(cluster=cluster, system=system),
         plan=plan.faults,
+        in_turn=plan.in_turn,
         load=harness.choices.make_load(options, len(names)),
         time_limit_s=time_limit_s,
         operation_timeout_s=options["operation_timeout"],

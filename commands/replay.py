@@ -143,10 +143,14 @@ def recalled(
 
 
 def _edited(plan: Plan, record: RunRecord) -> bool:
-    """Returns whether the plan differs from the faults of the run; an interrupted run has only the first faults."""
+    """Returns whether the plan differs from the faults of the run.
+
+    An interrupted run has only the first faults, and so may a run with faults in turn that ended late.
+    """
     carried_out = [fault.planned for fault in record.faults]
     completed = any(part.name == "completed" and part.verdict is Verdict.VALID for part in record.parts)
-    return any(fault not in plan.faults for fault in carried_out) or (completed and len(carried_out) < len(plan.faults))
+    all_began = completed and not plan.in_turn
+    return any(fault not in plan.faults for fault in carried_out) or (all_began and len(carried_out) < len(plan.faults))
 
 
 def _drawn_again(plan: Plan, values: Mapping[str, Any]) -> bool:
@@ -163,7 +167,7 @@ def _drawn_again(plan: Plan, values: Mapping[str, Any]) -> bool:
         )
     except InputError:
         return False
-    return drawn.faults == plan.faults and not asks_for_all(values["nemesis"])
+    return (drawn.faults, drawn.in_turn) == (plan.faults, plan.in_turn) and not asks_for_all(values["nemesis"])
 
 
 def _nearest(path: Path) -> Path:

@@ -73,6 +73,7 @@ class Test:
         operation_timeout_s: The time after which an operation is `info`, and its client is abandoned.
         ready_timeout_s: The time limit for the system to serve after its start, in seconds, on nodes of normal speed.
         recovery_timeout_s: The time limit for the system to serve after healing, and again after a restart.
+        in_turn: Whether a fault waits for the end of the one before it, if that one ends late.
         final_reads: Whether to read every key after recovery, through each node that the system allows.
         final_reads_timeout_s: The time limit for the final reads through one node.
         lead_timeout_s: The time limit for a node to become the leader, if its final reads need that.
@@ -91,6 +92,7 @@ class Test:
     operation_timeout_s: float
     ready_timeout_s: float = 60.0
     recovery_timeout_s: float = 30.0
+    in_turn: bool = False
     final_reads: bool = True
     final_reads_timeout_s: float = 60.0
     lead_timeout_s: float = 15.0
@@ -311,7 +313,13 @@ class _Run:
         over = asyncio.Event()
         faults = asyncio.create_task(
             conduct(
-                test.plan, test.nemesis, clock=self.clock, history=self.history, stop=over, records=self.result.faults
+                test.plan,
+                test.nemesis,
+                clock=self.clock,
+                history=self.history,
+                stop=over,
+                records=self.result.faults,
+                in_turn=test.in_turn,
             )
         )
         try:

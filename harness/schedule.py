@@ -4,6 +4,8 @@ Invariants:
 
 - Each fault that begins also ends, even if its start fails. If the run stops early, all open faults end at once.
 - An error of a fault is in its record, and never stops the run. All waits are bounded.
+- Faults in turn never overlap. If one has not ended when the next one is due, the next one waits for that end and for the
+  planned pause after it, and lasts as long as planned.
 - In the history, each fault has two events `start-<kind>` and two `stop-<kind>`, before and after the commands, as in Jepsen.
   The effect begins between the first two, and ends between the last two.
 """
@@ -44,29 +46,45 @@ async def conduct(
     history: Recorder,
     stop: asyncio.Event,
     records: list[FaultRecord] | None = None,
+    in_turn: bool = False,
 ) -> list[FaultRecord]:
     """Carries out a plan.
 
     Args:
-        plan: The faults, which may overlap.
+        plan: The faults, in the order of their start. They may overlap, unless they go in turn.
         nemesis: Injects and heals the faults.
         clock: The run's clock; the times of the plan count from its 0.
         history: Records the events.
         stop: When set, open faults end, and no other fault begins.
         records: Gets each record when its fault is over, so that a cancellation loses none.
+        in_turn: Whether a fault waits until the one before it has ended, and for the planned pause after it.
 
     Returns:
         The records of all faults that began, in the order of the plan.
     """
     finished = [] if records is None else records
-    tasks = [
-        asyncio.create_task(_Performance(fault, nemesis, clock, history, stop).carry_out(finished)) for fault in plan
-    ]
-    # Waits for all, even if one fails; a cancellation reaches each of them.
-    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(outcome, BaseException):
-            raise outcome
+    performances = [_Performance(fault, nemesis, clock, history, stop) for fault in plan]
+    if in_turn:
+        await _one_after_the_other(performances, plan, clock, finished)
+    else:
+        tasks = [asyncio.create_task(performance.carry_out(finished)) for performance in performances]
+        # Waits for all, even if one fails; a cancellation reaches each of them.
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
     return sorted(finished, key=lambda record: record.planned.id)
+
+
+async def _one_after_the_other(
+    performances: Sequence[_Performance], plan: Sequence[PlannedFault], clock: Clock, records: list[FaultRecord]
+) -> None:
+    planned_end_s = 0.0
+    for performance, fault in zip(performances, plan, strict=True):
+        late_s = 0.0
+        if clock.now_s() > fault.start_s:
+            late_s = clock.now_s() - planned_end_s  # the planned pause follows the late end
+        await performance.carry_out(records, late_s=late_s)
+        planned_end_s = fault.end_s
 
 
 class _Performance:
@@ -80,14 +98,17 @@ class _Performance:
         self._clock = clock
         self._history = history
         self._stop = stop
+        self._end_s = fault.end_s
         self._targets: Sequence[str] = () if isinstance(fault.target, str) else tuple(fault.target)
         self._details: Mapping[str, Value] = {}
         self._proof: Proof | None = None
         self._errors: list[str] = []
 
-    async def carry_out(self, records: list[FaultRecord]) -> None:
+    async def carry_out(self, records: list[FaultRecord], *, late_s: float = 0.0) -> None:
+        """Begins, proves and ends the fault, `late_s` after the times of the plan."""
         fault = self._fault
-        await self._until(fault.start_s)
+        self._end_s = fault.end_s + late_s
+        await self._until(fault.start_s + late_s)
         if self._stop.is_set():
             return
         start_ns = self._note({}, begins=True)
@@ -95,7 +116,7 @@ class _Performance:
             begun = await self._attempt("start", self._nemesis.begin(fault), slowed(BEGIN_TIMEOUT_S))
             if begun is not None:
                 await self._after_begin(begun, start_ns)
-            await self._until(fault.end_s)
+            await self._until(self._end_s)
             self._note({}, begins=False)
             measured = await self._attempt("end", self._nemesis.end(fault), slowed(END_TIMEOUT_S))
             self._proof = measured if begun is not None and measured is not None else self._proof
@@ -123,7 +144,7 @@ class _Performance:
         self._details = begun.details
         self._note({}, begins=True)
         self._proof = Proof(effective=False, reason="The effect was not measured before the fault ended.")
-        left_s = self._fault.end_s - self._clock.now_s()
+        left_s = self._end_s - self._clock.now_s()
         if left_s <= 0:
             took_s, planned_s = self._clock.now_s() - start_ns / NS_PER_S, self._fault.end_s - self._fault.start_s
             self._errors.append(

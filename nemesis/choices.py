@@ -255,6 +255,7 @@ def make_plan(
         time_limit_s=time_limit_s,
         faults=faults,
         left_out=left,
+        in_turn=options["in_turn"],
         roles={role: tuple(names) for role, names in (roles or {}).items()},
     )
 

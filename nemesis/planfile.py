@@ -36,7 +36,7 @@ VERSION = 1
 MAX_BYTES = 10_000_000
 MAX_FAULTS = 100_000
 LEAST_S = 1.0
-_TOP = ("format", "version", "nodes", "roles", "seed", "time_limit_s", "left_out", "faults")
+_TOP = ("format", "version", "nodes", "roles", "seed", "time_limit_s", "in_turn", "left_out", "faults")
 _FAULT = ("id", "kind", "target", "start_s", "end_s", "options")
 _NEEDED = ("kind", "target", "start_s", "end_s")
 # These stand for nodes without names. No name of a node begins with an asterisk.
@@ -56,6 +56,7 @@ class Plan:
         faults: The faults, in the order of their start.
         left_out: The kinds that `all` left out when the plan was drawn.
         roles: The names of the nodes of each role. A file has them only if a fault has a role as its target.
+        in_turn: Whether a fault waits for the end of the one before it, if that one ends late.
     """
 
     nodes: tuple[str, ...]
@@ -64,6 +65,7 @@ class Plan:
     faults: tuple[PlannedFault, ...]
     left_out: tuple[LeftOut, ...] = ()
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    in_turn: bool = False
 
 
 def to_json(plan: Plan) -> str:
@@ -72,6 +74,8 @@ def to_json(plan: Plan) -> str:
     if any(ROLE in fault.options for fault in plan.faults):
         head["roles"] = {role: list(names) for role, names in plan.roles.items()}
     head |= {"seed": plan.seed, "time_limit_s": plan.time_limit_s}
+    if plan.in_turn:
+        head["in_turn"] = True
     if plan.left_out:
         head["left_out"] = [
             {"kind": left.kind, "nodes": list(left.nodes), "missing": left.missing} for left in plan.left_out
@@ -123,6 +127,9 @@ def from_json(
         raise PlanError(f"{source}: the seed must be a whole number from 0 to {MAX_SEED}, or null, not {shown(seed)}")
     if time_limit_s is not None:
         time_limit_s = _seconds(time_limit_s, f"{source}: time_limit_s", least_s=LEAST_S)
+    in_turn = top.get("in_turn", False)
+    if not isinstance(in_turn, bool):
+        raise PlanError(f"{source}: in_turn must be true or false, not {shown(in_turn)}")
     _check_nodes(top.get("nodes"), nodes, source)
     own_roles = _roles(top.get("roles", {}), nodes, source)
     where = tgt.layout(nodes, own_roles if roles is None else roles)
@@ -132,6 +139,8 @@ def from_json(
         raise PlanError(f"{source}: {len(top['faults'])} faults are too many; a plan has at most {MAX_FAULTS}")
     faults = number(_fault(item, where, f"{source}: faults[{index}]") for index, item in enumerate(top["faults"]))
     _check_together(faults, where, source)
+    if in_turn:
+        _check_turns(faults, source)
     left_out = _left_out(top.get("left_out", []), source)
     return Plan(
         nodes=tuple(nodes),
@@ -140,6 +149,7 @@ def from_json(
         faults=faults,
         left_out=left_out,
         roles=where.roles,
+        in_turn=in_turn,
     )
 
 
@@ -353,6 +363,15 @@ def _check_together(faults: Sequence[PlannedFault], where: tgt.Layout, source: s
     refusal = too_damaged(where, damaged)
     if refusal:
         raise PlanError(f"{source}: {refusal}")
+
+
+def _check_turns(faults: Sequence[PlannedFault], source: str) -> None:
+    for fault, later in itertools.pairwise(faults):
+        if later.start_s < fault.end_s:
+            raise PlanError(
+                f"{source}: {fault.kind} ends at {fault.end_s:g} s and {later.kind} begins at {later.start_s:g} s, but the plan "
+                "has in_turn; let one end before the other begins, or remove in_turn"
+            )
 
 
 def _shared(one: PlannedFault, other: PlannedFault, where: tgt.Layout) -> list[str]:

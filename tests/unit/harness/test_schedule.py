@@ -67,7 +67,12 @@ class FakeNemesis:
 
 
 def carry_out(
-    plan: Sequence[PlannedFault], nemesis: FakeNemesis, *, stop_s: float = FOREVER_S, history: Any = None
+    plan: Sequence[PlannedFault],
+    nemesis: FakeNemesis,
+    *,
+    stop_s: float = FOREVER_S,
+    history: Any = None,
+    in_turn: bool = False,
 ) -> tuple[list[FaultRecord], list[Op]]:
     """Carries out a plan in virtual time."""
     recorder = history or MemoryHistory()
@@ -76,7 +81,7 @@ def carry_out(
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
         loop.call_later(stop_s, stop.set)
-        return await conduct(plan, nemesis, clock=Clock(loop), history=recorder, stop=stop)
+        return await conduct(plan, nemesis, clock=Clock(loop), history=recorder, stop=stop, in_turn=in_turn)
 
     return run_virtual(main()), recorder.ops
 
@@ -115,6 +120,50 @@ def test_named_targets_are_known_from_the_first_event() -> None:
     """The plan already has the names."""
     _, ops = carry_out([replace(fault(0, 1, 2), target=["n1", "n3"])], FakeNemesis(begin=InfrastructureError("no")))
     assert [op.value["targets"] for op in ops] == [["n1", "n3"]] * 3
+
+
+def test_faults_in_turn_begin_at_their_times() -> None:
+    """A fault that ends in the planned pause delays nothing."""
+    nemesis = FakeNemesis(begin=0.5, prove=1.0, end=4.0)
+    records, _ = carry_out([fault(0, 1, 5), fault(1, 10, 15), fault(2, 20, 25)], nemesis, in_turn=True)
+    assert [call for call in nemesis.calls if call[0] != "prove"] == [
+        ("begin", 0, 1.0),
+        ("end", 0, 5.0),
+        ("begin", 1, 10.0),
+        ("end", 1, 15.0),
+        ("begin", 2, 20.0),
+        ("end", 2, 25.0),
+    ]
+    assert [record.planned.id for record in records] == [0, 1, 2]
+
+
+def test_faults_in_turn_wait_for_a_late_end() -> None:
+    """The next fault begins the planned pause after the late end, lasts as long as planned, and catches up if it can."""
+    nemesis = FakeNemesis(begin=0.5, prove=1.0, end=7.0)
+    plan = [fault(0, 1, 5), fault(1, 10, 15), fault(2, 40, 45)]
+    carry_out(plan, nemesis, in_turn=True)
+    assert [call for call in nemesis.calls if call[0] != "prove"] == [
+        ("begin", 0, 1.0),
+        ("end", 0, 5.0),
+        ("begin", 1, 17.0),
+        ("end", 1, 22.0),
+        ("begin", 2, 40.0),
+        ("end", 2, 45.0),
+    ]
+
+
+def test_a_late_start_does_not_cost_the_proof() -> None:
+    """The proof of a fault in turn has the planned time, even if the planned end is over when it begins."""
+    records, _ = carry_out([fault(0, 1, 5), fault(1, 6, 10)], FakeNemesis(end=20.0, prove=3.0), in_turn=True)
+    assert [record.proof for record in records] == [SEEN, SEEN]
+
+
+def test_no_fault_in_turn_begins_after_the_end_of_the_run() -> None:
+    """The faults that still wait for their turn then have no record."""
+    nemesis = FakeNemesis(end=20.0)
+    records, _ = carry_out([fault(0, 1, 5), fault(1, 6, 10), fault(2, 11, 15)], nemesis, stop_s=12, in_turn=True)
+    assert [record.planned.id for record in records] == [0]
+    assert nemesis.open == set()
 
 
 def test_overlapping_faults_do_not_wait_for_each_other() -> None:

@@ -61,6 +61,24 @@ def test_what_was_left_out_comes_back() -> None:
     assert "left_out" not in to_json(drawn(["kill"], 4))
 
 
+def test_a_plan_in_turn_comes_back() -> None:
+    """A plan in turn has the key; other plans have no such key."""
+    plan = replace(drawn(["kill"], 4), in_turn=True)
+    text = to_json(plan)
+    assert from_json(text, nodes=NODES, source="plan.json").in_turn
+    assert "in_turn" not in to_json(drawn(["kill"], 4))
+
+
+def test_faults_in_turn_do_not_overlap() -> None:
+    """A plan with the key and with overlapping faults contradicts itself."""
+    faults = [{"kind": "kill", "target": ["n1"], "start_s": 5, "end_s": 9}]
+    faults.append({"kind": "pause", "target": ["n2"], "start_s": 8, "end_s": 12})
+    text = json.dumps({"in_turn": True, "faults": faults})
+    with pytest.raises(PlanError, match="kill ends at 9 s and pause begins at 8 s, but the plan has in_turn"):
+        from_json(text, nodes=NODES, source="plan.json")
+    assert len(from_json(text.replace("true", "false"), nodes=NODES, source="plan.json").faults) == 2
+
+
 def test_a_list_of_one_role_is_the_role() -> None:
     """A list with one spec is the spec, unless a node has this name."""
     assert from_json(edited(target=["leader"]), nodes=NODES, source="p").faults[0].target == "leader"
@@ -112,6 +130,7 @@ def test_faults_can_be_taken_out_by_hand() -> None:
         ('{"faults": [], "left_out": [%s, %s]}' % ((json.dumps(LEFT),) * 2), "packet-delay was left out twice"),
         ('{"faults": {}}', "faults must be a list"),
         ('{"faults": [3]}', r"faults\[0\]: expected an object"),
+        (json.dumps({"faults": [], "in_turn": "yes"}), "in_turn must be true or false, not 'yes'"),
         (edited(kind="kil"), r"faults\[0\]: unknown fault 'kil'. Did you mean 'kill'"),
         (edited(target="mnority"), "Did you mean 'minority'"),
         (edited(target="minority"), "aimed at nodes by name, at 'all', or at one of leader, .*, not at 'minority'"),
