@@ -369,8 +369,8 @@ def _check_turns(faults: Sequence[PlannedFault], source: str) -> None:
     for fault, later in itertools.pairwise(faults):
         if later.start_s < fault.end_s:
             raise PlanError(
-                f"{source}: {fault.kind} ends at {fault.end_s:g} s and {later.kind} begins at {later.start_s:g} s, but the plan "
-                "has in_turn; let one end before the other begins, or remove in_turn"
+                f"{source}: {fault.kind} ends at {fault.end_s:g} s and {later.kind} begins at {later.start_s:g} s, but the "
+                "plan has in_turn; let one end before the other begins, or remove in_turn"
             )
 
 
