@@ -6,6 +6,7 @@ Invariants:
   with 255, and never with Python's own 1.
 - Lost output raises no exception where it is written, so a command always reaches its verdict. At the end, lost output turns 0
   into 255, and the other stream reports the loss. Every other code stays, so that nothing hides a definite failure.
+- A daemon thread that still writes does not change the exit code.
 - SIGTERM and SIGHUP end a command as Ctrl-C does. A signal that the parent ignores, as with `nohup`, stays ignored. A signal
   that arrives while Python cannot raise an exception, in a callback of its own, is sent again.
 
@@ -14,6 +15,7 @@ This module and its imports need only the standard library, so that it can repor
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import io
@@ -211,6 +213,7 @@ def _report_losses(code: int) -> bool:
 
 def _keep_streams() -> None:
     """Replaces the standard streams by streams that never raise."""
+    atexit.register(_leave_streams)  # the first to register runs as the last, after threads that are no daemons
     for fd in range(3):
         _fill(fd)
     for name in ("stdout", "stderr"):
@@ -240,6 +243,20 @@ def _fill(fd: int) -> None:
                 os.dup2(null, fd)
                 os.close(null)
             os.set_inheritable(fd, True)  # noqa: FBT003 - it takes no keyword
+
+
+def _leave_streams() -> None:
+    """Flushes the standard streams once more, and takes them from the interpreter.
+
+    The interpreter stops all daemon threads where they are, and then flushes its streams. If one of the threads was in the middle
+    of a write, it still has the lock of the stream, and the process ends with SIGABRT.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        setattr(sys, name, None)
+        if stream is not None:
+            with contextlib.suppress(Exception):  # nobody is left to whom a loss could be reported
+                stream.flush()
 
 
 def _output(stream: Any) -> _Output | None:

@@ -267,6 +267,16 @@ LATE = {
     "a late signal": "import atexit, os; atexit.register(lambda: os.kill(os.getpid(), 15))",
     "a failing thread": "import threading; threading.Thread(target=lambda: 1 / 0).start()",
     "a printing thread": "import threading; threading.Thread(target=print, args=['x' * 100_000]).start()",
+    "daemons that never stop printing": (
+        "import sys, threading\n"
+        "def talk():\n"
+        "    while True:\n"
+        "        print('x' * 50, file=sys.stderr)\n"
+        "for _ in range(3):\n"
+        "    threading.Thread(target=talk, daemon=True).start()\n"
+        "import time\n"
+        "time.sleep(0.2)"
+    ),
 }
 
 
@@ -275,7 +285,7 @@ LATE = {
 def test_what_comes_after_the_verdict_changes_no_code(place: Path, late: str, code: int) -> None:
     """Neither handlers at exit, nor threads, nor signals, with or without a stream to write to."""
     script = f"from harness.process import end_with\n{LATE[late]}\nend_with(lambda: {code})"
-    threads = code or (ExitCode.INTERNAL if "thread" in late else 0)  # their output is lost before the end, or not
+    threads = code or (ExitCode.INTERNAL if {"thread", "daemons"} & set(late.split()) else 0)  # their output is lost before the end, or not
     assert run(place, "", "", [sys.executable, "-c", script]).code == code
     assert run(place, "", ">&- 2>/dev/full", [sys.executable, "-c", script]).code in {code, threads}
 
