@@ -248,8 +248,8 @@ def _fill(fd: int) -> None:
 def _leave_streams() -> None:
     """Flushes the standard streams once more, and takes them from the interpreter.
 
-    The interpreter stops all daemon threads where they are, and then flushes its streams. If one of the threads was in the middle
-    of a write, it still has the lock of the stream, and the process ends with SIGABRT.
+    The interpreter stops all daemon threads where they are, and then flushes its streams. If one of the threads was in the
+    middle of a write, it still has the lock of the stream, and the process ends with SIGABRT.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

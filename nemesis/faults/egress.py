@@ -41,6 +41,8 @@ for dev in $(tc qdisc show | sed -n 's/^qdisc [a-z]* {HANDLE} dev \\([^ ]*\\) ro
 done
 [ -z "$(tc qdisc show | grep ' {HANDLE} ')" ]
 """
+# The second line of a discipline's statistics ends with `requeues N)`.
+_AHEAD = f"tc -s qdisc show | sed -n '/ {HANDLE} / {{ n; s/.*requeues \\([0-9]*\\)).*/\\1/p }}'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +54,14 @@ class Sample:
         sent: The number of sent datagrams.
         arrived: The number of undamaged arrivals, duplicates included.
         damaged: The number of arrivals with a wrong checksum.
+        ahead: The number of packets that the discipline sent ahead of earlier ones.
     """
 
     connect_ms: tuple[float, ...]
     sent: int
     arrived: int
     damaged: int
+    ahead: int
 
     @property
     def median_ms(self) -> float | None:
@@ -79,6 +83,7 @@ class Egress(Fault):
     WHOLE_NODE: ClassVar[str | None] = "it shapes all that a node sends, whichever process sends it"
     DATAGRAMS: ClassVar[int] = 100
     SIZE: ClassVar[int] = SMALL_BYTES
+    REORDERS: ClassVar[bool] = False
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
@@ -129,6 +134,7 @@ class Egress(Fault):
                 "arrived": sample.arrived,
                 "damaged": sample.damaged,
             }
+            | ({"ahead": sample.ahead} if self.REORDERS else {})
             for name, sample in sorted(during.items())
         }
         return Proof(
@@ -150,25 +156,38 @@ class Egress(Fault):
         port = self.port()
         targets = [self.field.node(peer) for peer in peers]
 
-        def connect_and_send(node: Node) -> list[float]:
+        def connect_and_send(node: Node) -> tuple[list[float], int]:
+            ahead = self._ahead(node)
             times = connect_times_ms(self.field.shell(node), targets, port=port, count=CONNECTS)
             send(self.field.shell(node), targets, count=self.DATAGRAMS, size=self.SIZE)
-            return times
+            return times, self._ahead(node) - ahead
 
         before = (await self.act(peers, self._arrivals, "reading datagram counters")).done
-        times = (await self.act([name], connect_and_send, "sending datagrams")).done
+        sending = (await self.act([name], connect_and_send, "sending datagrams")).done
         after = (await self.act(sorted(before), self._arrivals, "reading datagram counters")).done
         came = [after[peer].since(before[peer]) for peer in after]
-        if name not in times:
+        if name not in sending:
             return {}
+        times, ahead = sending[name]
         return {
             name: Sample(
-                connect_ms=tuple(times[name]),
+                connect_ms=tuple(times),
                 sent=self.DATAGRAMS * len(came),
                 arrived=sum(arrivals.arrived for arrivals in came),
                 damaged=sum(arrivals.damaged for arrivals in came),
+                ahead=ahead,
             )
         }
+
+    def _ahead(self, node: Node) -> int:
+        """Returns how many packets the discipline has sent ahead of earlier ones.
+
+        netem puts such a packet at the head of its queue, and counts it as a requeue (net/sched/sch_netem.c of Linux).
+        """
+        if not self.REORDERS:
+            return 0
+        found = self.field.shell(node).run(_AHEAD, timeout_s=SHELL_TIMEOUT_S).stdout.split()
+        return sum(map(int, found))
 
     def _arrivals(self, node: Node) -> Arrivals:
         return read_arrivals(self.field.shell(node))
@@ -268,22 +287,28 @@ class Reorder(Egress):
     """`packet-reorder`."""
 
     SUMMARY: ClassVar[str] = "Delays most of the packets that the target sends, so that the rest overtake them."
+    PROOF: ClassVar[str] = (
+        "connection times before and during the fault, and packets that the discipline sent ahead of others"
+    )
     SIMULATED: ClassVar[type[Effect] | None] = network.Reorder
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "percent": opt.number(25, 1, 99, "The share of packets without a delay."),
         "delay_ms": opt.number(20, 1, 10_000, "The delay of the other packets."),
     }
+    REORDERS: ClassVar[bool] = True
 
     def discipline(self) -> str:
         """Returns netem's reordering."""
         return f"netem delay {self.options['delay_ms']:g}ms reorder {self.options['percent']:g}% 50%"
 
     def seen(self, before: Sample, during: Sample) -> tuple[bool, str]:
-        """Requires both delayed connections and connections without delay."""
+        """Requires both delayed connections and packets ahead of others."""
         limit_ms = (before.median_ms or 0.0) + float(self.options["delay_ms"]) / 2
         late = sum(time_ms >= limit_ms for time_ms in during.connect_ms)
-        text = f"made {late} of {len(during.connect_ms)} connections late, the others overtook them"
-        return 0 < late < len(during.connect_ms), text
+        text = (
+            f"sent {during.ahead} packets ahead of others, and made {late} of {len(during.connect_ms)} connections late"
+        )
+        return late > 0 and during.ahead > before.ahead, text
 
 
 class Rate(Egress):

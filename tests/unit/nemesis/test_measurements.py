@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import subprocess
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.faults import PlannedFault
 from harness.node import Node
 from nemesis import grudges, rules
 from nemesis.errors import FaultError
 from nemesis.evidence import parse_listeners
+from nemesis.faults import egress
+from nemesis.faults.egress import Reorder, Sample
 from nemesis.faults.partition import Evidence, judge
 from nemesis.probes import Answer, Probe, parse_probes
 
@@ -155,3 +159,43 @@ def test_a_look_tells_ports_and_the_processes_behind_them() -> None:
     found = parse_listeners("port 1B58 1234\nport 1F90 1235\nheld 1234 77 T\nheld 1234 78 S\n")
     assert found.ports == {7000, 8080}
     assert found.states == {77: "T", 78: "S"}
+
+
+DISCIPLINES = """qdisc noqueue 0: dev lo root refcnt 2
+ Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 7)
+ backlog 0b 0p requeues 7
+qdisc netem 1ab: dev eth1 root refcnt 2 limit 1000 delay 20ms reorder 25% 50% gap 1
+ Sent 2320 bytes 40 pkt (dropped 0, overlimits 0 requeues 2)
+ backlog 0b 0p requeues 2
+"""
+
+
+@pytest.mark.parametrize(("text", "count"), [(DISCIPLINES, "2"), (DISCIPLINES.replace("1ab:", "8001:"), "")])
+def test_packets_ahead_are_those_of_our_discipline(text: str, count: str) -> None:
+    """The script reads the statistics of the discipline with our handle, and no other."""
+    script = f"tc() {{ printf '%s' '{text}'; }}\n{egress._AHEAD}"
+    assert subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout.strip() == count
+
+
+def sample(connect_ms: list[float], ahead: int) -> Sample:
+    """Returns a sample of a kind that reorders."""
+    return Sample(connect_ms=tuple(connect_ms), sent=200, arrived=200, damaged=0, ahead=ahead)
+
+
+@pytest.mark.parametrize(
+    ("during", "effective"),
+    [
+        (sample([21.0] * 16, 12), True),  # a sixteenth of the connections may overtake none
+        (sample([1.0] * 13 + [21.0] * 3, 12), True),
+        (sample([1.0] * 13 + [21.0] * 3, 0), False),  # a slow machine makes connections late without a fault
+        (sample([1.0] * 16, 12), False),
+        (sample([], 12), False),
+    ],
+)
+def test_a_reorder_needs_packets_ahead_and_late_connections(during: Sample, effective: bool) -> None:
+    """Noise in the times of connections is no proof."""
+    options: dict[str, Any] = {"percent": 25.0, "delay_ms": 20.0}
+    planned = PlannedFault(id=0, kind="packet-reorder", target=("n1",), start_s=0, end_s=9, options=options)
+    field: Any = None
+    fault = Reorder(planned=planned, targets=("n1",), field=field)
+    assert fault.seen(sample([1.0] * 16, 0), during)[0] is effective

@@ -285,7 +285,9 @@ LATE = {
 def test_what_comes_after_the_verdict_changes_no_code(place: Path, late: str, code: int) -> None:
     """Neither handlers at exit, nor threads, nor signals, with or without a stream to write to."""
     script = f"from harness.process import end_with\n{LATE[late]}\nend_with(lambda: {code})"
-    threads = code or (ExitCode.INTERNAL if {"thread", "daemons"} & set(late.split()) else 0)  # their output is lost before the end, or not
+    threads = code or (
+        ExitCode.INTERNAL if {"thread", "daemons"} & set(late.split()) else 0
+    )  # their output is lost before the end, or not
     assert run(place, "", "", [sys.executable, "-c", script]).code == code
     assert run(place, "", ">&- 2>/dev/full", [sys.executable, "-c", script]).code in {code, threads}
 
