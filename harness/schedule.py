@@ -5,7 +5,7 @@ Invariants:
 - Each fault that begins also ends, even if its start fails. If the run stops early, all open faults end at once.
 - An error of a fault is in its record, and never stops the run. All waits are bounded.
 - Faults in turn never overlap. If one has not ended when the next one is due, the next one waits for that end and for the
-  planned pause after it, and lasts as long as planned.
+  planned pause after it. Each lasts as long as planned, from the moment when it has begun.
 - In the history, each fault has two events `start-<kind>` and two `stop-<kind>`, before and after the commands, as in Jepsen.
   The effect begins between the first two, and ends between the last two.
 """
@@ -83,7 +83,7 @@ async def _one_after_the_other(
         late_s = 0.0
         if clock.now_s() > fault.start_s:
             late_s = clock.now_s() - planned_end_s  # the planned pause follows the late end
-        await performance.carry_out(records, late_s=late_s)
+        await performance.carry_out(records, late_s=late_s, in_turn=True)
         planned_end_s = fault.end_s
 
 
@@ -99,15 +99,16 @@ class _Performance:
         self._history = history
         self._stop = stop
         self._end_s = fault.end_s
+        self._in_turn = False
         self._targets: Sequence[str] = () if isinstance(fault.target, str) else tuple(fault.target)
         self._details: Mapping[str, Value] = {}
         self._proof: Proof | None = None
         self._errors: list[str] = []
 
-    async def carry_out(self, records: list[FaultRecord], *, late_s: float = 0.0) -> None:
+    async def carry_out(self, records: list[FaultRecord], *, late_s: float = 0.0, in_turn: bool = False) -> None:
         """Begins, proves and ends the fault, `late_s` after the times of the plan."""
         fault = self._fault
-        self._end_s = fault.end_s + late_s
+        self._end_s, self._in_turn = fault.end_s + late_s, in_turn
         await self._until(fault.start_s + late_s)
         if self._stop.is_set():
             return
@@ -144,6 +145,8 @@ class _Performance:
         self._details = begun.details
         self._note({}, begins=True)
         self._proof = Proof(effective=False, reason="The effect was not measured before the fault ended.")
+        if self._in_turn:
+            self._end_s = max(self._end_s, self._clock.now_s() + self._fault.end_s - self._fault.start_s)
         left_s = self._end_s - self._clock.now_s()
         if left_s <= 0:
             took_s, planned_s = self._clock.now_s() - start_ns / NS_PER_S, self._fault.end_s - self._fault.start_s

@@ -123,23 +123,23 @@ def test_named_targets_are_known_from_the_first_event() -> None:
 
 
 def test_faults_in_turn_begin_at_their_times() -> None:
-    """A fault that ends in the planned pause delays nothing."""
+    """A fault lasts as long as planned after its start, and a fault that ends in the planned pause delays nothing."""
     nemesis = FakeNemesis(begin=0.5, prove=1.0, end=4.0)
     records, _ = carry_out([fault(0, 1, 5), fault(1, 10, 15), fault(2, 20, 25)], nemesis, in_turn=True)
     assert [call for call in nemesis.calls if call[0] != "prove"] == [
         ("begin", 0, 1.0),
-        ("end", 0, 5.0),
+        ("end", 0, 5.5),
         ("begin", 1, 10.0),
-        ("end", 1, 15.0),
+        ("end", 1, 15.5),
         ("begin", 2, 20.0),
-        ("end", 2, 25.0),
+        ("end", 2, 25.5),
     ]
     assert [record.planned.id for record in records] == [0, 1, 2]
 
 
 def test_faults_in_turn_wait_for_a_late_end() -> None:
     """The next fault begins the planned pause after the late end, lasts as long as planned, and catches up if it can."""
-    nemesis = FakeNemesis(begin=0.5, prove=1.0, end=7.0)
+    nemesis = FakeNemesis(prove=1.0, end=7.0)
     plan = [fault(0, 1, 5), fault(1, 10, 15), fault(2, 40, 45)]
     carry_out(plan, nemesis, in_turn=True)
     assert [call for call in nemesis.calls if call[0] != "prove"] == [
@@ -152,10 +152,15 @@ def test_faults_in_turn_wait_for_a_late_end() -> None:
     ]
 
 
-def test_a_late_start_does_not_cost_the_proof() -> None:
-    """The proof of a fault in turn has the planned time, even if the planned end is over when it begins."""
-    records, _ = carry_out([fault(0, 1, 5), fault(1, 6, 10)], FakeNemesis(end=20.0, prove=3.0), in_turn=True)
+def test_the_proof_of_a_fault_in_turn_has_the_planned_time() -> None:
+    """A slow start, or a late end of the fault before, costs no proof."""
+    nemesis = FakeNemesis(begin=15.0, end=20.0, prove=3.0)
+    records, _ = carry_out([fault(0, 1, 5), fault(1, 6, 10)], nemesis, in_turn=True)
     assert [record.proof for record in records] == [SEEN, SEEN]
+    assert [(record.start_ns, record.end_ns) for record in records] == [
+        (1_000_000_000, 40_000_000_000),
+        (41_000_000_000, 80_000_000_000),
+    ]
 
 
 def test_no_fault_in_turn_begins_after_the_end_of_the_run() -> None:
