@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import clusters.options
 from commands.compose import Settled, compose
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
     from harness.run import RunResult
     from harness.verdict import Part
     from harness.watch import Watch
+
+
+# Generations of the garbage collector.
+YOUNGEST: Final = 0
+OLDEST: Final = 2
+COLLECT_ALL_EVERY: Final = 50  # runs, which leave about 10 MB
+
+_runs = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +83,7 @@ class Unobserved:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Turns the garbage collector off for one run, and collects once after it.
+    """Turns the garbage collector off for one run, and collects after it; all older objects too after some of the runs.
 
     A run leaves few cycles. The collector would visit all objects of the run again and again, in a fifth of the time.
     """
@@ -83,7 +92,8 @@ def _uncollected() -> Iterator[None]:
     try:
         yield
     finally:
-        gc.collect(0)  # all objects of the run are in the youngest generation
+        # The objects of the run are in the youngest generation. Those that the caller still uses leave it, and are collected later.
+        gc.collect(OLDEST if next(_runs) % COLLECT_ALL_EVERY == 0 else YOUNGEST)
         if on:
             gc.enable()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from clusters.sim.world import SimWorld
 from harness.errors import InputError
 from harness.verdict import Verdict
 from tests.trials import TOY, trial, trials
@@ -59,6 +61,15 @@ def test_another_seed_gives_another_history() -> None:
     """The seed determines the operations and the network."""
     one, other = trials(*TOY, seeds=range(1, 3))
     assert one.operations != other.operations
+
+
+def test_many_runs_need_no_more_memory_than_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collector is off during a run, but the worlds of earlier runs go after a while."""
+    monkeypatch.setattr("commands.trial.COLLECT_ALL_EVERY", 4)
+    alive = []
+    for _ in trials(*TOY, seeds=range(1, 17)):
+        alive.append(sum(isinstance(each, SimWorld) for each in gc.get_objects()))
+    assert max(alive) <= 6
 
 
 def test_a_planted_bug_is_found() -> None:
