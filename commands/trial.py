@@ -92,7 +92,7 @@ def _uncollected() -> Iterator[None]:
     try:
         yield
     finally:
-        # The objects of the run are in the youngest generation. Those that the caller still uses leave it, and are collected later.
+        # The objects of the run are in the youngest generation. Those that the caller still uses leave it, and go later.
         gc.collect(OLDEST if next(_runs) % COLLECT_ALL_EVERY == 0 else YOUNGEST)
         if on:
             gc.enable()
