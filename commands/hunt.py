@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from commands.compose import Settled
-    from commands.hunting import Chooser, Draw
+    from commands.hunting import Chooser, Draw, Space
 
 # The defaults of a hunt: a simulated system, and short runs with short faults.
 DEFAULTS: Mapping[str, Any] = {
@@ -101,12 +101,12 @@ class HuntRun:
 def hunt(ctx: click.Context, /, **options: Any) -> None:
     """Runs many seeds in the simulator, and stops at the first invalid run.
 
-    Without --nemesis, each run draws its kinds of faults. It also draws --fault-on, --fault-off and --rate, unless you give
-    them. With --nemesis, runs differ only in the seed, and the output has the share of invalid runs with its confidence
-    interval. At the end, the command runs the first invalid run again as `labrys test`, and stores it. Exit codes: 0 no run is
-    invalid, 1 a run is invalid, 2 no run is valid.
+    Without --nemesis, each run draws its kinds of faults, with their targets and options. It also draws --fault-on,
+    --fault-off, --rate, and some options of the system, unless you give them. With --nemesis, runs differ only in the seed,
+    and the output has the share of invalid runs with its confidence interval. At the end, the command runs the first
+    invalid run again as `labrys test`, and stores it. Exit codes: 0 no run is invalid, 1 a run is invalid, 2 no run is valid.
     """
-    from commands.hunting import Chooser
+    from commands.hunting import Chooser, Space
     from harness.proportions import interval
 
     own = {name: options.pop(name) for name in ("runs", "minutes", "finds", "jobs", "among", "guided", "store_dir")}
@@ -123,8 +123,8 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     given = bool(options["nemesis"] or options[nemesis.choices.PLAN_FILE])
     if given and own["among"]:
         raise InputError("--among cannot go with --nemesis or --plan, which set the faults of every run")
-    kinds = () if given else drawn_from(simulated_kinds(ctx, options), own["among"])
-    chooser = Chooser(kinds, seed=seed, guided=own["guided"])
+    space = Space() if given else space_of(ctx, options, own["among"])
+    chooser = Chooser(space, seed=seed, guided=own["guided"])
     began_s = time.monotonic()
     tried = _run_all(ctx, options, chooser, own, console)
     found = [each for each in tried if each.verdict == INVALID]
@@ -135,7 +135,7 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
         f"{counted(len(tried), 'run')} in {seconds:.1f} s, {len(tried) * 60 / seconds:.0f} a minute: {len(found)} invalid, "
         f"{valid} valid, {unknown} unknown, {refused} without time for their faults"
     )
-    if not kinds:
+    if given:
         low, high = interval(len(found), judged)
         console.print(f"{len(found)} of {judged} runs are invalid: {low:.1%} to {high:.1%} with 95 % confidence")
     for each in found:
@@ -151,6 +151,34 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
 for _parameter in hunt.params:
     if _parameter.name in DEFAULTS:
         _parameter.default = DEFAULTS[_parameter.name]
+
+
+def space_of(ctx: click.Context, options: Mapping[str, Any], among: str | None) -> Space:
+    """Returns what the runs of a hunt draw from: kinds, their targets, and the settings that the user leaves open."""
+    from commands.hunting import Space
+    from harness.declare import hunted
+    from nemesis.kinds import find_kind
+    from nemesis.targets import ALL, BY_LEADER, LEADER, MAJORITY
+
+    kinds = drawn_from(simulated_kinds(ctx, options), among)
+    known = {name: find_kind(name) for name in kinds}
+    settings = {
+        name: values
+        for each in getattr(ctx, "chosen", ())
+        for name, values in hunted(each.type.Options).items()
+        if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
+    }
+    return Space(
+        kinds=kinds,
+        targets={
+            name: [
+                target for target in (ALL, LEADER, MAJORITY) if target in kind.fault.TARGETS and target != kind.target
+            ]
+            for name, kind in known.items()
+            if kind.target not in BY_LEADER
+        },
+        settings=settings,
+    )
 
 
 def simulated_kinds(ctx: click.Context, options: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,7 +1,9 @@
-"""Draws the runs of a hunt: the seed, the faults and the load of each, guided by the features of earlier runs.
+"""Draws the runs of a hunt: the seed, the faults, the load and the settings of each, guided by the features of earlier runs.
 
-A hunt is many simulated runs, each with its own seed. Each run draws the length of its faults, the pauses between them, and the
-rate of requests. Some bugs need a restart within an election timeout, others a long partition or a time without writes.
+A hunt is many simulated runs, each with its own seed. Each run draws the length of its faults, the pauses between them, their
+targets and options, and the rate of requests. Some bugs need a restart within an election timeout, others a long partition or
+a time without writes. A run also draws the settings of the system whose declaration (`harness.declare`) has values for hunts. A
+setting can hide a bug: pre-votes prevent most elections, and a client that gives up at once sends a new leader nothing.
 
 - A blind hunt draws the kinds of faults evenly.
 - A guided hunt prefers kinds that led to new features. Half of its runs take the kinds of an earlier run with a new feature,
@@ -10,13 +12,14 @@ rate of requests. Some bugs need a restart within an election timeout, others a 
 A feature is new if no earlier run of the hunt had it. Features are: a kind of fault that took effect on a leader or on a
 follower, two kinds at the same time, the number of leaders and terms, the distance between logs, and the errors of clients.
 
-Algorithm: coverage-guided fuzzing (M. Zalewski, American Fuzzy Lop, 2013).
+Algorithms: coverage-guided fuzzing (M. Zalewski, American Fuzzy Lop, 2013); swarm testing, which draws the settings of each
+test (A. Groce, C. Zhang, E. Eide, Y. Chen, J. Regehr, "Swarm testing", ISSTA 2012).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -24,21 +27,47 @@ from harness.leaders import LEADER
 from harness.randomness import SEED_BITS, stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from random import Random
 
     from commands.trial import Trial
+    from harness.op import Value
     from harness.watch import Sighting
 
 MAX_KINDS = 4
 MAX_KEPT = 64
-DELAY = "packet-delay"
+AIMED_SHARE = 0.5  # the share of kinds that do not have their default target, if there is another one
 RHYTHMS = (  # --fault-on and --fault-off, in seconds
     ("0.5-3", "0.3-2"),
     ("0.1-0.4", "0.05-0.6"),  # a process is back before an election timeout is over
     ("0.4-1.2", "0.02-0.3"),  # one leader after another is hit
 )
 RATES = (2.0, 8.0, 20.0)  # requests per second to each node
-DELAYS_MS = (20, 100, 400)  # of packet-delay, on average: the last one is longer than many elections
+FAULT_OPTIONS: Mapping[str, Sequence[Mapping[str, float]]] = {  # for each kind, the choices of its options
+    "packet-delay": (
+        {"delay_ms": 20, "jitter_ms": 10},
+        {"delay_ms": 100, "jitter_ms": 50},
+        {"delay_ms": 400, "jitter_ms": 200},  # longer than many elections
+    ),
+    "packet-duplicate": ({"percent": 20}, {"percent": 80}),
+    "packet-loss": ({"probability": 0.2}, {"probability": 0.8}),
+    "packet-reorder": ({"delay_ms": 20}, {"delay_ms": 200}),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """The values that the runs of a hunt draw from. If it is empty, all runs have given faults and differ only in the seed.
+
+    Attributes:
+        kinds: The kinds of faults.
+        targets: For a kind, the targets besides its default target.
+        settings: For an option of the system, by parameter name, its values.
+    """
+
+    kinds: Sequence[str] = ()
+    targets: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    settings: Mapping[str, Sequence[Value]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,34 +78,41 @@ class Draw:
         number: The number of the run, from 0.
         seed: Its seed.
         kinds: Its kinds of faults. If all runs of the hunt have given faults, this and the rest are empty or 0.
+        targets: The targets of those kinds that do not have their default target.
+        fault_options: The drawn options of its kinds.
         fault_on: The length of its faults in seconds, e.g. `0.5-3`.
         fault_off: The pauses between faults of one kind, in seconds.
         rate: Requests per second to each node.
-        delay_ms: The mean delay of packets, if `packet-delay` is among the kinds.
+        settings: The drawn options of the system, by parameter name.
     """
 
     number: int
     seed: int
     kinds: tuple[str, ...] = ()
+    targets: Mapping[str, str] = field(default_factory=dict)
+    fault_options: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     fault_on: str = ""
     fault_off: str = ""
     rate: float = 0.0
-    delay_ms: int = 0
+    settings: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def options(self) -> dict[str, Any]:
         """Returns the drawn options of `labrys test`; none if all runs of the hunt have given faults."""
         if not self.kinds:
             return {}
-        drawn = {
-            "nemesis": ",".join(self.kinds),
+        aims = (f"{kind}:{self.targets[kind]}" if kind in self.targets else kind for kind in self.kinds)
+        options = [
+            f"{kind}.{name}={value:g}" for kind, own in self.fault_options.items() for name, value in own.items()
+        ]
+        return {
+            "nemesis": ",".join(aims),
+            "fault_options": ",".join(options),
             "fault_on": self.fault_on,
             "fault_off": self.fault_off,
             "rate": self.rate,
+            **self.settings,
         }
-        if DELAY in self.kinds:
-            drawn["fault_options"] = f"{DELAY}.delay_ms={self.delay_ms},{DELAY}.jitter_ms={self.delay_ms // 2}"
-        return drawn
 
 
 class Chooser:
@@ -86,15 +122,16 @@ class Chooser:
         seen: The features of all runs so far.
     """
 
-    def __init__(self, kinds: Sequence[str], *, seed: int, guided: bool) -> None:
+    def __init__(self, space: Space, *, seed: int, guided: bool) -> None:
         """Makes it.
 
         Args:
-            kinds: The kinds to draw from; empty if all runs have given faults, so that only seeds are drawn.
+            space: The values to draw from.
             seed: The root seed of the hunt.
             guided: Whether it prefers kinds that led to new features.
         """
-        self._kinds = tuple(kinds)
+        self._space = space
+        self._kinds = tuple(space.kinds)
         self._seed = seed
         self._guided = guided
         self._number = 0
@@ -112,6 +149,24 @@ class Chooser:
             return Draw(number=number, seed=seed)
         fault_on, fault_off = random.choice(RHYTHMS)
         rate = random.choice(RATES)
+        kinds = self._draw_kinds(random)
+        return Draw(
+            number=number,
+            seed=seed,
+            kinds=kinds,
+            targets={
+                kind: random.choice(self._space.targets[kind])
+                for kind in kinds
+                if self._space.targets.get(kind) and random.random() < AIMED_SHARE
+            },
+            fault_options={kind: random.choice(FAULT_OPTIONS[kind]) for kind in kinds if kind in FAULT_OPTIONS},
+            fault_on=fault_on,
+            fault_off=fault_off,
+            rate=rate,
+            settings={name: random.choice(values) for name, values in self._space.settings.items()},
+        )
+
+    def _draw_kinds(self, random: Random) -> tuple[str, ...]:
         if self._guided and self._kept and random.random() < 0.5:
             kinds = [*random.choice(self._kept)]
             other = random.choices(self._kinds, self._weights())[0]
@@ -124,15 +179,7 @@ class Chooser:
             count = random.randint(1, min(MAX_KINDS, len(self._kinds)))
             weights = self._weights() if self._guided else None
             kinds = [*dict.fromkeys(random.choices(self._kinds, weights, k=count))]
-        return Draw(
-            number=number,
-            seed=seed,
-            kinds=tuple(sorted(kinds)),
-            fault_on=fault_on,
-            fault_off=fault_off,
-            rate=rate,
-            delay_ms=random.choice(DELAYS_MS),
-        )
+        return tuple(sorted(kinds))
 
     def learn(self, draw: Draw, features: Sequence[str]) -> int:
         """Takes the features of a run, and returns the number of new ones."""

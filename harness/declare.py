@@ -45,6 +45,7 @@ class Declared:
         above: Whether the lower bound itself is excluded.
         metavar: The placeholder of the value in the help.
         judges: Whether a verdict depends on it; `labrys check` and `labrys analyze` have it then too.
+        hunted: The values that each run of `labrys hunt` draws one of, unless the user gives one; empty: the default.
     """
 
     help: str
@@ -53,6 +54,7 @@ class Declared:
     above: bool
     metavar: str | None
     judges: bool
+    hunted: Sequence[Any]
 
 
 def option(
@@ -64,9 +66,12 @@ def option(
     above: bool = False,
     metavar: str | None = None,
     judges: bool = False,
+    hunted: Sequence[Any] = (),
 ) -> Any:
     """Returns a field of the dataclass; see the module and `Declared`."""
-    declared = Declared(help=help, low=low, high=high, above=above, metavar=metavar, judges=judges)
+    declared = Declared(
+        help=help, low=low, high=high, above=above, metavar=metavar, judges=judges, hunted=tuple(hunted)
+    )
     return dataclasses.field(default=default, metadata={_META: declared})
 
 
@@ -97,6 +102,12 @@ def click_options(options: type, *, judging: bool = False) -> list[click.Option]
             continue
         found.append(_click_option(field.name, kinds[field.name], field.default, declared, options.__qualname__))
     return found
+
+
+def hunted(options: type) -> dict[str, Sequence[Any]]:
+    """Returns the values that the runs of a hunt draw from, by the names of the fields that have such values."""
+    declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
+    return {name: each.hunted for name, each in declared.items() if each is not None and each.hunted}
 
 
 def _click_option(name: str, kind: Any, default: Any, declared: Declared, owner: str) -> click.Option:

@@ -1,4 +1,4 @@
-"""Errors that a client of a simulated system meets instead of an answer."""
+"""Errors of simulated systems: those that a client meets instead of an answer, and one that ends the run."""
 
 from __future__ import annotations
 
@@ -11,3 +11,7 @@ class Refused(LabrysError):  # noqa: N818 - a state of the node, and named so in
 
 class Broken(LabrysError):  # noqa: N818 - likewise
     """The process died before it answered. It is unknown whether the request had an effect."""
+
+
+class TooManyEvents(LabrysError):  # noqa: N818 - likewise
+    """The messages or timers of the simulated system multiply without end."""

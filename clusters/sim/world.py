@@ -11,6 +11,7 @@ import asyncio
 import heapq
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from clusters.sim.errors import TooManyEvents
 from clusters.sim.host import Reply, Request
 from clusters.sim.links import Links
 from clusters.sim.machine import Machine
@@ -28,6 +29,8 @@ T = TypeVar("T")
 
 # A loop without timers stops waiting after this time. Processes set timers for ever, so the queue never gets empty.
 MAX_WAIT_NS = 600 * NS_PER_S
+# More events than this do not wait at one time in a system that works. The limit ends a run whose messages multiply.
+MAX_EVENTS = 200_000
 
 
 class SimWorld:
@@ -59,7 +62,11 @@ class SimWorld:
         return run_virtual(main, self)
 
     def pass_until(self, deadline_s: float | None) -> float | None:
-        """Handles events, in order, until one wakes the loop; see `harness.clock.Events`."""
+        """Handles events, in order, until one wakes the loop; see `harness.clock.Events`.
+
+        Raises:
+            TooManyEvents: Too many messages and timers wait.
+        """
         queue = self._queue
         limit_ns = self.now_ns + MAX_WAIT_NS if deadline_s is None else int(deadline_s * NS_PER_S)
         self._woken = False
@@ -67,6 +74,11 @@ class SimWorld:
             at_ns, _, action, arguments = heapq.heappop(queue)
             self.now_ns = at_ns
             action(*arguments)
+            if len(queue) > MAX_EVENTS:
+                raise TooManyEvents(
+                    f"more than {MAX_EVENTS:,} messages and timers wait at {at_ns / NS_PER_S:.1f} s of virtual time; does the "
+                    "system answer a message with more than one?"
+                )
             if self._woken:
                 return at_ns / NS_PER_S
         if deadline_s is not None:

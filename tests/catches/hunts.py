@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import cli
 from clusters.systems.sim_raft.bugs import TABLE
 from commands.compose import settle
-from commands.hunt import DEFAULTS, drawn_from, hunt, simulated_kinds
+from commands.hunt import DEFAULTS, hunt, space_of
 from commands.hunting import Chooser, features_of
 from commands.test import run_test
 from commands.trial import attempt
@@ -22,7 +22,7 @@ from harness.errors import InputError
 if TYPE_CHECKING:
     from clusters.systems.sim_raft.bugs import Bug
     from commands.compose import Settled
-    from commands.hunting import Draw
+    from commands.hunting import Draw, Space
     from commands.trial import Trial
 
 
@@ -44,7 +44,11 @@ class Find:
 
 
 class Hunt:
-    """A hunt of `sim-raft`, from its root seed."""
+    """A hunt of `sim-raft`, from its root seed.
+
+    Attributes:
+        space: What its runs draw from.
+    """
 
     def __init__(self, words: tuple[str, ...], *, seed: int, guided: bool = True, among: str | None = None) -> None:
         """Prepares the hunt.
@@ -55,8 +59,8 @@ class Hunt:
             guided: Whether new behaviour guides the choice of runs.
             among: The kinds of faults to draw from, in the form of `--among`.
         """
-        self._options, self._settled, known = _prepared(words)
-        self._chooser = Chooser(drawn_from(known, among), seed=seed, guided=guided)
+        self._options, self._settled, self.space = _prepared(words, among)
+        self._chooser = Chooser(self.space, seed=seed, guided=guided)
 
     @classmethod
     def of(cls, bug: Bug, *, seed: int, guided: bool = True, among: str | None = None) -> Hunt:
@@ -107,16 +111,16 @@ def found(runs: int, draw: Draw, trial: Trial) -> Find:
 
 
 @functools.cache
-def _prepared(words: tuple[str, ...]) -> tuple[dict[str, Any], Settled, tuple[str, ...]]:
-    """Returns the options of a hunt's runs with defaults, and the kinds that the simulator supports."""
+def _prepared(words: tuple[str, ...], among: str | None) -> tuple[dict[str, Any], Settled, Space]:
+    """Returns the options of a hunt's runs with defaults, and what the runs draw from."""
     given = ["--system", "sim-raft", "--seed", "1", *words]
     with cli.labrys.make_context("labrys", ["hunt"]) as root:
         with hunt.make_context("hunt", [*given], parent=root) as own:
-            known = simulated_kinds(own, dict(own.params))
+            space = space_of(own, dict(own.params), among)
         defaults = [word for name, value in DEFAULTS.items() for word in (_flag(name), str(value))]
         with run_test.make_context("test", [*defaults, *given], parent=root) as test:
             options = dict(test.params)
-            return options, settle(test, options), known
+            return options, settle(test, options), space
 
 
 def _flag(name: str) -> str:

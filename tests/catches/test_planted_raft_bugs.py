@@ -17,7 +17,7 @@ from tests.catches.hunts import Hunt
 
 # For each bug, the first run of the hunt that finds it, and the kinds of faults.
 FINDS: dict[Bug, tuple[int, str]] = {
-    Bug.READ_WITHOUT_QUORUM: (3, "partition-leader,partition-random-halves"),
+    Bug.READ_WITHOUT_QUORUM: (2, "partition-leader,partition-random-halves"),
     Bug.FOLLOWER_READS: (1, "partition-random-node,kill"),
     Bug.LEASE_TOO_LONG: (3, "partition-leader,partition-random-halves"),
     Bug.HALF_IS_MAJORITY: (1, "partition-random-halves,partition-leader"),
@@ -25,11 +25,18 @@ FINDS: dict[Bug, tuple[int, str]] = {
     Bug.SNAPSHOT_WITHOUT_SESSIONS: (2, "kill,partition-random-node"),
     Bug.LOST_LEADERSHIP_IS_FAIL: (4, "partition-leader,leader-pause"),
     Bug.LOG_END_NOT_RESTORED: (1, "kill,leader-kill"),
-    Bug.VOTE_FOR_SHORTER_LOG: (3, "partition-random-node,leader-kill,partition-leader"),
-    Bug.OLD_LEADER_OBEYED: (3, "partition-leader,leader-pause,packet-delay"),
+    Bug.VOTE_FOR_SHORTER_LOG: (1, "partition-random-node,leader-kill,partition-leader"),
+    Bug.OLD_LEADER_OBEYED: (8, "partition-leader,leader-pause,packet-delay"),
     Bug.CHECKSUM_NOT_VERIFIED: (2, "file-bitflip,kill"),
-    Bug.LEASE_ON_WALL_CLOCK: (7, "clock-skew,clock-strobe,partition-leader"),
-    Bug.READ_BEFORE_OWN_ENTRY: (8, "leader-kill,partition-random-halves,partition-leader"),
+    Bug.LEASE_ON_WALL_CLOCK: (25, "clock-skew,partition-leader"),
+    Bug.READ_BEFORE_OWN_ENTRY: (5, "leader-kill,partition-random-halves,partition-leader"),
+    Bug.VOTE_COUNTED_TWICE: (7, "packet-duplicate,partition-random-halves"),
+    Bug.TWO_VOTES_IN_A_TERM: (2, "leader-kill,packet-delay"),
+    Bug.ACKNOWLEDGED_BEFORE_FSYNC: (3, "power-loss"),
+    Bug.HIGHER_TERM_IGNORED: (2, "partition-leader,partition-random-halves"),
+    Bug.COMMITTED_ENTRIES_CUT: (2, "leaders-kill,leader-kill"),
+    Bug.PREVIOUS_TERM_NOT_CHECKED: (7, "partition-leader,leader-kill"),
+    Bug.RETRY_APPLIED_TWICE: (3, "packet-loss,partition-leader"),
 }
 SEED = 1
 CORRECT = 6  # runs, and as many with leases

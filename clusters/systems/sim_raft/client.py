@@ -1,7 +1,8 @@
 """The client of the simulated Raft. It repeats a request with the same number until it gets an answer.
 
 An answer of the state machine ends an operation. A refusal ends it only if no earlier attempt can have reached a log. After an
-attempt without an answer, the operation stays indeterminate until the state machine answers.
+attempt without an answer, the operation stays indeterminate until the state machine answers. A patient client
+(`--patience-ms`) repeats refused requests for a while, so a new leader gets requests at once, as it does from real clients.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 MS: Final = 0.001
 REFUSAL_PAUSE_S: Final = 0.05
+PATIENT_PAUSE_S: Final = 0.02
 CLOSE_S: Final = 0.05
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 
@@ -84,15 +86,23 @@ class SimRaftClient:
             return Fail(f"{outcomes.UNSUPPORTED}: {invocation.f} of {str(invocation.value)[:100]}")
         is_read = isinstance(request, Query)
         indeterminate: Fail | Info | None = None
-        for _ in range(self._options.attempts):
+        loop = asyncio.get_running_loop()
+        patient_until_s = loop.time() + self._options.patience_ms * MS
+        attempts = 0
+        while attempts < self._options.attempts:
             answer = await self._ask(request)
             if answer.code == outcomes.OK:
                 return Ok(answer.value, order=answer.order)
             found = outcomes.outcome(answer.code, _text(answer), is_read=is_read)
-            if answer.code not in outcomes.REFUSED and isinstance(found, Fail) and not is_read:
+            refused = answer.code in outcomes.REFUSED
+            if not refused and isinstance(found, Fail) and not is_read:
                 return found  # the state machine's own answer
             self._move(answer)
-            if answer.code in outcomes.REFUSED:
+            if refused and loop.time() < patient_until_s:
+                await asyncio.sleep(PATIENT_PAUSE_S)
+                continue
+            attempts += 1
+            if refused:
                 await asyncio.sleep(REFUSAL_PAUSE_S)
                 if indeterminate is None:
                     return found

@@ -29,11 +29,11 @@ class Following:
     def handle_append(self, sender: str, message: Append) -> None:
         """Stores a leader's entries, or accepts its heartbeat, and answers."""
         raft, storage = self._raft, self._raft.storage
-        if not self._accept_leader(sender, message.term, message.round):
+        if not self._accept_leader(sender, message):
             return
         retry_after = self._mismatch(message)
         if retry_after is not None:
-            raft.send(sender, Appended(message.term, ok=False, index=retry_after, round=message.round))
+            self._answer(sender, message, message.term, ok=False, index=retry_after)
             return
         matched = message.prev_index + len(message.entries)
         self._store(message)
@@ -41,24 +41,27 @@ class Following:
             storage.cut(max(matched, storage.base) + 1)
         known = storage.last if raft.bug is Bug.COMMIT_PAST_MATCH else matched
         raft.committed(min(message.commit, known))
-        raft.send(sender, Appended(message.term, ok=True, index=matched, round=message.round))
+        self._answer(sender, message, message.term, ok=True, index=matched)
 
     def handle_install(self, sender: str, message: Install) -> None:
         """Installs a leader's snapshot, and answers."""
         raft, snapshot = self._raft, message.snapshot
-        if not self._accept_leader(sender, message.term, message.round):
+        if not self._accept_leader(sender, message):
             return
         if snapshot.index > raft.commit or raft.bug is Bug.OLD_SNAPSHOT_INSTALLED:
             raft.install(snapshot)
-        raft.send(sender, Appended(message.term, ok=True, index=snapshot.index, round=message.round))
+        self._answer(sender, message, message.term, ok=True, index=snapshot.index)
 
-    def _accept_leader(self, sender: str, term: int, round_: int) -> bool:
+    def _answer(self, sender: str, message: Append | Install, term: int, *, ok: bool, index: int) -> None:
+        self._raft.send(sender, Appended(term, ok=ok, index=index, round=message.round, number=message.number))
+
+    def _accept_leader(self, sender: str, message: Append | Install) -> bool:
         """Follows the leader of a term, or answers that its term is over. Returns whether the node follows it."""
-        raft, storage = self._raft, self._raft.storage
+        raft, storage, term = self._raft, self._raft.storage, message.term
         if term < storage.term:
             if raft.bug is Bug.OLD_LEADER_OBEYED and raft.role is Role.FOLLOWER:
                 return True
-            raft.send(sender, Appended(storage.term, ok=False, index=storage.last, round=round_))
+            self._answer(sender, message, storage.term, ok=False, index=storage.last)
             return False
         if term > storage.term or raft.role is not Role.FOLLOWER or raft.leader != sender:
             raft.follow(term, sender)

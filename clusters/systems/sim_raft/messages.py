@@ -67,6 +67,7 @@ class Append(NamedTuple):
         entries: The entries, in order.
         commit: The leader's commit index.
         round: The number of the leader's round, which the answer repeats; see `replication`.
+        number: The number of the message to this follower, which the answer repeats.
         resets: Set only by a planted bug: the receiver drops all entries after `prev_index`.
     """
 
@@ -76,6 +77,7 @@ class Append(NamedTuple):
     entries: tuple[Entry, ...]
     commit: int
     round: int
+    number: int
     resets: bool = False
 
 
@@ -85,6 +87,7 @@ class Install(NamedTuple):
     term: int
     snapshot: Snapshot
     round: int
+    number: int
 
 
 class Appended(NamedTuple):
@@ -95,12 +98,14 @@ class Appended(NamedTuple):
         ok: Whether the follower's log now has the entries or the snapshot.
         index: The last entry that is certainly equal to the leader's; if not ok, the index after which the leader should try.
         round: The round of the request.
+        number: The number of the request.
     """
 
     term: int
     ok: bool
     index: int  # type: ignore[assignment]  # hides tuple.index, which nothing uses
     round: int
+    number: int
 
 
 class TimeoutNow(NamedTuple):

@@ -39,7 +39,9 @@ class SimRaftOptions:
         "How a leader makes sure that a read is recent. read-index: it asks a quorum whether it still leads. lease: it trusts "
         "its lease. log: it appends the read to the log.",
     )
-    pre_vote: bool = option(default=True, help="A node starts an election only if a majority would vote for it.")
+    pre_vote: bool = option(
+        default=True, help="A node starts an election only if a majority would vote for it.", hunted=(True, False)
+    )
     heartbeat_ms: int = option(100, "The heartbeat interval of the leader.", low=1, high=60_000)
     election_ms: int = option(
         400,
@@ -48,7 +50,7 @@ class SimRaftOptions:
         high=600_000,
     )
     snapshot_entries: int = option(
-        20, "The number of log entries between snapshots; 0: no snapshots.", low=0, high=1_000_000
+        20, "The number of log entries between snapshots; 0: no snapshots.", low=0, high=1_000_000, hunted=(5, 20, 100)
     )
     batch: int = option(16, "The maximum number of entries in one message.", low=1, high=1000)
     routing: Routing = option(
@@ -58,6 +60,13 @@ class SimRaftOptions:
         500, "The time without an answer after which a client repeats its request.", low=1, high=60_000
     )
     attempts: int = option(3, "The maximum number of times that a client sends one request.", low=1, high=100)
+    patience_ms: int = option(
+        0,
+        "The time for which a client repeats a request that nodes refuse because they do not lead.",
+        low=0,
+        high=600_000,
+        hunted=(0, 300, 1000),
+    )
     bug: Bug = option(Bug.NONE, "The planted bug; docs/sim-raft.md describes them.")
 
     def __post_init__(self) -> None:

@@ -4,6 +4,8 @@
 - It commits an entry of its own term when a majority has the entry. This commits all earlier entries too.
 - Each message has the number of a *round*, which the answer repeats. If a majority answers a round in the leader's term, the
   leader was the leader when the round began. Reads and leases depend on this (6.4).
+- A leader sends the next entries to a follower after the answer to its last message, and a heartbeat in any case. So a
+  duplicate answer causes no further message.
 - A leader steps down if it gets no answers from a majority for two election timeouts (6.2).
 """
 
@@ -34,7 +36,8 @@ class Progress:
         match: The last entry that the follower certainly has.
         round: The last round that the follower answered.
         heard_ns: The time of its last answer.
-        waits: Whether a message is unanswered.
+        number: The number of the last message to it.
+        waits: Whether this message is unanswered.
         resets: Whether the follower must still drop its entries from `next` on; only with a planted bug.
     """
 
@@ -42,6 +45,7 @@ class Progress:
     match: int
     round: int
     heard_ns: int
+    number: int = 0
     waits: bool = False
     resets: bool = False
 
@@ -93,7 +97,8 @@ class Replication:
             return
         progress = self._peers[sender]
         progress.heard_ns = raft.now_ns()
-        progress.waits = False
+        answered = progress.waits and message.number == progress.number
+        progress.waits = progress.waits and not answered
         progress.round = max(progress.round, message.round)
         before = progress.next
         if message.ok:
@@ -108,7 +113,7 @@ class Replication:
         raft.transfers.advance()
         # A follower that refuses entries which it had before gets the next message with the next heartbeat. An immediate retry
         # could repeat without a pause.
-        moves = message.ok or progress.next < before
+        moves = answered and (message.ok or progress.next < before)
         if moves and raft.role is Role.LEADER and message.term == storage.term and progress.next <= storage.last:
             self._send(sender, progress)
 
@@ -158,13 +163,16 @@ class Replication:
     def _send(self, peer: str, progress: Progress) -> None:
         storage = self._raft.storage
         progress.waits = True
+        progress.number += 1
         if progress.next <= storage.base and storage.snapshot is not None:
-            self._raft.send(peer, Install(storage.term, storage.snapshot, self._round))
+            self._raft.send(peer, Install(storage.term, storage.snapshot, self._round, progress.number))
             return
         previous = progress.next - 1
         entries = () if progress.resets else storage.after(previous, self._raft.options.batch)
         term = storage.term_at(previous) or 0
-        message = Append(storage.term, previous, term, entries, self._raft.commit, self._round, progress.resets)
+        message = Append(
+            storage.term, previous, term, entries, self._raft.commit, self._round, progress.number, progress.resets
+        )
         self._raft.send(peer, message)
 
     def _commit(self) -> None:

@@ -40,13 +40,13 @@ class Scripted:
         return answer
 
 
-def client(connection: Scripted, *, follows: bool = True, closes: bool = False) -> SimRaftClient:
+def client(connection: Scripted, *, follows: bool = True, closes: bool = False, patience_ms: int = 0) -> SimRaftClient:
     """Returns a client at n1 of three nodes."""
     return SimRaftClient(
         connection=connection,
         node=Node(name="n1", address="10.0.0.1"),
         nodes=["n1", "n2", "n3"],
-        options=SimRaftOptions(),
+        options=SimRaftOptions(patience_ms=patience_ms),
         follows=follows,
         closes=closes,
     )
@@ -95,6 +95,16 @@ def test_repetitions_are_one_request() -> None:
     run_virtual(both())
     assert [body.sequence for _, body in connection.asked] == [1, 1, 1, 2]
     assert {body.session for _, body in connection.asked} == {"c"}
+
+
+def test_a_patient_client_repeats_refused_requests() -> None:
+    """A refusal is no attempt while the patience lasts. An earlier attempt without an answer stays indeterminate."""
+    refusals = [LEADER] * 5
+    write = Invocation("write", 5, "k")
+    assert run_virtual(client(Scripted(*refusals, Answer("ok", 5, 7)), patience_ms=500).invoke(write)) == Ok(5, order=7)
+    assert run_virtual(client(Scripted(*refusals), patience_ms=70).invoke(write)) == Fail("not-leader: n3 leads")
+    lost = Scripted(SILENCE, *[LEADER] * 6)
+    assert run_virtual(client(lost, patience_ms=70).invoke(write)) == Info("no-answer")
 
 
 def test_who_follows_goes_where_the_leader_is() -> None:

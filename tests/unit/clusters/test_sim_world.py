@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from clusters.sim.errors import Broken, Refused
+from clusters.sim.errors import Broken, Refused, TooManyEvents
 from clusters.sim.host import Reply, Request
 from clusters.sim.machine import EPOCH_NS
 from clusters.sim.world import SimWorld
@@ -200,3 +200,27 @@ def test_a_world_where_nothing_can_happen_says_so() -> None:
 
     with pytest.raises(RuntimeError, match="virtual time stands still"):
         lived(beside_ticks)
+
+
+def test_messages_that_multiply_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that answers each message with two is refused with the virtual time, instead of a run without end."""
+    monkeypatch.setattr("clusters.sim.world.MAX_EVENTS", 1000)
+
+    class Storm(Echo):
+        """Sends each message back twice."""
+
+        def receive(self, sender: str, message: Any) -> None:
+            """Sends the message back twice."""
+            for _ in range(2):
+                self.host.send(sender, message)
+
+    world = SimWorld(("n1", "n2"), seed=EVEN)
+    for machine in world.machines.values():
+        machine.start(Storm)
+
+    async def story() -> None:
+        world.send(world.machines["n1"], "n2", "hello")
+        await asyncio.sleep(10)
+
+    with pytest.raises(TooManyEvents, match=r"more than 1,000 messages and timers wait at 0\.0 s of virtual time"):
+        world.run(story())

@@ -10,14 +10,16 @@ import pytest
 
 import cli
 from commands.hunt import drawn_from
-from commands.hunting import DELAY, MAX_KINDS, RATES, RHYTHMS, Chooser, features_of
+from commands.hunting import FAULT_OPTIONS, MAX_KINDS, RATES, RHYTHMS, Chooser, Space, features_of
 from harness.errors import InputError
+from tests.catches.hunts import Hunt
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 KINDS = ("bridge", "kill", "packet-loss", "pause", "power-loss")
+SPACE = Space(kinds=KINDS)
 
 
 def drawn(chooser: Chooser, count: int) -> list[tuple[int, tuple[str, ...]]]:
@@ -28,7 +30,7 @@ def drawn(chooser: Chooser, count: int) -> list[tuple[int, tuple[str, ...]]]:
 @pytest.mark.parametrize("guided", [True, False])
 def test_the_same_seed_draws_the_same_runs(guided: bool) -> None:
     """Seeds and kinds follow from the root seed, and each run has another seed."""
-    one, two, other = (drawn(Chooser(KINDS, seed=seed, guided=guided), 50) for seed in (1, 1, 2))
+    one, two, other = (drawn(Chooser(SPACE, seed=seed, guided=guided), 50) for seed in (1, 1, 2))
     assert one == two != other
     assert len({seed for seed, _ in one}) == 50
     assert all(1 <= len(kinds) <= MAX_KINDS and len({*kinds}) == len(kinds) for _, kinds in one)
@@ -36,16 +38,38 @@ def test_the_same_seed_draws_the_same_runs(guided: bool) -> None:
 
 def test_a_hunt_with_given_faults_draws_only_seeds() -> None:
     """No draw has kinds."""
-    assert all(kinds == () for _, kinds in drawn(Chooser((), seed=1, guided=True), 5))
+    assert all(kinds == () for _, kinds in drawn(Chooser(Space(), seed=1, guided=True), 5))
 
 
 def test_each_run_draws_its_rhythm_and_its_load() -> None:
-    """All rhythms and rates are drawn, and a delay for the one kind that takes it."""
-    chooser = Chooser((*KINDS, DELAY), seed=1, guided=False)
+    """All rhythms and rates are drawn, and options for the kinds that take them."""
+    chooser = Chooser(Space(kinds=(*KINDS, "packet-delay")), seed=1, guided=False)
     draws = [chooser.draw() for _ in range(60)]
     assert {(draw.options["fault_on"], draw.options["fault_off"]) for draw in draws} == set(RHYTHMS)
     assert {draw.options["rate"] for draw in draws} == set(RATES)
-    assert all(("fault_options" in draw.options) == (DELAY in draw.kinds) for draw in draws)
+    for draw in draws:
+        assert draw.fault_options.keys() == {*draw.kinds} & FAULT_OPTIONS.keys()
+        assert all(f"{kind}." in draw.options["fault_options"] for kind in draw.fault_options)
+
+
+def test_each_run_draws_its_targets_and_settings() -> None:
+    """Kinds have their default target or another one; every value of a setting is drawn."""
+    space = Space(kinds=KINDS, targets={"power-loss": ["all"], "kill": ["all", "leader"]}, settings={"batch": (1, 16)})
+    chooser = Chooser(space, seed=1, guided=False)
+    options = [chooser.draw().options for _ in range(100)]
+    aims = {aim for each in options for aim in each["nemesis"].split(",")}
+    assert aims == {*KINDS, "power-loss:all", "kill:all", "kill:leader"}
+    assert {each["batch"] for each in options} == {1, 16}
+
+
+def test_a_hunt_draws_the_settings_that_are_left_open() -> None:
+    """The system declares the values. A setting of the command line is not drawn."""
+    drawn_from_all = Hunt((), seed=1).space
+    assert set(drawn_from_all.settings) == {"pre_vote", "snapshot_entries", "patience_ms"}
+    assert drawn_from_all.targets["power-loss"] == ["all", "leader", "majority"]
+    assert drawn_from_all.targets["packet-delay"] == ["all", "leader", "majority"]
+    assert "leader-kill" not in drawn_from_all.targets
+    assert "patience_ms" not in Hunt(("--patience-ms", "5"), seed=1).space.settings
 
 
 @pytest.mark.parametrize(
@@ -61,7 +85,7 @@ def test_kinds_with_new_features_are_drawn_more_often() -> None:
     """A guided hunt prefers them, and a blind hunt does not."""
     counts = {}
     for guided in (True, False):
-        chooser, kinds = Chooser(KINDS, seed=3, guided=guided), Counter[str]()
+        chooser, kinds = Chooser(SPACE, seed=3, guided=guided), Counter[str]()
         for number in range(400):
             draw = chooser.draw()
             kinds.update(draw.kinds)
@@ -72,7 +96,7 @@ def test_kinds_with_new_features_are_drawn_more_often() -> None:
 
 def test_a_feature_is_new_once() -> None:
     """It counts for the first run that has it."""
-    chooser = Chooser(KINDS, seed=1, guided=True)
+    chooser = Chooser(SPACE, seed=1, guided=True)
     assert [chooser.learn(chooser.draw(), ["a", "b"]), chooser.learn(chooser.draw(), ["b", "c"])] == [2, 1]
 
 
