@@ -13,5 +13,5 @@ class Broken(LabrysError):  # noqa: N818 - likewise
     """The process died before it answered. It is unknown whether the request had an effect."""
 
 
-class TooManyEvents(LabrysError):  # noqa: N818 - likewise
+class TooManyEvents(LabrysError):  # noqa: N818 - named like the others
     """The messages or timers of the simulated system multiply without end."""
