@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import multiprocessing
 import os
 import time
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,24 +16,27 @@ import nemesis.choices
 from commands import choosing
 from commands.choosing import ChoosingCommand
 from commands.compose import RUN_OPTIONS, STORE_OPTION, reproduce_line, settle, with_options
+from commands.hunt_runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, in_simulator, on_nodes
 from commands.test import run_test
 from harness import options as opt
-from harness.errors import ExitCode, InputError
+from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.parameters import Number, Whole
 from harness.plain import counted
 from harness.randomness import fresh_seed
 from harness.terminal import echo, open_console
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rich.console import Console
 
-    from commands.compose import Settled
+    from commands.hunt_runs import CarryOut, HuntRun
     from commands.hunting import Chooser, Draw, Space
+    from commands.session import Session
+    from harness.capabilities import Capabilities
 
-# The defaults of a hunt: a simulated system, and short runs with short faults.
+# The defaults of a hunt: a simulated system, and short runs with short faults. On real nodes, runs are those of `labrys test`.
 DEFAULTS: Mapping[str, Any] = {
     choosing.SYSTEM: "sim-raft",
     "cluster_kind": clusters.options.SIMULATED,
@@ -46,38 +46,19 @@ DEFAULTS: Mapping[str, Any] = {
     "rate": 5.0,
     "time_limit": 12.0,
 }
-ROUND = 32  # runs that are drawn together, whatever the number of processes
-PROGRESS_S = 5.0  # between two lines of progress
-VALID, INVALID, UNKNOWN, REFUSED = "valid", "invalid", "unknown", "refused"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HuntRun:
-    """The outcome of one run of a hunt, small enough to pass between processes.
-
-    Attributes:
-        draw: The run.
-        verdict: The verdict of the run, or `REFUSED` if its seed gives no plan.
-        blamed: The names of the invalid parts.
-        reason: The reason of the first invalid part, or of the refusal.
-        features: The features of the run; see `commands.hunting.features_of`.
-        operations: The number of operations.
-    """
-
-    draw: Draw
-    verdict: str
-    blamed: tuple[str, ...] = ()
-    reason: str = ""
-    features: tuple[str, ...] = ()
-    operations: int = 0
+SIMULATED_MINUTES, REAL_MINUTES = 10.0, 60.0
+ROUND = 32  # simulated runs that are drawn together, whatever the number of processes
+PROGRESS_S = 5.0  # between two lines of progress in the simulator
+MAX_ERRORS = 3  # runs in a row that break off
 
 
 @click.command("hunt", cls=ChoosingCommand)
-@with_options(RUN_OPTIONS)
+@with_options((*RUN_OPTIONS, *clusters.options.PLACE_OPTIONS))
 @click.option("--runs", type=Whole(1, 10_000_000), default=1000, show_default=True, help="The maximum number of runs.")
 @click.option(
-    "--minutes", type=Number(0, 100_000, above=True), default=10.0, show_default=True, help="The time limit in minutes."
-)
+    "--minutes", type=Number(0, 100_000, above=True), default=None,
+    help=f"The time limit in minutes.  [default: {SIMULATED_MINUTES:g} in the simulator, else {REAL_MINUTES:g}]",
+)  # fmt: skip
 @click.option(
     "--finds", type=Whole(1, 1_000_000), default=1, show_default=True, help="Stop after this many invalid runs."
 )
@@ -85,7 +66,7 @@ class HuntRun:
     "--jobs",
     type=Whole(1, 1024),
     default=None,
-    help="The number of processes that run at the same time.  [default: the number of processors]",
+    help="In the simulator: the number of processes that run at the same time.  [default: the number of processors]",
 )
 @click.option(
     "--guided/--blind",
@@ -94,58 +75,100 @@ class HuntRun:
     help="Prefer kinds of faults that showed something new in earlier runs, or draw all kinds evenly.",
 )
 @click.option(
-    "--among", metavar="KIND,...", default=None, help="Draw only these kinds.  [default: all kinds of the simulator]"
+    "--among",
+    metavar="KIND,...",
+    default=None,
+    help="Draw only these kinds.  [default: all kinds that the nodes support]",
 )
 @STORE_OPTION
 @click.pass_context
 def hunt(ctx: click.Context, /, **options: Any) -> None:
-    """Runs many seeds in the simulator, and stops at the first invalid run.
+    """Runs many seeds, and stops at the first invalid run.
+
+    In the simulator, runs use all processors. At the end, the command runs the first invalid run again as `labrys test`, and
+    stores it. With --cluster, runs are on real nodes, one after the other, and each of them is stored. Their defaults, e.g. of
+    --time-limit, are those of `labrys test`.
 
     Without --nemesis, each run draws its kinds of faults, with their targets and options. It also draws --fault-on,
     --fault-off, --rate, and some options of the system, unless you give them. With --nemesis, runs differ only in the seed,
-    and the output has the share of invalid runs with its confidence interval. At the end, the command runs the first
-    invalid run again as `labrys test`, and stores it. Exit codes: 0 no run is invalid, 1 a run is invalid, 2 no run is valid.
+    and the output has the share of invalid runs with its confidence interval. Exit codes, the worst first: 1 a run is invalid,
+    255 a run broke off, 2 no run is valid, 0 otherwise.
     """
     from commands.hunting import Chooser, Space
-    from harness.proportions import interval
 
     own = {name: options.pop(name) for name in ("runs", "minutes", "finds", "jobs", "among", "guided", "store_dir")}
-    if options["cluster_kind"] != clusters.options.SIMULATED:
-        raise InputError(
-            f"`labrys hunt` runs in the simulator, not on --cluster {options['cluster_kind']}; "
-            "`labrys suite` repeats runs on real nodes"
-        )
-    if options["seed"] is None:
-        options["seed"] = fresh_seed()
-    seed = options["seed"]
-    choosing.check(options)
+    _settle(ctx, options, own)
     console = open_console()
     given = bool(options["nemesis"] or options[nemesis.choices.PLAN_FILE])
     if given and own["among"]:
         raise InputError("--among cannot go with --nemesis or --plan, which set the faults of every run")
     space = Space() if given else space_of(ctx, options, own["among"])
-    chooser = Chooser(space, seed=seed, guided=own["guided"])
+    chooser = Chooser(space, seed=options["seed"], guided=own["guided"])
     began_s = time.monotonic()
-    tried = _run_all(ctx, options, chooser, own, console)
-    found = [each for each in tried if each.verdict == INVALID]
-    seconds = time.monotonic() - began_s
-    valid, unknown, refused = (sum(each.verdict == word for each in tried) for word in (VALID, UNKNOWN, REFUSED))
-    judged = len(tried) - refused
-    console.print(
-        f"{counted(len(tried), 'run')} in {seconds:.1f} s, {len(tried) * 60 / seconds:.0f} a minute: {len(found)} invalid, "
-        f"{valid} valid, {unknown} unknown, {refused} without time for their faults"
-    )
-    if given:
-        low, high = interval(len(found), judged)
-        console.print(f"{len(found)} of {judged} runs are invalid: {low:.1%} to {high:.1%} with 95 % confidence")
+    with _carrying_out(ctx, options, own, console) as carry_out:
+        tried, interrupted = _Hunt(ctx, options, own, console).run(chooser, carry_out)
+    _print_counts(console, tried, time.monotonic() - began_s, with_interval=given)
+    found = [each for each in tried if each.outcome == INVALID]
     for each in found:
         echo(f"{each.draw.seed}\t{','.join(each.blamed)}\t{_reproduce_line(ctx, options, each.draw)}")
     if found:
         first = found[0]
         console.print(f"run {first.draw.number + 1} is invalid: {first.reason}", soft_wrap=True)
-        _run_again(ctx, options, first.draw, own["store_dir"])
-        ctx.exit(ExitCode.INVALID)
-    ctx.exit(ExitCode.VALID if valid else ExitCode.UNKNOWN)
+        if first.report is None:
+            _run_again(ctx, options, first.draw, own["store_dir"])
+        console.print(f"report     {first.report}", soft_wrap=True)
+    ctx.exit(ExitCode.INTERRUPTED if interrupted and not found else _exit_code(tried))
+
+
+def _settle(ctx: click.Context, options: dict[str, Any], own: dict[str, Any]) -> None:
+    """Fills in missing options.
+
+    Raises:
+        InputError: The options contradict each other.
+    """
+    simulated = options["cluster_kind"] == clusters.options.SIMULATED
+    if not simulated:
+        if own["jobs"] is not None:
+            raise InputError("--jobs is for the simulator; on real nodes, runs are one after the other")
+        options |= {
+            name: option.default
+            for option in opt.options_of(run_test)
+            if (name := str(option.name)) in {*DEFAULTS} - {choosing.SYSTEM}
+            and ctx.get_parameter_source(name) is ParameterSource.DEFAULT
+        }
+    own["minutes"] = own["minutes"] or (SIMULATED_MINUTES if simulated else REAL_MINUTES)
+    own["jobs"] = own["jobs"] or len(os.sched_getaffinity(0))
+    if options["seed"] is None:
+        options["seed"] = fresh_seed()
+    choosing.check(options)
+
+
+def _print_counts(console: Console, tried: Sequence[HuntRun], seconds: float, *, with_interval: bool) -> None:
+    """Prints the number of runs with each outcome, and the share of invalid runs with its confidence interval."""
+    from harness.proportions import interval
+
+    counts = Counter(each.outcome for each in tried)
+    broken = f", {counts[BROKEN]} broken off" if counts[BROKEN] else ""
+    console.print(
+        f"{counted(len(tried), 'run')} in {seconds:.1f} s, {len(tried) * 60 / seconds:.3g} a minute: "
+        f"{counts[INVALID]} invalid, {counts[VALID]} valid, {counts[UNKNOWN]} unknown, "
+        f"{counts[REFUSED]} without time for their faults{broken}"
+    )
+    if tried and counts[REFUSED] == len(tried):
+        console.print(f"no run has a plan: {tried[0].reason}", soft_wrap=True)
+    judged = len(tried) - counts[REFUSED] - counts[BROKEN]
+    if with_interval and judged:
+        low, high = interval(counts[INVALID], judged)
+        console.print(f"{counts[INVALID]} of {judged} runs are invalid: {low:.1%} to {high:.1%} with 95 % confidence")
+
+
+def _exit_code(tried: Sequence[HuntRun]) -> ExitCode:
+    outcomes = {each.outcome for each in tried}
+    if INVALID in outcomes:
+        return ExitCode.INVALID
+    if BROKEN in outcomes:
+        return ExitCode.INTERNAL
+    return ExitCode.VALID if VALID in outcomes else ExitCode.UNKNOWN
 
 
 for _parameter in hunt.params:
@@ -155,12 +178,12 @@ for _parameter in hunt.params:
 
 def space_of(ctx: click.Context, options: Mapping[str, Any], among: str | None) -> Space:
     """Returns what the runs of a hunt draw from: kinds, their targets, and the settings that the user leaves open."""
-    from commands.hunting import Space
+    from commands import hunting
     from harness.declare import hunted
     from nemesis.kinds import find_kind
     from nemesis.targets import ALL, BY_LEADER, LEADER, MAJORITY
 
-    kinds = drawn_from(simulated_kinds(ctx, options), among)
+    kinds = drawn_from(kinds_of(ctx, options), among)
     known = {name: find_kind(name) for name in kinds}
     settings = {
         name: values
@@ -168,8 +191,11 @@ def space_of(ctx: click.Context, options: Mapping[str, Any], among: str | None) 
         for name, values in hunted(each.type.Options).items()
         if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
     }
-    return Space(
+    simulated = options["cluster_kind"] == clusters.options.SIMULATED
+    return hunting.Space(
         kinds=kinds,
+        rhythms=hunting.SIMULATED_RHYTHMS if simulated else hunting.RHYTHMS,
+        rates=hunting.SIMULATED_RATES if simulated else hunting.RATES,
         targets={
             name: [
                 target for target in (ALL, LEADER, MAJORITY) if target in kind.fault.TARGETS and target != kind.target
@@ -181,34 +207,46 @@ def space_of(ctx: click.Context, options: Mapping[str, Any], among: str | None) 
     )
 
 
-def simulated_kinds(ctx: click.Context, options: Mapping[str, Any]) -> tuple[str, ...]:
+def kinds_of(ctx: click.Context, options: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the kinds of faults that a hunt draws from by default.
 
-    Each kind has a simulated effect, and needs no names of nodes. A kind that is not in `all` is included if it aims at the
-    leader or damages files. The other kinds that are not in `all` differ from one in `all` only in how many nodes they hit.
+    Each kind is possible on all nodes, and needs no names of nodes. A kind that is not in `all` is included if it aims at the
+    leader. The other kinds that are not in `all` differ from one in `all` only in how many nodes they hit, or damage files. In
+    the simulator, a hunt draws those that damage files too: `sim-raft` must survive them. Few real systems promise that.
     """
-    from harness.capabilities import SIMULATED, Capabilities
-    from nemesis.kinds import all_kinds, left_out
+    from nemesis.kinds import all_kinds, impossible
     from nemesis.targets import BY_LEADER
 
-    lacking = {left.kind for left in left_out({"n1": Capabilities(available=frozenset({SIMULATED}))})}
-    _, settled = _settled(_words(ctx, options, None), ctx)
+    with run_test.make_context("test", _words(ctx, options, None), parent=ctx.find_root()) as test:
+        settled = settle(test, dict(test.params))
+    simulated = options["cluster_kind"] == clusters.options.SIMULATED
     alone = len(settled.nodes) == 1
+    lacking = impossible(_capabilities(options))
     return tuple(
         kind.name
         for kind in all_kinds().values()
         if kind.name not in lacking
         and kind.target is not None
-        and (kind.in_all or kind.target in BY_LEADER or kind.fault.DAMAGES)
+        and (kind.in_all or kind.target in BY_LEADER or (simulated and kind.fault.DAMAGES))
         and not (alone and "partition" in kind.name)
     )
+
+
+def _capabilities(options: Mapping[str, Any]) -> Mapping[str, Capabilities]:
+    """Returns the capabilities of the nodes. On real nodes, it opens the cluster for it."""
+    from harness.capabilities import SIMULATED, Capabilities
+
+    if options["cluster_kind"] == clusters.options.SIMULATED:
+        return {"n1": Capabilities(available=frozenset({SIMULATED}))}
+    with clusters.options.open_cluster(options) as cluster:
+        return cluster.capabilities()
 
 
 def drawn_from(known: Sequence[str], among: str | None) -> tuple[str, ...]:
     """Returns the kinds that a hunt draws from.
 
     Args:
-        known: The kinds of the simulator.
+        known: The kinds that the nodes support.
         among: The value of `--among`; None if it is not given.
 
     Raises:
@@ -242,12 +280,6 @@ def _drawn(ctx: click.Context, draw: Draw) -> dict[str, Any]:
     }
 
 
-def _settled(words: Sequence[str], ctx: click.Context) -> tuple[dict[str, Any], Settled]:
-    with run_test.make_context("test", list(words), parent=ctx.find_root()) as test:
-        options = dict(test.params)
-        return options, settle(test, options)
-
-
 def _reproduce_line(ctx: click.Context, options: Mapping[str, Any], draw: Draw) -> str:
     """Returns the command that carries out one run of the hunt."""
     with run_test.make_context("test", _words(ctx, options, draw), parent=ctx.find_root()) as test:
@@ -263,79 +295,96 @@ def _run_again(ctx: click.Context, options: Mapping[str, Any], draw: Draw, store
         run_test.invoke(test)
 
 
-def _run_all(
-    ctx: click.Context, options: Mapping[str, Any], chooser: Chooser, own: Mapping[str, Any], console: Console
-) -> list[HuntRun]:
-    """Carries out runs until the budget is used up, or enough runs are invalid.
-
-    Runs are drawn in rounds, so that a draw does not depend on the speed of other runs.
-    """
-    jobs = own["jobs"] or len(os.sched_getaffinity(0))
-    drawing = {name: options[name] for name in nemesis.choices.DRAWING}
-    words = tuple(_words(ctx, {**options, **dict.fromkeys(drawing)}, None))
-    until_s = time.monotonic() + own["minutes"] * 60
-    shown_s = time.monotonic()
-    tried: list[HuntRun] = []
-    with _carrying_out(jobs) as carry_out:
-        while len(tried) < own["runs"]:
-            draws = [chooser.draw() for _ in range(min(ROUND, own["runs"] - len(tried)))]
-            given = [{**drawing, **_drawn(ctx, draw)} for draw in draws]
-            for each in carry_out(functools.partial(carried_out, words), draws, given):
-                tried.append(each)
-                chooser.learn(each.draw, each.features)
-                enough = sum(each.verdict == INVALID for each in tried) >= own["finds"]
-                if enough or time.monotonic() >= until_s:
-                    return tried
-                if time.monotonic() - shown_s > PROGRESS_S:
-                    shown_s = time.monotonic()
-                    console.print(f"· {len(tried)} runs, {len(chooser.seen)} features seen", style="dim")
-    return tried
-
-
 @contextlib.contextmanager
-def _carrying_out(jobs: int) -> Iterator[Callable[..., Iterator[HuntRun]]]:
-    """Yields a function like `map`, which carries out runs and yields their outcomes in order; one job needs no pool."""
-    if jobs == 1:
-        yield map
+def _carrying_out(
+    ctx: click.Context, options: Mapping[str, Any], own: Mapping[str, Any], console: Console
+) -> Iterator[CarryOut]:
+    """Yields the function that carries out runs of this hunt."""
+    from commands.session import compose_and_carry_out
+    from results.store import Store
+
+    if options["cluster_kind"] == clusters.options.SIMULATED:
+        drawing = {name: options[name] for name in nemesis.choices.DRAWING}
+        words = _words(ctx, {**options, **dict.fromkeys(drawing)}, None)
+        with in_simulator(words, lambda draw: {**drawing, **_drawn(ctx, draw)}, jobs=own["jobs"]) as carry_out:
+            yield carry_out
         return
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+
+    def one(draw: Draw) -> Session:
+        with run_test.make_context("test", [*_words(ctx, options, draw)], parent=ctx.find_root()) as test:
+            values = {**test.params, "store_dir": own["store_dir"]}
+            settled = settle(test, values)
+            line = reproduce_line(test, values)
+            console.print(f"run {draw.number + 1}  {line}", style="dim", soft_wrap=True)
+            return compose_and_carry_out(
+                values, settled, line, defaults=opt.from_file(test), store=Store(own["store_dir"]), console=console
+            )
+
+    yield on_nodes(one)
+
+
+class _Hunt:
+    """Carries out runs until the budget is used up, or enough runs are invalid."""
+
+    def __init__(
+        self, ctx: click.Context, options: Mapping[str, Any], own: Mapping[str, Any], console: Console
+    ) -> None:
+        self._ctx = ctx
+        self._options = options
+        self._own = own
+        self._console = console
+        self._simulated = options["cluster_kind"] == clusters.options.SIMULATED
+        self._until_s = time.monotonic() + own["minutes"] * 60
+        self._shown_s = time.monotonic()
+        self._errors = 0
+        self._tried: list[HuntRun] = []
+
+    def run(self, chooser: Chooser, carry_out: CarryOut) -> tuple[list[HuntRun], bool]:
+        """Carries out the runs.
+
+        In the simulator, runs are drawn in rounds, so that a draw does not depend on the speed of other runs.
+
+        Returns:
+            The runs, and whether a person ended the hunt.
+
+        Raises:
+            InfrastructureError: Some runs in a row broke off.
+        """
+        most = self._own["runs"]
         try:
-            yield pool.map
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            while len(self._tried) < most:
+                draws = [chooser.draw() for _ in range(min(ROUND if self._simulated else 1, most - len(self._tried)))]
+                for each in carry_out(draws):
+                    self._tried.append(each)
+                    new = chooser.learn(each.draw, each.features)
+                    self._show(each, new=new, seen=len(chooser.seen))
+                    if each.interrupted or self._enough():
+                        return self._tried, each.interrupted
+        except KeyboardInterrupt:
+            return self._tried, True
+        return self._tried, False
 
+    def _show(self, run: HuntRun, *, new: int, seen: int) -> None:
+        """Prints progress.
 
-@functools.cache
-def _base(words: tuple[str, ...]) -> tuple[Mapping[str, Any], Settled]:
-    """Returns the options that all runs of a hunt share. The cache saves parsing them again for each run."""
-    import cli
+        Raises:
+            InfrastructureError: This run and those before it broke off.
+        """
+        number = len(self._tried)
+        self._errors = self._errors + 1 if run.outcome == BROKEN else 0
+        if self._errors:
+            line = _reproduce_line(self._ctx, self._options, run.draw)
+            self._console.print(f"! run {number} broke off: {run.reason}\n  {line}", soft_wrap=True)
+        if self._errors == MAX_ERRORS:
+            raise InfrastructureError(f"{self._errors} runs in a row broke off, so the hunt ends: {run.reason}")
+        if not self._simulated:
+            blamed = f" by {', '.join(run.blamed)}" if run.blamed else ""
+            self._console.print(f"· run {number} is {run.outcome}{blamed}; new features: {new}", soft_wrap=True)
+        elif time.monotonic() - self._shown_s > PROGRESS_S:
+            self._shown_s = time.monotonic()
+            self._console.print(f"· {number} runs, {seen} features seen", style="dim")
 
-    with cli.labrys.make_context("labrys", ["test"]) as root:
-        return _settled(words, root)
-
-
-def carried_out(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) -> HuntRun:
-    """Carries out one run, in a process of the pool.
-
-    Args:
-        words: The command-line words of `labrys test` that all runs of the hunt share.
-        draw: The run.
-        given: The options of this run by parameter name, and those that determine its plan.
-    """
-    from commands.hunting import features_of
-    from commands.trial import attempt
-
-    options, settled = _base(words)
-    try:
-        trial = attempt({**options, **given}, settled, seed=draw.seed)
-    except InputError as refused:
-        return HuntRun(draw=draw, verdict=REFUSED, reason=str(refused))
-    blamed = trial.blamed
-    return HuntRun(
-        draw=draw,
-        verdict=str(trial.verdict),
-        blamed=blamed,
-        reason=next((part.reason for part in trial.parts if part.name in blamed), ""),
-        features=features_of(trial),
-        operations=len(trial.operations),
-    )
+    def _enough(self) -> bool:
+        finds: int = self._own["finds"]
+        found = sum(each.outcome == INVALID for each in self._tried)
+        return found >= finds or time.monotonic() >= self._until_s

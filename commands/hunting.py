@@ -1,6 +1,6 @@
 """Draws the runs of a hunt: the seed, the faults, the load and the settings of each, guided by the features of earlier runs.
 
-A hunt is many simulated runs, each with its own seed. Each run draws the length of its faults, the pauses between them, their
+A hunt is many runs, each with its own seed. Each run draws the length of its faults, the pauses between them, their
 targets and options, and the rate of requests. Some bugs need a restart within an election timeout, others a long partition or
 a time without writes. A run also draws the settings of the system whose declaration (`harness.declare`) has values for hunts. A
 setting can hide a bug: pre-votes prevent most elections, and a client that gives up at once sends a new leader nothing.
@@ -30,19 +30,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from random import Random
 
-    from commands.trial import Trial
-    from harness.op import Value
+    from harness.op import Operation, Value
+    from harness.run import RunResult
     from harness.watch import Sighting
 
 MAX_KINDS = 4
 MAX_KEPT = 64
 AIMED_SHARE = 0.5  # the share of kinds that do not have their default target, if there is another one
-RHYTHMS = (  # --fault-on and --fault-off, in seconds
+SIMULATED_RHYTHMS = (  # --fault-on and --fault-off, in seconds
     ("0.5-3", "0.3-2"),
     ("0.1-0.4", "0.05-0.6"),  # a process is back before an election timeout is over
     ("0.4-1.2", "0.02-0.3"),  # one leader after another is hit
 )
-RATES = (2.0, 8.0, 20.0)  # requests per second to each node
+SIMULATED_RATES = (2.0, 8.0, 20.0)  # requests per second to each node
+# A real process starts in seconds, and a real election takes seconds.
+RHYTHMS = (
+    ("6-15", "4-12"),
+    ("0.5-3", "0.5-4"),
+    ("2-6", "0.2-2"),
+)
+RATES = (5.0, 20.0, 60.0)
 FAULT_OPTIONS: Mapping[str, Sequence[Mapping[str, float]]] = {  # for each kind, the choices of its options
     "packet-delay": (
         {"delay_ms": 20, "jitter_ms": 10},
@@ -57,15 +64,19 @@ FAULT_OPTIONS: Mapping[str, Sequence[Mapping[str, float]]] = {  # for each kind,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """The values that the runs of a hunt draw from. If it is empty, all runs have given faults and differ only in the seed.
+    """The values that the runs of a hunt draw from. Without kinds, all runs have given faults and differ only in the seed.
 
     Attributes:
         kinds: The kinds of faults.
+        rhythms: The lengths of faults, each with the pauses between them.
+        rates: The requests per second to each node.
         targets: For a kind, the targets besides its default target.
         settings: For an option of the system, by parameter name, its values.
     """
 
     kinds: Sequence[str] = ()
+    rhythms: Sequence[tuple[str, str]] = SIMULATED_RHYTHMS
+    rates: Sequence[float] = SIMULATED_RATES
     targets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     settings: Mapping[str, Sequence[Value]] = field(default_factory=dict)
 
@@ -147,8 +158,8 @@ class Chooser:
         seed = random.getrandbits(SEED_BITS)
         if not self._kinds:
             return Draw(number=number, seed=seed)
-        fault_on, fault_off = random.choice(RHYTHMS)
-        rate = random.choice(RATES)
+        fault_on, fault_off = random.choice(self._space.rhythms)
+        rate = random.choice(self._space.rates)
         kinds = self._draw_kinds(random)
         return Draw(
             number=number,
@@ -197,14 +208,14 @@ class Chooser:
         return [(1 + self._new_features[kind]) / (1 + self._runs[kind]) for kind in self._kinds]
 
 
-def features_of(trial: Trial) -> tuple[str, ...]:
+def features_of(result: RunResult, operations: Sequence[Operation]) -> tuple[str, ...]:
     """Returns the features of a run as short texts, sorted and without repetition."""
-    return tuple(sorted(set(_features(trial))))
+    return tuple(sorted(set(_features(result, operations))))
 
 
-def _features(trial: Trial) -> Iterator[str]:
-    sightings = trial.result.sightings
-    effective = [record for record in trial.result.faults if record.proof is not None and record.proof.effective]
+def _features(result: RunResult, operations: Sequence[Operation]) -> Iterator[str]:
+    sightings = result.sightings
+    effective = [record for record in result.faults if record.proof is not None and record.proof.effective]
     for record in effective:
         roles = {_role_at(sightings, node, record.start_ns) for node in record.targets}
         yield from (f"{record.planned.kind} at {role}" for role in roles)
@@ -217,16 +228,16 @@ def _features(trial: Trial) -> Iterator[str]:
     yield f"leaders {_size(len(leaders))}"
     if terms:
         yield f"terms {_size(max(terms) - min(terms))}"
-    applied = trial.result.positions.applied
+    applied = result.positions.applied
     apart = [
         max(indexes) - min(indexes)
         for each in zip(*applied.values(), strict=True)
         if (indexes := [index for index in each if index is not None])
     ]
     yield f"logs apart {_size(max(apart, default=0))}"
-    for code in {operation.error.partition(":")[0] for operation in trial.operations if operation.error}:
+    for code in {operation.error.partition(":")[0] for operation in operations if operation.error}:
         yield f"error {code}"
-    recovery = trial.result.recovery
+    recovery = result.recovery
     if recovery is None or recovery.restarted:
         yield "no recovery without a restart"
 

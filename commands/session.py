@@ -25,13 +25,13 @@ from results.publish import announce, publish
 from results.record import RunRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
     from commands.compose import Settled
-    from harness.op import Value
-    from harness.run import Test
+    from harness.op import Operation, Value
+    from harness.run import RunResult, Test
     from results.record import TestInfo
     from results.store import Run, Store
 
@@ -47,12 +47,16 @@ class Session:
         document: The content of its `results.json`.
         interrupted: Whether a person ended it early.
         error: The error that broke it off; None if there is none.
+        result: The outcome of the phases, the faults and the observations.
+        operations: The operations of the clients.
     """
 
     run: Run
     document: Mapping[str, Value]
     interrupted: bool
     error: str | None
+    result: RunResult
+    operations: Sequence[Operation]
 
 
 def compose_and_carry_out(
@@ -155,4 +159,11 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console) ->
             document = publish(folder, record)
     finally:
         history.close()
-    return Session(run=folder, document=document, interrupted=result.interrupted, error=result.error)
+    return Session(
+        run=folder,
+        document=document,
+        interrupted=result.interrupted,
+        error=result.error,
+        result=result,
+        operations=operations,
+    )

@@ -320,6 +320,11 @@ def left_out(capabilities: Mapping[str, Capabilities]) -> tuple[LeftOut, ...]:
     return tuple(found)
 
 
+def impossible(capabilities: Mapping[str, Capabilities]) -> frozenset[str]:
+    """Returns the kinds that some of these nodes do not support."""
+    return frozenset(kind.name for kind in all_kinds().values() if _gaps(kind, capabilities))
+
+
 def missing_capabilities(
     faults: Iterable[PlannedFault], capabilities: Mapping[str, Capabilities], nodes: Sequence[Node] = ()
 ) -> list[str]:

@@ -60,6 +60,16 @@ class ToyRegisters(SimSystem):
         return NodeStatus(node=node.name, role=role, term=1, leader="n1", applied_index=entries)
 
 
+class Leaderless(ToyRegisters):
+    """Nodes that never have a leader, so that a run cannot begin."""
+
+    name = "leaderless-registers"
+
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+        """Returns a follower without a leader."""
+        return NodeStatus(node=node.name, role="follower", term=1, leader=None, applied_index=0)
+
+
 class ToyProcess:
     """The process of a node; see `clusters.sim.host.Process`."""
 

@@ -1,4 +1,4 @@
-"""Errors of simulated systems: those that a client meets instead of an answer, and one that ends the run."""
+"""Errors that a client of a simulated system meets instead of an answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,3 @@ class Refused(LabrysError):  # noqa: N818 - a state of the node, and named so in
 
 class Broken(LabrysError):  # noqa: N818 - likewise
     """The process died before it answered. It is unknown whether the request had an effect."""
-
-
-class TooManyEvents(LabrysError):  # noqa: N818 - named like the others
-    """The messages or timers of the simulated system multiply without end."""

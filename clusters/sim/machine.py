@@ -160,6 +160,12 @@ class Machine:
         for future in unanswered.values():
             self.world.later(self.world.links.near_ns(), self.world.fail, (future, Broken(f"{self.name} broke off")))
 
+    def die(self, why: str) -> None:
+        """Ends the process as by an error of its own, with a line in its log; does nothing if there is none."""
+        if self._host is not None:
+            self.log(f"{FATAL} {why}")
+            self.kill()
+
     def pause(self) -> None:
         """Pauses the process: its messages and timers wait."""
         self.paused = self._host is not None

@@ -11,7 +11,6 @@ import asyncio
 import heapq
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clusters.sim.errors import TooManyEvents
 from clusters.sim.host import Reply, Request
 from clusters.sim.links import Links
 from clusters.sim.machine import Machine
@@ -29,7 +28,7 @@ T = TypeVar("T")
 
 # A loop without timers stops waiting after this time. Processes set timers for ever, so the queue never gets empty.
 MAX_WAIT_NS = 600 * NS_PER_S
-# More events than this do not wait at one time in a system that works. The limit ends a run whose messages multiply.
+# More events than this do not wait at one time in a system that works. Processes whose messages multiply die at this limit.
 MAX_EVENTS = 200_000
 
 
@@ -64,8 +63,7 @@ class SimWorld:
     def pass_until(self, deadline_s: float | None) -> float | None:
         """Handles events, in order, until one wakes the loop; see `harness.clock.Events`.
 
-        Raises:
-            TooManyEvents: Too many messages and timers wait.
+        If too many events wait, all processes die, as real ones would without memory.
         """
         queue = self._queue
         limit_ns = self.now_ns + MAX_WAIT_NS if deadline_s is None else int(deadline_s * NS_PER_S)
@@ -75,15 +73,18 @@ class SimWorld:
             self.now_ns = at_ns
             action(*arguments)
             if len(queue) > MAX_EVENTS:
-                raise TooManyEvents(
-                    f"more than {MAX_EVENTS:,} messages and timers wait at {at_ns / NS_PER_S:.1f} s of virtual time; does the "
-                    "system answer a message with more than one?"
+                self._end_processes(
+                    f"more than {MAX_EVENTS:,} messages and timers wait; does each message cause several others?"
                 )
             if self._woken:
                 return at_ns / NS_PER_S
         if deadline_s is not None:
             self.now_ns = max(self.now_ns, limit_ns)
         return deadline_s
+
+    def _end_processes(self, why: str) -> None:
+        for machine in self.machines.values():
+            machine.die(why)
 
     def later(self, delay_ns: int, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Calls a function with arguments after a delay in nanoseconds."""

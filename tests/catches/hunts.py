@@ -72,7 +72,7 @@ class Hunt:
         draw = self._chooser.draw()
         trial = self.carried_out(draw)
         if trial is not None:
-            self._chooser.learn(draw, features_of(trial))
+            self._chooser.learn(draw, features_of(trial.result, trial.operations))
         return draw, trial
 
     def carried_out(self, draw: Draw) -> Trial | None:

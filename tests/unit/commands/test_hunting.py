@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 import cli
 from commands.hunt import drawn_from
-from commands.hunting import FAULT_OPTIONS, MAX_KINDS, RATES, RHYTHMS, Chooser, Space, features_of
-from harness.errors import InputError
+from commands.hunt_runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, on_nodes
+from commands.hunting import (
+    FAULT_OPTIONS,
+    MAX_KINDS,
+    SIMULATED_RATES,
+    SIMULATED_RHYTHMS,
+    Chooser,
+    Draw,
+    Space,
+    features_of,
+)
+from harness.errors import InfrastructureError, InputError
 from tests.catches.hunts import Hunt
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from commands.session import Session
 
 KINDS = ("bridge", "kill", "packet-loss", "pause", "power-loss")
 SPACE = Space(kinds=KINDS)
@@ -45,8 +58,8 @@ def test_each_run_draws_its_rhythm_and_its_load() -> None:
     """All rhythms and rates are drawn, and options for the kinds that take them."""
     chooser = Chooser(Space(kinds=(*KINDS, "packet-delay")), seed=1, guided=False)
     draws = [chooser.draw() for _ in range(60)]
-    assert {(draw.options["fault_on"], draw.options["fault_off"]) for draw in draws} == set(RHYTHMS)
-    assert {draw.options["rate"] for draw in draws} == set(RATES)
+    assert {(draw.options["fault_on"], draw.options["fault_off"]) for draw in draws} == set(SIMULATED_RHYTHMS)
+    assert {draw.options["rate"] for draw in draws} == set(SIMULATED_RATES)
     for draw in draws:
         assert draw.fault_options.keys() == {*draw.kinds} & FAULT_OPTIONS.keys()
         assert all(f"{kind}." in draw.options["fault_options"] for kind in draw.fault_options)
@@ -102,7 +115,8 @@ def test_a_feature_is_new_once() -> None:
 
 def test_the_features_of_a_run() -> None:
     """They include the kind with the role that it hit, and the number of leaders."""
-    found = features_of(trial(*TOY, "--nemesis", "pause:n2", "--fault-on", "2-3", "--fault-off", "1-2"))
+    paused = trial(*TOY, "--nemesis", "pause:n2", "--fault-on", "2-3", "--fault-off", "1-2")
+    found = features_of(paused.result, paused.operations)
     assert {"pause at follower", "leaders 1", "terms 0"} <= {*found}
     assert found == tuple(sorted(found))
 
@@ -133,3 +147,71 @@ def test_a_hunt_without_a_system_runs(tmp_path: Path, capsys: pytest.CaptureFixt
     words = ["hunt", "--seed", "2", "--runs", "1", "--jobs", "1", "--store", str(tmp_path)]
     assert cli.invoke(words) == 0
     assert "1 run in " in capsys.readouterr().err
+
+
+def test_a_run_that_breaks_off_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its line has the command that repeats it. Three such runs in a row end the hunt."""
+    words = [
+        *TOY,
+        "--system",
+        "tests.toy_register:Leaderless",
+        "--nemesis",
+        "pause:n2",
+        "--fault-on",
+        "1",
+        "--fault-off",
+        "1",
+    ]
+    with pytest.raises(InfrastructureError, match="3 runs in a row broke off, so the hunt ends"):
+        cli.invoke(["hunt", *words, "--seed", "1", "--jobs", "1", "--store", str(tmp_path)])
+    output = " ".join(capsys.readouterr().err.split())
+    assert output.count("broke off:") == 3
+    assert output.count("labrys test --seed") == 3
+
+
+def test_a_hunt_on_real_nodes_has_one_run_at_a_time() -> None:
+    """It refuses `--jobs`."""
+    with pytest.raises(InputError, match="--jobs is for the simulator"):
+        cli.invoke(["hunt", "--cluster", "local", "--system", "dledger", "--jobs", "2"])
+
+
+def session(*, valid: bool | str, error: str | None = None, interrupted: bool = False) -> Session:
+    """Returns the outcome of a run on real nodes."""
+    finished = trial(*TOY)
+    parts = {"linearizable": {"valid": valid}}
+    outcome = SimpleNamespace(
+        run=SimpleNamespace(report_html="r/report.html"),
+        document={"valid": valid, "reason": "Because.", "parts": parts},
+        interrupted=interrupted,
+        error=error,
+        result=finished.result,
+        operations=finished.operations,
+    )
+    return cast("Session", outcome)
+
+
+def test_the_outcomes_of_runs_on_real_nodes() -> None:
+    """An invalid verdict counts although the run broke off; an error or an interruption is no verdict."""
+    outcomes: list[Session | BaseException] = [
+        session(valid=True),
+        session(valid=False, error="the disk is full"),
+        session(valid="unknown", error="the disk is full"),
+        InfrastructureError("no node"),
+        InputError("no plan"),
+        KeyboardInterrupt(),
+    ]
+    remaining = iter(outcomes)
+
+    def carry_out(_: Draw) -> Session:
+        found = next(remaining)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    draws = [Draw(number=number, seed=number) for number in range(len(outcomes))]
+    found = [*on_nodes(carry_out)(draws)]
+    assert [run.outcome for run in found] == [VALID, INVALID, BROKEN, BROKEN, REFUSED, UNKNOWN]
+    assert [run.reason for run in found[1:5]] == ["Because.", "the disk is full", "no node", "no plan"]
+    assert [run.interrupted for run in found] == [False] * 5 + [True]
+    assert (found[1].blamed, found[1].report) == (("linearizable",), "r/report.html")
+    assert "leaders 1" in found[0].features
