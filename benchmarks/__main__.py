@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from harness.process import end_with
+
 HERE = Path(__file__).parent
 
 
@@ -33,9 +35,19 @@ def main(arguments: list[str]) -> int:
     failed = 0
     for name in names or known:
         print(f"\n## {name}\n", flush=True)
-        failed += subprocess.run([sys.executable, str(HERE / name / "run.py"), *options], check=False).returncode != 0
+        failed += _carry_out([sys.executable, str(HERE / name / "run.py"), *options]) != 0
     return failed
 
 
+def _carry_out(command: list[str]) -> int:
+    """Runs a command and returns its exit code. An interruption ends the command first, so that it can remove its cluster."""
+    with subprocess.Popen(command) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            raise
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    end_with(lambda: main(sys.argv[1:]))

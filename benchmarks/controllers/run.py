@@ -27,6 +27,7 @@ from clusters.systems.rocketmq.requests import REQUESTS
 from harness.cluster import on_all
 from harness.errors import LabrysError
 from harness.leaders import LEADER
+from harness.process import end_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -235,4 +236,4 @@ def _quantile(values: list[float], part: float) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_with(main)

@@ -1,16 +1,19 @@
-"""The simulated Raft over many seeds: false accusations of the correct version, and how soon a hunt finds each planted bug.
+"""The simulated Raft: how soon a hunt finds each planted bug.
 
-`python -m benchmarks sim_raft --runs 1000` runs the correct version. `--bugs` hunts each bug from ten root seeds.
-`--bugs --paired` does so guided and blind, with the same root seeds. All runs are those of `labrys hunt --system sim-raft`.
+`python -m benchmarks sim_raft` hunts each bug, or the named ones, from several root seeds. `--paired` does so guided and blind,
+with the same root seeds. The runs are those of `labrys hunt --system sim-raft --bug BUG`. The correct version has a hunt of its
+own: `labrys hunt --system sim-raft --runs 50000 --finds 50000` prints each false accusation.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import statistics
 import sys
-import time
-from collections import Counter
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,78 +27,65 @@ if TYPE_CHECKING:
 
     from tests.catches.hunts import Find
 
-
-def correct(runs: int, seed: int) -> int:
-    """Runs the correct version, half of the runs with leases; prints each accusation and returns their number."""
-    accused, operations, begun_s = 0, 0, time.process_time()
-    verdicts: Counter[str] = Counter()
-    for words, share in (((), runs - runs // 2), (("--reads", "lease"), runs // 2)):
-        hunt = Hunt(words, seed=seed)
-        for _ in range(share):
-            draw, trial = hunt.next()
-            if trial is None:
-                verdicts["refused"] += 1
-                continue
-            verdicts[str(trial.verdict)] += 1
-            operations += len(trial.operations)
-            if trial.blamed:
-                accused += 1
-                reason = next(part.reason for part in trial.parts if part.name in trial.blamed)
-                print(f"{draw}: {', '.join(trial.blamed)}: {reason}", flush=True)
-    seconds = time.process_time() - begun_s
-    print(
-        f"{runs} runs of the correct version, {operations} operations, {dict(verdicts)}: {accused} accused; "
-        f"{seconds / runs:.3f} s of processor time for a run"
-    )
-    return accused
+GUIDED, BLIND = "guided", "blind"
 
 
-def bugs(names: Sequence[str], *, series: int, most: int, paired: bool) -> int:
-    """Prints how soon each bug is found. Returns the number of bugs found in less than half of the series."""
-    missed = 0
-    print("| bug | runs to the first find | found | part | operations in the counterexample |")
-    print("|---|---|---|---|---|")
-    for bug in TABLE:
-        if names and bug not in names:
-            continue
-        rows = [("guided", True), ("blind", False)] if paired else [("", True)]
-        for label, guided in rows:
-            finds = [
-                find for seed in range(1, series + 1) if (find := first(bug, seed, most, guided=guided)) is not None
-            ]
-            missed += not paired and 2 * len(finds) < series
-            print(_row(f"{bug} {label}".strip(), finds, series, most), flush=True)
-    return missed
+def first(bug: Bug, seed: int, most: int, way: str) -> Find | None:
+    """Returns the first find of a hunt with at most `most` runs."""
+    return Hunt.of(bug, seed=seed, guided=way == GUIDED).first(most)
 
 
-def first(bug: Bug, seed: int, most: int, *, guided: bool) -> Find | None:
-    """Returns the first find of a hunt."""
-    return Hunt.of(bug, seed=seed, guided=guided).first(most)
+def hunt_all(names: Sequence[str], ways: Sequence[str], *, series: int, most: int, jobs: int) -> None:
+    """Prints a row for each bug and way, as soon as all of its hunts are over; and for two ways their comparison."""
+    rows = [(bug, way) for bug in TABLE if not names or bug in names for way in ways]
+    taken: dict[str, list[int]] = defaultdict(list)
+    print("| bug | hunt | median runs to the first find | found | part | operations in the counterexample |")
+    print("|---|---|---|---|---|---|")
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        hunts = {row: [pool.submit(first, row[0], seed, most, row[1]) for seed in range(1, series + 1)] for row in rows}
+        for (bug, way), futures in hunts.items():
+            finds = [future.result() for future in futures]
+            print(_row(bug, way, finds, most), flush=True)
+            taken[way] += [find.runs if find else most for find in finds]
+    if len(ways) > 1:
+        print(f"\n{_compared(taken)}")
 
 
-def _row(name: str, finds: Sequence[Find], series: int, most: int) -> str:
-    if 2 * len(finds) < series:
-        return f"| `{name}` | more than {most} | {len(finds)} of {series} | | |"
-    runs = [find.runs for find in finds] + [most] * (series - len(finds))
-    part = statistics.mode(find.parts[0] for find in finds)
-    sizes = [find.size for find in finds if find.size]
+def _row(bug: Bug, way: str, finds: Sequence[Find | None], most: int) -> str:
+    found = [find for find in finds if find is not None]
+    start = f"| `{bug}` | {way} |"
+    if 2 * len(found) < len(finds):
+        return f"{start} more than {most} | {len(found)} of {len(finds)} | | |"
+    runs = statistics.median(find.runs if find else most for find in finds)
+    part = statistics.mode(find.parts[0] for find in found)
+    sizes = [find.size for find in found if find.size]
     size = f"{statistics.median(sizes):g}" if sizes else ""
-    return f"| `{name}` | {statistics.median(runs):g} | {len(finds)} of {series} | `{part}` | {size} |"
+    return f"{start} {runs:g} | {len(found)} of {len(finds)} | `{part}` | {size} |"
+
+
+def _compared(taken: dict[str, list[int]]) -> str:
+    """Compares hunts of the same bug and root seed. A hunt without a find counts with all of its runs."""
+    pairs = list(zip(taken[GUIDED], taken[BLIND], strict=True))
+    fewer, more = sum(one < other for one, other in pairs), sum(one > other for one, other in pairs)
+    ratio = sum(taken[GUIDED]) / sum(taken[BLIND])
+    return (
+        f"{len(pairs)} pairs: guided needs fewer runs in {fewer}, more in {more}, as many in {len(pairs) - fewer - more}. "
+        f"In all, guided hunts have {sum(taken[GUIDED])} runs, and blind ones {sum(taken[BLIND])}: a ratio of {ratio:.2f}."
+    )
 
 
 def main() -> int:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=200, help="runs of the correct version")
-    parser.add_argument("--seed", type=int, default=1, help="the root seed of the correct version's hunt")
-    parser.add_argument("--bugs", nargs="*", metavar="BUG", help="hunt these bugs, or all, instead")
+    parser.add_argument("--bugs", nargs="*", metavar="BUG", default=[], help="only these bugs")
     parser.add_argument("--series", type=int, default=10, help="hunts of each bug, with the root seeds from 1")
-    parser.add_argument("--most", type=int, default=300, help="runs of a hunt, at most")
+    parser.add_argument("--most", type=int, default=300, help="the maximum number of runs of a hunt")
     parser.add_argument("--paired", action="store_true", help="hunt each bug both guided and blind")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes at the same time")
     options = parser.parse_args()
-    if options.bugs is not None:
-        return min(1, bugs(options.bugs, series=options.series, most=options.most, paired=options.paired))
-    return min(1, correct(options.runs, options.seed))
+    ways = (GUIDED, BLIND) if options.paired else (GUIDED,)
+    hunt_all(options.bugs, ways, series=options.series, most=options.most, jobs=options.jobs)
+    return 0
 
 
 if __name__ == "__main__":

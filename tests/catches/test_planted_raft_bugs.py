@@ -1,12 +1,13 @@
 """Hunts find the bugs of the simulated Raft, and its correct version is valid.
 
 The runs are those of `labrys hunt --system sim-raft --bug BUG --among KINDS --blind --seed 1`. Here only the run is carried out
-that is known to find the bug. `python -m benchmarks sim_raft` has the hunts themselves, and thousands of correct runs.
+that is known to find the bug. `python -m benchmarks sim_raft` has the hunts themselves.
 `test_raft_schedules.py` shows each bug by a schedule that is written by hand.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -23,15 +24,15 @@ FINDS: dict[Bug, tuple[int, str]] = {
     Bug.HALF_IS_MAJORITY: (1, "partition-random-halves,partition-leader"),
     Bug.HALF_OF_EVEN_IS_MAJORITY: (1, "partition-halves,partition-random-halves,partition-leader"),
     Bug.SNAPSHOT_WITHOUT_SESSIONS: (2, "kill,partition-random-node"),
-    Bug.LOST_LEADERSHIP_IS_FAIL: (4, "partition-leader,leader-pause"),
+    Bug.LOST_LEADERSHIP_IS_FAIL: (2, "partition-leader,leader-pause"),
     Bug.LOG_END_NOT_RESTORED: (1, "kill,leader-kill"),
     Bug.VOTE_FOR_SHORTER_LOG: (1, "partition-random-node,leader-kill,partition-leader"),
     Bug.OLD_LEADER_OBEYED: (8, "partition-leader,leader-pause,packet-delay"),
     Bug.CHECKSUM_NOT_VERIFIED: (2, "file-bitflip,kill"),
-    Bug.LEASE_ON_WALL_CLOCK: (25, "clock-skew,partition-leader"),
-    Bug.READ_BEFORE_OWN_ENTRY: (5, "leader-kill,partition-random-halves,partition-leader"),
+    Bug.LEASE_ON_WALL_CLOCK: (5, "clock-skew,partition-random-node,partition-leader"),
+    Bug.READ_BEFORE_OWN_ENTRY: (8, "leader-kill,partition-random-halves,partition-leader"),
     Bug.VOTE_COUNTED_TWICE: (7, "packet-duplicate,partition-random-halves"),
-    Bug.TWO_VOTES_IN_A_TERM: (2, "leader-kill,packet-delay"),
+    Bug.TWO_VOTES_IN_A_TERM: (2, "leaders-kill,packet-delay"),
     Bug.ACKNOWLEDGED_BEFORE_FSYNC: (3, "power-loss"),
     Bug.HIGHER_TERM_IGNORED: (2, "partition-leader,partition-random-halves"),
     Bug.COMMITTED_ENTRIES_CUT: (2, "leaders-kill,leader-kill"),
@@ -39,7 +40,8 @@ FINDS: dict[Bug, tuple[int, str]] = {
     Bug.RETRY_APPLIED_TWICE: (3, "packet-loss,partition-leader"),
 }
 SEED = 1
-CORRECT = 6  # runs, and as many with leases
+CORRECT_SEEDS = 20
+CORRECT_RUNS = 50  # of each seed
 
 
 @pytest.mark.parametrize("bug", FINDS)
@@ -63,14 +65,13 @@ def test_the_page_has_the_finds() -> None:
     assert told == {(str(bug), str(run), among) for bug, (run, among) in FINDS.items()}
 
 
-@pytest.mark.parametrize("reads", ["read-index", "lease"])
-def test_the_correct_version_is_not_accused(reads: str) -> None:
-    """The correct version passes with all kinds of faults, rhythms and rates, and the runs test something."""
-    hunt = Hunt(("--reads", reads), seed=SEED)
-    verdicts = set()
-    for _ in range(CORRECT):
+@pytest.mark.parametrize("seed", range(1, CORRECT_SEEDS + 1))
+def test_the_correct_version_is_not_accused(seed: int) -> None:
+    """It passes with all kinds of faults, rhythms, rates and settings, half of the runs with leases. All runs are 1,000."""
+    hunt = Hunt(("--reads", "lease" if seed % 2 else "read-index"), seed=seed)
+    verdicts = Counter[str]()
+    for _ in range(CORRECT_RUNS):
         draw, trial = hunt.next()
-        if trial is not None:
-            assert trial.blamed == (), draw
-            verdicts.add(trial.verdict)
-    assert Verdict.VALID in verdicts
+        verdicts[trial.verdict if trial is not None else "refused"] += 1
+        assert trial is None or trial.blamed == (), draw
+    assert verdicts[Verdict.VALID] > CORRECT_RUNS / 2, verdicts

@@ -2,7 +2,8 @@
 
 An answer of the state machine ends an operation. A refusal ends it only if no earlier attempt can have reached a log. After an
 attempt without an answer, the operation stays indeterminate until the state machine answers. A patient client
-(`--patience-ms`) repeats refused requests for a while, so a new leader gets requests at once, as it does from real clients.
+(`--patience-ms`) repeats refused requests for a while, so a new leader gets requests at once, as it does from real clients. A
+pinned client is not patient, because its node would refuse most repetitions.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class SimRaftClient:
         is_read = isinstance(request, Query)
         indeterminate: Fail | Info | None = None
         loop = asyncio.get_running_loop()
-        patient_until_s = loop.time() + self._options.patience_ms * MS
+        patient_until_s = loop.time() + (self._options.patience_ms * MS if self._follows else 0)
         attempts = 0
         while attempts < self._options.attempts:
             answer = await self._ask(request)
