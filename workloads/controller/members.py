@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.op import Invocation, OpType
+from workloads.controller.group import SUCCESS
 from workloads.controller.groups import FUNCTIONS, GroupWorkload
 from workloads.controller.options import MemberOptions, MixedOptions, SyncStateSetOptions
 from workloads.controller.parts import altered, epochs_grow, master_in_sync, one_master
-from workloads.controller.streams import ALTER, LATE, MemberStream
+from workloads.controller.streams import ALTER, ANY, LATE, MemberStream
 from workloads.controller.uncertain import UncertainGroup
 
 if TYPE_CHECKING:
@@ -93,34 +95,49 @@ class ControllerWorkload(MemberWorkload):
 class MemberGenerator:
     """Gives each worker the operations of its stream, without end.
 
-    An alter expects the master and the epochs of the latest answer about its group. Sometimes it expects the epoch before.
-    Until an answer names a master, the generator gives a read instead.
+    An alter expects the master and the epochs of the latest answer about its group. Sometimes it expects the epoch before. Its
+    sync set has only brokers with an id, as far as answers show, but sometimes others too. The controller refuses an alter if
+    the broker has no id or the group no master. So until answers show both, the broker requests its id or an election instead.
+
+    Attributes:
+        streams: The streams, by the number of the worker.
     """
 
     def __init__(self, streams: Sequence[MemberStream]) -> None:
-        self._streams = streams
+        self.streams = streams
         self._seen: dict[str | None, dict[str, int]] = {}
+        self._ids: dict[str | None, set[int]] = defaultdict(set)
+        self._applied: dict[int | str, int] = {}  # the id in the latest request of each process for an id
 
     def ask(self, asker: Asker) -> Answer:
         """Returns the next operation of the asker's stream."""
-        operation = self._streams[asker.worker].next()
-        if operation.f != ALTER:
+        stream = self.streams[asker.worker]
+        operation = stream.next()
+        if operation.f != ALTER or operation.key is None:
             return operation
-        seen = self._seen.get(operation.key, {})
+        ids, seen = self._ids[operation.key], self._seen.get(operation.key, {})
+        if stream.broker not in ids:
+            return stream.apply(operation.key)
         if seen.keys() != set(_EXPECTED):
-            return Invocation("replica", None, operation.key)
+            return stream.elect(operation.key, designate=False)
         argument: dict[str, Any] = {**seen, **operation.value}
         if argument.pop(LATE, False):
             argument["sync_epoch"] -= 1
+        members = {*argument["sync_set"]} if argument.pop(ANY, False) else ids.intersection(argument["sync_set"])
         # The controller refuses a sync set without the master.
-        argument["sync_set"] = sorted({*argument["sync_set"], seen["master"]})
+        argument["sync_set"] = sorted({*members, seen["master"]})
         return Invocation(ALTER, argument, operation.key)
 
     def update(self, event: Op) -> None:
-        """Stores the master and the epochs in the answer."""
-        if event.type is OpType.OK and isinstance(event.value, dict):
-            seen = {name: event.value[name] for name in _EXPECTED if type(event.value.get(name)) is int}
-            if "master_epoch" in seen and "master" not in seen:
-                self._seen.pop(event.key, None)  # there is no master
-            elif seen:
-                self._seen.setdefault(event.key, {}).update(seen)
+        """Stores what the answer shows: the ids, the master and the epochs."""
+        if event.f == "apply" and event.type is OpType.INVOKE and isinstance(event.value, dict):
+            self._applied[event.process] = event.value["id"]
+        if event.type is not OpType.OK or not isinstance(event.value, dict):
+            return
+        if event.f == "apply" and event.value.get("code") == SUCCESS:
+            self._ids[event.key].add(self._applied[event.process])
+        seen = {name: event.value[name] for name in _EXPECTED if type(event.value.get(name)) is int}
+        if "master_epoch" in seen and "master" not in seen:
+            self._seen.pop(event.key, None)  # there is no master
+        elif seen:
+            self._seen.setdefault(event.key, {}).update(seen)

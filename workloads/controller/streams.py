@@ -20,6 +20,8 @@ HALF = 0.5
 ALTER = "alter"
 LATE = "late"
 LATE_SHARE = 0.1  # the share of alters that expect an old epoch
+ANY = "any"
+ANY_SHARE = 0.1  # the share of alters whose sync set may have brokers without an id
 MEMBERS_SHARE = 0.7  # the probability that an alter puts a broker into the sync set
 ADDRESSES = 2
 
@@ -77,6 +79,9 @@ class MemberStream:
 
     The first two operations in a group request the id and send a heartbeat. An alter has only the new sync set. During the run,
     the generator adds the expected master and epochs, and puts the master into the sync set.
+
+    Attributes:
+        broker: The id of its broker.
     """
 
     def __init__(self, options: MemberOptions, *, seed: int, number: int, streams: int) -> None:
@@ -84,36 +89,50 @@ class MemberStream:
         self._group = group_of(number, streams, options.ops_per_group)
         self._brokers = options.brokers
         self._shares = options.shares
-        self._id = 1 + number % options.brokers
+        self.broker = 1 + number % options.brokers
         self._check = check_code(number % options.brokers)
         self._count = 0
 
     def next(self) -> Invocation:
-        """Draws the next operation. An alter has `sync_set`, and `late` if it must expect an old epoch."""
+        """Draws the next operation.
+
+        An alter has `sync_set`, `late` if it must expect an old epoch, and `any` if it may have brokers without an id.
+        """
         kind, place = self._draws.random(), self._draws.random()
         members = [each for each in range(1, self._brokers + 1) if self._draws.random() < MEMBERS_SHARE]
         key = self._group.key(self._count)
         before = [self._group.key(self._count - back) if self._count >= back else None for back in (1, 2)]
         self._count += 1
         if before[0] != key:
-            return self._operation("apply", place, key)
+            return self.apply(key)
         if before[1] != key:
             return self._operation("heartbeat", place, key)
         for f, share in self._shares.items():
             kind -= share
             if kind < 0:
                 return self._operation(f, place, key)
-        late: dict[str, Value] = {LATE: True} if place < LATE_SHARE else {}
-        return Invocation(ALTER, {"sync_set": members or [self._id], **late}, key)
+        flags: dict[str, Value] = {LATE: True} if place < LATE_SHARE else {ANY: True} if place > 1 - ANY_SHARE else {}
+        return Invocation(ALTER, {"sync_set": members or [self.broker], **flags}, key)
+
+    def apply(self, key: str) -> Invocation:
+        """Returns the request for the id of the broker."""
+        return Invocation("apply", {"id": self.broker, "check": self._check}, key)
+
+    def elect(self, key: str, *, designate: bool) -> Invocation:
+        """Returns the request for an election, as a candidate."""
+        return Invocation("elect", {"id": self.broker, "designate": designate}, key)
 
     def _operation(self, f: str, place: float, key: str) -> Invocation:
-        if f == "heartbeat":
-            return heartbeat(self._id, key)
+        match f:
+            case "heartbeat":
+                return heartbeat(self.broker, key)
+            case "apply":
+                return self.apply(key)
+            case "elect":
+                return self.elect(key, designate=place < HALF)
         arguments: dict[str, Value] = {
-            "apply": {"id": self._id, "check": self._check},
-            "register": {"id": self._id, "address": f"broker-{self._id}:{10911 + int(place * ADDRESSES)}"},
-            "elect": {"id": self._id, "designate": place < HALF},
-            "leave": {"id": self._id},
+            "register": {"id": self.broker, "address": f"broker-{self.broker}:{10911 + int(place * ADDRESSES)}"},
+            "leave": {"id": self.broker},
         }
         return Invocation(f, arguments.get(f), key)
 

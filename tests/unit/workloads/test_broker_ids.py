@@ -73,7 +73,7 @@ def apply(index: int, broker: int, check: str, code: int) -> Operation:
 
 @pytest.mark.parametrize("workload", [SyncStateSetWorkload(), ControllerWorkload()])
 def test_the_streams_of_members(workload: MemberWorkload) -> None:
-    """A member requests its id and sends a heartbeat; an alter expects the latest answer, and until then it reads."""
+    """A member requests its id and sends a heartbeat. Without an id or a master it requests these instead of an alter."""
     said: Any = workload.describe_streams(seed=7, streams=5, count=100)
     assert said == workload.describe_streams(seed=7, streams=5, count=100)
     operations = said[1]["operations"]
@@ -82,24 +82,31 @@ def test_the_streams_of_members(workload: MemberWorkload) -> None:
     alters = [operation["value"] for operation in operations if operation["f"] == "alter"]
     assert {alter["master"] for alter in alters} == {"last-seen"}
 
-    generator = workload.generator(seed=7, streams=5)
+    generator: Any = workload.generator(seed=7, streams=5)
     asker = Asker(worker=1, process=1, node="n1", now_ns=0, idle=True, workers=frozenset(range(5)))
     asked: list[Any] = [generator.ask(asker) for _ in range(12)]
-    assert [each.f if each.f != "alter" else "replica" for each in asked] == [
-        each["f"] if each["f"] != "alter" else "replica" for each in operations[:12]
-    ]
-    seen = {"code": 0, "master": 2, "master_epoch": 4, "sync_set": [2], "sync_epoch": 9}
+    instead = {"alter": "apply"}
+    assert [each.f for each in asked] == [instead.get(each["f"], each["f"]) for each in operations[:12]]
     for number in range(30):
-        generator.update(Op(index=0, time_ns=0, process=1, type=OpType.OK, f="replica", value=seen, key=f"k{number}"))
-    asked = [generator.ask(asker) for _ in range(100)]
+        key = f"k{number}"
+        request = generator.streams[1].apply(key)
+        generator.update(Op(index=0, time_ns=0, process=1, type=OpType.INVOKE, f="apply", value=request.value, key=key))
+        generator.update(Op(index=1, time_ns=1, process=1, type=OpType.OK, f="apply", value={"code": 0}, key=key))
+    assert "alter" not in [generator.ask(asker).f for _ in range(30)]
+    seen = {"code": 0, "master": 3, "master_epoch": 4, "sync_set": [3], "sync_epoch": 9}
+    for number in range(60):
+        generator.update(Op(index=2, time_ns=2, process=1, type=OpType.OK, f="replica", value=seen, key=f"k{number}"))
+    asked = [generator.ask(asker) for _ in range(200)]
     altering = [each.value for each in asked if each.f == "alter"]
     assert altering
-    assert all(each.items() >= {"master": 2, "master_epoch": 4}.items() for each in altering)
+    assert all(each.items() >= {"master": 3, "master_epoch": 4}.items() for each in altering)
     assert all(set(each) == {"master", "master_epoch", "sync_set", "sync_epoch"} for each in altering)
+    others = sum(1 in each["sync_set"] for each in altering)
+    assert 0 < others < len(altering) / 2, "some sync sets have a broker without an id"
     late = [each["sync_epoch"] for each in altering].count(8)
     assert 0 < late < len(altering) / 2, "some expect the epoch before"
     assert [each["sync_epoch"] for each in altering].count(9) == len(altering) - late
-    assert all(2 in each["sync_set"] for each in altering)
+    assert all(3 in each["sync_set"] for each in altering)
 
 
 def test_shares_that_leave_nothing() -> None:
