@@ -46,6 +46,7 @@ DEFAULTS: Mapping[str, Any] = {
     "rate": 5.0,
     "time_limit": 12.0,
 }
+NODES = "nodes"
 SIMULATED_MINUTES, REAL_MINUTES = 10.0, 60.0
 ROUND = 32  # simulated runs that are drawn together, whatever the number of processes
 PROGRESS_S = 5.0  # between two lines of progress in the simulator
@@ -185,13 +186,15 @@ def space_of(ctx: click.Context, options: Mapping[str, Any], among: str | None) 
 
     kinds = drawn_from(kinds_of(ctx, options), among)
     known = {name: find_kind(name) for name in kinds}
-    settings = {
+    settings: dict[str, Sequence[Any]] = {
         name: values
         for each in getattr(ctx, "chosen", ())
         for name, values in hunted(each.type.Options).items()
         if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
     }
     simulated = options["cluster_kind"] == clusters.options.SIMULATED
+    if simulated and ctx.get_parameter_source(NODES) is ParameterSource.DEFAULT:
+        settings[NODES] = hunting.SIMULATED_NODES
     return hunting.Space(
         kinds=kinds,
         rhythms=hunting.SIMULATED_RHYTHMS if simulated else hunting.RHYTHMS,

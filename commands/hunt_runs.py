@@ -88,10 +88,16 @@ def _ignore_interruptions() -> None:
 
 
 @functools.cache
-def _base(words: tuple[str, ...]) -> tuple[Mapping[str, Any], Settled]:
-    """Returns the options that all runs of a hunt share. The cache saves parsing them again for each run."""
+def base(words: tuple[str, ...], nodes: int | None) -> tuple[Mapping[str, Any], Settled]:
+    """Returns the options that runs of a hunt share. The cache saves parsing them again for each run.
+
+    Args:
+        words: The command-line words of `labrys test` that all runs of the hunt share.
+        nodes: The number of nodes of the run; None if the words have it.
+    """
     import cli
 
+    words = words if nodes is None else (*words, "--nodes", str(nodes))
     with (
         cli.labrys.make_context("labrys", ["test"]) as root,
         run_test.make_context("test", [*words], parent=root) as test,
@@ -111,7 +117,7 @@ def _simulated(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) -> 
     from commands.hunting import features_of
     from commands.trial import attempt
 
-    options, settled = _base(words)
+    options, settled = base(words, given.get("nodes"))
     try:
         trial = attempt({**options, **given}, settled, seed=draw.seed)
     except LabrysError as error:

@@ -43,6 +43,7 @@ SIMULATED_RHYTHMS = (  # --fault-on and --fault-off, in seconds
     ("0.4-1.2", "0.02-0.3"),  # one leader after another is hit
 )
 SIMULATED_RATES = (2.0, 8.0, 20.0)  # requests per second to each node
+SIMULATED_NODES = (3, 5)  # with three nodes, a mistake of one node more often has an effect
 # A real process starts in seconds, and a real election takes seconds.
 RHYTHMS = (
     ("6-15", "4-12"),
@@ -71,7 +72,7 @@ class Space:
         rhythms: The lengths of faults, each with the pauses between them.
         rates: The requests per second to each node.
         targets: For a kind, the targets besides its default target.
-        settings: For an option of the system, by parameter name, its values.
+        settings: For an option of the system, or the number of nodes, by parameter name, its values.
     """
 
     kinds: Sequence[str] = ()
@@ -94,7 +95,7 @@ class Draw:
         fault_on: The length of its faults in seconds, e.g. `0.5-3`.
         fault_off: The pauses between faults of one kind, in seconds.
         rate: Requests per second to each node.
-        settings: The drawn options of the system, by parameter name.
+        settings: The drawn options of the system, and the number of nodes, by parameter name.
     """
 
     number: int

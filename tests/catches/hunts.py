@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cli
 from clusters.systems.sim_raft.bugs import TABLE
-from commands.compose import settle
 from commands.hunt import DEFAULTS, hunt, space_of
+from commands.hunt_runs import base
 from commands.hunting import Chooser, features_of
 from commands.test import run_test
 from commands.trial import attempt
@@ -21,7 +21,6 @@ from harness.errors import InputError
 
 if TYPE_CHECKING:
     from clusters.systems.sim_raft.bugs import Bug
-    from commands.compose import Settled
     from commands.hunting import Draw, Space
     from commands.trial import Trial
 
@@ -59,7 +58,7 @@ class Hunt:
             guided: Whether new behaviour guides the choice of runs.
             among: The kinds of faults to draw from, in the form of `--among`.
         """
-        self._options, self._settled, self.space = _prepared(words, among)
+        self._words, self.space = _prepared(words, among)
         self._chooser = Chooser(self.space, seed=seed, guided=guided)
 
     @classmethod
@@ -77,8 +76,9 @@ class Hunt:
 
     def carried_out(self, draw: Draw) -> Trial | None:
         """Carries out one drawn run."""
+        options, settled = base(self._words, draw.settings.get("nodes"))
         try:
-            return attempt({**self._options, **draw.options}, self._settled, seed=draw.seed)
+            return attempt({**options, **draw.options}, settled, seed=draw.seed)
         except InputError:
             return None
 
@@ -101,7 +101,8 @@ def words_of(bug: Bug) -> tuple[str, ...]:
     """Returns the options that a bug needs."""
     planted = TABLE[bug]
     options = [word for name, value in planted.options.items() for word in (f"--{name}", value)]
-    return ("--bug", str(bug), "--nodes", str(planted.nodes), *options)
+    nodes = () if planted.nodes is None else ("--nodes", str(planted.nodes))
+    return ("--bug", str(bug), *nodes, *options)
 
 
 def found(runs: int, draw: Draw, trial: Trial) -> Find:
@@ -111,16 +112,12 @@ def found(runs: int, draw: Draw, trial: Trial) -> Find:
 
 
 @functools.cache
-def _prepared(words: tuple[str, ...], among: str | None) -> tuple[dict[str, Any], Settled, Space]:
-    """Returns the options of a hunt's runs with defaults, and what the runs draw from."""
-    given = ["--system", "sim-raft", "--seed", "1", *words]
-    with cli.labrys.make_context("labrys", ["hunt"]) as root:
-        with hunt.make_context("hunt", [*given], parent=root) as own:
-            space = space_of(own, dict(own.params), among)
-        defaults = [word for name, value in DEFAULTS.items() for word in (_flag(name), str(value))]
-        with run_test.make_context("test", [*defaults, *given], parent=root) as test:
-            options = dict(test.params)
-            return options, settle(test, options), space
+def _prepared(words: tuple[str, ...], among: str | None) -> tuple[tuple[str, ...], Space]:
+    """Returns the command-line words that a hunt's runs share, with its defaults, and what the runs draw from."""
+    given = ("--system", "sim-raft", "--seed", "1", *words)
+    defaults = [word for name, value in DEFAULTS.items() for word in (_flag(name), str(value))]
+    with cli.labrys.make_context("labrys", ["hunt"]) as root, hunt.make_context("hunt", [*given], parent=root) as own:
+        return (*defaults, *given), space_of(own, dict(own.params), among)
 
 
 def _flag(name: str) -> str:

@@ -63,13 +63,13 @@ class Planted:
         does: The behaviour of the system.
         seen: Real systems with this mistake, with the issue; empty if none is known.
         options: The other options that the bug needs, by name.
-        nodes: The number of nodes that the bug needs.
+        nodes: The number of nodes that the bug needs; None: any number.
     """
 
     does: str
     seen: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
-    nodes: int = 5
+    nodes: int | None = None
 
 
 _LEASE: Final = MappingProxyType({"reads": "lease"})

@@ -6,6 +6,7 @@
   this rule (6.4.1). So with leases, a node also ignores them for this time after its start: it may have heard a leader just
   before. Without leases it votes at once.
 - The rule does not hold for an election that a leader has requested (3.10).
+- A candidate repeats its request to nodes that have not answered, at the heartbeat interval. (The Raft paper of 2014, 5.1.)
 - A node that repairs its log neither votes nor becomes a candidate; see `storage`.
 """
 
@@ -34,6 +35,8 @@ class Elections:
         self._pre = False
         self._term = 0  # the term of the current candidacy
         self._votes: list[str] = []
+        self._answered: set[str] = set()
+        self._question: AskVote | None = None  # that of the current candidacy
 
     def start(self) -> None:
         """Starts the election timer."""
@@ -73,9 +76,12 @@ class Elections:
         if message.term > raft.storage.term and not is_pre_vote:
             raft.follow(message.term, None)
             return
-        if raft.role is not Role.CANDIDATE or message.pre is not self._pre or not message.granted:
+        if raft.role is not Role.CANDIDATE or message.pre is not self._pre:
             return
         if message.term != self._term and raft.bug is not Bug.VOTE_OF_OLD_TERM:
+            return
+        self._answered.add(sender)
+        if not message.granted:
             return
         if sender not in self._votes or raft.bug is Bug.VOTE_COUNTED_TWICE:
             self._votes.append(sender)
@@ -106,14 +112,23 @@ class Elections:
     def _campaign(self, *, pre: bool, transfer: bool = False) -> None:
         raft, storage = self._raft, self._raft.storage
         self._postpone()
-        self._pre, self._term, self._votes = pre, storage.term + 1, [raft.name]
+        self._pre, self._term, self._votes, self._answered = pre, storage.term + 1, [raft.name], set()
         raft.become_candidate()
         if not pre:
             storage.promise(self._term, raft.name)
-        question = AskVote(self._term, storage.last, storage.last_term, pre, transfer)
-        for peer in raft.others:
-            raft.send(peer, question)
+        self._question = AskVote(self._term, storage.last, storage.last_term, pre, transfer)
+        self._ask(self._question)
         self._count()
+
+    def _ask(self, question: AskVote) -> None:
+        """Requests the votes of the nodes that have not answered, until the candidacy is over."""
+        raft = self._raft
+        if raft.role is not Role.CANDIDATE or question is not self._question:
+            return
+        for peer in raft.others:
+            if peer not in self._answered:
+                raft.send(peer, question)
+        raft.after(raft.options.heartbeat_ms * 1_000_000, lambda: self._ask(question))
 
     def _count(self) -> None:
         if len(self._votes) < self._raft.quorum:

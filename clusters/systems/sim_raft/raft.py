@@ -1,8 +1,7 @@
 """A Raft node between two restarts: its role, its commit index, and its clients' requests.
 
 Source: Ongaro, "Consensus: bridging theory and practice" (2014), chapters 3, 5 and 6; comments cite the sections. The parts of
-    a
-node are `storage` (the durable state), `elections`, `replication` (the leader's part), `following` (the follower's part),
+a node are `storage` (the durable state), `elections`, `replication` (the leader's part), `following` (the follower's part),
 `reads`, `transfers`, and `service` (the state machine and its sessions).
 """
 

@@ -17,7 +17,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "sim-raft.md").read_text(encoding="
 def needs(planted: Planted) -> str:
     """Returns the options and nodes that a bug needs, in the page's form."""
     flags = [f"`--{name} {value}`" for name, value in planted.options.items()]
-    return ", ".join(flags if planted.nodes == 5 else [*flags, f"`--nodes {planted.nodes}`"])
+    return ", ".join(flags if planted.nodes is None else [*flags, f"`--nodes {planted.nodes}`"])
 
 
 def row(bug: Bug, planted: Planted) -> str:
