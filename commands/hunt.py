@@ -360,7 +360,7 @@ class _Hunt:
                 for each in carry_out(draws):
                     self._tried.append(each)
                     new = chooser.learn(each.draw, each.features)
-                    self._show(each, new=new, seen=len(chooser.seen))
+                    self._show(each, new=new, seen=chooser.seen)
                     if each.interrupted or self._enough():
                         return self._tried, each.interrupted
         except KeyboardInterrupt:

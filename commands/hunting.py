@@ -5,29 +5,34 @@ targets and options, and the rate of requests. Some bugs need a restart within a
 a time without writes. A run also draws the settings of the system whose declaration (`harness.declare`) has values for hunts. A
 setting can hide a bug: pre-votes prevent most elections, and a client that gives up at once sends a new leader nothing.
 
-- A blind hunt draws the kinds of faults evenly.
-- A guided hunt prefers kinds that led to new features. Half of its runs take the kinds of an earlier run with a new feature,
-  and change one of them. The other runs draw kinds, with larger weights for those with more new features.
+- A blind hunt draws everything evenly.
+- A guided hunt keeps the runs that had a new feature. Half of its runs are such a run with one change: a kind of fault more,
+  less or another one, other targets, or another rhythm, rate or setting. Runs with rare features are chosen more often. The
+  other runs are drawn as in a blind hunt.
 
 A feature is new if no earlier run of the hunt had it. Features are: a kind of fault that took effect on a leader or on a
-follower, two kinds at the same time, the number of leaders and terms, the distance between logs, and the errors of clients.
+follower, the number of leaders and terms, the distance between logs, the longest time without an answer, and the errors of
+clients.
 
-Algorithms: coverage-guided fuzzing (M. Zalewski, American Fuzzy Lop, 2013); swarm testing, which draws the settings of each
+Algorithms: coverage-guided fuzzing (M. Zalewski, American Fuzzy Lop, 2013), with the preference for rare features of AFLFast
+(M. Böhme, V.-T. Pham, A. Roychoudhury, CCS 2016); swarm testing, which draws the settings of each
 test (A. Groce, C. Zhang, E. Eide, Y. Chen, J. Regehr, "Swarm testing", ISSTA 2012).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from itertools import combinations
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from harness.leaders import LEADER
+from harness.op import OpType
 from harness.randomness import SEED_BITS, stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from random import Random
 
     from harness.op import Operation, Value
@@ -36,6 +41,8 @@ if TYPE_CHECKING:
 
 MAX_KINDS = 4
 MAX_KEPT = 64
+CHANGED_SHARE = 0.5  # the share of runs that are changes of earlier ones
+GAP_NS = 100_000_000
 AIMED_SHARE = 0.5  # the share of kinds that do not have their default target, if there is another one
 SIMULATED_RHYTHMS = (  # --fault-on and --fault-off, in seconds
     ("0.5-3", "0.3-2"),
@@ -128,11 +135,7 @@ class Draw:
 
 
 class Chooser:
-    """Draws the runs of a hunt. The same root seed and the same features give the same runs.
-
-    Attributes:
-        seen: The features of all runs so far.
-    """
+    """Draws the runs of a hunt. The same root seed and the same features give the same runs."""
 
     def __init__(self, space: Space, *, seed: int, guided: bool) -> None:
         """Makes it.
@@ -140,17 +143,20 @@ class Chooser:
         Args:
             space: The values to draw from.
             seed: The root seed of the hunt.
-            guided: Whether it prefers kinds that led to new features.
+            guided: Whether half of the runs are changes of runs with new features.
         """
         self._space = space
         self._kinds = tuple(space.kinds)
         self._seed = seed
         self._guided = guided
         self._number = 0
-        self._kept: list[tuple[str, ...]] = []
-        self._runs = dict.fromkeys(self._kinds, 0)
-        self._new_features = dict.fromkeys(self._kinds, 0)
-        self.seen: set[str] = set()
+        self._kept: list[tuple[Draw, tuple[str, ...]]] = []  # runs with a new feature, with all of their features
+        self._runs_with: Counter[str] = Counter()
+
+    @property
+    def seen(self) -> int:
+        """Returns the number of features of all runs so far."""
+        return len(self._runs_with)
 
     def draw(self) -> Draw:
         """Draws the next run."""
@@ -159,54 +165,71 @@ class Chooser:
         seed = random.getrandbits(SEED_BITS)
         if not self._kinds:
             return Draw(number=number, seed=seed)
+        fresh = self._fresh(random, number=number, seed=seed)
+        if not self._guided or not self._kept or random.random() >= CHANGED_SHARE:
+            return fresh
+        rarities = [1 / min(self._runs_with[feature] for feature in features) for _, features in self._kept]
+        ((kept, _),) = random.choices(self._kept, rarities)
+        return self._changed(kept, fresh, random)
+
+    def _fresh(self, random: Random, *, number: int, seed: int) -> Draw:
         fault_on, fault_off = random.choice(self._space.rhythms)
         rate = random.choice(self._space.rates)
-        kinds = self._draw_kinds(random)
-        return Draw(
-            number=number,
-            seed=seed,
-            kinds=kinds,
-            targets={
-                kind: random.choice(self._space.targets[kind])
-                for kind in kinds
-                if self._space.targets.get(kind) and random.random() < AIMED_SHARE
-            },
-            fault_options={kind: random.choice(FAULT_OPTIONS[kind]) for kind in kinds if kind in FAULT_OPTIONS},
+        count = random.randint(1, min(MAX_KINDS, len(self._kinds)))
+        kinds = dict.fromkeys(random.choices(self._kinds, k=count))
+        return replace(
+            self._with_kinds(Draw(number=number, seed=seed), kinds, random),
             fault_on=fault_on,
             fault_off=fault_off,
             rate=rate,
             settings={name: random.choice(values) for name, values in self._space.settings.items()},
         )
 
-    def _draw_kinds(self, random: Random) -> tuple[str, ...]:
-        if self._guided and self._kept and random.random() < 0.5:
-            kinds = [*random.choice(self._kept)]
-            other = random.choices(self._kinds, self._weights())[0]
-            if len(kinds) > 1 and random.random() < 0.5:
-                kinds.remove(random.choice(kinds))
-            elif len(kinds) == MAX_KINDS:
-                kinds[random.randrange(MAX_KINDS)] = other
-            kinds = [*dict.fromkeys([*kinds, other])][:MAX_KINDS]
-        else:
-            count = random.randint(1, min(MAX_KINDS, len(self._kinds)))
-            weights = self._weights() if self._guided else None
-            kinds = [*dict.fromkeys(random.choices(self._kinds, weights, k=count))]
-        return tuple(sorted(kinds))
+    def _with_kinds(self, draw: Draw, kinds: Iterable[str], random: Random) -> Draw:
+        """Returns a draw with other kinds. Kinds that it had before keep their targets and options."""
+        kinds = tuple(sorted(kinds))
+        targets = {kind: target for kind, target in draw.targets.items() if kind in kinds}
+        targets |= {
+            kind: random.choice(self._space.targets[kind])
+            for kind in kinds
+            if kind not in draw.kinds and self._space.targets.get(kind) and random.random() < AIMED_SHARE
+        }
+        options = {
+            kind: draw.fault_options.get(kind) or random.choice(FAULT_OPTIONS[kind])
+            for kind in kinds
+            if kind in FAULT_OPTIONS
+        }
+        return replace(draw, kinds=kinds, targets=targets, fault_options=options)
+
+    def _changed(self, kept: Draw, fresh: Draw, random: Random) -> Draw:
+        """Returns a kept run with one change, and with the number and the seed of a fresh one."""
+        base = replace(kept, number=fresh.number, seed=fresh.seed)
+        what = random.choice(("kinds", "kinds", "rhythm", "rate", *base.settings))
+        if what == "rhythm":
+            return replace(base, fault_on=fresh.fault_on, fault_off=fresh.fault_off)
+        if what == "rate":
+            return replace(base, rate=fresh.rate)
+        if what in base.settings:
+            return replace(base, settings={**base.settings, what: fresh.settings[what]})
+        kinds, others = [*base.kinds], [kind for kind in self._kinds if kind not in base.kinds]
+        less, more = len(kinds) > 1, bool(others) and len(kinds) < MAX_KINDS
+        steps = [("less", less), ("more", more), ("another", bool(others)), ("aims", True)]
+        step = random.choice([name for name, possible in steps if possible])
+        if step == "aims":  # other targets and options of the same kinds
+            return self._with_kinds(replace(base, kinds=(), targets={}, fault_options={}), kinds, random)
+        if step != "more":
+            kinds.remove(random.choice(kinds))
+        if step != "less":
+            kinds.append(random.choice(others))
+        return self._with_kinds(base, kinds, random)
 
     def learn(self, draw: Draw, features: Sequence[str]) -> int:
         """Takes the features of a run, and returns the number of new ones."""
-        new = [feature for feature in features if feature not in self.seen]
-        self.seen.update(new)
-        for kind in draw.kinds:
-            self._runs[kind] += 1
-            self._new_features[kind] += len(new)
+        new = sum(feature not in self._runs_with for feature in features)
+        self._runs_with.update(features)
         if new and draw.kinds:
-            self._kept = [*self._kept, draw.kinds][-MAX_KEPT:]
-        return len(new)
-
-    def _weights(self) -> list[float]:
-        """Returns the weight of each kind: its new features per run, each count plus one, so that no weight is 0."""
-        return [(1 + self._new_features[kind]) / (1 + self._runs[kind]) for kind in self._kinds]
+            self._kept = [*self._kept, (draw, tuple(features))][-MAX_KEPT:]
+        return new
 
 
 def features_of(result: RunResult, operations: Sequence[Operation]) -> tuple[str, ...]:
@@ -220,10 +243,6 @@ def _features(result: RunResult, operations: Sequence[Operation]) -> Iterator[st
     for record in effective:
         roles = {_role_at(sightings, node, record.start_ns) for node in record.targets}
         yield from (f"{record.planned.kind} at {role}" for role in roles)
-    for one, other in combinations(effective, 2):
-        if one.start_ns < other.end_ns and other.start_ns < one.end_ns:
-            nodes = "the same node" if {*one.targets} & {*other.targets} else "other nodes"
-            yield f"{' and '.join(sorted((one.planned.kind, other.planned.kind)))} on {nodes}"
     terms = [seen.term for seen in sightings if seen.term is not None]
     leaders = {(seen.node, seen.term) for seen in sightings if seen.role == LEADER}
     yield f"leaders {_size(len(leaders))}"
@@ -238,6 +257,11 @@ def _features(result: RunResult, operations: Sequence[Operation]) -> Iterator[st
     yield f"logs apart {_size(max(apart, default=0))}"
     for code in {operation.error.partition(":")[0] for operation in operations if operation.error}:
         yield f"error {code}"
+    answered_ns = sorted(
+        operation.end_ns for operation in operations if operation.type is OpType.OK and operation.end_ns
+    )
+    gaps_ns = [after - before for before, after in pairwise(answered_ns)]
+    yield f"no answer for {_size(max(gaps_ns, default=0) // GAP_NS)} of 100 ms"
     recovery = result.recovery
     if recovery is None or recovery.restarted:
         yield "no recovery without a restart"

@@ -38,6 +38,9 @@ FINDS: dict[Bug, tuple[int, str]] = {
     Bug.COMMITTED_ENTRIES_CUT: (2, "leader-kill,partition-leader"),
     Bug.PREVIOUS_TERM_NOT_CHECKED: (4, "partition-leader,leader-kill"),
     Bug.RETRY_APPLIED_TWICE: (3, "packet-loss,partition-leader"),
+    Bug.COMMIT_PAST_MATCH: (7, "partition-leader,leader-pause"),
+    Bug.TRANSFER_UNCHECKED: (7, "leadership-transfer,partition-random-node"),
+    Bug.VOTE_BY_LENGTH: (24, "partition-leader,partition-random-node,leader-kill"),
 }
 SEED = 1
 CORRECT_SEEDS = 20
