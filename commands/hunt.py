@@ -17,6 +17,7 @@ from commands import choosing
 from commands.choosing import ChoosingCommand
 from commands.compose import RUN_OPTIONS, STORE_OPTION, reproduce_line, settle, with_options
 from commands.hunt_runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, in_simulator, on_nodes
+from commands.hunt_space import drawn_options, space_of, words_of
 from commands.test import run_test
 from harness import options as opt
 from harness.errors import ExitCode, InfrastructureError, InputError
@@ -32,9 +33,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from commands.hunt_runs import CarryOut, HuntRun
-    from commands.hunting import Chooser, Draw, Space
+    from commands.hunting import Chooser, Draw
     from commands.session import Session
-    from harness.capabilities import Capabilities
 
 # The defaults of a hunt: a simulated system, and short runs with short faults. On real nodes, runs are those of `labrys test`.
 DEFAULTS: Mapping[str, Any] = {
@@ -46,7 +46,6 @@ DEFAULTS: Mapping[str, Any] = {
     "rate": 5.0,
     "time_limit": 12.0,
 }
-NODES = "nodes"
 SIMULATED_MINUTES, REAL_MINUTES = 10.0, 60.0
 ROUND = 32  # simulated runs that are drawn together, whatever the number of processes
 PROGRESS_S = 5.0  # between two lines of progress in the simulator
@@ -73,7 +72,7 @@ MAX_ERRORS = 3  # runs in a row that break off
     "--guided/--blind",
     default=True,
     show_default=True,
-    help="Prefer kinds of faults that showed something new in earlier runs, or draw all kinds evenly.",
+    help="Half of the runs change one value of an earlier run that showed something new, or each run is drawn alone.",
 )
 @click.option(
     "--among",
@@ -91,9 +90,9 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     --time-limit, are those of `labrys test`.
 
     Without --nemesis, each run draws its kinds of faults, with their targets and options. It also draws --fault-on,
-    --fault-off, --rate, and some options of the system, unless you give them. With --nemesis, runs differ only in the seed,
-    and the output has the share of invalid runs with its confidence interval. Exit codes, the worst first: 1 a run is invalid,
-    255 a run broke off, 2 no run is valid, 0 otherwise.
+    --fault-off, --rate, some options of the system, and in the simulator --nodes, unless you give them. With --nemesis, runs
+    differ only in the seed, and the output has the share of invalid runs with its confidence interval. Exit codes, the worst
+    first: 1 a run is invalid, 255 a run broke off, 2 no run is valid, 0 otherwise.
     """
     from commands.hunting import Chooser, Space
 
@@ -177,115 +176,9 @@ for _parameter in hunt.params:
         _parameter.default = DEFAULTS[_parameter.name]
 
 
-def space_of(ctx: click.Context, options: Mapping[str, Any], among: str | None) -> Space:
-    """Returns what the runs of a hunt draw from: kinds, their targets, and the settings that the user leaves open."""
-    from commands import hunting
-    from harness.declare import hunted
-    from nemesis.kinds import find_kind
-    from nemesis.targets import ALL, BY_LEADER, LEADER, MAJORITY
-
-    kinds = drawn_from(kinds_of(ctx, options), among)
-    known = {name: find_kind(name) for name in kinds}
-    settings: dict[str, Sequence[Any]] = {
-        name: values
-        for each in getattr(ctx, "chosen", ())
-        for name, values in hunted(each.type.Options).items()
-        if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
-    }
-    simulated = options["cluster_kind"] == clusters.options.SIMULATED
-    if simulated and ctx.get_parameter_source(NODES) is ParameterSource.DEFAULT:
-        settings[NODES] = hunting.SIMULATED_NODES
-    return hunting.Space(
-        kinds=kinds,
-        rhythms=hunting.SIMULATED_RHYTHMS if simulated else hunting.RHYTHMS,
-        rates=hunting.SIMULATED_RATES if simulated else hunting.RATES,
-        targets={
-            name: [
-                target for target in (ALL, LEADER, MAJORITY) if target in kind.fault.TARGETS and target != kind.target
-            ]
-            for name, kind in known.items()
-            if kind.target not in BY_LEADER
-        },
-        settings=settings,
-    )
-
-
-def kinds_of(ctx: click.Context, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the kinds of faults that a hunt draws from by default.
-
-    Each kind is possible on all nodes, and needs no names of nodes. A kind that is not in `all` is included if it aims at the
-    leader. The other kinds that are not in `all` differ from one in `all` only in how many nodes they hit, or damage files. In
-    the simulator, a hunt draws those that damage files too: `sim-raft` must survive them. Few real systems promise that.
-    """
-    from nemesis.kinds import all_kinds, impossible
-    from nemesis.targets import BY_LEADER
-
-    with run_test.make_context("test", _words(ctx, options, None), parent=ctx.find_root()) as test:
-        settled = settle(test, dict(test.params))
-    simulated = options["cluster_kind"] == clusters.options.SIMULATED
-    alone = len(settled.nodes) == 1
-    lacking = impossible(_capabilities(options))
-    return tuple(
-        kind.name
-        for kind in all_kinds().values()
-        if kind.name not in lacking
-        and kind.target is not None
-        and (kind.in_all or kind.target in BY_LEADER or (simulated and kind.fault.DAMAGES))
-        and not (alone and "partition" in kind.name)
-    )
-
-
-def _capabilities(options: Mapping[str, Any]) -> Mapping[str, Capabilities]:
-    """Returns the capabilities of the nodes. On real nodes, it opens the cluster for it."""
-    from harness.capabilities import SIMULATED, Capabilities
-
-    if options["cluster_kind"] == clusters.options.SIMULATED:
-        return {"n1": Capabilities(available=frozenset({SIMULATED}))}
-    with clusters.options.open_cluster(options) as cluster:
-        return cluster.capabilities()
-
-
-def drawn_from(known: Sequence[str], among: str | None) -> tuple[str, ...]:
-    """Returns the kinds that a hunt draws from.
-
-    Args:
-        known: The kinds that the nodes support.
-        among: The value of `--among`; None if it is not given.
-
-    Raises:
-        InputError: A name is not one of these kinds.
-    """
-    from nemesis.kinds import find_kind
-
-    if among is None:
-        return tuple(known)
-    names = [find_kind(name.strip()).name for name in among.split(",")]
-    for name in names:
-        if name not in known:
-            raise InputError(f"a hunt cannot draw {name}; --among takes: {', '.join(known)}")
-    return tuple(dict.fromkeys(names))
-
-
-def _words(ctx: click.Context, options: Mapping[str, Any], draw: Draw | None) -> list[str]:
-    """Returns the command-line words of `labrys test` for a run of the hunt, or for all runs if `draw` is None."""
-    own = {} if draw is None else {"seed": draw.seed, **_drawn(ctx, draw)}
-    values = {**options, **own}
-    known = {option.name for option in opt.options_of(run_test)} | {
-        option.name for each in getattr(ctx, "chosen", ()) for option in each.options
-    }
-    return opt.spelled_out([option for option in opt.options_of(ctx.command, ctx) if option.name in known], values)
-
-
-def _drawn(ctx: click.Context, draw: Draw) -> dict[str, Any]:
-    """Returns the options that a run draws, without those that the hunt has in another way."""
-    return {
-        name: value for name, value in draw.options.items() if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
-    }
-
-
 def _reproduce_line(ctx: click.Context, options: Mapping[str, Any], draw: Draw) -> str:
     """Returns the command that carries out one run of the hunt."""
-    with run_test.make_context("test", _words(ctx, options, draw), parent=ctx.find_root()) as test:
+    with run_test.make_context("test", words_of(ctx, options, draw), parent=ctx.find_root()) as test:
         values = dict(test.params)
         settle(test, values)
         return reproduce_line(test, values)
@@ -293,7 +186,7 @@ def _reproduce_line(ctx: click.Context, options: Mapping[str, Any], draw: Draw) 
 
 def _run_again(ctx: click.Context, options: Mapping[str, Any], draw: Draw, store: Path) -> None:
     """Carries out a run again as `labrys test` does, with a folder in the store; ends the command with its verdict."""
-    words = [*_words(ctx, options, draw), "--store", str(store)]
+    words = [*words_of(ctx, options, draw), "--store", str(store)]
     with run_test.make_context("test", words, parent=ctx.find_root()) as test:
         run_test.invoke(test)
 
@@ -308,13 +201,13 @@ def _carrying_out(
 
     if options["cluster_kind"] == clusters.options.SIMULATED:
         drawing = {name: options[name] for name in nemesis.choices.DRAWING}
-        words = _words(ctx, {**options, **dict.fromkeys(drawing)}, None)
-        with in_simulator(words, lambda draw: {**drawing, **_drawn(ctx, draw)}, jobs=own["jobs"]) as carry_out:
+        words = words_of(ctx, {**options, **dict.fromkeys(drawing)}, None)
+        with in_simulator(words, lambda draw: {**drawing, **drawn_options(ctx, draw)}, jobs=own["jobs"]) as carry_out:
             yield carry_out
         return
 
     def one(draw: Draw) -> Session:
-        with run_test.make_context("test", [*_words(ctx, options, draw)], parent=ctx.find_root()) as test:
+        with run_test.make_context("test", [*words_of(ctx, options, draw)], parent=ctx.find_root()) as test:
             values = {**test.params, "store_dir": own["store_dir"]}
             settled = settle(test, values)
             line = reproduce_line(test, values)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import cli
 from clusters.systems.sim_raft.bugs import TABLE
-from commands.hunt import DEFAULTS, hunt, space_of
+from commands.hunt import DEFAULTS, hunt
 from commands.hunt_runs import base
+from commands.hunt_space import space_of
 from commands.hunting import Chooser, features_of
 from commands.test import run_test
 from commands.trial import attempt

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import cli
-from commands.hunt import drawn_from
 from commands.hunt_runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, on_nodes
+from commands.hunt_space import named
 from commands.hunting import (
     FAULT_OPTIONS,
     MAX_KINDS,
@@ -23,6 +23,7 @@ from commands.hunting import (
     features_of,
 )
 from harness.errors import InfrastructureError, InputError
+from nemesis.kinds import find_kind
 from tests.catches.hunts import Hunt
 from tests.trials import TOY, trial
 
@@ -91,7 +92,7 @@ def test_a_hunt_draws_the_settings_that_are_left_open() -> None:
 def test_kinds_to_draw_from_are_checked(among: str, sentence: str) -> None:
     """The hunt refuses a name that is no kind, and a kind that it cannot draw."""
     with pytest.raises(InputError, match=sentence):
-        drawn_from(("kill", "pause"), among)
+        named([find_kind("kill"), find_kind("pause")], among)
 
 
 def test_kinds_with_new_features_are_drawn_more_often() -> None:

@@ -23,6 +23,7 @@ from harness.capabilities import NAMES, Capabilities
 from harness.errors import ExitCode, InfrastructureError
 from harness.node import Node
 from harness.options import DefaultsCommand
+from harness.run import RunResult
 from harness.suite import CaseResult, load_suite
 from results import record as records
 from results.document import build
@@ -483,6 +484,8 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
         document={"valid": valid, "reason": "because"},
         interrupted=False,
         error="the disk is full",
+        result=RunResult(),
+        operations=(),
     )
     monkeypatch.setattr("commands.session.carry_out", lambda *_, **__: session)
     monkeypatch.setattr("results.terminal.print_summary", lambda *_, **__: None)
