@@ -252,7 +252,7 @@ class _Hunt:
                 draws = [chooser.draw() for _ in range(min(ROUND if self._simulated else 1, most - len(self._tried)))]
                 for each in carry_out(draws):
                     self._tried.append(each)
-                    new = chooser.learn(each.draw, each.features)
+                    new = chooser.learn(each.draw, each.shown)
                     self._show(each, new=new, seen=chooser.seen)
                     if each.interrupted or self._enough():
                         return self._tried, each.interrupted

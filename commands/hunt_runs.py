@@ -11,10 +11,11 @@ import functools
 import multiprocessing
 import signal
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from commands.compose import settle
+from commands.hunting import Shown, shown_by
 from commands.test import run_test
 from harness.errors import InputError, InterruptedEarly, LabrysError
 from harness.plain import one_line
@@ -45,7 +46,7 @@ class HuntRun:
         outcome: One of the outcomes above.
         blamed: The names of the invalid parts.
         reason: The reason of the verdict, of the refusal, or the error.
-        features: The features of the run; see `commands.hunting.features_of`.
+        shown: What the run showed to a guided hunt.
         report: The report; None for a simulated run, which has none.
         interrupted: Whether a person ended the run.
     """
@@ -54,7 +55,7 @@ class HuntRun:
     outcome: str
     blamed: tuple[str, ...] = ()
     reason: str = ""
-    features: tuple[str, ...] = ()
+    shown: Shown = field(default_factory=Shown)
     report: str | None = None
     interrupted: bool = False
 
@@ -114,7 +115,6 @@ def _simulated(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) -> 
         draw: The run.
         given: The options of this run by parameter name.
     """
-    from commands.hunting import features_of
     from commands.trial import attempt
 
     options, settled = base(words, given.get("nodes"))
@@ -128,7 +128,7 @@ def _simulated(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) -> 
         outcome=str(trial.verdict),
         blamed=blamed,
         reason=next((part.reason for part in trial.parts if part.name in blamed), ""),
-        features=features_of(trial.result, trial.operations),
+        shown=shown_by(trial.result, trial.operations),
     )
 
 
@@ -154,7 +154,6 @@ def on_nodes(carry_out: Callable[[Draw], Session]) -> CarryOut:
 
 
 def _outcome_of(draw: Draw, session: Session) -> HuntRun:
-    from commands.hunting import features_of
     from harness.verdict import Verdict
 
     document = session.document
@@ -165,7 +164,7 @@ def _outcome_of(draw: Draw, session: Session) -> HuntRun:
         outcome=BROKEN if broken else str(verdict),
         blamed=tuple(name for name, part in document["parts"].items() if part["valid"] is False),
         reason=one_line(str(session.error if broken else document["reason"])),
-        features=features_of(session.result, session.operations),
+        shown=shown_by(session.result, session.operations),
         report=str(session.run.report_html),
         interrupted=session.interrupted,
     )

@@ -7,22 +7,25 @@ setting can hide a bug: pre-votes prevent most elections, and a client that give
 
 - A blind hunt draws everything evenly.
 - A guided hunt keeps the runs that had a new feature. Half of its runs are such a run with one change: a kind of fault more,
-  less or another one, other targets, or another rhythm, rate or setting. Runs with rare features are chosen more often. The
-  other runs are drawn as in a blind hunt.
+  less or another one, other targets, or another rhythm, rate or setting. Of some kept runs, it changes the most eventful one.
+  The other runs are drawn as in a blind hunt.
 
 A feature is new if no earlier run of the hunt had it. Features are: a kind of fault that took effect on a leader or on a
 follower, the number of leaders and terms, the distance between logs, the longest time without an answer, and the errors of
 clients.
 
-Algorithms: coverage-guided fuzzing (M. Zalewski, American Fuzzy Lop, 2013), with the preference for rare features of AFLFast
-(M. Böhme, V.-T. Pham, A. Roychoudhury, CCS 2016); swarm testing, which draws the settings of each
+A run is eventful if it had many leaders and many indeterminate operations. Of 1,749 blind runs of `sim-raft` with seven planted
+bugs, 964 had no indeterminate operation and 365 had one leader; they found a bug twice and never. Of the 240 runs with eight
+leaders or 16 indeterminate operations, 6 % found one.
+
+Algorithms: coverage-guided fuzzing (M. Zalewski, American Fuzzy Lop, 2013); tournament selection (D. E. Goldberg, K. Deb, FOGA
+1991); swarm testing, which draws the settings of each
 test (A. Groce, C. Zhang, E. Eide, Y. Chen, J. Regehr, "Swarm testing", ISSTA 2012).
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -40,8 +43,8 @@ if TYPE_CHECKING:
     from harness.watch import Sighting
 
 MAX_KINDS = 4
-MAX_KEPT = 64
 CHANGED_SHARE = 0.5  # the share of runs that are changes of earlier ones
+CANDIDATES = 4  # kept runs, the most eventful of which is changed
 GAP_NS = 100_000_000
 AIMED_SHARE = 0.5  # the share of kinds that do not have their default target, if there is another one
 SIMULATED_RHYTHMS = (  # --fault-on and --fault-off, in seconds
@@ -150,13 +153,15 @@ class Chooser:
         self._seed = seed
         self._guided = guided
         self._number = 0
-        self._kept: list[tuple[Draw, tuple[str, ...]]] = []  # runs with a new feature, with all of their features
-        self._runs_with: Counter[str] = Counter()
+        self._kept: list[
+            tuple[float, int, Draw]
+        ] = []  # runs with a new feature: how eventful they were, number, and draw
+        self._seen: set[str] = set()
 
     @property
     def seen(self) -> int:
         """Returns the number of features of all runs so far."""
-        return len(self._runs_with)
+        return len(self._seen)
 
     def draw(self) -> Draw:
         """Draws the next run."""
@@ -168,8 +173,7 @@ class Chooser:
         fresh = self._fresh(random, number=number, seed=seed)
         if not self._guided or not self._kept or random.random() >= CHANGED_SHARE:
             return fresh
-        rarities = [1 / min(self._runs_with[feature] for feature in features) for _, features in self._kept]
-        ((kept, _),) = random.choices(self._kept, rarities)
+        _, _, kept = max(random.sample(self._kept, min(CANDIDATES, len(self._kept))))
         return self._changed(kept, fresh, random)
 
     def _fresh(self, random: Random, *, number: int, seed: int) -> Draw:
@@ -223,18 +227,39 @@ class Chooser:
             kinds.append(random.choice(others))
         return self._with_kinds(base, kinds, random)
 
-    def learn(self, draw: Draw, features: Sequence[str]) -> int:
-        """Takes the features of a run, and returns the number of new ones."""
-        new = sum(feature not in self._runs_with for feature in features)
-        self._runs_with.update(features)
+    def learn(self, draw: Draw, shown: Shown) -> int:
+        """Takes what a run showed, and returns the number of new features."""
+        new = len(shown.features - self._seen)
+        self._seen |= shown.features
         if new and draw.kinds:
-            self._kept = [*self._kept, (draw, tuple(features))][-MAX_KEPT:]
+            self._kept.append((shown.eventful, draw.number, draw))
         return new
 
 
-def features_of(result: RunResult, operations: Sequence[Operation]) -> tuple[str, ...]:
-    """Returns the features of a run as short texts, sorted and without repetition."""
-    return tuple(sorted(set(_features(result, operations))))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a run showed.
+
+    Attributes:
+        features: Its features, as short texts.
+        eventful: How eventful it was: the number of leaders, times the logarithm of the number of indeterminate operations.
+    """
+
+    features: frozenset[str] = frozenset()
+    eventful: float = 0.0
+
+
+def shown_by(result: RunResult, operations: Sequence[Operation]) -> Shown:
+    """Returns what a run showed."""
+    indeterminate = sum(operation.type is OpType.INFO for operation in operations)
+    return Shown(
+        features=frozenset(_features(result, operations)),
+        eventful=len(_leaders(result)) * math.log2(1 + indeterminate),
+    )
+
+
+def _leaders(result: RunResult) -> set[tuple[str, int | None]]:
+    return {(seen.node, seen.term) for seen in result.sightings if seen.role == LEADER}
 
 
 def _features(result: RunResult, operations: Sequence[Operation]) -> Iterator[str]:
@@ -244,8 +269,7 @@ def _features(result: RunResult, operations: Sequence[Operation]) -> Iterator[st
         roles = {_role_at(sightings, node, record.start_ns) for node in record.targets}
         yield from (f"{record.planned.kind} at {role}" for role in roles)
     terms = [seen.term for seen in sightings if seen.term is not None]
-    leaders = {(seen.node, seen.term) for seen in sightings if seen.role == LEADER}
-    yield f"leaders {_size(len(leaders))}"
+    yield f"leaders {_size(len(_leaders(result)))}"
     if terms:
         yield f"terms {_size(max(terms) - min(terms))}"
     applied = result.positions.applied

@@ -15,7 +15,7 @@ from clusters.systems.sim_raft.bugs import TABLE
 from commands.hunt import DEFAULTS, hunt
 from commands.hunt_runs import base
 from commands.hunt_space import space_of
-from commands.hunting import Chooser, features_of
+from commands.hunting import Chooser, shown_by
 from commands.test import run_test
 from commands.trial import attempt
 from harness.errors import InputError
@@ -72,7 +72,7 @@ class Hunt:
         draw = self._chooser.draw()
         trial = self.carried_out(draw)
         if trial is not None:
-            self._chooser.learn(draw, features_of(trial.result, trial.operations))
+            self._chooser.learn(draw, shown_by(trial.result, trial.operations))
         return draw, trial
 
     def carried_out(self, draw: Draw) -> Trial | None:
