@@ -47,12 +47,14 @@ rm -f {ENVIRONMENT}-* {OFFSET}-*
 """
 
 
-def _readings(date: str, samples: int) -> str:
-    """Returns a script that prints a clock's time at the uptime 0, `samples` times. A command like `date` reads the clock.
+def _readings(date: str, samples: int, gap_s: float) -> str:
+    """Returns a script that prints a clock's time at the uptime 0, `samples` times, with a pause before each reading but one.
 
-    On a busy machine, long pauses between the readings make the result wrong, so the script then tries again.
+    A command like `date` reads the clock. On a busy machine, long pauses between the readings make the result wrong, so the
+    script then tries again.
     """
     return f"""for sample in $(seq {samples}); do
+[ $sample = 1 ] || sleep {gap_s:.3f}
 tries=0
 while :; do
   read up rest < /proc/uptime; now=$({date} +%s.%N); read later rest < /proc/uptime
@@ -98,7 +100,7 @@ def prepare(remote: Remote, roles: Sequence[str]) -> None:
     remote.run(script, timeout_s=SHELL_TIMEOUT_S)
 
 
-def ahead_s(remote: Remote, pid: int | None, role: str, *, samples: int = 1) -> list[float]:
+def ahead_s(remote: Remote, pid: int | None, role: str, *, samples: int = 1, gap_s: float = 0.0) -> list[float]:
     """Returns how far a process' wall clock is ahead of the node's uptime, in several readings.
 
     A program with the environment of the process reads the clock.
@@ -108,6 +110,7 @@ def ahead_s(remote: Remote, pid: int | None, role: str, *, samples: int = 1) -> 
         pid: The process; None: the next process that starts.
         role: Its role.
         samples: The number of readings.
+        gap_s: The pause between two readings.
 
     Raises:
         FaultError: libfaketime is not loaded into the process.
@@ -118,7 +121,7 @@ def ahead_s(remote: Remote, pid: int | None, role: str, *, samples: int = 1) -> 
 settings=$(cat {source} 2>/dev/null | tr '\\0' '\\n' | grep -E '^(LD_PRELOAD|FAKETIME_[A-Z_]*)=[^[:space:]]*$') || settings=
 {"" if pid is None else f"grep -q /libfaketime /proc/{pid}/maps || settings="}
 [ -n "$settings" ] || {{ echo bare; exit; }}
-{_readings("env $settings date", samples)}
+{_readings("env $settings date", samples, gap_s)}
 """
     output = remote.run(script, timeout_s=SHELL_TIMEOUT_S).stdout
     if output.strip() == "bare":

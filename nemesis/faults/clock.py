@@ -132,7 +132,7 @@ class ClockFault(Fault):
         Args:
             node: The node.
             samples: The number of readings.
-            gap_s: The pause between two readings of the machine's clock; those of a process are slow enough.
+            gap_s: The pause between two readings.
 
         Returns:
             The readings by label: of each process with its own clock, or of the machine under the node's name.
@@ -148,7 +148,7 @@ class ClockFault(Fault):
             state = states.get(role)
             if state is None:
                 raise FaultError(f"{label}: no process runs there, so no clock changes")
-            found[label] = fakeclock.ahead_s(self.field.shell(node), state[0], role, samples=samples)
+            found[label] = fakeclock.ahead_s(self.field.shell(node), state[0], role, samples=samples, gap_s=gap_s)
         return found
 
     def _next_ahead_s(self, node: Node) -> dict[str, float]:

@@ -97,7 +97,10 @@ class Echo(System):
             self._run(node, f"for i in $(seq 100); do {knock} && exit 0; sleep 0.05; done; exit 1")
 
     def kill(self, node: Node, role: str | None = None) -> None:
-        self._run(node, f"[ ! -e {HOME}/pid ] || kill -9 $(cat {HOME}/pid) 2>/dev/null; true")
+        """Kills the server and waits until it is gone, or `start` could take it for a running one."""
+        gone = "! [ -e /proc/$pid/stat ] || sed 's/.*) //' /proc/$pid/stat 2>/dev/null | grep -q ^Z"
+        wait = f"for i in $(seq 200); do if {gone}; then exit 0; fi; sleep 0.05; done; exit 1"
+        self._run(node, f"pid=$(cat {HOME}/pid 2>/dev/null) || exit 0; kill -9 $pid 2>/dev/null; {wait}")
 
     def pause(self, node: Node, role: str | None = None) -> None:
         self._run(node, f"kill -STOP $(cat {HOME}/pid)")
