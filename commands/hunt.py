@@ -116,7 +116,10 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
         console.print(f"run {first.draw.number + 1} is invalid: {first.reason}", soft_wrap=True)
         if first.report is None:
             _run_again(ctx, options, first.draw, own["store_dir"])
-        console.print(f"report     {first.report}", soft_wrap=True)
+        else:
+            console.print(f"report     {first.report}", soft_wrap=True)
+    elif _keeps_breaking_off(tried):
+        raise InfrastructureError(f"{MAX_ERRORS} runs in a row broke off, so the hunt ends: {tried[-1].reason}")
     ctx.exit(ExitCode.INTERRUPTED if interrupted and not found else _exit_code(tried))
 
 
@@ -160,6 +163,11 @@ def _print_counts(console: Console, tried: Sequence[HuntRun], seconds: float, *,
     if with_interval and judged:
         low, high = interval(counts[INVALID], judged)
         console.print(f"{counts[INVALID]} of {judged} runs are invalid: {low:.1%} to {high:.1%} with 95 % confidence")
+
+
+def _keeps_breaking_off(tried: Sequence[HuntRun]) -> bool:
+    """Returns whether so many of the last runs broke off that the hunt must end."""
+    return len(tried) >= MAX_ERRORS and all(run.outcome == BROKEN for run in tried[-MAX_ERRORS:])
 
 
 def _exit_code(tried: Sequence[HuntRun]) -> ExitCode:
@@ -220,7 +228,7 @@ def _carrying_out(
 
 
 class _Hunt:
-    """Carries out runs until the budget is used up, or enough runs are invalid."""
+    """Carries out runs until the budget is used up, enough runs are invalid, or too many in a row break off."""
 
     def __init__(
         self, ctx: click.Context, options: Mapping[str, Any], own: Mapping[str, Any], console: Console
@@ -232,7 +240,6 @@ class _Hunt:
         self._simulated = options["cluster_kind"] == clusters.options.SIMULATED
         self._until_s = time.monotonic() + own["minutes"] * 60
         self._shown_s = time.monotonic()
-        self._errors = 0
         self._tried: list[HuntRun] = []
 
     def run(self, chooser: Chooser, carry_out: CarryOut) -> tuple[list[HuntRun], bool]:
@@ -242,9 +249,6 @@ class _Hunt:
 
         Returns:
             The runs, and whether a person ended the hunt.
-
-        Raises:
-            InfrastructureError: Some runs in a row broke off.
         """
         most = self._own["runs"]
         try:
@@ -261,18 +265,11 @@ class _Hunt:
         return self._tried, False
 
     def _show(self, run: HuntRun, *, new: int, seen: int) -> None:
-        """Prints progress.
-
-        Raises:
-            InfrastructureError: This run and those before it broke off.
-        """
+        """Prints progress, and a line for a run that broke off."""
         number = len(self._tried)
-        self._errors = self._errors + 1 if run.outcome == BROKEN else 0
-        if self._errors:
+        if run.outcome == BROKEN:
             line = _reproduce_line(self._ctx, self._options, run.draw)
             self._console.print(f"! run {number} broke off: {run.reason}\n  {line}", soft_wrap=True)
-        if self._errors == MAX_ERRORS:
-            raise InfrastructureError(f"{self._errors} runs in a row broke off, so the hunt ends: {run.reason}")
         if not self._simulated:
             blamed = f" by {', '.join(run.blamed)}" if run.blamed else ""
             self._console.print(f"· run {number} is {run.outcome}{blamed}; new features: {new}", soft_wrap=True)
@@ -283,4 +280,4 @@ class _Hunt:
     def _enough(self) -> bool:
         finds: int = self._own["finds"]
         found = sum(each.outcome == INVALID for each in self._tried)
-        return found >= finds or time.monotonic() >= self._until_s
+        return found >= finds or time.monotonic() >= self._until_s or _keeps_breaking_off(self._tried)

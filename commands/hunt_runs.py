@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from commands.compose import settle
 from commands.hunting import Shown, shown_by
+from commands.repeating import outcome_of
 from commands.test import run_test
 from harness.errors import InputError, InterruptedEarly, LabrysError
 from harness.plain import one_line
@@ -120,6 +121,8 @@ def _simulated(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) -> 
     options, settled = base(words, given.get("nodes"))
     try:
         trial = attempt({**options, **given}, settled, seed=draw.seed)
+    except InterruptedEarly:
+        return _interrupted(draw)
     except LabrysError as error:
         return _without_verdict(draw, error)
     blamed = trial.blamed
@@ -144,7 +147,7 @@ def on_nodes(carry_out: Callable[[Draw], Session]) -> CarryOut:
             try:
                 session = carry_out(draw)
             except (InterruptedEarly, KeyboardInterrupt):
-                yield HuntRun(draw=draw, outcome=UNKNOWN, interrupted=True)
+                yield _interrupted(draw)
             except LabrysError as error:
                 yield _without_verdict(draw, error)
             else:
@@ -154,20 +157,20 @@ def on_nodes(carry_out: Callable[[Draw], Session]) -> CarryOut:
 
 
 def _outcome_of(draw: Draw, session: Session) -> HuntRun:
-    from harness.verdict import Verdict
-
-    document = session.document
-    verdict = Verdict.from_json(document["valid"])
-    broken = session.error is not None and verdict is not Verdict.INVALID  # a definite failure is never masked
+    verdict, reason, invalid = outcome_of(session)
     return HuntRun(
         draw=draw,
-        outcome=BROKEN if broken else str(verdict),
-        blamed=tuple(name for name, part in document["parts"].items() if part["valid"] is False),
-        reason=one_line(str(session.error if broken else document["reason"])),
+        outcome=BROKEN if verdict is None else str(verdict),
+        blamed=invalid,
+        reason=one_line(reason),
         shown=shown_by(session.result, session.operations),
         report=str(session.run.report_html),
         interrupted=session.interrupted,
     )
+
+
+def _interrupted(draw: Draw) -> HuntRun:
+    return HuntRun(draw=draw, outcome=UNKNOWN, interrupted=True)
 
 
 def _without_verdict(draw: Draw, error: LabrysError) -> HuntRun:

@@ -14,13 +14,13 @@ A feature is new if no earlier run of the hunt had it. Features are: a kind of f
 follower, the number of leaders and terms, the distance between logs, the longest time without an answer, and the errors of
 clients.
 
-A run is eventful if it had many leaders and many indeterminate operations. Of 1,749 blind runs of `sim-raft` with seven planted
-bugs, 964 had no indeterminate operation and 365 had one leader; they found a bug twice and never. Of the 240 runs with eight
-leaders or 16 indeterminate operations, 6 % found one.
+A run is eventful if it had many leaders and many indeterminate operations. 1,872 blind runs of `sim-raft` with eight planted
+bugs had 42 finds. The 1,024 runs without an indeterminate operation had two of them, and the 385 runs with one leader or none
+had none. The 427 runs with four or more of both had 30.
 
 Algorithms: coverage-guided fuzzing (M. Zalewski, American Fuzzy Lop, 2013); tournament selection (D. E. Goldberg, K. Deb, FOGA
-1991); swarm testing, which draws the settings of each
-test (A. Groce, C. Zhang, E. Eide, Y. Chen, J. Regehr, "Swarm testing", ISSTA 2012).
+1991); swarm testing, which draws the settings of each test (A. Groce, C. Zhang, E. Eide, Y. Chen, J. Regehr, "Swarm testing",
+ISSTA 2012).
 """
 
 from __future__ import annotations
@@ -153,9 +153,8 @@ class Chooser:
         self._seed = seed
         self._guided = guided
         self._number = 0
-        self._kept: list[
-            tuple[float, int, Draw]
-        ] = []  # runs with a new feature: how eventful they were, number, and draw
+        # The runs with a new feature: how eventful they were, their numbers, and their draws.
+        self._kept: list[tuple[float, int, Draw]] = []
         self._seen: set[str] = set()
 
     @property

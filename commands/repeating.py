@@ -177,16 +177,26 @@ def repeat(
     return Tally(runs=runs, asked=asked, until_fail=until_fail, interrupted=interrupted)
 
 
-def _found(number: int, seed: int, session: Session, reproduce: str, seconds: float) -> Repetition:
+def outcome_of(session: Session) -> tuple[Verdict | None, str, tuple[str, ...]]:
+    """Returns the verdict of a run, its reason, and the names of the invalid parts.
+
+    If an error broke the run off, the verdict is None and the reason is the error. An invalid verdict is never masked by it.
+    """
     document = session.document
     verdict = Verdict.from_json(document["valid"])
     broken = session.error is not None and verdict is not Verdict.INVALID
+    invalid = tuple(name for name, part in document["parts"].items() if part["valid"] is False)
+    return None if broken else verdict, str(session.error if broken else document["reason"]), invalid
+
+
+def _found(number: int, seed: int, session: Session, reproduce: str, seconds: float) -> Repetition:
+    verdict, reason, invalid = outcome_of(session)
     return Repetition(
         number=number,
         seed=seed,
-        verdict=None if broken else verdict,
-        reason=str(session.error if broken else document["reason"]),
-        invalid=tuple(name for name, part in document["parts"].items() if part["valid"] is False),
+        verdict=verdict,
+        reason=reason,
+        invalid=invalid,
         seconds=seconds,
         run=str(session.run.path),
         reproduce=reproduce,

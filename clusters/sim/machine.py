@@ -16,7 +16,7 @@ from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from clusters.sim.host import Disk, Factory, Process, Reply, Request
     from clusters.sim.world import SimWorld
@@ -160,11 +160,11 @@ class Machine:
         for future in unanswered.values():
             self.world.later(self.world.links.near_ns(), self.world.fail, (future, Broken(f"{self.name} broke off")))
 
-    def die(self, why: str) -> None:
-        """Ends the process as by an error of its own, with a line in its log; does nothing if there is none."""
-        if self._host is not None:
-            self.log(f"{FATAL} {why}")
-            self.kill()
+    def die(self, why: str, trace: Sequence[str] = ()) -> None:
+        """Ends the process by an error of its own; the log has a line with the error, and the lines of the trace."""
+        self.log(f"{FATAL} {why}")
+        self.lines.extend(trace)
+        self.kill()
 
     def pause(self) -> None:
         """Pauses the process: its messages and timers wait."""
@@ -187,9 +187,7 @@ class Machine:
         try:
             action(*arguments)
         except Exception as error:  # noqa: BLE001 - any exception ends the process, and its log shows it
-            self.log(f"{FATAL} {type(error).__name__}: {error}")
-            self.lines.extend(traceback.format_exc().rstrip().splitlines())
-            self.kill()
+            self.die(f"{type(error).__name__}: {error}", traceback.format_exc().rstrip().splitlines())
 
     def arrive(self, sender: str, message: Any) -> None:
         """Gives a message of another node to the process. Without a process the message is lost."""

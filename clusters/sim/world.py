@@ -84,7 +84,8 @@ class SimWorld:
 
     def _end_processes(self, why: str) -> None:
         for machine in self.machines.values():
-            machine.die(why)
+            if machine.runs:
+                machine.die(why)
 
     def later(self, delay_ns: int, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Calls a function with arguments after a delay in nanoseconds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import cli
-from commands.hunt_runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, on_nodes
+from commands.hunt_runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, HuntRun, on_nodes
 from commands.hunt_space import named
 from commands.hunting import (
     FAULT_OPTIONS,
@@ -30,8 +31,10 @@ from tests.catches.hunts import Hunt
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from commands.hunt_runs import CarryOut
     from commands.session import Session
 
 KINDS = ("bridge", "kill", "packet-loss", "pause", "power-loss")
@@ -217,6 +220,26 @@ def test_a_run_that_breaks_off_is_named(tmp_path: Path, capsys: pytest.CaptureFi
     output = " ".join(capsys.readouterr().err.split())
     assert output.count("broke off:") == 3
     assert output.count("labrys test --seed") == 3
+
+
+def test_runs_that_break_off_do_not_mask_a_find(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The hunt ends after three of them in a row. It prints the invalid run before them, and its exit code is 1."""
+    outcomes = [INVALID, BROKEN, BROKEN, BROKEN, VALID]
+
+    @contextmanager
+    def carrying_out(*_: object, **__: object) -> Iterator[CarryOut]:
+        yield lambda draws: (
+            HuntRun(draw=draw, outcome=outcomes[draw.number], blamed=("recovered",), report="r") for draw in draws
+        )
+
+    monkeypatch.setattr("commands.hunt.in_simulator", carrying_out)
+    words = [*TOY, "--nemesis", "pause:n2", "--fault-on", "1", "--fault-off", "1"]
+    assert cli.invoke(["hunt", *words, "--seed", "1", "--runs", "5", "--finds", "2"]) == 1
+    output = capsys.readouterr()
+    assert "4 runs in " in output.err
+    assert "\trecovered\tlabrys test --seed" in output.out
 
 
 def test_a_hunt_on_real_nodes_has_one_run_at_a_time() -> None:
