@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from nemesis.kinds import Kind
 
-NODES: Final = "nodes"
+# What the runs of a simulated hunt draw besides the options of the system, by parameter name.
+SIMULATED_SETTINGS: Final = {"nodes": hunting.SIMULATED_NODES, "fault_wait": hunting.SIMULATED_WAITS_S}
 
 
 def space_of(ctx: click.Context, options: Mapping[str, Any], among: str | None) -> hunting.Space:
@@ -47,8 +48,12 @@ def space_of(ctx: click.Context, options: Mapping[str, Any], among: str | None) 
         for name, values in hunted(each.type.Options).items()
         if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
     }
-    if simulated and ctx.get_parameter_source(NODES) is ParameterSource.DEFAULT:
-        settings[NODES] = hunting.SIMULATED_NODES
+    if simulated:
+        settings |= {
+            name: values
+            for name, values in SIMULATED_SETTINGS.items()
+            if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
+        }
     return hunting.Space(
         kinds=tuple(kind.name for kind in kinds),
         rhythms=hunting.SIMULATED_RHYTHMS if simulated else hunting.RHYTHMS,

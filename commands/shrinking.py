@@ -47,7 +47,7 @@ class Candidate:
 
     def describe(self) -> str:
         """Returns its size in words."""
-        broken_s = sum(fault.end_s - fault.start_s for fault in self.faults)
+        broken_s = sum(fault.lasts_s for fault in self.faults)
         options = "".join(f", {name.replace('_', '-')} {value:g}" for name, value in self.options.items())
         faults = f"{len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
         return f"{faults} of {broken_s:.1f} s together, {self.time_limit_s:g} s of workload{options}"
@@ -161,10 +161,14 @@ def _earlier_faults(candidate: Candidate) -> Iterator[Candidate]:
 
 
 def _shorter_fault(fault: PlannedFault) -> Iterator[PlannedFault]:
+    """Yields the fault without its wait for a message, and with its first or its second half only."""
+    if fault.wait_s:
+        yield replace(fault, end_s=round(fault.end_s - fault.wait_s, DECIMALS), wait_s=0.0)
     half_s = round((fault.end_s - fault.start_s) / 2, DECIMALS)
-    if half_s >= MIN_FAULT_S:
-        yield replace(fault, end_s=round(fault.start_s + half_s, DECIMALS))
-        yield replace(fault, start_s=round(fault.end_s - half_s, DECIMALS))
+    wait_s = round(fault.wait_s / 2, DECIMALS)
+    if half_s - wait_s >= MIN_FAULT_S:
+        yield replace(fault, end_s=round(fault.start_s + half_s, DECIMALS), wait_s=wait_s)
+        yield replace(fault, start_s=round(fault.end_s - half_s, DECIMALS), wait_s=wait_s)
 
 
 def _fewer_targets(fault: PlannedFault) -> Iterator[PlannedFault]:

@@ -34,6 +34,8 @@ class PlannedFault:
             half, is a list of names here, so that the same seed hits the same nodes.
         start_s: Its start, in seconds after the start of the workload.
         end_s: Its end, in seconds after the start of the workload.
+        wait_s: The longest time from `start_s` for which the fault waits for a rare message between nodes. It begins with that
+            message, or after this time, and lasts for the rest of its planned time. Only in the simulator; 0: no wait.
         options: The options of the kind, e.g. `{"probability": 0.8}` or the grudge of a partition.
     """
 
@@ -42,7 +44,13 @@ class PlannedFault:
     target: str | Sequence[str]
     start_s: float
     end_s: float
+    wait_s: float = 0.0
     options: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def lasts_s(self) -> float:
+        """Returns the planned duration in seconds, without the wait for a message."""
+        return self.end_s - self.start_s - self.wait_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +106,14 @@ class FaultRecord:
 
 class Nemesis(Protocol):
     """Carries out the faults of a plan on a cluster. The run's loop calls its methods, and calls may overlap."""
+
+    async def wait(self, fault: PlannedFault) -> Mapping[str, Value]:
+        """Waits for a rare message between nodes, for at most `fault.wait_s`. Called before `begin` if this is not 0.
+
+        Returns:
+            The details of the message for the fault's record; empty if there was none.
+        """
+        ...
 
     async def begin(self, fault: PlannedFault) -> Begun:
         """Resolves the target, and injects the fault. The caller calls `end` even after an exception."""

@@ -4,6 +4,7 @@ Invariants:
 
 - Each fault that begins also ends, even if its start fails. If the run stops early, all open faults end at once.
 - An error of a fault is in its record, and never stops the run. All waits are bounded.
+- A fault that waits for a message begins with it, or when the wait is over, and ends so much earlier as it began earlier.
 - Faults in turn never overlap. If one has not ended when the next one is due, the next one waits for that end and for the
   planned pause after it. Each lasts as long as planned, from the moment when it has begun.
 - In the history, each fault has two events `start-<kind>` and two `stop-<kind>`, before and after the commands, as in Jepsen.
@@ -36,6 +37,7 @@ T = TypeVar("T")
 
 BEGIN_TIMEOUT_S = 30.0
 END_TIMEOUT_S = 60.0
+WAIT_MARGIN_S = 1.0
 
 
 async def conduct(
@@ -101,6 +103,7 @@ class _Performance:
         self._end_s = fault.end_s
         self._in_turn = False
         self._targets: Sequence[str] = () if isinstance(fault.target, str) else tuple(fault.target)
+        self._message: Mapping[str, Value] = {}
         self._details: Mapping[str, Value] = {}
         self._proof: Proof | None = None
         self._errors: list[str] = []
@@ -110,6 +113,8 @@ class _Performance:
         fault = self._fault
         self._end_s, self._in_turn = fault.end_s + late_s, in_turn
         await self._until(fault.start_s + late_s)
+        if fault.wait_s and not self._stop.is_set():
+            await self._wait_for_message()
         if self._stop.is_set():
             return
         start_ns = self._note({}, begins=True)
@@ -140,18 +145,27 @@ class _Performance:
                 )
             )
 
+    async def _wait_for_message(self) -> None:
+        """Waits for a rare message, and moves the end of the fault to an earlier time if the message comes early."""
+        fault = self._fault
+        by_s = self._clock.now_s() + fault.wait_s
+        self._message = (
+            await self._attempt("wait", self._nemesis.wait(fault), fault.wait_s + WAIT_MARGIN_S, until_stop=True) or {}
+        )
+        self._end_s -= max(0.0, by_s - self._clock.now_s())
+
     async def _after_begin(self, begun: Begun, start_ns: int) -> None:
         self._targets = tuple(begun.targets)
-        self._details = begun.details
+        self._details = {**begun.details, **self._message}
         self._note({}, begins=True)
         self._proof = Proof(effective=False, reason="The effect was not measured before the fault ended.")
         if self._in_turn:
-            self._end_s = max(self._end_s, self._clock.now_s() + self._fault.end_s - self._fault.start_s)
+            self._end_s = max(self._end_s, self._clock.now_s() + self._fault.lasts_s)
         left_s = self._end_s - self._clock.now_s()
         if left_s <= 0:
-            took_s, planned_s = self._clock.now_s() - start_ns / NS_PER_S, self._fault.end_s - self._fault.start_s
+            took_s = self._clock.now_s() - start_ns / NS_PER_S
             self._errors.append(
-                f"its start took {took_s:.1f} s, and {planned_s:.1f} s were planned for it and its proof; "
+                f"its start took {took_s:.1f} s, and {self._fault.lasts_s:.1f} s were planned for it and its proof; "
                 "plan longer faults with --fault-on"
             )
             return

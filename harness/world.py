@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
     from typing import Any
 
     from harness.cluster import Cluster
@@ -55,6 +56,23 @@ class Arrival:
     number: int
     delay_ns: int
     damaged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RareMessage:
+    """A message of a type that nodes have seldom sent before in the run.
+
+    Attributes:
+        kind: The name of its type.
+        source: The node that sends it.
+        target: The node that it goes to.
+        held: Whether the network holds it until the faults that begin with it are on. It holds all later messages in any case.
+    """
+
+    kind: str
+    source: str
+    target: str
+    held: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +134,18 @@ class World(Protocol):
         """Sends packets through the network, and returns those that arrived in `wait_s`, in the order of arrival.
 
         A node answers probes even if no process runs there.
+        """
+        ...
+
+    def count_messages(self) -> None:
+        """Counts the messages between nodes from now on. Without it, `rare_message` finds none."""
+        ...
+
+    async def rare_message(self, nodes: AbstractSet[str], wait_s: float) -> RareMessage | None:
+        """Waits until a node sends a message of a rare type to another one, and one of the two is in `nodes`.
+
+        Returns:
+            The message; None if there was none within `wait_s`.
         """
         ...
 

@@ -11,7 +11,7 @@ import click
 from harness.documents import read_text, shown
 from harness.errors import InputError
 from harness.options import as_written
-from harness.parameters import Completed, existing_file
+from harness.parameters import Completed, Number, existing_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from nemesis.kinds import Choice
     from nemesis.planfile import Plan
     from nemesis.rhythm import Rhythm
+
+
+MAX_WAIT_S = 3600.0
 
 
 def kinds_like(text: str) -> list[str]:
@@ -64,6 +67,14 @@ OPTIONS = (
         help="The seconds without faults at the start and at the end of the workload.",
     ),
     click.option(
+        "--fault-wait",
+        type=Number(0, MAX_WAIT_S),
+        default=0.0,
+        show_default=True,
+        help="In the simulator: the longest time in seconds for which each fault waits for a rare message between nodes, e.g. "
+        "a vote. It begins with the message, or after this time. 0: no wait.",
+    ),
+    click.option(
         "--fault-options",
         default="",
         metavar="KIND.OPTION=VALUE,...",
@@ -89,7 +100,17 @@ OPTIONS = (
 PLAN_FILE = "plan_file"
 # The parameters for drawing a plan. They have no effect with a plan from a file.
 DRAWING = frozenset(
-    {"nemesis", "fault_on", "fault_off", "fault_quiet", "fault_options", "in_turn", "keep_majority", "take_majority"}
+    {
+        "nemesis",
+        "fault_on",
+        "fault_off",
+        "fault_quiet",
+        "fault_wait",
+        "fault_options",
+        "in_turn",
+        "keep_majority",
+        "take_majority",
+    }
 )
 
 
@@ -273,7 +294,14 @@ def _chosen(
     own = parse_options(options["fault_options"])
     choices = choose_all([options["nemesis"]], nodes, options=own, capabilities=capabilities, roles=roles)
     kinds = [choice.kind.name for choice in choices]
-    return choices, rhythms(options["fault_on"], options["fault_off"], kinds, quiet=options["fault_quiet"])
+    each = rhythms(
+        options["fault_on"],
+        options["fault_off"],
+        kinds,
+        quiet=options["fault_quiet"],
+        wait_s=options["fault_wait"],
+    )
+    return choices, each
 
 
 def refuse_impossible(plan: Plan, capabilities: Mapping[str, Capabilities], nodes: Sequence[Any]) -> None:

@@ -25,12 +25,13 @@ from nemesis.options import ORDER
 from nemesis.volume import attach
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from harness.cluster import Cluster
     from harness.faults import Begun, PlannedFault, Proof
     from harness.node import Node
+    from harness.op import Value
     from harness.system import System
     from nemesis.fault import Fault
     from nemesis.simulated.effect import Effect
@@ -63,8 +64,10 @@ class Conductor:
         Raises:
             FaultError: A volume or a clock cannot be made.
         """
-        if self._world is not None:
-            return  # a simulated node has its own disk and clock
+        if self._world is not None:  # a simulated node has its own disk and clock
+            if any(fault.wait_s for fault in plan):
+                self._world.count_messages()
+            return
         planned = [(find_kind(fault.kind).fault, fault.options.get(ROLE)) for fault in plan]
         on_volumes = {role for kind, role in planned if kind.PREPARES}
         if on_volumes:
@@ -116,6 +119,17 @@ class Conductor:
         remote = self._field.shell(node)
         forget_environment(remote)
         return detach_volume(remote)
+
+    async def wait(self, fault: PlannedFault) -> Mapping[str, Value]:
+        """Waits for a rare message between nodes, of which one is a possible target of the fault."""
+        if self._world is None:
+            return {}
+        names = self._field.names if isinstance(fault.target, str) else fault.target
+        message = await self._world.rare_message(frozenset(names), fault.wait_s)
+        if message is None:
+            return {}
+        when = "before" if message.held else "after"
+        return {"began": f"{when} {message.kind} from {message.source} to {message.target}"}
 
     async def begin(self, fault: PlannedFault) -> Begun:
         """Resolves the targets and injects the fault.
@@ -253,4 +267,4 @@ class Conductor:
 
 def _patience_s(planned: PlannedFault) -> float:
     """Returns how long a fault may wait for its leader or its nodes, so that some of its time is left."""
-    return min(MOST_PATIENCE_S, max(LEAST_PATIENCE_S, planned.end_s - planned.start_s - LEAST_PATIENCE_S))
+    return min(MOST_PATIENCE_S, max(LEAST_PATIENCE_S, planned.lasts_s - LEAST_PATIENCE_S))

@@ -338,10 +338,17 @@ def missing_capabilities(
     Returns:
         A sentence for each kind that a node does not support, with the node and the missing capability.
     """
+    faults = tuple(faults)
     needed = dict.fromkeys((fault.kind, ROLE in fault.options) for fault in faults)
-    lines = (
+    lines = [
         line for name, at_role in needed for line in _lacking(find_kind(name), capabilities, nodes, at_role=at_role)
-    )
+    ]
+    if any(fault.wait_s for fault in faults):
+        lines += [
+            f"{node} does not show Labrys its messages, for which faults with a wait need a simulated node (--cluster sim)"
+            for node, can in capabilities.items()
+            if SIMULATED not in can.available
+        ]
     return list(dict.fromkeys(lines))
 
 

@@ -48,6 +48,7 @@ class Placed:
         end_s: The time of its healing.
         target: Names, or a spec that depends on the leader.
         options: The options in the plan.
+        wait_s: The longest time from `start_s` for which it waits for a rare message.
     """
 
     choice: Choice
@@ -55,6 +56,7 @@ class Placed:
     end_s: float
     target: str | tuple[str, ...]
     options: Mapping[str, Value] = field(default_factory=dict)
+    wait_s: float = 0.0
 
     def lasts(self, at_s: float, *, after_s: float) -> bool:
         """Returns whether this fault is on at a time, or ended less than `after_s` before."""

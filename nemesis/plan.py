@@ -9,6 +9,7 @@ placement makes sure that each kind finds a node. Drawing resolves the targets t
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.faults import ROLE, PlannedFault
@@ -54,7 +55,7 @@ class _Candidate:
         self.start_s = 0.0
         self._seed = seed
         self._rhythm_rng = self._stream("rhythm")
-        self.on_s = self._rhythm_rng.uniform(*rhythm.on_s)
+        self.lasts_s = self._duration_s()
 
     def first(self, time_limit_s: float, *, at_once: bool) -> None:
         """Draws the start of the first fault; with `at_once` it starts as early as possible.
@@ -76,7 +77,11 @@ class _Candidate:
         """Draws the start and the duration of the next fault, after one that ends at `end_s`."""
         self.placed += 1
         self.start_s = end_s + self._rhythm_rng.uniform(*self.rhythm.off_s)
-        self.on_s = self._rhythm_rng.uniform(*self.rhythm.on_s)
+        self.lasts_s = self._duration_s()
+
+    def _duration_s(self) -> float:
+        """Draws the planned time of a fault, its wait included."""
+        return self.rhythm.wait_s + self._rhythm_rng.uniform(*self.rhythm.on_s)
 
     def fault(
         self,
@@ -106,7 +111,14 @@ class _Candidate:
         )
         for _ in range(REDRAWS):
             target, options = self.choice.kind.fault.draw(drawing)
-            drawn = Placed(choice=self.choice, start_s=self.start_s, end_s=end_s, target=target, options=options)
+            drawn = Placed(
+                choice=self.choice,
+                start_s=self.start_s,
+                end_s=end_s,
+                wait_s=self.rhythm.wait_s,
+                target=target,
+                options=options,
+            )
             kept = not keep_majority or keep_together([drawn], where)
             if kept and (not take_majority or takes_majority(drawn, where)):
                 return drawn
@@ -178,8 +190,8 @@ def draw_plan(
         _, index, candidate = heapq.heappop(heap)
         limit_s = time_limit_s - candidate.rhythm.tail_s
         candidate.start_s = round(candidate.start_s, DECIMALS)
-        end_s = round(min(candidate.start_s + candidate.on_s, limit_s), DECIMALS)
-        if end_s - candidate.start_s < candidate.rhythm.on_s[0] - SLACK_S:
+        end_s = round(min(candidate.start_s + candidate.lasts_s, limit_s), DECIMALS)
+        if end_s - candidate.start_s < candidate.rhythm.wait_s + candidate.rhythm.on_s[0] - SLACK_S:
             needed = each_at_least_once and (in_turn or not candidate.choice.by_all)
             if needed and not candidate.placed:
                 raise PlanError(
@@ -208,17 +220,7 @@ def draw_plan(
 def number(faults: Iterable[PlannedFault]) -> tuple[PlannedFault, ...]:
     """Returns the faults in the order of their start, with dense ids from 0."""
     ordered = sorted(faults, key=lambda fault: (fault.start_s, fault.end_s, fault.kind))
-    return tuple(
-        PlannedFault(
-            id=index,
-            kind=fault.kind,
-            target=fault.target,
-            start_s=fault.start_s,
-            end_s=fault.end_s,
-            options=fault.options,
-        )
-        for index, fault in enumerate(ordered)
-    )
+    return tuple(replace(fault, id=index) for index, fault in enumerate(ordered))
 
 
 def _entry(fault: Placed) -> PlannedFault:
@@ -230,6 +232,7 @@ def _entry(fault: Placed) -> PlannedFault:
         target=fault.target,
         start_s=fault.start_s,
         end_s=fault.end_s,
+        wait_s=fault.wait_s,
         options={**fault.options, **role},
     )
 

@@ -37,7 +37,7 @@ MAX_BYTES = 10_000_000
 MAX_FAULTS = 100_000
 LEAST_S = 1.0
 _TOP = ("format", "version", "nodes", "roles", "seed", "time_limit_s", "in_turn", "left_out", "faults")
-_FAULT = ("id", "kind", "target", "start_s", "end_s", "options")
+_FAULT = ("id", "kind", "target", "start_s", "end_s", "wait_s", "options")
 _NEEDED = ("kind", "target", "start_s", "end_s")
 # These stand for nodes without names. No name of a node begins with an asterisk.
 _SOME = "*some"
@@ -94,6 +94,7 @@ def fault_json(fault: PlannedFault) -> dict[str, Value]:
         "target": fault.target if isinstance(fault.target, str) else list(fault.target),
         "start_s": fault.start_s,
         "end_s": fault.end_s,
+        **({"wait_s": fault.wait_s} if fault.wait_s else {}),
         "options": {name: fault.options[name] for name in sorted(fault.options)},
     }
 
@@ -208,14 +209,18 @@ def _fault(item: Any, layout: tgt.Layout, where: str) -> PlannedFault:
     end_s = _seconds(item["end_s"], f"{where}: end_s")
     if end_s <= start_s:
         raise PlanError(f"{where}: it ends at {end_s:g} s, which is not after its start at {start_s:g} s")
+    wait_s = _seconds(item.get("wait_s", 0.0), f"{where}: wait_s")
+    if wait_s >= end_s - start_s:
+        raise PlanError(f"{where}: it waits for {wait_s:g} s, which must be less than its {end_s - start_s:g} s in all")
     options = item.get("options", {})
     if not isinstance(item["kind"], str) or not isinstance(options, dict):
         raise PlanError(f"{where}: the kind must be a text and the options an object")
     try:
         role, target = _aim(item["target"], options.get(ROLE), layout)
-        return _checked(item["kind"], target, role, options, layout, start_s=start_s, end_s=end_s)
+        checked = _checked(item["kind"], target, role, options, layout, start_s=start_s, end_s=end_s)
     except PlanError as error:
         raise PlanError(f"{where}: {error}") from error
+    return replace(checked, wait_s=wait_s)
 
 
 def _checked(

@@ -30,12 +30,15 @@ class Rhythm:
         off_s: The range of the pause after it.
         quiet_s: The time before the first fault.
         tail_s: The time after the last fault, to observe its consequences.
+        wait_s: The longest time for which a fault waits for a rare message; see `harness.faults.PlannedFault`. It is planned
+            in addition to the duration.
     """
 
     on_s: tuple[float, float] = (6.0, 15.0)
     off_s: tuple[float, float] = (4.0, 12.0)
     quiet_s: float = 5.0
     tail_s: float = 10.0
+    wait_s: float = 0.0
 
     def __post_init__(self) -> None:
         for name, (low, high) in (("on", self.on_s), ("off", self.off_s)):
@@ -50,10 +53,10 @@ class Rhythm:
     @property
     def least_s(self) -> float:
         """Returns the shortest time limit for one fault."""
-        return self.quiet_s + self.on_s[0] + self.tail_s
+        return self.quiet_s + self.wait_s + self.on_s[0] + self.tail_s
 
 
-def rhythms(on: str, off: str, kinds: Iterable[str], *, quiet: str = "5-10") -> dict[str, Rhythm]:
+def rhythms(on: str, off: str, kinds: Iterable[str], *, quiet: str = "5-10", wait_s: float = 0.0) -> dict[str, Rhythm]:
     """Parses the rhythms of kinds.
 
     Args:
@@ -62,6 +65,7 @@ def rhythms(on: str, off: str, kinds: Iterable[str], *, quiet: str = "5-10") -> 
         off: Ranges of the pause after it, in the same form.
         kinds: The names of the requested kinds.
         quiet: The seconds without faults, `BEFORE-AFTER`.
+        wait_s: The longest time for which a fault waits for a rare message.
 
     Raises:
         PlanError: A part has another form, occurs twice, or names a kind that is not requested.
@@ -76,6 +80,7 @@ def rhythms(on: str, off: str, kinds: Iterable[str], *, quiet: str = "5-10") -> 
             off_s=pauses.get(kind, pauses.get("", default.off_s)),
             quiet_s=quiet_s,
             tail_s=tail_s,
+            wait_s=wait_s,
         )
         for kind in kinds
     }

@@ -200,6 +200,7 @@ def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections
             "target": planned.target if isinstance(planned.target, str) else list(planned.target),
             "start_s": planned.start_s,
             "end_s": planned.end_s,
+            "wait_s": planned.wait_s,
             "options": jsonable(dict(planned.options)),
         },
     }

@@ -97,6 +97,7 @@ def _fault_from(fault: Mapping[str, Value], name: str) -> FaultRecord:
             target=target if isinstance(target, str) else must.texts(target, f"{name}.planned.target"),
             start_s=must.seconds(must.member(planned, "start_s"), f"{name}.planned.start_s"),
             end_s=must.seconds(must.member(planned, "end_s"), f"{name}.planned.end_s"),
+            wait_s=must.seconds(planned.get("wait_s", 0.0), f"{name}.planned.wait_s"),  # earlier versions lack it
             options=must.mapping(must.member(planned, "options"), f"{name}.planned.options"),
         ),
         targets=must.texts(of("targets"), f"{name}.targets"),

@@ -166,13 +166,19 @@ def _fault(fault: Mapping[str, Value]) -> Text:
     text = Text.assemble(
         (label(called(fault["kind"], fault["planned"]["options"])), "bold"),
         f" of {name(' '.join(fault['targets'])) or 'no node'}, ",
-        f"{seconds(fault['start_s'])} to {seconds(fault['end_s'])}\n  ",
+        f"{seconds(fault['start_s'])} to {seconds(fault['end_s'])}{_message(fault)}\n  ",
         _effect(fault),
     )
     if fault["availability"]:
         text.append(f"\n  {fault_availability(fault['availability'])}")
         text.append(f"; {elections(fault['leadership']['during'])}")
     return text
+
+
+def _message(fault: Mapping[str, Value]) -> str:
+    """Returns the message with which a fault began, for one that waited for a message."""
+    began = fault["details"].get("began")
+    return f", began {label(began)}" if isinstance(began, str) else ""
 
 
 def _effect(fault: Mapping[str, Value]) -> Text:

@@ -15,14 +15,16 @@ from clusters.sim.host import Reply, Request
 from clusters.sim.links import Links
 from clusters.sim.machine import Machine
 from clusters.sim.network import Network
+from clusters.sim.rarity import HELD_NS, Rarity
 from harness.clock import run_virtual
 from harness.units import NS_PER_S
 from harness.world import Arrival
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
-    from harness.world import Changed, Disturbance, Lost, Pair
+    from harness.world import Changed, Disturbance, Lost, Pair, RareMessage
 
 T = TypeVar("T")
 
@@ -42,6 +44,7 @@ class SimWorld:
         machines: The nodes by name.
         links: The latency of packets without faults.
         network: The network between the nodes.
+        rarity: The messages between nodes so far, by type.
     """
 
     def __init__(self, names: Sequence[str], seed: int) -> None:
@@ -50,6 +53,7 @@ class SimWorld:
         self.now_ns = 0
         self.links = Links(seed, self.names)
         self.network = Network(seed, self.links, self.later)
+        self.rarity = Rarity(seed)
         self.machines = {name: Machine(name, self) for name in self.names}
         self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._scheduled = 0  # the number of events so far, which orders the events of one time
@@ -108,7 +112,16 @@ class SimWorld:
         """Sends a message from the process of a machine to a node, or a reply to a client."""
         target = self.machines.get(to)
         if target is not None:
-            self.network.send(machine.name, to, target.arrive, (machine.name, message))
+            arguments = (machine.name, to, target.arrive, (machine.name, message))
+            held_ns = self.rarity.held_until_ns - self.now_ns
+            if held_ns <= 0 and (found := self.rarity.sent(machine.name, to, message)) is not None:
+                self._woken = True
+                self.rarity.held_until_ns = self.now_ns + HELD_NS
+                held_ns = HELD_NS if found.held else 0
+            if held_ns > 0:
+                self.later(held_ns, self.network.send, arguments)
+            else:
+                self.network.send(*arguments)
         elif isinstance(message, Reply):
             machine.answer(to, message)
         else:
@@ -156,6 +169,20 @@ class SimWorld:
                 self.network.send(source, target, note, ((source, target), number, self.now_ns), probe=True)
         await asyncio.sleep(wait_s)
         return {pair: tuple(found) for pair, found in arrived.items()}
+
+    def count_messages(self) -> None:
+        """Counts the messages between nodes from now on, so that faults can wait for rare ones."""
+        self.rarity.counts = True
+
+    async def rare_message(self, nodes: AbstractSet[str], wait_s: float) -> RareMessage | None:
+        """Waits for a message of a rare type from or to one of these nodes; see `Rarity`."""
+        future: asyncio.Future[RareMessage] = asyncio.get_running_loop().create_future()
+        self.later(int(wait_s * NS_PER_S), self.fail, (future, TimeoutError()))
+        with self.rarity.waited_for(nodes, future):
+            try:
+                return await future
+            except TimeoutError:
+                return None
 
     def handled(self, node: str) -> int:
         """Returns the number of messages and timers that the processes of a node have handled."""

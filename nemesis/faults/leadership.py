@@ -50,7 +50,7 @@ class Transfer(Fault):
         Raises:
             FaultError: No node reports that it leads, so there is no leadership to transfer.
         """
-        half_s = (self.planned.end_s - self.planned.start_s) / 2  # the other half is for the proof
+        half_s = self.planned.lasts_s / 2  # the other half is for the proof
         self._before = await self.field.leader_and_term(half_s)
         if self._before is None:
             raise FaultError(f"fault {self.name}: no node reports that it leads, so there is no leadership to transfer")

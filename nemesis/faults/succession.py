@@ -82,7 +82,7 @@ class KillLeaders(Kill):
             FaultError: There was no leader, or it could not be killed.
         """
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + self.planned.end_s - self.planned.start_s - PROVING_S
+        until_s = loop.time() + self.planned.lasts_s - PROVING_S
         named = () if tgt.by_leader(self.planned.target) else self.targets
         killed: list[str] = []
         for turn in range(len(named) or minority(len(self.members))):

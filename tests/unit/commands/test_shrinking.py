@@ -40,6 +40,17 @@ def test_only_what_matters_is_left() -> None:
     assert best.options == {"rate": 0.625, "max_in_flight": 1, "hot_keys": 1, "hot_share": 1.0}
 
 
+def test_a_wait_for_a_message_is_left_out_or_gets_shorter() -> None:
+    """If the finding needs no wait, the result has none. Otherwise each step leaves some time for the fault."""
+    waits = replace(WHOLE, faults=tuple(replace(fault, wait_s=2.0) for fault in WHOLE.faults))
+    (left,) = shrink(
+        waits, lambda each: any(fault.kind == "pause" for fault in each.faults), enough=lambda: False
+    ).faults
+    assert left.wait_s == 0
+    needs_it = shrink(waits, lambda each: any(fault.wait_s for fault in each.faults), enough=lambda: False)
+    assert all(0 < fault.wait_s < 2.0 and fault.lasts_s >= MIN_FAULT_S for fault in needs_it.faults)
+
+
 def test_targets_are_left_out_one_by_one() -> None:
     """If the finding needs a kill of n2, the result does not kill n1."""
 

@@ -44,6 +44,11 @@ class FakeNemesis:
             raise behaviour
         await asyncio.sleep(behaviour)
 
+    async def wait(self, planned: PlannedFault) -> dict[str, str]:
+        """Waits for a message."""
+        await self._do("wait", planned)
+        return {"began": "after Vote from n1 to n2"}
+
     async def begin(self, planned: PlannedFault) -> Begun:
         """Begins the fault."""
         self.open.add(planned.id)
@@ -101,6 +106,41 @@ def test_a_fault_begins_is_proved_and_ends_at_its_times() -> None:
             proof=SEEN,
             details={"grudge": {"n2": ["n4"]}},
         )
+    ]
+
+
+@pytest.mark.parametrize(("wait_s", "begin_s", "end_s"), [(1.5, 11.5, 21.5), (5.0, 15.0, 25.0)])
+def test_a_fault_that_waits_begins_with_the_message(wait_s: float, begin_s: float, end_s: float) -> None:
+    """It lasts as long as planned after that, and its record has the message."""
+    nemesis = FakeNemesis(wait=wait_s)
+    (record,), ops = carry_out([replace(fault(0, 10, 25), wait_s=5.0)], nemesis)
+    assert [call for call in nemesis.calls if call[0] != "prove"] == [
+        ("wait", 0, 10.0),
+        ("begin", 0, begin_s),
+        ("end", 0, end_s),
+    ]
+    assert record.start_ns == begin_s * 1e9 == ops[0].time_ns
+    assert record.details == {"grudge": {"n2": ["n4"]}, "began": "after Vote from n1 to n2"}
+    assert record.error is None
+
+
+def test_a_run_that_stops_during_a_wait_has_no_fault() -> None:
+    """The fault never began, so there is no record of it."""
+    nemesis = FakeNemesis(wait=4.0)
+    assert carry_out([replace(fault(0, 10, 25), wait_s=5.0)], nemesis, stop_s=12.0) == ([], [])
+    assert nemesis.calls == [("wait", 0, 10.0)]
+
+
+def test_a_fault_in_turn_waits_too() -> None:
+    """The next one begins at its own time, and each lasts as long as planned without its wait."""
+    nemesis = FakeNemesis(wait=1.0)
+    plan = [replace(fault(0, 1, 8), wait_s=4.0), replace(fault(1, 10, 15), wait_s=2.0)]
+    carry_out(plan, nemesis, in_turn=True)
+    assert [call for call in nemesis.calls if call[0] in {"begin", "end"}] == [
+        ("begin", 0, 2.0),
+        ("end", 0, 5.0),
+        ("begin", 1, 11.0),
+        ("end", 1, 14.0),
     ]
 
 

@@ -38,6 +38,7 @@ DEFAULTS: dict[str, Any] = {
     "fault_on": "6-15",
     "fault_off": "4-12",
     "fault_quiet": "5-10",
+    "fault_wait": 0.0,
     "fault_options": "",
     "keep_majority": False,
     "take_majority": False,
@@ -82,6 +83,14 @@ def test_all_that_draws_is_known_as_such() -> None:
     for option in OPTIONS:
         command = option(command)
     assert {option.name for option in click.command()(command).params} == DRAWING | {PLAN_FILE}
+
+
+def test_a_wait_is_planned_in_addition_to_the_duration() -> None:
+    """Each fault has the wait, and its whole planned time has room for it."""
+    plan = make(nemesis="kill,pause", fault_on="8-9", fault_wait=2.5)
+    assert {fault.wait_s for fault in plan.faults} == {2.5}
+    assert all(7.999 <= fault.lasts_s <= 9.001 for fault in plan.faults)
+    assert all(not fault.wait_s for fault in make(nemesis="kill").faults)
 
 
 def test_a_kind_can_have_a_rhythm_of_its_own() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.capabilities import NAMES, Capabilities
+from harness.capabilities import NAMES, SIMULATED, Capabilities
 from harness.faults import PlannedFault
 from harness.node import Node
 from nemesis.errors import PlanError
@@ -143,6 +144,14 @@ def test_missing_capabilities_name_the_node_and_the_thing() -> None:
     assert missing_capabilities([fault("bridge")], can, six) == [
         "n3 lacks ip6tables, which bridge needs: kernel says no"
     ]
+
+
+def test_a_fault_waits_for_a_message_only_on_simulated_nodes() -> None:
+    """Real nodes do not show Labrys the types of their messages."""
+    waits = replace(fault("kill"), wait_s=1.0)
+    (line,) = missing_capabilities([waits, fault("kill")], {"n1": ABLE})
+    assert line.startswith("n1 does not show Labrys its messages")
+    assert missing_capabilities([waits], {"n1": Capabilities(available=frozenset({SIMULATED}))}) == []
 
 
 def test_the_documentation_names_every_kind_alias_and_option() -> None:

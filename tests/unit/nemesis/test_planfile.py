@@ -51,6 +51,14 @@ def test_a_plan_comes_back_as_it_went(kinds: set[str], seed: int) -> None:
     assert [f.target for f in back.faults] == [f.target for f in plan.faults]
 
 
+def test_a_wait_comes_back() -> None:
+    """A fault without one has no such key."""
+    plan = from_json(edited(wait_s=1.5), nodes=NODES, source="plan.json")
+    assert [fault.wait_s for fault in plan.faults] == [1.5]
+    assert from_json(to_json(plan), nodes=NODES, source="plan.json") == plan
+    assert "wait_s" not in to_json(from_json(edited(), nodes=NODES, source="plan.json"))
+
+
 def test_what_was_left_out_comes_back() -> None:
     """A plan has the kinds that were left out; without any, it has no such key."""
     plan = replace(drawn(["kill"], 4), left_out=(LeftOut(kind="crash", nodes=("n4",), missing="drop-caches (no)"),))
@@ -147,6 +155,8 @@ def test_faults_can_be_taken_out_by_hand() -> None:
         (edited(end_s="9"), "must be a number of seconds"),
         (edited(stop_s=10), "unknown key 'stop_s'"),
         (edited(end_s=...), "the key 'end_s' is missing"),
+        (edited(wait_s=4), "it waits for 4 s, which must be less than its 4 s in all"),
+        (edited(wait_s=-1), "wait_s must be a number of seconds, 0 or more"),
         (edited(options={"signal": 9}), "kill has no option 'signal'"),
         (edited(options={"order": ["n1"]}), "must name every node once"),
         (edited(options=[]), "the options an object"),
