@@ -53,7 +53,7 @@ SIMULATED_RHYTHMS = (  # --fault-on and --fault-off, in seconds
     ("0.4-1.2", "0.02-0.3"),  # one leader after another is hit
 )
 SIMULATED_RATES = (2.0, 8.0, 20.0)  # requests per second to each node
-SIMULATED_WAITS_S = (0.0, 0.3, 1.0)  # --fault-wait
+SIMULATED_WAITS_S = (0.0, 0.5)  # --fault-wait
 SIMULATED_NODES = (3, 5)  # with three nodes, a mistake of one node more often has an effect
 # A real process starts in seconds, and a real election takes seconds.
 RHYTHMS = (

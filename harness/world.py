@@ -60,7 +60,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RareMessage:
-    """A message of a type that nodes have seldom sent before in the run.
+    """A message of a shape that nodes have seldom sent before in the run: its type, its flags, and its empty sequences.
 
     Attributes:
         kind: The name of its type.
@@ -142,7 +142,7 @@ class World(Protocol):
         ...
 
     async def rare_message(self, nodes: AbstractSet[str], wait_s: float) -> RareMessage | None:
-        """Waits until a node sends a message of a rare type to another one, and one of the two is in `nodes`.
+        """Waits until a node sends a rare message to another one, and one of the two is in `nodes`.
 
         Returns:
             The message; None if there was none within `wait_s`.

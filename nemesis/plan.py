@@ -55,7 +55,7 @@ class _Candidate:
         self.start_s = 0.0
         self._seed = seed
         self._rhythm_rng = self._stream("rhythm")
-        self.lasts_s = self._duration_s()
+        self.takes_s = self._planned_s()
 
     def first(self, time_limit_s: float, *, at_once: bool) -> None:
         """Draws the start of the first fault; with `at_once` it starts as early as possible.
@@ -77,9 +77,9 @@ class _Candidate:
         """Draws the start and the duration of the next fault, after one that ends at `end_s`."""
         self.placed += 1
         self.start_s = end_s + self._rhythm_rng.uniform(*self.rhythm.off_s)
-        self.lasts_s = self._duration_s()
+        self.takes_s = self._planned_s()
 
-    def _duration_s(self) -> float:
+    def _planned_s(self) -> float:
         """Draws the planned time of a fault, its wait included."""
         return self.rhythm.wait_s + self._rhythm_rng.uniform(*self.rhythm.on_s)
 
@@ -190,7 +190,7 @@ def draw_plan(
         _, index, candidate = heapq.heappop(heap)
         limit_s = time_limit_s - candidate.rhythm.tail_s
         candidate.start_s = round(candidate.start_s, DECIMALS)
-        end_s = round(min(candidate.start_s + candidate.lasts_s, limit_s), DECIMALS)
+        end_s = round(min(candidate.start_s + candidate.takes_s, limit_s), DECIMALS)
         if end_s - candidate.start_s < candidate.rhythm.wait_s + candidate.rhythm.on_s[0] - SLACK_S:
             needed = each_at_least_once and (in_turn or not candidate.choice.by_all)
             if needed and not candidate.placed:

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from collections.abc import Set as AbstractSet
 
-FEW: Final = (
-    10  # so many messages of a shape are certainly rare; of n messages, the last is with the probability (FEW / n)^2
-)
+FEW: Final = 10  # the first messages of a shape are rare, and of later ones the n-th with the probability (FEW / n)^2
 HELD_SHARE: Final = 0.5  # the share of rare messages that the network holds too, and not only those after them
 HELD_NS: Final = 5 * NS_PER_MS  # a fault whose target is the leader asks the nodes for it, which takes up to 2 ms
 TAKEN_SHARE: Final = 0.5  # the share of waiting faults that begin with a rare message
@@ -43,9 +41,8 @@ class Rarity:
         self.held_until_ns = 0
         self._random = stream(seed, "sim/rarity").random
         self._counts: dict[tuple[Any, ...], int] = {}
-        self._flags: dict[
-            type, tuple[int, ...]
-        ] = {}  # for each type of messages, the places of its flags and sequences
+        # For each type of messages, the places of its flags and sequences.
+        self._flags: dict[type, tuple[int, ...]] = {}
         self._waiting: dict[asyncio.Future[RareMessage], AbstractSet[str]] = {}
 
     @contextlib.contextmanager

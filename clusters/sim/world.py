@@ -44,7 +44,7 @@ class SimWorld:
         machines: The nodes by name.
         links: The latency of packets without faults.
         network: The network between the nodes.
-        rarity: The messages between nodes so far, by type.
+        rarity: The messages between nodes so far, by shape.
     """
 
     def __init__(self, names: Sequence[str], seed: int) -> None:
@@ -175,7 +175,7 @@ class SimWorld:
         self.rarity.counts = True
 
     async def rare_message(self, nodes: AbstractSet[str], wait_s: float) -> RareMessage | None:
-        """Waits for a message of a rare type from or to one of these nodes; see `Rarity`."""
+        """Waits for a rare message from or to one of these nodes; see `Rarity`."""
         future: asyncio.Future[RareMessage] = asyncio.get_running_loop().create_future()
         self.later(int(wait_s * NS_PER_S), self.fail, (future, TimeoutError()))
         with self.rarity.waited_for(nodes, future):
