@@ -82,13 +82,14 @@ def test_each_run_draws_its_targets_and_settings() -> None:
 
 
 def test_a_hunt_draws_the_settings_that_are_left_open() -> None:
-    """The system declares the values. A setting of the command line is not drawn."""
+    """The system and the workload declare values. A setting of the command line is not drawn."""
     drawn_from_all = Hunt((), seed=1).space
-    assert set(drawn_from_all.settings) == {"pre_vote", "snapshot_entries", "patience_ms", "nodes", "fault_wait"}
+    of_system, of_workload = {"pre_vote", "snapshot_entries", "patience_ms"}, {"hot_share"}
+    assert set(drawn_from_all.settings) == {*of_system, *of_workload, "nodes", "fault_wait"}
     assert drawn_from_all.targets["power-loss"] == ["all", "leader", "majority"]
     assert drawn_from_all.targets["packet-delay"] == ["all", "leader", "majority"]
     assert "leader-kill" not in drawn_from_all.targets
-    given = ("--patience-ms", "5", "--nodes", "4", "--fault-wait", "0")
+    given = ("--patience-ms", "5", "--nodes", "4", "--fault-wait", "0", "--hot-share", "0.5")
     assert set(Hunt(given, seed=1).space.settings) == {"pre_vote", "snapshot_entries"}
 
 
