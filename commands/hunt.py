@@ -90,9 +90,9 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     --time-limit, are those of `labrys test`.
 
     Without --nemesis, each run draws its kinds of faults, with their targets and options. It also draws --fault-on,
-    --fault-off, --rate, some options of the system, and in the simulator --nodes, unless you give them. With --nemesis, runs
-    differ only in the seed, and the output has the share of invalid runs with its confidence interval. Exit codes, the worst
-    first: 1 a run is invalid, 255 a run broke off, 2 no run is valid, 0 otherwise.
+    --fault-off, --rate, some options of the system and the workload, and in the simulator --fault-wait and --nodes, unless you
+    give them. With --nemesis, runs differ only in the seed, and the output has the share of invalid runs with its confidence
+    interval. Exit codes, the worst first: 1 a run is invalid, 255 a run broke off, 2 no run is valid, 0 otherwise.
     """
     from commands.hunting import Chooser, Space
 

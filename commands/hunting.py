@@ -2,8 +2,9 @@
 
 A hunt is many runs, each with its own seed. Each run draws the length of its faults, the pauses between them, their
 targets and options, and the rate of requests. Some bugs need a restart within an election timeout, others a long partition or
-a time without writes. A run also draws the settings of the system whose declaration (`harness.declare`) has values for hunts. A
-setting can hide a bug: pre-votes prevent most elections, and a client that gives up at once sends a new leader nothing.
+a time without writes. A run also draws those settings of the system and the workload whose declaration (`harness.declare`) has
+values for hunts. A setting can hide a bug: pre-votes prevent most elections, and a client that gives up at once sends a new
+leader nothing.
 
 - A blind hunt draws everything evenly.
 - A guided hunt keeps the runs that had a new feature. Half of its runs are such a run with one change: a kind of fault more,
@@ -83,7 +84,7 @@ class Space:
         rhythms: The lengths of faults, each with the pauses between them.
         rates: The requests per second to each node.
         targets: For a kind, the targets besides its default target.
-        settings: For an option of the system, or the number of nodes, by parameter name, its values.
+        settings: For a further option of the run, e.g. of the system, by parameter name, its values.
     """
 
     kinds: Sequence[str] = ()
@@ -106,7 +107,7 @@ class Draw:
         fault_on: The length of its faults in seconds, e.g. `0.5-3`.
         fault_off: The pauses between faults of one kind, in seconds.
         rate: Requests per second to each node.
-        settings: The drawn options of the system, and the number of nodes, by parameter name.
+        settings: The other drawn options of the run, by parameter name.
     """
 
     number: int
