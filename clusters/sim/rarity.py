@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FEW: Final = 10  # the first messages of a shape are rare, and of later ones the n-th with the probability (FEW / n)^2
 HELD_SHARE: Final = 0.5  # the share of rare messages that the network holds too, and not only those after them
 HELD_NS: Final = 5 * NS_PER_MS  # a fault whose target is the leader asks the nodes for it, which takes up to 2 ms
-TAKEN_SHARE: Final = 0.5  # the share of waiting faults that begin with a rare message
+TAKEN_SHARE: Final = 0.5  # the share of waiting faults that begin with a rare message; at least one of them does
 
 
 class Rarity:
