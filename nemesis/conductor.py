@@ -121,9 +121,9 @@ class Conductor:
         return detach_volume(remote)
 
     async def wait(self, fault: PlannedFault) -> Mapping[str, Value]:
-        """Waits for a rare message between nodes, of which one is a possible target of the fault."""
+        """Waits for a rare message from or to a possible target of the fault."""
         if self._world is None:
-            return {}
+            return {}  # `begin` refuses a fault with a wait on real nodes
         names = self._field.names if isinstance(fault.target, str) else fault.target
         message = await self._world.rare_message(frozenset(names), fault.wait_s)
         if message is None:

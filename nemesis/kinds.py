@@ -345,7 +345,7 @@ def missing_capabilities(
     ]
     if any(fault.wait_s for fault in faults):
         lines += [
-            f"{node} does not show Labrys its messages, for which faults with a wait need a simulated node (--cluster sim)"
+            f"{node} does not show Labrys its messages, so no fault can wait for one; use --cluster sim, or no --fault-wait"
             for node, can in capabilities.items()
             if SIMULATED not in can.available
         ]

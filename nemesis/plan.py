@@ -66,8 +66,9 @@ class _Candidate:
         rhythm = self.rhythm
         room_s = time_limit_s - rhythm.least_s
         if room_s < 0:
+            wait = f"up to {rhythm.wait_s:g} s of wait, " if rhythm.wait_s else ""
             raise PlanError(
-                f"{self.choice.label} does not fit into {time_limit_s:g} s: {rhythm.quiet_s:g} s of quiet, at least "
+                f"{self.choice.label} does not fit into {time_limit_s:g} s: {rhythm.quiet_s:g} s of quiet, {wait}at least "
                 f"{rhythm.on_s[0]:g} s on, and {rhythm.tail_s:g} s of quiet at the end need {rhythm.least_s:g} s"
             )
         later_s = self._rhythm_rng.uniform(0.0, min(room_s, rhythm.off_s[1]))

@@ -16,7 +16,7 @@ from harness.world import RareMessage
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from collections.abc import Set as AbstractSet
 
 FEW: Final = 10  # the first messages of a shape are rare, and of later ones the n-th with the probability (FEW / n)^2
@@ -32,13 +32,19 @@ class Rarity:
     before a node can react to the message.
 
     Attributes:
-        counts: Whether it counts messages. Without it, no message is rare, and a run takes less time.
-        held_until_ns: The time until which the network holds messages.
+        counts: Whether the world tells it of each message. Without it, no message is rare, and a run takes less time.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, fulfil: Callable[[asyncio.Future[RareMessage], RareMessage], None]) -> None:
+        """Makes it.
+
+        Args:
+            seed: The run's root seed.
+            fulfil: Gives a future its result, and wakes the loop.
+        """
         self.counts = False
-        self.held_until_ns = 0
+        self._fulfil = fulfil
+        self._held_until_ns = 0
         self._random = stream(seed, "sim/rarity").random
         self._counts: dict[tuple[Any, ...], int] = {}
         # For each type of messages, the places of its flags and sequences.
@@ -54,10 +60,18 @@ class Rarity:
         finally:
             self._waiting.pop(future, None)
 
-    def sent(self, source: str, target: str, message: Any) -> RareMessage | None:
-        """Counts a message between nodes. Returns it if a fault begins with it, else None."""
-        if not self.counts:
-            return None
+    def held_ns(self, now_ns: int, source: str, target: str, message: Any) -> int:
+        """Takes note of a message between nodes, and returns for how long the network holds it."""
+        if now_ns < self._held_until_ns:
+            return self._held_until_ns - now_ns
+        found = self._taken(source, target, message)
+        if found is None:
+            return 0
+        self._held_until_ns = now_ns + HELD_NS
+        return HELD_NS if found.held else 0
+
+    def _taken(self, source: str, target: str, message: Any) -> RareMessage | None:
+        """Counts a message, and gives it to the faults that begin with it. Returns None if there are none."""
         shape = self._shape(message)
         count = self._counts[shape] = self._counts.get(shape, 0) + 1
         if not self._waiting or (count > FEW and self._random() >= (FEW / count) ** 2):
@@ -69,7 +83,7 @@ class Rarity:
             return None
         found = RareMessage(kind=type(message).__name__, source=source, target=target, held=self._random() < HELD_SHARE)
         for future in taken:
-            future.set_result(found)
+            self._fulfil(future, found)
         return found
 
     def _shape(self, message: Any) -> tuple[Any, ...]:

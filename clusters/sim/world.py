@@ -15,7 +15,7 @@ from clusters.sim.host import Reply, Request
 from clusters.sim.links import Links
 from clusters.sim.machine import Machine
 from clusters.sim.network import Network
-from clusters.sim.rarity import HELD_NS, Rarity
+from clusters.sim.rarity import Rarity
 from harness.clock import run_virtual
 from harness.units import NS_PER_S
 from harness.world import Arrival
@@ -53,7 +53,7 @@ class SimWorld:
         self.now_ns = 0
         self.links = Links(seed, self.names)
         self.network = Network(seed, self.links, self.later)
-        self.rarity = Rarity(seed)
+        self.rarity = Rarity(seed, self.fulfil)
         self.machines = {name: Machine(name, self) for name in self.names}
         self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._scheduled = 0  # the number of events so far, which orders the events of one time
@@ -113,12 +113,8 @@ class SimWorld:
         target = self.machines.get(to)
         if target is not None:
             arguments = (machine.name, to, target.arrive, (machine.name, message))
-            held_ns = self.rarity.held_until_ns - self.now_ns
-            if held_ns <= 0 and (found := self.rarity.sent(machine.name, to, message)) is not None:
-                self._woken = True
-                self.rarity.held_until_ns = self.now_ns + HELD_NS
-                held_ns = HELD_NS if found.held else 0
-            if held_ns > 0:
+            held_ns = self.rarity.held_ns(self.now_ns, machine.name, to, message) if self.rarity.counts else 0
+            if held_ns:
                 self.later(held_ns, self.network.send, arguments)
             else:
                 self.network.send(*arguments)

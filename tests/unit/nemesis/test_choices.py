@@ -91,6 +91,10 @@ def test_a_wait_is_planned_in_addition_to_the_duration() -> None:
     assert {fault.wait_s for fault in plan.faults} == {2.5}
     assert all(7.999 <= fault.lasts_s <= 9.001 for fault in plan.faults)
     assert all(not fault.wait_s for fault in make(nemesis="kill").faults)
+    with pytest.raises(
+        InputError, match="5 s of quiet, up to 60 s of wait, at least 6 s on, and 10 s of quiet at the end need 81 s"
+    ):
+        make(fault_wait=60.0)
 
 
 def test_a_kind_can_have_a_rhythm_of_its_own() -> None:
