@@ -19,7 +19,7 @@ NODE      := clusters/systems/dledger/node
 JAR       := $(NODE)/target/dledger-node.jar
 ROCKETMQ  := clusters/systems/rocketmq/jars
 ROOMS     := harness nemesis workloads checker clusters results commands
-PYTHON    := $(ROOMS) cli.py tests benchmarks
+PYTHON    := $(ROOMS) cli.py tests benchmarks tools
 NODE_SRC  := $(NODE)/pom.xml $(shell find $(NODE)/src/main -type f 2>/dev/null)
 NODE_TEST := $(shell find $(NODE)/src/test -type f 2>/dev/null)
 RUST_SRC  := $(wildcard checker/kernel/Cargo.*) $(shell find checker/kernel/src -type f)
@@ -31,14 +31,15 @@ export MATURIN_NO_INSTALL_RUST := 1
 
 .PHONY: demo test lint bench dist clean setup programs vm-box vm-night
 
-demo: setup $(JAR)
+demo:
+	@$(MAKE) --no-print-directory --jobs=3 build/kernel.stamp $(JAR)
 	$(SUDO) $(BIN)/labrys test --cluster local --system dledger --workload register \
 	    --nemesis partition-random-halves --rate 15 --time-limit 60
 
 test: programs build/kernel-test.stamp build/node-test.stamp
 	$(BIN)/pytest --numprocesses 3 --durations 25
 
-lint: setup
+lint: setup build/clippy.stamp
 	$(BIN)/ruff check $(PYTHON)
 	$(BIN)/ruff format --check $(PYTHON)
 	$(BIN)/mypy $(PYTHON)
@@ -48,7 +49,7 @@ lint: setup
 bench: setup $(JAR)
 	$(BIN)/python -m benchmarks
 
-dist: setup $(JAR)
+dist: build/venv.stamp $(JAR)
 	rm -rf dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/maturin build --quiet --release --out dist
@@ -63,7 +64,7 @@ vm-night: dist
 clean:
 	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(NODE)/target $(ROCKETMQ)/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-setup: build/kernel.stamp
+setup: build/kernel.stamp build/dev.stamp build/spark.stamp
 
 programs: setup $(JAR) build/rocketmq.stamp
 
@@ -71,13 +72,33 @@ build/system.stamp: clusters/provision/control.sh
 	sh clusters/provision/control.sh
 	@mkdir -p build && touch $@
 
+build/clippy.stamp: build/system.stamp
+	sh clusters/provision/control.sh clippy
+	@touch $@
+
 build/venv.stamp: pyproject.toml build/system.stamp
 	@[ -x $(BIN)/python ] || python3 -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
 	@touch $@
 
-build/kernel.stamp: build/venv.stamp $(RUST_SRC)
-	$(BIN)/maturin develop --quiet --release --extras dev,spark
+# What `labrys` needs (deps), and what only the tests and lint (dev), or `labrys analyze` (spark), need beside it: 600 MB that the
+# demo does without. One pip at a time works in the environment.
+build/deps.stamp: build/venv.stamp
+build/dev.stamp: build/kernel.stamp
+build/spark.stamp: build/dev.stamp
+build/deps.stamp build/dev.stamp build/spark.stamp: build/%.stamp:
+	@$(BIN)/python -c 'import sys, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	    print(*{"deps": project["dependencies"], **project["optional-dependencies"]}[sys.argv[1]], sep="\n")' $* > build/$*.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement build/$*.txt
+	@touch $@
+
+# The compiler works while pip does: only the last step needs both.
+build/extension.stamp: build/venv.stamp $(RUST_SRC)
+	$(BIN)/maturin develop --quiet --release --skip-install
+	@touch $@
+
+build/kernel.stamp: build/extension.stamp build/deps.stamp
+	$(BIN)/maturin develop --quiet --release >build/install.log 2>&1 || { cat build/install.log >&2; exit 1; }
 	@touch $@
 
 $(JAR): build/system.stamp $(NODE_SRC)

@@ -81,6 +81,8 @@ class LazyGroup(opt.Group):
         own = opt.options_of(command)
         for option in own:
             option.envvar = opt.variable(f"{ENVIRONMENT_PREFIX}_{name}", option)
+        if not isinstance(command, click.Group):
+            opt.warn_unread(name, own, ENVIRONMENT_PREFIX)
         if path is None:
             return
         known = {opt.long_name(option): (str(option.name), option.multiple) for option in own}

@@ -22,6 +22,7 @@ class Outcome(TypedDict):
     seconds: float
     order: bytes | None
     configs: list[tuple[list[int], int | None, list[int]]]
+    has_all_configs: NotRequired[bool]
     stats: NotRequired[dict[str, int]]
 
 class Transitions:
@@ -52,6 +53,9 @@ class Transitions:
         Raises:
             ModelError: The model has states that are not hashable.
         """
+
+    def state(self, number: int) -> Any:
+        """Returns the state with a number."""
 
     def refusal(self, state: int, call: int) -> str | None:
         """Returns why the model refuses operations in a state; None if it does not."""

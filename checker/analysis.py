@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from checker.certificate import replay
@@ -16,12 +17,14 @@ from checker.counterexample import SHRINK_S, reason
 from checker.encode import Encoded, encode
 from checker.errors import Disagreement
 from checker.explain import NOTHING_TESTED, Evidence, explain
+from checker.faithful import there
 from checker.hardness import of_objects
 from checker.hints import solve_by_hints
 from checker.models import Model
 from checker.models import model as model_of
 from checker.necessary import ANALYZER as FLOW
 from checker.necessary import lack
+from checker.reach import reach
 from checker.result import EMPTY, Analysis
 from checker.solving import Limits, positions, solve
 from harness.op import OpType
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     from checker._kernel import Cancellation, Outcome, Problem
     from checker.hints import Hints
+    from checker.models.base import State
     from harness.op import Operation, Value
 
 # `cross_check` compares the verdict with that of `SECOND_OPINION`, or with `THIRD_OPINION` if that is the same algorithm.
@@ -53,6 +57,7 @@ def analysis(
     counterexample: bool = True,
     cross_check: bool = False,
     part: bool = False,
+    makers: Sequence[Operation] | None = None,
     empty: Verdict = Verdict.UNKNOWN,
     cancellation: Cancellation | None = None,
 ) -> Analysis:
@@ -69,6 +74,8 @@ def analysis(
         counterexample: Whether to look for a small invalid part of an invalid history, and to explain it.
         cross_check: Whether to run a second algorithm, and to raise `Disagreement` if its verdict is the opposite.
         part: Whether these are only some operations of the object; then the explanation claims nothing about the others.
+        makers: Of a part: operations of the object, with all that write or add a value that an operation of the part observed,
+            also failed ones; None if these are not known.
         empty: The verdict if there are no operations: unknown, or valid as in knossos.
         cancellation: Ends the check from another thread.
 
@@ -98,6 +105,7 @@ def analysis(
         certificate=certificate,
         counterexample=counterexample,
         part=part,
+        makers=makers,
         hints=hints,
     )
     if cross_check:
@@ -127,6 +135,7 @@ def conclude(
     certificate: bool,
     counterexample: bool,
     part: bool = False,
+    makers: Sequence[Operation] | None = None,
     limit_s: float = SHRINK_S,
     hints: Hints | None = None,
 ) -> Analysis:
@@ -140,6 +149,7 @@ def conclude(
         certificate: See `analysis`.
         counterexample: See `analysis`.
         part: See `analysis`.
+        makers: See `analysis`.
         limit_s: The maximum time for a small counterexample, in seconds.
         hints: What is known about the system's own order.
 
@@ -189,9 +199,10 @@ def conclude(
     evidence = Evidence(
         core=named,
         pattern=why.pattern,
-        whole=() if part else operations,
+        makers=makers if part else operations,
         small=why.operations,
-        configs=why.configs,
+        refusals=why.refusals,
+        final_states=partial(_final_states, model, known, op, part=part),
         value=_lacking(model, encoded, outcome),
     )
     return replace(result, explanation=explain(result, model, evidence))
@@ -247,3 +258,15 @@ def _configurations_before(model: Model, known: Sequence[Operation], op: Operati
     if outcome["verdict"] != "invalid" or outcome["op"] is None or encoded.operations[outcome["op"]] != op:
         return ()
     return configurations(model, encoded.operations, outcome["configs"])
+
+
+def _final_states(model: Model, known: Sequence[Operation], op: Operation, *, part: bool) -> list[State]:
+    """Returns all states in which the history can leave an object before `op` returns; none if they are unknown."""
+    if part or len(known) > _CONFIGS_OPERATIONS:
+        return []
+    encoded = encode(model, known, by_table=True)
+    failed = next((i for i, each in enumerate(encoded.operations) if each is op), None)
+    if failed is None:
+        return []
+    found = reach(encoded, there(encoded, failed), failed, time.monotonic() + _CONFIGS_S)
+    return [encoded.table.state(state) for state in found.states] if found is not None and found.complete else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import traceback
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from harness.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from checker.models.base import Model
 
@@ -35,7 +37,7 @@ def blaming(cls: type[Model]) -> Iterator[None]:
         yield
     except LabrysError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a `step` that calls `sys.exit` must not end Labrys
         place = _place(error, cls)
         if place is None:
             raise
@@ -46,7 +48,45 @@ def blaming(cls: type[Model]) -> Iterator[None]:
         ) from error
 
 
-def _place(error: Exception, cls: type[Model]) -> str | None:
+def place_of(code: Any, called: str = "") -> str:
+    """Returns the place of a function or a class of the user, e.g. `step (latch.py:7)`.
+
+    Args:
+        code: The function or the class.
+        called: Its name; empty for its own name.
+    """
+    shown = called or getattr(code, "__name__", type(code).__name__)
+    plain = inspect.unwrap(code) if callable(code) else code
+    try:
+        file, line = inspect.getsourcefile(plain), inspect.getsourcelines(plain)[1]
+    except (TypeError, OSError):  # not from a file
+        return plain_name(shown)
+    return f"{plain_name(shown)} ({plain_name(str(file))}:{line})"
+
+
+def wrong_state(model_name: str, step: Any, expected: str, found: object) -> ModelError:
+    """Returns the error of a `step` whose states break a rule; the table of the kernel raises it.
+
+    Args:
+        model_name: The model's name.
+        step: Its method.
+        expected: What a state has to be.
+        found: What the method returned or did.
+    """
+    shown = plain_name(one_line(found if isinstance(found, str) else _repr(found)), _MOST)  # a text says what it did
+    return ModelError(
+        f"model {plain_name(str(model_name))}: {place_of(step, 'step')}: expected {expected}, found {shown}; correct the model"
+    )
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - the user's code
+        return f"an object of the class {type(value).__name__}"
+
+
+def _place(error: BaseException, cls: type[Model]) -> str | None:
     """Returns the place of an exception in the model's code; None if it is not from that code."""
     files = {
         getattr(sys.modules.get(base.__module__), "__file__", None)

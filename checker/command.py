@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.options import DefaultsCommand, from_file
-from harness.parameters import Completed, Number, PluginName, Whole, given_by_user
+from harness.parameters import Choice, Completed, Number, PluginName, Whole, given_by_user
 from harness.plain import message, name
 from harness.plugins import MODELS
 from harness.terminal import echo
@@ -47,19 +47,19 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 @click.option("--initial", metavar="EDN", help="The initial state of the object, e.g. 0 or '{:x 0 :y 0}'.")
 @click.option(
     "--nil-read",
-    type=click.Choice(["any", "exact"]),
+    type=Choice(["any", "exact"]),
     help="A read of nil can have seen any value (any), or saw nil (exact).  [default: set by the file; else any for EDN, "
     "exact for other formats]",
 )
 @click.option(
     "--failed-cas",
-    type=click.Choice(["drop", "observe"]),
+    type=Choice(["drop", "observe"]),
     help="Ignore a failed cas (drop), or take it as a proof that the value was different (observe).  "
     "[default: set by the file; else observe for etcd logs, drop for other formats]",
 )
 @click.option(
     "--crashed-dequeue",
-    type=click.Choice(["takes", "never"]),
+    type=Choice(["takes", "never"]),
     help="A dequeue without an answer may have removed an element (takes), or did not (never).  "
     "[default: set by the file; else never for EDN, takes for other formats]",
 )
@@ -68,9 +68,7 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
     default=None,
     help="Values are pairs [key value] of independent keys.  [default: detected in EDN; no in other formats]",
 )
-@click.option(
-    "--algorithm", type=click.Choice(ALGORITHM_NAMES), default="auto", show_default=True, help="The algorithm."
-)
+@click.option("--algorithm", type=Choice(ALGORITHM_NAMES), default="auto", show_default=True, help="The algorithm.")
 @click.option(
     "--time-limit",
     type=Number(0, MAX_TIME_LIMIT_S, above=True),
@@ -98,7 +96,7 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 )
 @click.option(
     "--empty",
-    type=click.Choice(["unknown", "valid"]),
+    type=Choice(["unknown", "valid"]),
     default="unknown",
     show_default=True,
     help="The verdict for a history without operations; knossos says valid.",
@@ -106,7 +104,7 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 @click.option(
     "--format",
     "output",
-    type=click.Choice(["text", "json", "edn"]),
+    type=Choice(["text", "json", "edn"]),
     default="text",
     show_default=True,
     help="Output format.",

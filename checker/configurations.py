@@ -6,18 +6,24 @@ model.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from checker.blaming import place_of
+from checker.errors import ModelError
 from checker.models.base import Inconsistent
 from checker.result import Configuration, PathStep
+from harness.plain import name as plain_name
+from harness.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from checker.models.base import Model, State
-    from harness.op import Operation
+    from harness.op import Operation, Value
 
 MAX_PATHS: Final = 10
+MAX_SHOWN: Final = 10
 _MAX_STEPS: Final = 2000
 _MAX_REPLAYED: Final = 100_000
 
@@ -25,21 +31,37 @@ _MAX_REPLAYED: Final = 100_000
 def configurations(
     model: Model, known: Sequence[Operation], configs: Sequence[tuple[list[int], int | None, list[int]]]
 ) -> tuple[Configuration, ...]:
-    """Returns the kernel's configurations with the states of the model."""
+    """Returns the kernel's configurations with the states of the model; at most ten."""
     shown: list[Configuration] = []
-    for path, last, pending in configs:
+    for path, last, pending in configs[:MAX_SHOWN]:
         state = _replay(model, [known[i] for i in path])
         if isinstance(state, Inconsistent):
             continue
         shown.append(
             Configuration(
-                model=model.describe(state),
+                model=described(model, state),
                 last_op=None if last is None else known[last],
                 pending=tuple(known[i] for i in pending),
                 state=state,
             )
         )
     return tuple(shown)
+
+
+def described(model: Model, state: State) -> Mapping[str, Value]:
+    """Returns a state in the form for results.
+
+    Raises:
+        ModelError: The model's `describe` returns something else.
+    """
+    found = model.describe(state)
+    if isinstance(found, Mapping) and all(isinstance(name, str) for name in found):
+        return found
+    shown = plain_name(one_line(repr(found)))
+    raise ModelError(
+        f"model {plain_name(model.name)}: {place_of(model.describe)}: expected a mapping with names as keys, found {shown}; "
+        "correct the model"
+    )
 
 
 def _replay(model: Model, path: Sequence[Operation]) -> State | Inconsistent:
@@ -78,4 +100,4 @@ def _dead_ends(model: Model, state: State, pending: Sequence[Operation]) -> Iter
                 yield (*path, PathStep(op=op, model=None, message=after.message))
             else:
                 rest = (*left[:place], *left[place + 1 :])
-                stack.append((after, rest, (*path, PathStep(op=op, model=model.describe(after)))))
+                stack.append((after, rest, (*path, PathStep(op=op, model=described(model, after)))))

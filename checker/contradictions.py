@@ -1,7 +1,7 @@
 """Explains contradictions: a sentence for each kind that the analyzers and patterns find.
 
-A sentence follows the operations in time, and names the decisive one. It claims only what is known: if some operations of the
-object are missing, it does not claim that no operation ever did something.
+A sentence follows the operations in time, and names the decisive one. It claims only what is known: if the operations that made
+a value are not known, it does not claim that no operation ever did something.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NAMED: Final = 6
 _ERROR_CHARACTERS: Final = 40
-_MAKERS: Final = frozenset({"write", "put", "append", "add", "enqueue"})
+MAKERS: Final = frozenset({"write", "put", "append", "add", "enqueue"})
 _MADE: Final = {
     "fifo-queue": "enqueued",
     "unordered-queue": "enqueued",
@@ -48,14 +48,15 @@ class Contradiction:
         kind: The kind of contradiction; None if it has none.
         core: The operations that the analyzer names, in its order.
         pattern: The pattern of a register; None if it is none.
-        whole: All operations of the object, with failed ones; empty if some are not available.
+        makers: All operations of the object that write or add a value that one of these operations observed, with failed ones,
+            and perhaps others; None if some are not available.
     """
 
     model: str
     kind: str | None
     core: Sequence[Operation]
     pattern: Pattern | None = None
-    whole: Sequence[Operation] = ()
+    makers: Sequence[Operation] | None = None
 
 
 def sentences(found: Contradiction) -> str | None:
@@ -70,7 +71,7 @@ def made(op: Operation) -> Value:
     """Returns the value that an operation writes or adds; None if it does not."""
     if op.f == "cas":
         return op.value[1] if isinstance(op.value, list | tuple) and len(op.value) == 2 else None
-    return op.value if op.f in _MAKERS else None
+    return op.value if op.f in MAKERS else None
 
 
 def seen(op: Operation) -> Value:
@@ -80,10 +81,18 @@ def seen(op: Operation) -> Value:
     return op.result if op.result is not None or op.value is None else op.value
 
 
+def observed(op: Operation) -> list[Value]:
+    """Returns the values that an operation observed, with the members of a list; none if it returned nothing."""
+    if op.f in MAKERS or (op.type is not OpType.OK and op.f != "cas"):
+        return []
+    value = op.value if op.f == "contains" else seen(op)
+    return [value, *value] if isinstance(value, list | tuple) else [value]
+
+
 def _makers(found: Contradiction, value: Value) -> list[Operation]:
-    """Returns the operations of the whole history that write or add a value, with failed ones."""
+    """Returns the operations of the object that write or add a value, with failed ones; none if they are not known."""
     form = identity(value)
-    return [op for op in found.whole if (op.f in _MAKERS or op.f == "cas") and identity(made(op)) == form]
+    return [op for op in found.makers or () if (op.f in MAKERS or op.f == "cas") and identity(made(op)) == form]
 
 
 def _ended_seeing(op: Operation) -> Parts:
@@ -106,7 +115,7 @@ def _phantom(found: Contradiction) -> str:
 
 def _unmade_pattern(found: Contradiction, pattern: Pattern) -> str:
     """Explains a value that no operation had written by then; a later one may have."""
-    if pattern.against is not None and not found.whole:
+    if pattern.against is not None and found.makers is None:
         return sentence(*_ended_seeing(pattern.saw), ", but ", *_first_began([pattern.against]), ".")
     return sentence(*_ended_seeing(pattern.saw), *_not_made(found, pattern.saw, seen(pattern.saw)))
 
@@ -114,12 +123,12 @@ def _unmade_pattern(found: Contradiction, pattern: Pattern) -> str:
 def _missing(found: Contradiction, saw: Operation) -> Value:
     """Returns the value that was never written: the observed value, or the first such member of a list."""
     value = saw.value if saw.f == "contains" else seen(saw)
-    if found.model in _MANY and saw.f == "read" and isinstance(value, list | tuple) and found.whole:
+    if found.model in _MANY and saw.f == "read" and isinstance(value, list | tuple) and found.makers is not None:
         end = saw.complete_index or 0
         there = {
             identity(made(op))
-            for op in found.whole
-            if op.f in _MAKERS and op.type is not OpType.FAIL and op.invoke_index < end
+            for op in found.makers
+            if op.f in MAKERS and op.type is not OpType.FAIL and op.invoke_index < end
         }
         return next((member for member in value if identity(member) not in there), value)
     return value
@@ -134,7 +143,7 @@ def _not_made(found: Contradiction, saw: Operation, value: Value) -> Parts:
     makers = _makers(found, value)
     others = [op for op in makers if op.type is not OpType.FAIL]
     unclear = end is None or any(op.invoke_index < end for op in others)
-    if not found.whole or unclear:
+    if found.makers is None or unclear:
         return [f", but no operation that {verb} {shown} can have taken effect by then."]
     failed = [op for op in makers if op.type is OpType.FAIL and end is not None and op.invoke_index < end]
     if not failed:

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from checker.brute import linearizable
-from checker.configurations import configurations
 from checker.errors import Disagreement, ModelError
+from checker.faithful import faithful, there
 from checker.models.opcodes import (
     ACQUIRE,
     ADD,
@@ -45,8 +45,8 @@ from checker.models.opcodes import (
 from checker.necessary import ANALYZER as FLOW
 from checker.necessary import IMPOSSIBLE, SEARCH
 from checker.patterns import patterns
-from checker.relaxing import ANALYZER as RELAXED
-from checker.relaxing import refutes, smallest
+from checker.reach import Refusals, known, reach, reasons_of
+from checker.relaxing import smallest, whatever_else
 from checker.solving import Limits, solve
 from harness.op import OpType
 
@@ -57,12 +57,14 @@ if TYPE_CHECKING:
     from checker.encode import Encoded
     from checker.models import Code, Model
     from checker.patterns import Pattern
-    from checker.result import Configuration
+    from checker.reach import Reach
     from harness.op import Operation
 
 SHRINK_S: Final = 2.0
 _TEST_S: Final = 0.5
-_MOST_CONTEXT: Final = 3
+_REACH_SHARE: Final = 0.25  # of the time, for the final states of the whole history
+_FAITHFUL_SHARE: Final = 0.6  # of the rest, for a part that leads only to such states
+_FEW: Final = 4  # the maximum number of operations of such a part for which no other part is tried
 _MOST_TAKERS: Final = (
     4  # the maximum number of operations that took one value; with more, another reason may be simpler
 )
@@ -82,7 +84,7 @@ class Reason:
         kind: The kind of contradiction, by the kernel's name; None if the kernel gives none.
         core: The operations that the kernel names, in its order.
         pattern: The pattern that they form; None if they form none.
-        configs: The configurations before the culprit returns, of the part alone; empty if they are unknown.
+        refusals: Of a user's own model, its reasons to refuse the culprit; None if they are unknown.
     """
 
     operations: tuple[Operation, ...]
@@ -90,7 +92,7 @@ class Reason:
     kind: str | None
     core: tuple[Operation, ...] = ()
     pattern: Pattern | None = None
-    configs: tuple[Configuration, ...] = ()
+    refusals: Refusals | None = None
 
 
 def reason(model: Model, encoded: Encoded, outcome: Outcome, *, limit_s: float = SHRINK_S) -> Reason:
@@ -122,70 +124,50 @@ def reason(model: Model, encoded: Encoded, outcome: Outcome, *, limit_s: float =
 
 
 def _of_own_model(model: Model, encoded: Encoded, outcome: Outcome, op: int, deadline_s: float) -> Reason:
-    """Returns why a history of a user's own model is invalid, with the states in which the model refuses `op`."""
-    analyzer = outcome["analyzer"]
-    kind = outcome["kind"]
-    kept = outcome["core"]
-    if len(outcome["core"]) not in range(1, _MOST_TAKERS + 1):
-        found = smallest(encoded, op, deadline_s)
-        if found is not None and (not kept or len(found) < len(kept)):
-            analyzer, kept, kind = RELAXED, found, SEARCH
-    part = _Part(model, encoded, outcome, deadline_s)
-    if not kept:
-        kept = part.shrunk([])
-    elif analyzer != FLOW:
-        kept = _with_context(encoded, op, kept, deadline_s)
-        if analyzer == RELAXED and _alone(encoded, op, kept)["verdict"] != "invalid":
-            # A part from states of a search need not contradict itself from the initial state.
-            kept = part.shrunk([])
+    """Returns why a history of a user's own model is invalid, with the reasons of the model."""
+    culprit = encoded.operations[op]
+    if outcome["analyzer"] == FLOW:
+        core = outcome["core"]
+        simpler = None if len(core) <= _MOST_TAKERS else smallest(encoded, op, deadline_s)
+        if simpler is None or len(simpler) >= len(core):
+            small = tuple(encoded.operations[i] for i in core)
+            _confirm_by_step(model, culprit, small, "impossible" if outcome["kind"] == IMPOSSIBLE else "flow")
+            return Reason(operations=small, culprit=culprit, kind=outcome["kind"], core=small)
+    left_s = deadline_s - time.monotonic()
+    whole = reach(encoded, there(encoded, op), op, deadline_s - (1 - _REACH_SHARE) * left_s) or known(encoded, outcome)
+    left_s = deadline_s - time.monotonic()
+    kept: list[int] | None = (
+        None if whole is None else faithful(encoded, op, whole, deadline_s - (1 - _FAITHFUL_SHARE) * left_s)
+    )
+    other = None
+    if kept is None or len(kept) > _FEW:
+        left_s = deadline_s - time.monotonic()
+        within = None if whole is None else whole.states
+        other = whatever_else(encoded, op, within, deadline_s - (0 if within is None else left_s / 2))
+        if other is None and within is not None:
+            other = whatever_else(encoded, op, None, deadline_s)
+        if other is not None and (kept is None or 2 * len(other) < len(kept)):
+            kept = other
+    if kept is None:
+        kept = _Part(model, encoded, outcome, deadline_s).shrunk([])
     small = tuple(encoded.operations[i] for i in kept)
-    if analyzer == FLOW:
-        _confirm_by_step(model, encoded.operations[op], small, "impossible" if kind == IMPOSSIBLE else "flow")
-    else:
-        _confirm_by_brute_force(model, analyzer, small)
-    again = _alone(encoded, op, kept)
-    is_culprit = again["op"] is not None and kept[again["op"]] == op
-    states = configurations(model, small, again["configs"]) if is_culprit else ()
-    core = small if analyzer == FLOW else ()
-    return Reason(operations=small, culprit=encoded.operations[op], kind=kind, core=core, configs=states)
+    _confirm_by_brute_force(model, outcome["analyzer"], small)
+    return Reason(operations=small, culprit=culprit, kind=SEARCH, refusals=_refusals(encoded, op, kept, whole, other))
 
 
-def _with_context(encoded: Encoded, op: int, kept: list[int], deadline_s: float) -> list[int]:
-    """Adds operations so that `op` is the only illegal one, such as the write of a value that another kept operation reads.
-
-    A part of an invalid history stays a reason with more of its operations.
-    """
-    before = len(kept)
-    for _ in range(_MOST_CONTEXT):
-        failing = _alone(encoded, op, kept)["op"]
-        if failing is None or kept[failing] == op:
-            break
-        end = encoded.ends[kept[failing]]
-        there = [i for i, start in enumerate(encoded.starts) if start < end and i not in kept]
-        nearest = {encoded.codes[i].a: i for i in sorted(there, key=encoded.starts.__getitem__)}
-        for i in sorted(nearest.values(), key=encoded.starts.__getitem__, reverse=True):
-            if time.monotonic() >= deadline_s:
-                return kept
-            trial = sorted([*kept, i], key=encoded.starts.__getitem__)
-            now = _alone(encoded, op, trial)
-            if now["verdict"] == "invalid" and now["op"] is not None and encoded.ends[trial[now["op"]]] > end:
-                kept = trial
-                break
-        else:
-            break
-    for i in list(kept):
-        rest = [j for j in kept if j != i]
-        if i != op and len(kept) > before and refutes(encoded, op, rest, deadline_s):
-            failing = _alone(encoded, op, rest)["op"]
-            kept = rest if failing is not None and rest[failing] == op else kept
-    return kept
+def _refusals(
+    encoded: Encoded, op: int, kept: list[int], whole: Reach | None, other: list[int] | None
+) -> Refusals | None:
+    """Returns the reasons for which the model refuses `op` after the whole history, or else after the shown part of it."""
+    alone = reach(encoded, kept, op, time.monotonic() + _TEST_S)
+    of_part = () if alone is None else _reasons(encoded, alone, op)
+    if whole is not None:
+        return Refusals.of(of_part, _reasons(encoded, whole, op), complete=whole.complete)
+    return Refusals(shown=of_part, others=None) if of_part and kept is other else None
 
 
-def _alone(encoded: Encoded, op: int, kept: Sequence[int]) -> Outcome:
-    """Returns the outcome of a search in some operations, up to the return of `op`."""
-    limits = Limits(algorithm="linear", time_limit_s=_TEST_S, threads=1)
-    [outcome] = solve([encoded.part(kept, encoded.operations[op].complete_index)], limits)
-    return outcome
+def _reasons(encoded: Encoded, found: Reach, op: int) -> tuple[str, ...]:
+    return reasons_of(encoded.table, found.states, encoded.codes[op].a)
 
 
 def _confirm_by_step(model: Model, op: Operation, small: tuple[Operation, ...], method: str) -> None:

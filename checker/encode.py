@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from checker._kernel import Problem, Transitions
+from checker._kernel import REFUSED, Problem, Transitions
 from checker.errors import ModelError
 from checker.identity import identity
 from checker.models import Call, Code, Model, NativeModel
@@ -20,7 +20,7 @@ from checker.models.opcodes import CUSTOM, INFINITE
 from harness.op import OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from harness.op import Operation
 
@@ -87,6 +87,23 @@ class Encoded:
         starts = array("q", [self.operations[i].invoke_index for i in kept])
         return _problem(self.coder, [self.codes[i] for i in kept], starts, ends, self.initial)
 
+    def with_intervals(self, starts: array[int], ends: array[int]) -> Problem:
+        """Returns the operations for the kernel, with other intervals."""
+        return _problem(self.coder, self.codes, starts, ends, self.initial)
+
+    @property
+    def table(self) -> Transitions:
+        """The table of the model's states; only of a history that was encoded for one."""
+        assert isinstance(self.coder, _Custom)  # noqa: S101 - see above
+        return self.coder.table
+
+    def after(self, path: Iterable[int]) -> int:
+        """Returns the number of the state after some operations, by positions; -1 if the model refuses one of them."""
+        state = 0
+        for i in path:
+            state = REFUSED if state == REFUSED else self.table.step(state, self.codes[i].a)
+        return state
+
     @cached_property
     def events(self) -> Events:
         """The history by classes."""
@@ -101,13 +118,18 @@ class Encoded:
         )
 
 
-def encode(model: Model, operations: Sequence[Operation]) -> Encoded:
+def encode(model: Model, operations: Sequence[Operation], *, by_table: bool = False) -> Encoded:
     """Returns the operations of one object for the kernel.
+
+    Args:
+        model: The model of the object.
+        operations: The history.
+        by_table: Whether the kernel asks the model itself for each step, also if it knows the model.
 
     Raises:
         ModelError: An operation does not belong to the model.
     """
-    coder = _Native(model) if isinstance(model, NativeModel) else _Custom(model)
+    coder = _Native(model) if isinstance(model, NativeModel) and not by_table else _Custom(model)
     kept: list[Operation] = []
     codes: list[Code] = []
     starts = array("q")

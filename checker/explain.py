@@ -1,7 +1,8 @@
 """Explains a verdict in one or two sentences, with processes, values and times.
 
-The patterns and the near-linear analyzers know the contradiction. The search knows the possible states before the impossible
-operation. An unknown verdict has the position that the search reached.
+The patterns and the near-linear analyzers know the contradiction. Otherwise a sentence names the states before the impossible
+operation, or the reasons of a user's own model in these states (`checker.reach`). It names all of them, or says that there may
+be more. An unknown verdict has the position that the search reached.
 """
 
 from __future__ import annotations
@@ -9,21 +10,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from checker.configurations import described
 from checker.contradictions import Contradiction, sentences
 from checker.models.base import Inconsistent, NativeModel
 from checker.necessary import ANALYZER as FLOW
 from checker.necessary import DUPLICATE, FUTURE, IMPOSSIBLE, SEARCH
+from checker.reach import Refusals
 from checker.words import began, did, ended, listed, sentence, span, value_text, what
 from harness.op import OpType
-from harness.plain import name, one_line
+from harness.plain import counted, name, one_line
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from checker.models.base import Model
+    from checker.models.base import Model, State
     from checker.patterns import Pattern
-    from checker.result import Analysis, Configuration
+    from checker.result import Analysis
     from checker.words import Instant
     from harness.op import Operation, Value
 
@@ -59,9 +62,12 @@ class Evidence:
         core: The operations that the analyzer names.
         unsuited: Why the requested analyzer does not apply.
         pattern: The pattern of the counterexample.
-        whole: All operations of the object, with failed ones; empty if some are not available.
+        makers: All operations of the object that write or add a value that an operation observed, with failed ones, and perhaps
+            others; None if some are not available.
         small: The operations of the counterexample.
-        configs: The configurations before `op` returns, of the counterexample alone; empty if they are unknown.
+        refusals: The reasons of a user's own model to refuse `op`; None if they are unknown.
+        final_states: Returns all states in which the history can leave the object right before `op` returns; none if they are
+            unknown.
         value: Of a user's own model, the value that was present too early, too often or never. Of an impossible operation, the
             reason.
     """
@@ -69,9 +75,10 @@ class Evidence:
     core: Sequence[Operation]
     unsuited: str | None = None
     pattern: Pattern | None = None
-    whole: Sequence[Operation] = ()
+    makers: Sequence[Operation] | None = None
     small: Sequence[Operation] = ()
-    configs: Sequence[Configuration] = ()
+    refusals: Refusals | None = None
+    final_states: Callable[[], Sequence[State]] = tuple
     value: Value = None
 
 
@@ -91,11 +98,11 @@ def explain(result: Analysis, model: Model, evidence: Evidence) -> str:
         return "No order of the operations is possible."
     if not isinstance(model, NativeModel):
         of_own = _from_nowhere(result, result.op, evidence) or _refused(result, result.op, model, evidence)
-        return of_own or _by_search(result, result.op, model)
+        return of_own or _by_search(result, result.op, model, evidence)
     found = Contradiction(
-        model=model.name, kind=result.kind, core=evidence.core, pattern=evidence.pattern, whole=evidence.whole
+        model=model.name, kind=result.kind, core=evidence.core, pattern=evidence.pattern, makers=evidence.makers
     )
-    return sentences(found) or _by_search(result, result.op, model)
+    return sentences(found) or _by_search(result, result.op, model, evidence)
 
 
 def _from_nowhere(result: Analysis, op: Operation, evidence: Evidence) -> str | None:
@@ -116,39 +123,53 @@ def _from_nowhere(result: Analysis, op: Operation, evidence: Evidence) -> str | 
 
 
 def _refused(result: Analysis, op: Operation, model: Model, evidence: Evidence) -> str | None:
-    """Explains an operation with the message of a user's own model; None if the states before its return are unknown."""
-    configs = evidence.configs or result.configs
-    call = model.call(op)
-    refusals = [model.step(config.state, call) for config in configs]
-    reasons = {
-        one_line(each.message).rstrip(".") for each in refusals if isinstance(each, Inconsistent) and each.message
-    }
-    if not reasons or not all(isinstance(each, Inconsistent) for each in refusals):
+    """Explains an operation with the reasons of a user's own model; None if these are unknown."""
+    refusals = evidence.refusals or _refusals_of_configs(result, op, model)
+    if refusals is None:
         return None
-    shown = " or ".join(name(each, _REASON) for each in sorted(reasons)[:_STATES])
-    more = f" or another of {len(reasons) - _STATES} reasons" if len(reasons) > _STATES else ""
     who = [*span(op), ", which failed,"] if op.type is OpType.FAIL else [f"{what(op)} at ", ended(op)]
-    if evidence.configs and 1 < len(evidence.small) <= _NAMED + 1:
+    beside: list[str | Instant] = []
+    if 1 < len(evidence.small) <= _NAMED + 1:
         given = [other for other in evidence.small if other is not op]
         after = all(_ended_before(other, op) for other in given)
         beside = [" after " if after else " together with ", *listed(given, _NAMED)]
-        return sentence(*who, " is not possible", *beside, f": {shown}{more}.")
-    others = {other.invoke_index for config in configs for other in config.pending if other is not op}
-    count = f"of the {len(others)} operations that were" if len(others) > 1 else "of the operation that was"
-    still = f" No effect {count} still open makes it possible." if others else ""
-    return sentence(*who, f" is not possible: {shown}{more}.{still}")
+    shown = _reasons(refusals.shown)
+    if refusals.others is None:
+        alone = "these operations alone" if beside else "it alone"
+        return sentence(*who, " is not possible", *beside, f", whatever the others did. After {alone}: {shown}.")
+    more = f" In other orders of all operations: {_reasons(refusals.others)}." if refusals.others else ""
+    rest = "" if refusals.complete else " No other order of all operations makes it possible."
+    return sentence(*who, " is not possible", *beside, f": {shown}.{more}{rest}")
+
+
+def _reasons(reasons: Sequence[str]) -> str:
+    shown = " or ".join(name(each, _REASON) for each in reasons[:_STATES])
+    left = len(reasons) - _STATES
+    if left <= 0:
+        return shown
+    return f"{shown} or another of {counted(left, 'reason')}" if left > 1 else f"{shown} or 1 other reason"
+
+
+def _refusals_of_configs(result: Analysis, op: Operation, model: Model) -> Refusals | None:
+    """Returns the reasons in the states that a search has reached; None if it reports none."""
+    call = model.call(op)
+    refused = [model.step(config.state, call) for config in result.configs]
+    reasons = {
+        one_line(str(each.message)).rstrip(".") for each in refused if isinstance(each, Inconsistent) and each.message
+    }
+    return Refusals(shown=tuple(sorted(reasons)), others=()) if reasons else None
 
 
 def _ended_before(one: Operation, other: Operation) -> bool:
     return one.type is not OpType.INFO and one.complete_index is not None and one.complete_index < other.invoke_index
 
 
-def _by_search(result: Analysis, op: Operation, model: Model) -> str:
+def _by_search(result: Analysis, op: Operation, model: Model, evidence: Evidence) -> str:
     """Explains an operation that fits no possible state before its return."""
     what_it_did: list[str | Instant] = [did(op), " at ", ended(op)]
     if op.type is OpType.FAIL:
         what_it_did = [*span(op), " failed"]
-    states = sorted({_state_text(config.model) for config in result.configs})
+    states = sorted({_state_text(described(model, state)) for state in evidence.final_states()})
     if not states:
         return sentence(
             *what_it_did, f", but no order of the operations until then is legal for a {model.name} and leads to that."

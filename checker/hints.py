@@ -29,17 +29,21 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from checker._kernel import Cancellation
 from checker.certificate import replay
+from checker.chained import follow, in_time, is_suited
 from checker.deciding import Objects, decide_all
 from checker.errors import Disagreement
-from checker.models.base import Inconsistent
+from checker.models.base import Inconsistent, NativeModel
+from checker.models.opcodes import INFINITE
 from checker.placement import Allowance, Placed, end_of, place
 from checker.solving import AUTO
 from checker.words import sentence, span
+from harness.plain import one_line
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from checker._kernel import Outcome
     from checker.encode import Encoded
@@ -115,8 +119,9 @@ def solve_by_hints(
 ) -> list[tuple[Outcome, Hints | None]]:
     """Decides histories: by the system's own order if it is legal, else by the kernel.
 
-    If a short attempt with the order does not decide, the kernel runs shortly before a longer attempt. So an order that is hard
-    to follow does not cost time on a history that is easy to decide.
+    If a short attempt with the order does not decide, a longer one and the kernel run at the same time, and the first to decide
+    a history wins. So an order that is hard to follow costs no time on a history that is easy to decide, and the other way
+    round. If both need the interpreter, they would only hinder each other; then the kernel has a short turn first.
 
     If the user chose an algorithm, it decides in any case, and the system's own order is only examined.
 
@@ -130,39 +135,127 @@ def solve_by_hints(
     Returns:
         For each history its outcome, and what is known about the system's own order; None if no operation carries one.
     """
-    began_s = time.monotonic()
-    limit_s = LIMIT_S if limits.time_limit_s is None else min(LIMIT_S, limits.time_limit_s / 2)
-    wall_end_s = math.inf if limits.time_limit_s is None else began_s + limits.time_limit_s / 2
     kernel = partial(decide_all, want_order=want_order, fail_fast=fail_fast)
-    hints: list[Hints | None] = [None] * len(histories)
-    found: dict[int, Outcome] = {}
-
-    def attempt(places: Iterable[int], budget_s: float) -> None:
-        allowance = Allowance.of(budget_s, wall_end_s)
-        for i in places:
-            hints[i] = examine(model, *histories[i], allowance)
-
-    attempt(range(len(histories)), min(_MOMENT_S, limit_s))
-    unclear = [i for i, known in enumerate(hints) if known is not None and known.agrees is Verdict.UNKNOWN]
-    if unclear and limits.algorithm == AUTO:
-        # The kernel gets a short time too: a history that it decides by then does not wait for the order.
-        moment_s = _MOMENT_S if limits.time_limit_s is None else min(_MOMENT_S, limits.time_limit_s / 4)
-        moment = replace(limits, time_limit_s=moment_s)
-        outcomes = kernel([Objects(model, histories[i][1]) for i in unclear], moment)
-        found = {i: outcome for i, outcome in zip(unclear, outcomes, strict=True) if outcome["verdict"] != "unknown"}
-    # If no order is legal, the system's own order is not, and needs no attempt.
-    attempt([i for i in unclear if i not in found or found[i]["verdict"] == "valid"], max(limit_s - _MOMENT_S, 0.0))
-    if limits.time_limit_s is not None:
-        used_s = time.monotonic() - began_s
-        limits = replace(limits, time_limit_s=max(limits.time_limit_s - used_s, _LEAST_S))
+    both = _Both(model, histories, limits, kernel)
+    both.attempt(range(len(histories)), min(_MOMENT_S, both.limit_s))
+    unclear = [i for i, known in enumerate(both.hints) if known is not None and known.agrees is Verdict.UNKNOWN]
+    if unclear and limits.algorithm != AUTO:
+        both.attempt(unclear, both.rest_s)
+    elif unclear and all(_runs_in_kernel(model, histories[i][1]) for i in unclear):
+        both.race(unclear)
+    elif unclear:
+        both.take_turns(unclear)
     if limits.algorithm == AUTO:
-        legal = ((i, known) for i, known in enumerate(hints) if known is not None and known.agrees is Verdict.VALID)
-        found |= {i: known.outcome for i, known in legal}
-    left = [i for i in range(len(histories)) if i not in found]
-    if left:
-        undecided = [Objects(model, histories[i][1]) for i in left]
-        found |= dict(zip(left, kernel(undecided, limits), strict=True))
-    return [(found[i], known) for i, known in enumerate(hints)]
+        both.take_legal_orders()
+    missing = [i for i in range(len(histories)) if i not in both.found]
+    if missing:
+        both.found |= both.search(missing, both.left())
+    return [(both.found[i], known) for i, known in enumerate(both.hints)]
+
+
+class _Both:
+    """Decides histories with the system's order and without it.
+
+    Attributes:
+        limit_s: The time for all attempts with the order, in seconds.
+        rest_s: That after the first attempt.
+        hints: By history, what is known about its order.
+        found: By history, the outcome of the kernel.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        histories: Sequence[tuple[Sequence[Operation], Encoded]],
+        limits: Limits,
+        kernel: Callable[[list[Objects], Limits], list[Outcome]],
+    ) -> None:
+        self._model = model
+        self._histories = histories
+        self._limits = limits
+        self._kernel = kernel
+        self._began_s = time.monotonic()
+        given_s = limits.time_limit_s
+        self.limit_s = LIMIT_S if given_s is None else min(LIMIT_S, given_s / 2)
+        self.rest_s = max(self.limit_s - _MOMENT_S, 0.0)
+        self._wall_end_s = math.inf if given_s is None else self._began_s + given_s / 2
+        self.hints: list[Hints | None] = [None] * len(histories)
+        self.found: dict[int, Outcome] = {}
+
+    def left(self) -> Limits:
+        """Returns the limits with the remaining time."""
+        if self._limits.time_limit_s is None:
+            return self._limits
+        used_s = time.monotonic() - self._began_s
+        return replace(self._limits, time_limit_s=max(self._limits.time_limit_s - used_s, _LEAST_S))
+
+    def search(self, places: Sequence[int], limits: Limits) -> dict[int, Outcome]:
+        """Returns the outcomes of some histories without their order."""
+        return dict(
+            zip(
+                places, self._kernel([Objects(self._model, self._histories[i][1]) for i in places], limits), strict=True
+            )
+        )
+
+    def attempt(self, places: Iterable[int], budget_s: float, cancellation: Cancellation | None = None) -> None:
+        """Examines the orders of some histories."""
+        allowance = Allowance.of(budget_s, self._wall_end_s, cancellation)
+        for i in places:
+            # If no order is legal, the system's own order is not, and needs no attempt.
+            if i not in self.found or self.found[i]["verdict"] == "valid":
+                self.hints[i] = examine(self._model, *self._histories[i], allowance)
+
+    def race(self, places: Sequence[int]) -> None:
+        """Searches in both ways at the same time: without the order in this thread, which gets signals."""
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - slow to import, and most checks have no race
+
+        mine = self._limits.cancellation
+        orders, search = Cancellation(), Cancellation() if mine is None else mine
+
+        def attempt() -> None:
+            self.attempt(places, self.rest_s, orders)
+            if mine is None and all(self._is_legal(i) for i in places):
+                search.cancel()
+
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            running = pool.submit(attempt)
+            try:
+                self.found |= self.search(places, replace(self.left(), cancellation=search))
+            except BaseException:
+                orders.cancel()
+                raise
+            if search.is_cancelled() or all(self.found[i]["verdict"] == "invalid" for i in places):
+                orders.cancel()
+            running.result()
+
+    def take_turns(self, places: Sequence[int]) -> None:
+        """Searches without the order for a moment, so that an easy verdict does not wait, and then with it."""
+        given_s = self._limits.time_limit_s
+        moment_s = _MOMENT_S if given_s is None else min(_MOMENT_S, given_s / 4)
+        outcomes = self.search(places, replace(self._limits, time_limit_s=moment_s))
+        self.found |= {i: outcome for i, outcome in outcomes.items() if outcome["verdict"] != "unknown"}
+        self.attempt(places, self.rest_s)
+
+    def take_legal_orders(self) -> None:
+        """Takes each legal order as the outcome, unless the kernel contradicts it."""
+        for i, known in enumerate(self.hints):
+            contradicted = i in self.found and self.found[i]["verdict"] == "invalid"
+            if known is not None and self._is_legal(i) and not contradicted:
+                self.found[i] = known.outcome
+
+    def _is_legal(self, place: int) -> bool:
+        known = self.hints[place]
+        return known is not None and known.agrees is Verdict.VALID
+
+
+def _runs_in_kernel(model: Model, encoded: Encoded) -> bool:
+    """Returns whether at most one of the searches, with the order and without it, needs the interpreter all the time."""
+    if isinstance(model, NativeModel):
+        return True
+    # The search for places asks in Python; the kernel leaves it some histories with other operations that returned.
+    others = any(op.order is None and end != INFINITE for op, end in zip(encoded.operations, encoded.ends, strict=True))
+    hinted = [i for i, op in enumerate(encoded.operations) if op.order is not None]
+    return not others and is_suited(encoded, _steps(model, encoded, hinted))
 
 
 def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, allowance: Allowance) -> Hints | None:
@@ -188,7 +281,11 @@ def examine(model: Model, operations: Sequence[Operation], encoded: Encoded, all
     steps = _steps(model, encoded, hinted)
     found = _against_time(encoded, steps)
     if found is None:
-        placed = _straight(model, encoded, steps, allowance) or place(model, encoded, steps, allowance)
+        placed = (
+            _straight(model, encoded, steps, allowance)
+            or follow(model, encoded, steps, allowance)
+            or place(model, encoded, steps, allowance)
+        )
         found = _hints(encoded, placed, len(encoded.operations) - len(hinted))
     if found.order is not None:
         replay(model, operations, [encoded.operations[i] for i in found.order])
@@ -233,7 +330,7 @@ def _straight(model: Model, encoded: Encoded, steps: Sequence[Sequence[int]], al
         return None
     state = model.initial
     order = [i for step in steps for i in step]
-    if not _in_time(encoded, order):
+    if not in_time(encoded, order):
         return None
     for done, i in enumerate(order):
         after = model.step(state, model.call(encoded.operations[i]))
@@ -245,16 +342,6 @@ def _straight(model: Model, encoded: Encoded, steps: Sequence[Sequence[int]], al
             return Placed(exhausted=False)
         state = after
     return Placed(order=order)
-
-
-def _in_time(encoded: Encoded, order: Sequence[int]) -> bool:
-    """Returns whether an order agrees with real time."""
-    latest = -1
-    for i in order:
-        if end_of(encoded, i) < latest:
-            return False
-        latest = max(latest, encoded.operations[i].invoke_index)
-    return True
 
 
 def _hints(encoded: Encoded, placed: Placed, unhinted: int) -> Hints:
@@ -279,7 +366,8 @@ def _hints(encoded: Encoded, placed: Placed, unhinted: int) -> Hints:
 def _refusal(op: Operation, placed: Placed) -> tuple[Any, ...]:
     where = "" if op.order is None else f", which stands at {op.order},"
     after = "at the beginning" if not placed.done else f"after {placed.done} operations"
-    return (f"{after}, ", *span(op), f"{where} is not possible: {placed.message.rstrip('.')}")
+    why = f": {one_line(str(placed.message)).rstrip('.')}" if placed.message else ""
+    return (f"{after}, ", *span(op), f"{where} is not possible{why}")
 
 
 def part_of(found: KeyedAnalysis) -> Part | None:

@@ -20,6 +20,7 @@ from checker.models import Model
 from checker.models import model as model_of
 from checker.result import EMPTY
 from checker.solving import Limits
+from harness.plain import counted, counted_of
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
@@ -66,10 +67,13 @@ class KeyedAnalysis:
         if deciding is None:
             return NOTHING_TESTED
         if self.valid is Verdict.VALID:
-            return f"The {self.operations:,} operations on {len(self.keys):,} keys fit into an order that real time allows."
+            one = self.operations == 1
+            operations = "The only operation" if one else f"The {self.operations:,} operations"
+            fit = f"{operations} on {counted(len(self.keys), 'key')} {'fits' if one else 'fit'}"
+            return f"{fit} into an order that real time allows."
         count = sum(analysis.valid is self.valid for analysis in self.keys.values())
         where = "" if self.worst_key is None else f"Key {self.worst_key}: "
-        others = f" ({count} of {len(self.keys)} keys are {self.valid}.)" if len(self.keys) > 1 else ""
+        others = f" ({counted_of(count, len(self.keys), 'key', 'are')} {self.valid}.)" if len(self.keys) > 1 else ""
         return f"{where}{deciding.explanation}{others}"
 
     @property
@@ -88,10 +92,10 @@ class KeyedAnalysis:
         if len(self.keys) == 1:
             return next(iter(reasons.values()))
         if agrees is Verdict.VALID:
-            count = f"{len(reasons)} of {len(self.keys)}"
+            count = counted_of(len(reasons), len(self.keys), "key")
             return f"The system's own order is a legal one on all keys whose operations carry one: {count}."
         key, reason = next(iter(reasons.items()))
-        return f"Key {key}: {reason} This is so on {len(reasons)} of {len(self.keys)} keys."
+        return f"Key {key}: {reason} This is so on {counted_of(len(reasons), len(self.keys), 'key')}."
 
     def to_json(self) -> dict[str, Any]:
         """Returns the result as JSON values: the deciding key in full, and a summary of the others."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from checker.formats.parquet import decode_value
 from checker.violations import Violation, count, counterexamples, ranked
 from harness.op import Operation, OpType
+from harness.plain import counted_of
 from harness.verdict import Part, Verdict, worst
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def composed(
         details["invalid_keys" if verdict is Verdict.INVALID else "unknown_keys"] = deciding[:MAX_KEYS]
     where = "" if deciding[0] is None or violations else f"Key {deciding[0]}: "
     more = (
-        f" {len(deciding)} of {len(found)} keys are {verdict}."
+        f" {counted_of(len(deciding), len(found), 'key', 'are')} {verdict}."
         if len(found) > 1 and verdict is not Verdict.VALID
         else ""
     )

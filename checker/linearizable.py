@@ -13,6 +13,7 @@ from checker.hints import part_of
 from checker.independent import check_keys
 from checker.models import find_model, made
 from checker.violations import When, count, counterexamples, of_keys, ranked
+from harness.plain import counted_of
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _reason(violations: Sequence[Violation], keys: int, faults: Sequence[FaultRe
     """Returns the sentence of the first violation, and the number of violations before, during and after faults."""
     first = violations[0]
     where = "" if first.key is None else f"Key {first.key}: "
-    total = f" {len(violations)} of {keys} keys are invalid" if keys > 1 else ""
+    total = f" {counted_of(len(violations), keys, 'key', 'are')} invalid" if keys > 1 else ""
     at = Counter(violation.when for violation in violations)
     if faults and keys > 1:
         times = [f"{at[when]} {when} {'any' if when is When.BEFORE else 'a'} fault" for when in When if at[when]]

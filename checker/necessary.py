@@ -29,6 +29,8 @@ from itertools import accumulate
 from math import gcd
 from typing import TYPE_CHECKING, Final
 
+from checker.blaming import place_of
+from checker.errors import ModelError
 from checker.identity import identity, revived
 from checker.models.opcodes import (
     ADD,
@@ -49,6 +51,8 @@ from checker.models.opcodes import (
     TXN,
     WRITE,
 )
+from harness.plain import name as plain_name
+from harness.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -185,7 +189,13 @@ def _of_model(model: Model, encoded: Encoded, code: Code) -> _Needs:
     flow = model.flow(call)
     if flow is None:
         return _Needs(anything=True)
-    needs, takes, makes = (frozenset(map(identity, values)) for values in flow)
+    try:
+        needs, takes, makes = (frozenset(map(identity, values)) for values in flow)
+    except (TypeError, ValueError) as error:
+        shown = plain_name(one_line(repr(flow)))
+        raise ModelError(
+            f"model {plain_name(model.name)}: {place_of(model.flow)}: expected a Flow or None, found {shown}; correct the model"
+        ) from error
     return _Needs(needs=needs, takes=takes, makes=makes)
 
 

@@ -37,6 +37,7 @@ from harness.op import OpType
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
+    from checker._kernel import Cancellation
     from checker.encode import Encoded
     from checker.models.base import Model
 
@@ -54,15 +55,17 @@ class Allowance:
     Attributes:
         processor_end_s: The end by the clock of this thread.
         wall_end_s: The end by the monotonic clock.
+        cancellation: Ends it from another thread.
     """
 
     processor_end_s: float
     wall_end_s: float = math.inf
+    cancellation: Cancellation | None = None
 
     @classmethod
-    def of(cls, limit_s: float, wall_end_s: float = math.inf) -> Self:
+    def of(cls, limit_s: float, wall_end_s: float = math.inf, cancellation: Cancellation | None = None) -> Self:
         """Returns a budget of so many seconds of processor time from now on."""
-        return cls(time.thread_time() + limit_s, wall_end_s)
+        return cls(time.thread_time() + limit_s, wall_end_s, cancellation)
 
     @property
     def left_s(self) -> float:
@@ -71,10 +74,12 @@ class Allowance:
 
     def part(self, share: float) -> Allowance:
         """Returns a share of the remaining budget."""
-        return self.of(self.left_s * share, self.wall_end_s)
+        return self.of(self.left_s * share, self.wall_end_s, self.cancellation)
 
     def is_over(self) -> bool:
         """Returns whether nothing is left."""
+        if self.cancellation is not None and self.cancellation.is_cancelled():
+            return True
         return time.thread_time() > self.processor_end_s or time.monotonic() > self.wall_end_s
 
 

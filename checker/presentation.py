@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from harness.op import Operation, Value
 
 Result: TypeAlias = Checked | Judged | Refused
+_SHOWN_OPERATIONS: Final = 30  # of a counterexample; JSON has all
 _SHOWN_CHARACTERS: Final = 60
 
 
@@ -229,8 +230,12 @@ def _lines_of_model(result: Checked) -> list[str]:
         lines.append(message(analysis.order_reason))
     lines += sentences(result.weakened)
     if deciding is not None and deciding.counterexample:
-        lines.append("These operations alone have no legal order:")
-        lines += _table(deciding.counterexample, timed=history.timed)
+        shown = deciding.counterexample[-_SHOWN_OPERATIONS:]
+        all_of = f"; the last {len(shown):,} of {len(deciding.counterexample):,}"
+        lines.append(
+            f"These operations alone have no legal order{all_of if len(shown) < len(deciding.counterexample) else ''}:"
+        )
+        lines += _table(shown, timed=history.timed)
     if deciding is not None and deciding.certificate is not None:
         lines.append("One legal order, by the indexes of the invokes:")
         for key, of_key in analysis.keys.items():

@@ -19,8 +19,7 @@ the relaxed operations are free. They are computed on demand. If a model has too
 `begin`, the configurations of the search at that moment provide them, if these are few enough to be complete.
 
 The part grows from the impossible operation: first by operations that ended before it began, the nearest first, then also by
-those that were open beside it. Delta debugging (Zeller and Hildebrandt, 2002) makes the result smaller. Each attempt has a
-small limit of its own.
+those that were open beside it. `checker.delta` makes the result smaller. Each attempt has a small limit of its own.
 """
 
 from __future__ import annotations
@@ -31,13 +30,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import REFUSED, Problem
+from checker.delta import smaller
 from checker.models.opcodes import CUSTOM, INFINITE
-from checker.solving import Limits, solve
+from checker.solving import AUTO, Limits, solve
 from harness.op import OpType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from checker._kernel import Outcome
     from checker.encode import Encoded
 
 ANALYZER: Final = "relaxed"
@@ -45,7 +46,7 @@ _ATTEMPT: Final = 0.15  # the share of the time for one attempt
 _MOST_STATES: Final = 2000
 _MOST_STEPS: Final = 50_000  # steps of the model to compute all possible states
 _STATES_S: Final = 0.3  # the time for that
-_MOST_CONFIGS: Final = 10  # the kernel reports at most this many; if it does, there may be more
+_MOST_CONFIGS: Final = 10  # with more, a part would have too many states at its beginning
 _WIDEST: Final = 512
 _FIRST: Final = -1  # the moment before the history
 
@@ -65,24 +66,25 @@ def smallest(encoded: Encoded, op: int, deadline_s: float) -> list[int] | None:
     return _Reasons(encoded, op, deadline_s).smallest()
 
 
-def refutes(encoded: Encoded, op: int, kept: Sequence[int], deadline_s: float) -> bool:
-    """Returns whether a few operations contradict each other whatever the others do, and whenever; see `smallest`.
+def whatever_else(encoded: Encoded, op: int, within: frozenset[int] | None, deadline_s: float) -> list[int] | None:
+    """Returns a few operations that contradict each other whatever the others do, and whenever; None if there are none in time.
 
     Args:
-        encoded: The history.
+        encoded: The history, of a user's own model.
         op: As in `smallest`.
-        kept: The positions of the operations, with `op`.
-        deadline_s: As in `smallest`; False if there is no answer in time.
+        within: If given, the relaxed part must not lead to other states than these before `op` returns.
+        deadline_s: As in `smallest`.
     """
-    return _Reasons(encoded, op, deadline_s).contradicts(kept, _FIRST)
+    return _Reasons(encoded, op, deadline_s, within).smallest(late=False)
 
 
 class _Reasons:
     """Parts of one history up to the return of one operation."""
 
-    def __init__(self, encoded: Encoded, op: int, deadline_s: float) -> None:
+    def __init__(self, encoded: Encoded, op: int, deadline_s: float, within: frozenset[int] | None = None) -> None:
         self._encoded = encoded
         self._op = op
+        self._within = within
         self._deadline_s = deadline_s
         self._attempt_s = max((deadline_s - time.monotonic()) * _ATTEMPT, 0.0)
         operations = encoded.operations
@@ -98,14 +100,14 @@ class _Reasons:
         # Whether the object has more possible states than the limit, from the beginning of the history.
         self._many = False
 
-    def smallest(self) -> list[int] | None:
-        """See the function."""
-        found = self._grown()
+    def smallest(self, *, late: bool = True) -> list[int] | None:
+        """See the function; a part may begin later than the history if `late` is set."""
+        found = self._grown(late=late)
         if found is None:
             return None
         return sorted(self._shrunk(*found), key=lambda i: (self._start[i], i))
 
-    def _grown(self) -> tuple[list[int], int] | None:
+    def _grown(self, *, late: bool) -> tuple[list[int], int] | None:
         """Returns the first part with a contradiction, and its `begin`."""
         began = self._start[self._op]
         before = sorted((i for i in self._there if self._end[i] < began), key=self._end.__getitem__, reverse=True)
@@ -119,7 +121,7 @@ class _Reasons:
                 break
             if self.contradicts(kept, _FIRST):
                 return kept, _FIRST
-        for width in widths:
+        for width in widths if late else ():
             begin = min(self._start[i] for i in [self._op, *before[:width]])
             for kept in ([self._op, *before[:width]], [self._op, *before[:width], *beside]):
                 if self.contradicts(kept, begin):
@@ -128,20 +130,14 @@ class _Reasons:
 
     def _shrunk(self, kept: list[int], begin: int) -> list[int]:
         """Removes operations, and moves `begin` later, as long as the contradiction stays."""
-        size = max(len(kept) // 2, 1)
-        while self._time_left() > 0:
-            place, removed = 0, False
-            while place < len(kept) and self._time_left() > 0:
-                chunk = kept[place : place + size]
-                trial = [i for i in kept if i == self._op or i not in chunk]
-                if len(trial) < len(kept) and (later := self._begin_of(trial, begin)) is not None:
-                    kept, begin, removed = trial, later, True
-                else:
-                    place += size
-            if size == 1 and not removed:
-                break
-            size = max(size // 2, 1)
-        return kept
+
+        def holds(trial: list[int]) -> bool:
+            nonlocal begin
+            later = self._begin_of(trial, begin)
+            begin = begin if later is None else later
+            return later is not None
+
+        return smaller(kept, self._op, holds, self._deadline_s)
 
     def _begin_of(self, kept: Sequence[int], begin: int) -> int | None:
         """Returns the `begin` of a part that contradicts itself; None if it does not."""
@@ -159,13 +155,30 @@ class _Reasons:
             if states is None:
                 return False
             relaxed = _Relaxed(self, states, free, self._closures.setdefault(free, {}))
-            [outcome] = solve(
-                [self._problem(relaxed, kept, begin)], Limits(time_limit_s=min(left_s, self._attempt_s), threads=1)
-            )
+            algorithm = AUTO if self._within is None else "linear"
+            limits = Limits(algorithm=algorithm, time_limit_s=min(left_s, self._attempt_s), threads=1)
+            [outcome] = solve([self._problem(relaxed, kept, begin)], limits)
+            if self._within is not None and not self._is_within(relaxed, kept, outcome):
+                return False
         except _TooMany:
             self._many = self._many or begin == _FIRST
             return False
         return outcome["verdict"] == "invalid"
+
+    def _is_within(self, relaxed: _Relaxed, kept: Sequence[int], outcome: Outcome) -> bool:
+        """Returns whether a relaxed part fails at `op`, and leads only to the expected states before."""
+        assert self._within is not None  # noqa: S101 - the caller checked it
+        failed = outcome["op"]
+        if failed is None or kept[failed] != self._op or not outcome.get("has_all_configs", False):
+            return False
+        for path, _, pending in outcome["configs"]:
+            state = 0
+            for place in path:
+                state = relaxed.step(state, self._class[kept[place]])
+            others = [self._class[kept[place]] for place in pending if kept[place] != self._op]
+            if not relaxed.spread(state, others) <= self._within:
+                return False
+        return True
 
     def _free(self, kept: frozenset[int], begin: int) -> tuple[int, ...]:
         """Returns the classes of operations that are not kept and did not end before `begin`."""
@@ -206,13 +219,7 @@ class _Reasons:
         [outcome] = solve([self._encoded.part(self._there, begin - 1)], limits)
         if outcome["verdict"] != "valid" or len(outcome["configs"]) >= _MOST_CONFIGS:
             return None
-        states = set()
-        for path, _, _ in outcome["configs"]:
-            state = 0
-            for place in path:
-                state = self.after(state, self._class[self._there[place]])
-            states.add(state)
-        return frozenset(states)
+        return frozenset(self._encoded.after(self._there[place] for place in path) for path, _, _ in outcome["configs"])
 
     def after(self, state: int, cls: int) -> int:
         """Returns the number of the state after an operation of a class, or -1."""
@@ -269,6 +276,10 @@ class _Relaxed:
         if number == len(self._sets):
             self._sets.append(after)
         return number
+
+    def spread(self, state: int, classes: Sequence[int]) -> frozenset[int]:
+        """Returns all states of the model in a set of states, and all that open operations may lead to from there."""
+        return self._reasons.closure(self._sets[state], [*self._free, *classes])
 
     def _closed(self, states: Iterable[int]) -> frozenset[int]:
         closed: set[int] = set()

@@ -165,6 +165,7 @@ def operation_json(op: Operation | None) -> dict[str, Any] | None:
         "end_ns": op.end_ns,
         "key": op.key,
         "node": op.node,
+        "via": op.via,
         "error": op.error,
         "order": op.order,
     }

@@ -19,13 +19,27 @@ import pyarrow.compute as pc
 from checker._kernel import Problem
 from checker.analysis import analysis, contradiction
 from checker.coding import Coded, Coder, Unsuited
+from checker.contradictions import MAKERS, observed
 from checker.deciding import decide_all
 from checker.encode import Events
 from checker.errors import Disagreement
 from checker.explain import Evidence, explain
-from checker.formats.columns import FAIL, INFO, NEEDED, NEVER, NOTHING, OK, ColumnReader
-from checker.formats.parquet import open_parquet, read_rows_of
+from checker.formats.columns import (
+    FAIL,
+    GREAT,
+    INFO,
+    INTEGER,
+    NEEDED,
+    NEVER,
+    NOTHING,
+    OK,
+    OTHER,
+    PAIR,
+    ColumnReader,
+)
+from checker.formats.parquet import decode_value, json_text, open_parquet, read_rows_of
 from checker.hardness import CAUSES, of_columns
+from checker.identity import identity
 from checker.independent import EXPLAINED, KeyedAnalysis
 from checker.models import Code, NativeModel
 from checker.models.opcodes import CAS, CAS_FAIL, DEQUEUE, ENQUEUE, OBSERVERS, WRITE
@@ -37,7 +51,7 @@ from harness.op import OpType
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -49,7 +63,7 @@ if TYPE_CHECKING:
     from checker.models import Model
     from checker.necessary import Lack
     from checker.solving import Limits
-    from harness.op import Operation
+    from harness.op import Operation, Value
 
     Int64s = npt.NDArray[np.int64]
 
@@ -378,7 +392,8 @@ def _concluded(
         result = replace(result, previous_ok=_previous_ok(path, table.keys[place], op))
         is_part = table.counts[place] > OBJECTS
         few = _part(path, table.parts[place], outcome) if is_part else _of_key(path, table.keys[place])
-        found = analysis(model, few, part=is_part, time_limit=_limit_s(explained)) if few else None
+        makers = _makers(path, table.keys[place], few) if is_part and few else None
+        found = analysis(model, few, part=is_part, makers=makers, time_limit=_limit_s(explained)) if few else None
         if found is not None and found.valid is Verdict.INVALID:
             return replace(
                 result,
@@ -425,6 +440,44 @@ def _of_key(path: Path, key: str | None) -> list[Operation]:
         same = pc.is_null(keys) if key is None else pc.equal(keys.cast(pa.string()), key)
         indexes.append(invokes.filter(pc.fill_null(same, fill_value=False)).to_numpy())
     return read_rows_of(path, np.concatenate(indexes))
+
+
+def _makers(path: Path, key: str | None, few: Sequence[Operation]) -> list[Operation] | None:
+    """Returns the operations of a key that write or add a value that some operations observed, also failed ones.
+
+    They are None if they are too many for objects.
+    """
+    wanted = {identity(value): value for op in few for value in observed(op)}
+    reader = ColumnReader(str(path))
+    indexes = [np.zeros(0, np.int64)]
+    for batch in open_parquet(path).iter_batches(batch_size=BATCH_ROWS, columns=list(NEEDED)):
+        keys, functions = batch.column("key"), batch.column("f").cast(pa.string())
+        same = pc.is_null(keys) if key is None else pc.equal(keys.cast(pa.string()), key)
+        makes = pc.is_in(functions, value_set=pa.array([*MAKERS, "cas"]))
+        columns = reader.of_batch(batch.filter(pc.fill_null(pc.and_(same, makes), fill_value=False)))
+        indexes.append(columns.start[_that_make(columns, reader, wanted)])
+    found = np.sort(np.concatenate(indexes))
+    return read_rows_of(path, found) if len(found) <= OBJECTS else None
+
+
+def _that_make(columns: Columns, reader: ColumnReader, wanted: Mapping[Hashable, Value]) -> npt.NDArray[np.bool_]:
+    """Returns which operations write or add one of these values; a compare-and-set writes its second argument."""
+    integers = np.array([value for value in wanted.values() if type(value) is int and abs(value) < GREAT], np.int64)
+    texts = [reader.place_of(text) for value in wanted.values() if (text := json_text(value)) is not None]
+    kind, first, second = columns.value.kind, columns.value.first, columns.value.second
+    swaps = np.isin(columns.function, [place for place, f in enumerate(columns.functions) if f == "cas"])
+    made = (kind == INTEGER) & np.isin(first, integers) | (kind == OTHER) & np.isin(first, texts)
+    if None in wanted:
+        made |= kind == NOTHING
+    known = reader.texts
+    pairs = []
+    for place in np.unique(first[swaps & (kind == OTHER)]).tolist():
+        value = decode_value(known[place])
+        if isinstance(value, list) and len(value) == 2 and identity(value[1]) in wanted:
+            pairs.append(place)
+    swapped = (kind == PAIR) & np.isin(second, integers) | (kind == OTHER) & np.isin(first, pairs)
+    chosen: npt.NDArray[np.bool_] = np.where(swaps, swapped, made)
+    return chosen
 
 
 def _part(path: Path, part: KernelColumns, outcome: Outcome) -> list[Operation]:

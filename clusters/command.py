@@ -19,7 +19,7 @@ from clusters.options import slowness_option
 from harness import plugins
 from harness.errors import ExitCode, InputError, LabrysError
 from harness.options import DefaultsCommand, Group
-from harness.parameters import PluginName, Whole, existing_file
+from harness.parameters import Choice, PluginName, Whole, existing_file
 from harness.plain import message, one_line
 from harness.slowness import nodes_slower_by
 from harness.terminal import echo
@@ -38,7 +38,7 @@ CHECK_TIMEOUT_S = 5.0
 
 _name = click.argument("name", default=DEFAULT_NAME, required=False)
 _format = click.option(
-    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+    "--format", "output", type=Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 
 

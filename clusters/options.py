@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from harness.errors import InputError
-from harness.parameters import Number, Whole, existing_file
+from harness.parameters import Choice, Number, Whole, existing_file
 from harness.slowness import NORMAL, nodes_slower_by
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ OPTIONS = (
     click.option(
         "--cluster",
         "cluster_kind",
-        type=click.Choice(CLUSTERS),
+        type=Choice(CLUSTERS),
         default="local",
         show_default=True,
         help="The kind of cluster; sim is the simulator, which needs neither root nor machines.",

@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from clusters.options import SIMULATED
+from commands.suite_case import SUITE_CASE
 from harness import options as opt
 from harness import plugins
 from harness.config import DEFAULTS_OF, as_defaults
@@ -23,7 +24,7 @@ from harness.plain import name as plain_name
 from harness.system import System
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from harness.cluster import Cluster
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 SYSTEM, WORKLOAD = "system_name", "workload_name"
 ENVIRONMENT_PREFIX = "LABRYS"
+CLUSTER = "cluster"
+# The file of a suite alone decides these; `labrys.toml` may have them for `labrys test`.
+DECIDED_BY_SUITES = frozenset({"system", "workload", "repeat", "until-fail", "same-seed"})
 
 
 OPTIONS = (
@@ -110,16 +114,25 @@ class ChoosingContext(click.Context):
 
     Attributes:
         chosen: The system and the workload.
+        left_out: The options of `labrys.toml` that do not apply, because the test is a case of a suite.
     """
 
     chosen: tuple[Chosen, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+    def leave_out(self, table: Mapping[str, Any], without: Callable[[str], bool]) -> dict[str, Any]:
+        """Returns a table without some options, and remembers these. The function takes the long name of an option."""
+        gone = [key for key in table if without(_flag(key))]
+        self.left_out += tuple(_flag(key) for key in gone)
+        return {key: value for key, value in table.items() if key not in gone}
 
 
 class ChoosingCommand(opt.DefaultsCommand):
     """A command with the options `OPTIONS`, and those of the chosen system and workload.
 
     Attributes:
-        ignored: Long names of options that its table of `labrys.toml` may have for other commands.
+        ignored: Long names of options that its table of `labrys.toml` and its variables may have for other commands. They set
+            no option of this command.
     """
 
     context_class = ChoosingContext
@@ -150,9 +163,18 @@ class ChoosingCommand(opt.DefaultsCommand):
         source = DEFAULTS_OF.get(str(self.name), str(self.name))
         path, table = opt.table_of(ctx.find_root(), source, ENVIRONMENT_PREFIX)
         own = [option for option in self.params if isinstance(option, click.Option)]
+        of_suite = _is_of_suite(args)
+        if of_suite:
+            table = ctx.leave_out(table, lambda key: key in DECIDED_BY_SUITES)
         self._prepare(ctx, own, source, {key: table[key] for key in table if _flag(key) in _flags(own)}, path)
         ctx.chosen = self._choose(ctx, args)
         every = [*own, *_options(ctx)]
+        if of_suite:
+            here = _flags(every)
+            cluster = table.get(CLUSTER)
+            simulated = any(getattr(each.type, "simulated", False) for each in ctx.chosen)
+            foreign = {CLUSTER} if (cluster == SIMULATED) is not simulated else set()
+            table = ctx.leave_out(table, lambda key: key in foreign or (key not in here and _owner(key) is not None))
         for key in table:
             if _flag(key) not in _flags(every):
                 owner = _owner(_flag(key))
@@ -161,6 +183,9 @@ class ChoosingCommand(opt.DefaultsCommand):
                         f"{path}: [{source}] {key} is an option of {owner}, and this is {self._label(ctx)}"
                     )
         self._prepare(ctx, every, source, table, path)
+        opt.warn_unread(
+            source, every, ENVIRONMENT_PREFIX, elsewhere=lambda flag: flag in self.ignored or _owner(flag) is not None
+        )
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -180,11 +205,12 @@ class ChoosingCommand(opt.DefaultsCommand):
         path: Path | None,
     ) -> None:
         """Gives options their defaults from the environment and `labrys.toml`."""
-        for option in options:
+        settable = [option for option in options if opt.long_name(option) not in self.ignored]
+        for option in settable:
             option.envvar = opt.variable(f"{ENVIRONMENT_PREFIX}_{source}", option)
         if path is not None:
-            known = {opt.long_name(option): (str(option.name), option.multiple) for option in options}
-            taken = {key: value for key, value in table.items() if _flag(key) not in self.ignored - set(known)}
+            known = {opt.long_name(option): (str(option.name), option.multiple) for option in settable}
+            taken = {key: value for key, value in table.items() if _flag(key) not in self.ignored}
             ctx.default_map = as_defaults(path, source, taken, known)
 
     def _choose(self, ctx: click.Context, args: list[str]) -> tuple[Chosen, ...]:
@@ -214,18 +240,51 @@ class ChoosingCommand(opt.DefaultsCommand):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes the common options, and those of the system and of the workload under headings of their own."""
         of_chosen = {id(option) for option in _options(ctx)}
+        served = _served(ctx)
         records = [
-            record
+            (_workload_record(ctx, record, served) if parameter.name == WORKLOAD else record)
             for parameter in self.get_params(ctx)
             if id(parameter) not in of_chosen and (record := parameter.get_help_record(ctx)) is not None
         ]
         with formatter.section("Options"):
             formatter.write_dl(records)
-        for each in getattr(ctx, "chosen", ()):
+        for each in _shown(ctx, served):
             own = [record for option in each.options if (record := option.get_help_record(ctx)) is not None]
             if own:
                 with formatter.section(f"Options of the {each.label}"):
                     formatter.write_dl(own)
+
+
+def _served(ctx: click.Context) -> tuple[str, ...]:
+    """Returns the workloads that the chosen system serves."""
+    systems = [each for each in getattr(ctx, "chosen", ()) if each.group == plugins.SYSTEMS]
+    return tuple(name for system in systems for name in getattr(system.type, "serves", {}))
+
+
+def _workload_record(ctx: click.Context, record: tuple[str, str], served: Sequence[str]) -> tuple[str, str]:
+    """Returns the help of `--workload` with the workloads that the system serves."""
+    if not served:
+        return record
+    flag = record[0].partition(" ")[0]
+    default = ctx.params.get(WORKLOAD) or next(
+        option.default for option in ctx.command.params if option.name == WORKLOAD
+    )
+    text = record[1] if default in served else "The workload of the clients. This system does not serve the default."
+    return f"{flag} [{'|'.join(served)}]", text
+
+
+def _shown(ctx: click.Context, served: Sequence[str]) -> Iterator[Chosen]:
+    """Yields the system and the workload whose options the help shows.
+
+    If the system does not serve the default workload, these are all workloads that it serves and that can be loaded.
+    """
+    for each in getattr(ctx, "chosen", ()):
+        default = ctx.get_parameter_source(WORKLOAD) is not ParameterSource.COMMANDLINE
+        if each.group == plugins.WORKLOADS and each.name not in served and default:
+            found = (other for _, other in installed(plugins.WORKLOADS) if isinstance(other, Chosen))
+            yield from (other for other in found if other.type.name in served)
+        else:
+            yield each
 
 
 def refuse_shared_options(found: Sequence[Chosen], common: Sequence[click.Parameter]) -> None:
@@ -246,6 +305,12 @@ def refuse_shared_options(found: Sequence[Chosen], common: Sequence[click.Parame
 
 def _options(ctx: click.Context) -> list[click.Option]:
     return [option for each in getattr(ctx, "chosen", ()) for option in each.options]
+
+
+def _is_of_suite(args: Sequence[str]) -> bool:
+    """Returns whether a suite gives this command line."""
+    flag = f"--{SUITE_CASE.replace('_', '-')}"
+    return any(word == flag or word.startswith(f"{flag}=") for word in args)
 
 
 def _flag(key: str) -> str:
@@ -302,7 +367,9 @@ def roles_of(options: Mapping[str, Any], nodes: Sequence[str]) -> Mapping[str, S
     if found.__abstractmethods__:
         lacking = ", ".join(sorted(found.__abstractmethods__))
         raise InputError(f"the {system.label} lacks {lacking}; see docs/new-system.md")
-    roles: Mapping[str, Sequence[str]] = found.roles(nodes, build(found.Options, options), _workload_name(options))
+    roles: Mapping[str, Sequence[str]] = found.roles(
+        nodes, build(found.Options, options), *_name_and_options_of_workload(options)
+    )
     return roles
 
 
@@ -313,13 +380,13 @@ def system_of(cluster: Cluster, options: Mapping[str, Any]) -> System:
         InputError: It cannot be loaded, or its options are not valid.
     """
     found = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True).type
-    system: System = found(cluster, build(found.Options, options), _workload_name(options))
+    system: System = found.made(cluster, build(found.Options, options), *_name_and_options_of_workload(options))
     return system
 
 
-def _workload_name(options: Mapping[str, Any]) -> str:
-    name: str = chosen(plugins.WORKLOADS, options[WORKLOAD], by_place=True).type.name
-    return name
+def _name_and_options_of_workload(options: Mapping[str, Any]) -> tuple[str, Any]:
+    found = chosen(plugins.WORKLOADS, options[WORKLOAD], by_place=True).type
+    return found.name, build(found.Options, options)
 
 
 def _check_cluster(system: Chosen, options: Mapping[str, Any]) -> None:
@@ -349,7 +416,7 @@ def check(options: Mapping[str, Any]) -> None:
         InputError: They do not.
     """
     system = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True)
-    workload = _workload_name(options)
+    workload: str = chosen(plugins.WORKLOADS, options[WORKLOAD], by_place=True).type.name
     serves = getattr(system.type, "serves", {})
     if workload not in serves:
         others = [

@@ -19,9 +19,10 @@ import nemesis.choices
 from commands import choosing
 from commands.suite_case import SUITE_CASE, SUITE_CASE_OPTION
 from harness import options as opt
-from harness.parameters import Whole, folder
+from harness.parameters import Choice, ThresholdText, Whole, folder
 from harness.randomness import fresh_seed
 from harness.terminal import echo
+from harness.thresholds import Threshold, read_threshold, refuse_unknown_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,7 +58,7 @@ STORE_OPTION = click.option(
 FORMAT_OPTION = click.option(
     "--format",
     "output",
-    type=click.Choice(["text", "json", "github"]),
+    type=Choice(["text", "json", "github"]),
     default="text",
     show_default=True,
     help="Format of standard output; github writes annotations for GitHub Actions.",
@@ -72,6 +73,18 @@ OUTPUT_OPTIONS = (
     FORMAT_OPTION,
     SUITE_CASE_OPTION,
 )  # fmt: skip
+
+# It determines no operation and no fault, but the outcome.
+THRESHOLD_OPTION = click.option(
+    "--threshold",
+    "threshold",
+    type=ThresholdText(),
+    multiple=True,
+    default=(),
+    metavar="LIMIT",
+    help="A limit for a number of the run, e.g. 'p99_ms < 200' or 'read.p99_ms < 50'; can be repeated. docs/suites.md "
+    "lists the numbers.",
+)
 
 # The options that repeat a test. A single run does not depend on them.
 REPEAT_OPTIONS = (
@@ -134,6 +147,7 @@ def settle(ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = 
     origins = opt.origins(ctx)
     names, lines = clusters.options.settle_nodes(options, origins, assume=assume_nodes)
     choosing.check(options)
+    thresholds_of(options)
     roles = choosing.roles_of(options, names)
     given = nemesis.choices.given_plan(options, names, roles)
     if given is not None:
@@ -147,6 +161,19 @@ def settle(ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = 
     )
     harness.choices.make_load(options, len(names))
     return Settled(nodes=names, roles=roles, given=given)
+
+
+def thresholds_of(options: Mapping[str, Any]) -> tuple[Threshold, ...]:
+    """Returns the thresholds that the options name.
+
+    Raises:
+        InputError: One names a function that the workload does not have, or the workload's options are not valid.
+    """
+    thresholds = tuple(read_threshold(text) for text in options["threshold"])
+    if thresholds:
+        workload = choosing.workload_of(options)
+        refuse_unknown_functions(thresholds, workload.functions, workload.name)
+    return thresholds
 
 
 @functools.cache
@@ -187,11 +214,12 @@ def compose(
         nodes=names,
         seed=seed,
         time_limit_s=time_limit_s,
-        capabilities=cluster.capabilities(),
+        capabilities=nemesis.choices.supported(system, cluster.capabilities(), provable=True),
         given=settled.given,
         roles=settled.roles,
     )
-    nemesis.choices.refuse_impossible(plan, cluster.capabilities(), cluster.nodes)
+    able = nemesis.choices.supported(system, cluster.capabilities(), provable=False)
+    nemesis.choices.refuse_impossible(plan, able, cluster.nodes)
     test = Test(
         seed=seed,
         cluster=cluster,
@@ -218,6 +246,7 @@ def compose(
         nodes=names,
         answers=tuple(system.answers),
         refusals=tuple(system.refusals),
+        log_texts=tuple(system.telling_log_texts),
         versions={"labrys": _own_version(), "python": platform.python_version(), **system.versions()},
         options={
             name: str(value) if isinstance(value, Path) else value
@@ -226,6 +255,7 @@ def compose(
         },
         left_out={left.kind: left.reason for left in plan.left_out},
         defaults=defaults,
+        thresholds=thresholds_of(options),
         suite=options.get(SUITE_CASE),
     )
     return test, info, to_json(plan)

@@ -33,36 +33,58 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     """Prints the violation of RUN in order: its operations, the faults around them, the leaders, and the state of the nodes.
 
     Labrys repeats a simulated run from its seed, so the state of each node is exact. For a run on real nodes, it prints what it
-    recorded. The command also writes the report again, with a picture of the same. The exit code is 0 if there is a
-    counterexample, and 2 if there is none.
+    recorded. A part without a counterexample, such as recovered, has tables: how far each node was at each poll, who led, and
+    which faults were on. The command also writes the report again, with the same. The exit code is 0 if RUN is invalid, and 2
+    if there is no violation to explain.
     """
+    from rich.text import Text
+
     from harness.errors import ExitCode
+    from harness.leaders import rivals
+    from harness.parts import ONE_LEADER
+    from harness.plain import one_line
+    from harness.verdict import Verdict
     from results.counterexample import counterexamples_of
-    from results.document import build, reason_of
+    from results.document import build, reason_of, verdict_of
+    from results.evidence import evidence, logs_of
     from results.load import load_record
+    from results.log_lines import spans_of
     from results.node_states import FILE, states_document
     from results.publish import draw
     from results.store import Store
     from results.story import story
-    from results.story_text import print_story
+    from results.story_text import print_evidence, print_story
 
     console = open_console(stderr=False)
     found = Store(store_dir).open_run(run)
     record = load_record(found)
     reason = reason_of(record.parts)
     examples = counterexamples_of(record, reason)
-    if not examples:
-        console.print(f"{found.path} has no counterexample to explain. Its verdict: {reason}", soft_wrap=True)
+    logs = logs_of(found, record)
+    others = evidence(record, logs)
+    if not examples and not others:
+        console.print(f"{found.path} has no violation to explain. Its verdict: {reason}", soft_wrap=True)
         ctx.exit(ExitCode.UNKNOWN)
-    example = examples[0]
-    states: Sequence[ClusterState] = ()
-    if record.test.options.get("cluster_kind") == clusters.options.SIMULATED:
-        states = _states(ctx, found, record, example, store_dir=store_dir, more=more)
-        if states:
-            found.write_json(found.path / FILE, states_document(states))
-    print_story(console, example, story(example, record, states), reason=reason)
+    if examples:
+        states: Sequence[ClusterState] = ()
+        if record.test.options.get("cluster_kind") == clusters.options.SIMULATED:
+            states = _states(ctx, found, record, examples[0], store_dir=store_dir, more=more)
+            if states:
+                found.write_json(found.path / FILE, states_document(states))
+        print_story(
+            console, examples[0], story(examples[0], record, states, logs.near(spans_of(examples[0]))), reason=reason
+        )
+    for each in others:
+        print_evidence(console, each)
+    for note in logs.notes:
+        console.print(Text(one_line(note), style="dim"), soft_wrap=True)
+    is_part = any(part.name == ONE_LEADER for part in record.parts)  # then its evidence has them
+    for rival in () if is_part else rivals(record.sightings):
+        console.print(Text(str(rival)), soft_wrap=True)
     draw(found, record, build(record))
     echo(f"report     {found.report_html}")
+    if verdict_of(record.parts) is not Verdict.INVALID:
+        ctx.exit(ExitCode.UNKNOWN)
 
 
 def _states(

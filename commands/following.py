@@ -1,6 +1,6 @@
-"""Shows the progress of a command that writes into a log.
+"""Shows the progress of commands that write into logs.
 
-On a terminal, the last line of the log stays at the bottom. Elsewhere, a new last line is printed every `PLAIN_INTERVAL_S`.
+On a terminal, the last line of each log stays at the bottom. Elsewhere, a new last line is printed every `PLAIN_INTERVAL_S`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from harness import below
-from harness.plain import one_line
+from harness.plain import one_line, plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,12 +27,13 @@ TAIL_BYTES = 8192
 
 
 class Following:
-    """A context that shows the last line of a log."""
+    """A context that shows the last line of each log."""
 
-    def __init__(self, console: Console, log: Path) -> None:
-        """Takes the console, and the path of the log, which may not exist yet."""
+    def __init__(self, console: Console, *, named: bool) -> None:
+        """Takes the console, and whether each line has the name of its log."""
         self._console = console
-        self._log = log
+        self._named = named
+        self._logs: dict[str, Path] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._show, name="following", daemon=True)
 
@@ -46,27 +47,48 @@ class Following:
         self._over.set()
         self._thread.join()
 
-    def line(self) -> Text:
-        """Returns the last complete line of the log; empty if it has none."""
-        try:
-            with below.open_file(self._log.parent, self._log) as file:
-                file.seek(max(0, self._log.stat().st_size - TAIL_BYTES))
-                text = file.read(TAIL_BYTES).decode("utf-8", errors="replace")
-        except OSError:
-            return Text("")
-        lines = [line for line in text.rpartition("\n")[0].splitlines() if line.strip()]
-        return Text(f"      {one_line(lines[-1])}" if lines else "", style="dim")
+    def add(self, name: str, log: Path) -> None:
+        """Begins to show a log, which may not exist yet."""
+        self._logs = {**self._logs, name: log}
+
+    def remove(self, name: str) -> None:
+        """Shows a log no more."""
+        self._logs = {each: log for each, log in self._logs.items() if each != name}
+
+    def lines(self) -> list[str]:
+        """Returns the last complete line of each log that has one."""
+        return [
+            f"      {f'{plain(name)}: ' if self._named else ''}{line}"
+            for name, log in self._logs.items()
+            if (line := _last_line(log))
+        ]
+
+    def _text(self) -> Text:
+        return Text("\n".join(self.lines()), style="dim")
 
     def _show(self) -> None:
         if self._console.is_terminal:
             with Live(
-                console=self._console, transient=True, get_renderable=self.line, refresh_per_second=1 / LIVE_INTERVAL_S
+                console=self._console, transient=True, get_renderable=self._text, refresh_per_second=1 / LIVE_INTERVAL_S
             ):
                 self._over.wait()
             return
-        shown = ""
+        shown: list[str] = []
         while not self._over.wait(PLAIN_INTERVAL_S):
-            line = self.line()
-            if line.plain not in {"", shown}:
-                self._console.print(line)
-                shown = line.plain
+            lines = self.lines()
+            for line in lines:
+                if line not in shown:
+                    self._console.print(Text(line, style="dim"))
+            shown = lines
+
+
+def _last_line(log: Path) -> str:
+    """Returns the last complete line of a log; empty if it has none."""
+    try:
+        with below.open_file(log.parent, log) as file:
+            file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+            text = file.read(TAIL_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    lines = [line for line in text.rpartition("\n")[0].splitlines() if line.strip()]
+    return one_line(lines[-1]) if lines else ""

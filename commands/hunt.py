@@ -15,14 +15,15 @@ import clusters.options
 import nemesis.choices
 from commands import choosing
 from commands.choosing import ChoosingCommand
-from commands.compose import RUN_OPTIONS, STORE_OPTION, reproduce_line, settle, with_options
+from commands.compose import REPEATING, RUN_OPTIONS, STORE_OPTION, reproduce_line, settle, with_options
 from commands.hunt_runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, in_simulator, on_nodes
-from commands.hunt_space import drawn_options, space_of, words_of
-from commands.test import run_test
+from commands.hunt_space import drawn_options, prepare, words_of
+from commands.needs import planted_bugs
+from commands.test import run_once, run_test
 from harness import options as opt
 from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.parameters import Number, Whole
-from harness.plain import counted
+from harness.plain import counted, counted_of
 from harness.randomness import fresh_seed
 from harness.terminal import echo, open_console
 
@@ -78,7 +79,7 @@ MAX_ERRORS = 3  # runs in a row that break off
     "--among",
     metavar="KIND,...",
     default=None,
-    help="Draw only these kinds.  [default: all kinds that the nodes support]",
+    help="Draw only these kinds, e.g. kill,pause or all,-crash.  [default: all kinds that the nodes support]",
 )
 @STORE_OPTION
 @click.pass_context
@@ -94,7 +95,7 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     give them. With --nemesis, runs differ only in the seed, and the output has the share of invalid runs with its confidence
     interval. Exit codes, the worst first: 1 a run is invalid, 255 a run broke off, 2 no run is valid, 0 otherwise.
     """
-    from commands.hunting import Chooser, Space
+    from commands.hunting import Chooser
 
     own = {name: options.pop(name) for name in ("runs", "minutes", "finds", "jobs", "among", "guided", "store_dir")}
     _settle(ctx, options, own)
@@ -102,7 +103,9 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     given = bool(options["nemesis"] or options[nemesis.choices.PLAN_FILE])
     if given and own["among"]:
         raise InputError("--among cannot go with --nemesis or --plan, which set the faults of every run")
-    space = Space() if given else space_of(ctx, options, own["among"])
+    options, space, told = prepare(ctx, options, own["among"])
+    for sentence in told:
+        console.print(sentence, soft_wrap=True)
     chooser = Chooser(space, seed=options["seed"], guided=own["guided"])
     began_s = time.monotonic()
     with _carrying_out(ctx, options, own, console) as carry_out:
@@ -115,10 +118,17 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
         first = found[0]
         console.print(f"run {first.draw.number + 1} is invalid: {first.reason}", soft_wrap=True)
         if first.report is None:
-            _run_again(ctx, options, first.draw, own["store_dir"])
+            _run_again(ctx, options, first.draw, own["store_dir"], console)
         else:
             console.print(f"report     {first.report}", soft_wrap=True)
-    elif _keeps_breaking_off(tried):
+    elif not _keeps_breaking_off(tried):
+        for bug in planted_bugs(ctx, options):
+            console.print(
+                f"no run shows {bug.words}, though each run can: give more --runs and --minutes, or name kinds of faults that "
+                "fit with --among",
+                soft_wrap=True,
+            )
+    else:
         raise InfrastructureError(f"{MAX_ERRORS} runs in a row broke off, so the hunt ends: {tried[-1].reason}")
     ctx.exit(ExitCode.INTERRUPTED if interrupted and not found else _exit_code(tried))
 
@@ -162,7 +172,9 @@ def _print_counts(console: Console, tried: Sequence[HuntRun], seconds: float, *,
     judged = len(tried) - counts[REFUSED] - counts[BROKEN]
     if with_interval and judged:
         low, high = interval(counts[INVALID], judged)
-        console.print(f"{counts[INVALID]} of {judged} runs are invalid: {low:.1%} to {high:.1%} with 95 % confidence")
+        console.print(
+            f"{counted_of(counts[INVALID], judged, 'run', 'are')} invalid: {low:.1%} to {high:.1%} with 95 % confidence"
+        )
 
 
 def _keeps_breaking_off(tried: Sequence[HuntRun]) -> bool:
@@ -192,11 +204,12 @@ def _reproduce_line(ctx: click.Context, options: Mapping[str, Any], draw: Draw) 
         return reproduce_line(test, values)
 
 
-def _run_again(ctx: click.Context, options: Mapping[str, Any], draw: Draw, store: Path) -> None:
+def _run_again(ctx: click.Context, options: Mapping[str, Any], draw: Draw, store: Path, console: Console) -> None:
     """Carries out a run again as `labrys test` does, with a folder in the store; ends the command with its verdict."""
     words = [*words_of(ctx, options, draw), "--store", str(store)]
     with run_test.make_context("test", words, parent=ctx.find_root()) as test:
-        run_test.invoke(test)
+        own = {name: value for name, value in test.params.items() if name not in REPEATING}
+        run_once(test, own, summary=console)  # standard output has the lines of the finds
 
 
 @contextlib.contextmanager

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 from click.core import ParameterSource
 
 import clusters.options
-from commands import hunting
+import nemesis.choices
+from commands import choosing, hunting
 from commands.compose import settle
+from commands.needs import planted_bugs
 from commands.test import run_test
 from harness import options as opt
 from harness.capabilities import SIMULATED, Capabilities
 from harness.declare import hunted
 from harness.errors import InputError
-from nemesis.kinds import all_kinds, find_kind, impossible
+from nemesis.kinds import ALL_KINDS, WITHOUT, all_kinds, excluded, find_kind, impossible, parts_of
 from nemesis.targets import ALL, BY_LEADER, LEADER, MAJORITY
 
 if TYPE_CHECKING:
@@ -22,14 +24,17 @@ if TYPE_CHECKING:
 
     import click
 
+    from commands.needs import Lack, PlantedBug
     from nemesis.kinds import Kind
 
 # What the runs of a simulated hunt draw besides the options of the system and the workload, by parameter name.
 SIMULATED_SETTINGS: Final = {"nodes": hunting.SIMULATED_NODES, "fault_wait": hunting.SIMULATED_WAITS_S}
 
 
-def space_of(ctx: click.Context, options: Mapping[str, Any], among: str | None) -> hunting.Space:
-    """Returns what the runs of a hunt draw from: kinds, their targets, and the settings that the user leaves open.
+def prepare(
+    ctx: click.Context, options: Mapping[str, Any], among: str | None
+) -> tuple[dict[str, Any], hunting.Space, list[str]]:
+    """Returns the options of a hunt, what its runs draw from, and a sentence for each option that a planted bug sets.
 
     Args:
         ctx: The context of `labrys hunt`.
@@ -37,35 +42,112 @@ def space_of(ctx: click.Context, options: Mapping[str, Any], among: str | None) 
         among: The value of `--among`; None if it is not given.
 
     Raises:
-        InputError: `among` has a name that is no kind, or a kind that the nodes do not support.
+        InputError: `among` has a name that is no kind, or a kind that the nodes do not support; or the user's options
+            contradict what a planted bug needs.
+    """
+    given = bool(options["nemesis"] or options[nemesis.choices.PLAN_FILE])
+    settings = {} if given else _settings(ctx, options)
+    bugs = planted_bugs(ctx, options)
+    fixed: dict[str, Any] = {}
+    told = []
+    for bug in bugs:
+        settings = {name: [v for v in values if bug.fits(name, v)] or values for name, values in settings.items()}
+        single = {name: values[0] for name, values in settings.items() if len(values) == 1}
+        settings = {name: values for name, values in settings.items() if name not in single}
+        drawn = {name: values[0] for name, values in settings.items()}
+        fixed |= single
+        for lack in bug.lacks({**options, **drawn, **fixed}):
+            if lack.value is None or ctx.get_parameter_source(str(lack.name)) is not ParameterSource.DEFAULT:
+                raise _contradiction(bug, lack, f"leave out {bug.flags[str(lack.name)]}, or give {lack.wanted}")
+            settings.pop(str(lack.name), None)
+            fixed[str(lack.name)] = lack.value
+        told += [
+            f"{bug.words} needs {bug.flags[name]} {value}, so each run has it"
+            for name, value in fixed.items()
+            if value != options[name]
+        ]
+    settled = {**options, **fixed}
+    if given:
+        _check_faults(ctx, settled, bugs)
+        return settled, hunting.Space(), told
+    return settled, _space(ctx, settled, among, settings, bugs), told
+
+
+def _contradiction(bug: PlantedBug, lack: Lack, advice: str) -> InputError:
+    return InputError(
+        f"{bug.words} needs {lack.wanted}, and this hunt has {lack.found}, so it cannot find the bug; {advice}"
+    )
+
+
+def _check_faults(ctx: click.Context, options: Mapping[str, Any], bugs: Sequence[PlantedBug]) -> None:
+    """Refuses given faults with which no run can show a planted bug.
+
+    Raises:
+        InputError: A bug needs another kind.
+    """
+    if not any(bug.needs.faults for bug in bugs):
+        return
+    with run_test.make_context("test", words_of(ctx, options, None), parent=ctx.find_root()) as test:
+        values = dict(test.params)
+        settled = settle(test, values)
+        kinds = nemesis.choices.requested_kinds(values, nodes=settled.nodes, given=settled.given, roles=settled.roles)
+    for bug in bugs:
+        for lack in bug.lacks_faults(kinds):
+            raise _contradiction(bug, lack, "leave out --nemesis and --plan, or name such a kind")
+
+
+def _settings(ctx: click.Context, options: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+    """Returns the values of the options that the user leaves open, by parameter name."""
+    declared: dict[str, Sequence[Any]] = {
+        name: values for each in getattr(ctx, "chosen", ()) for name, values in hunted(each.type.Options).items()
+    }
+    if options["cluster_kind"] == clusters.options.SIMULATED:
+        declared |= SIMULATED_SETTINGS
+    return {
+        name: values for name, values in declared.items() if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
+    }
+
+
+def _space(
+    ctx: click.Context,
+    options: Mapping[str, Any],
+    among: str | None,
+    settings: Mapping[str, Sequence[Any]],
+    bugs: Sequence[PlantedBug],
+) -> hunting.Space:
+    """Returns what the runs draw from: kinds, their targets, and settings.
+
+    Raises:
+        InputError: `among` is not valid, or a bug needs a kind that is not among the kinds.
     """
     simulated = options["cluster_kind"] == clusters.options.SIMULATED
     possible = _possible(ctx, options)
-    kinds = _by_default(possible, simulated=simulated) if among is None else named(possible, among)
-    settings: dict[str, Sequence[Any]] = {
-        name: values
-        for each in getattr(ctx, "chosen", ())
-        for name, values in hunted(each.type.Options).items()
-        if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
-    }
-    if simulated:
-        settings |= {
-            name: values
-            for name, values in SIMULATED_SETTINGS.items()
-            if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
-        }
+    by_default = _by_default(possible, simulated=simulated)
+    chosen = by_default if among is None else named(possible, among, by_default)
+    kinds = {kind.name: kind for kind in chosen}
+    needed = []
+    for bug in bugs:
+        able = bug.fitting([*kinds])
+        if not able and among is None:
+            able = bug.fitting([kind.name for kind in possible])
+            kinds |= {kind.name: kind for kind in possible if kind.name in able}
+        if bug.needs.faults and not able:
+            (lack,) = bug.lacks_faults([*kinds])
+            raise _contradiction(bug, lack, "leave out --among, or name such a kind" if among else "use other nodes")
+        needed += [tuple(able)] if able else []
     return hunting.Space(
-        kinds=tuple(kind.name for kind in kinds),
+        kinds=tuple(kinds),
         rhythms=hunting.SIMULATED_RHYTHMS if simulated else hunting.RHYTHMS,
         rates=hunting.SIMULATED_RATES if simulated else hunting.RATES,
         targets={
-            kind.name: [
+            name: [
                 target for target in (ALL, LEADER, MAJORITY) if target in kind.fault.TARGETS and target != kind.target
             ]
-            for kind in kinds
+            for name, kind in kinds.items()
             if kind.target not in BY_LEADER
         },
         settings=settings,
+        needed=tuple(needed),
     )
 
 
@@ -92,20 +174,31 @@ def _by_default(possible: Sequence[Kind], *, simulated: bool) -> Sequence[Kind]:
 
 
 def _capabilities(options: Mapping[str, Any]) -> Mapping[str, Capabilities]:
-    """Returns the capabilities of the nodes. On real nodes, it opens the cluster for it."""
+    """Returns the capabilities of the nodes with the system. On real nodes, it opens the cluster for it."""
     if options["cluster_kind"] == clusters.options.SIMULATED:
         return {"n1": Capabilities(available=frozenset({SIMULATED}))}
     with clusters.options.open_cluster(options) as cluster:
-        return cluster.capabilities()
+        return nemesis.choices.supported(choosing.system_of(cluster, options), cluster.capabilities(), provable=True)
 
 
-def named(possible: Sequence[Kind], among: str) -> Sequence[Kind]:
+def named(possible: Sequence[Kind], among: str, by_default: Sequence[Kind]) -> Sequence[Kind]:
     """Returns the kinds with the names in a text, which has commas between them.
+
+    `all` means the kinds of `by_default`, and `-KIND` beside it leaves one out.
 
     Raises:
         InputError: A name is not one of these kinds.
     """
-    kinds = dict.fromkeys(find_kind(name.strip()).name for name in among.split(","))
+    parts = parts_of(among)
+    without = excluded(parts, by_default)
+    kinds: dict[str, None] = {}
+    for part in parts:
+        if part == ALL_KINDS:
+            kinds |= dict.fromkeys(kind.name for kind in by_default if kind.name not in without)
+        elif not part.startswith(WITHOUT):
+            kinds[find_kind(part).name] = None
+    if not kinds:
+        raise InputError("--among leaves no kind of fault to draw from")
     known = {kind.name: kind for kind in possible}
     for name in kinds:
         if name not in known:

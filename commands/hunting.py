@@ -85,6 +85,7 @@ class Space:
         rates: The requests per second to each node.
         targets: For a kind, the targets besides its default target.
         settings: For a further option of the run, e.g. of the system, by parameter name, its values.
+        needed: Groups of kinds, because of a planted bug. Each run has a kind of each group.
     """
 
     kinds: Sequence[str] = ()
@@ -92,6 +93,7 @@ class Space:
     rates: Sequence[float] = SIMULATED_RATES
     targets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     settings: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    needed: Sequence[Sequence[str]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +183,7 @@ class Chooser:
         fault_on, fault_off = random.choice(self._space.rhythms)
         rate = random.choice(self._space.rates)
         count = random.randint(1, min(MAX_KINDS, len(self._kinds)))
-        kinds = dict.fromkeys(random.choices(self._kinds, k=count))
+        kinds = self._with_needed([*dict.fromkeys(random.choices(self._kinds, k=count))], random)
         return replace(
             self._with_kinds(Draw(number=number, seed=seed), kinds, random),
             fault_on=fault_on,
@@ -189,6 +191,17 @@ class Chooser:
             rate=rate,
             settings={name: random.choice(values) for name, values in self._space.settings.items()},
         )
+
+    def _with_needed(self, kinds: list[str], random: Random) -> list[str]:
+        """Returns kinds with one of each group that the runs need. If there are too many kinds, another one goes."""
+        for group in self._space.needed:
+            if any(kind in group for kind in kinds):
+                continue
+            others = [kind for kind in kinds if not any(kind in needed for needed in self._space.needed)]
+            if len(kinds) >= MAX_KINDS and others:
+                kinds.remove(random.choice(others))
+            kinds.append(random.choice(group))
+        return kinds
 
     def _with_kinds(self, draw: Draw, kinds: Iterable[str], random: Random) -> Draw:
         """Returns a draw with other kinds. Kinds that it had before keep their targets and options."""
@@ -226,7 +239,7 @@ class Chooser:
             kinds.remove(random.choice(kinds))
         if step != "less":
             kinds.append(random.choice(others))
-        return self._with_kinds(base, kinds, random)
+        return self._with_kinds(base, self._with_needed(kinds, random), random)
 
     def learn(self, draw: Draw, shown: Shown) -> int:
         """Takes what a run showed, and returns the number of new features."""

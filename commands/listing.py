@@ -11,7 +11,7 @@ from commands.choosing import Chosen, installed
 from harness import plugins
 from harness.errors import InputError
 from harness.options import DefaultsCommand
-from harness.parameters import Completed
+from harness.parameters import Choice, Completed
 from harness.plain import one_line
 from harness.terminal import echo
 
@@ -23,7 +23,7 @@ def _kinds(_: str) -> list[str]:
 
 
 _format = click.option(
-    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+    "--format", "output", type=Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 
 

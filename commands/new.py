@@ -1,19 +1,21 @@
 """The command `labrys new`: makes a small package that adds a system or a workload, with tests that pass.
 
-The package is a copy of a folder of `commands/templates`, with other names. The templates are complete packages.
+The package is a copy of a folder of `commands/templates`, with other names. The templates are complete packages. The package
+is called `labrys-NAME` and its module `labrys_NAME`, because a package `redis` or a module `json` exists already
+(`docs/decisions/0019-names-of-packages.md`).
 """
 
 from __future__ import annotations
 
-import keyword
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from harness import plugins
+from harness import installation, plugins
 from harness.errors import InfrastructureError, InputError
 from harness.options import DefaultsCommand, Group
 from harness.parameters import folder
@@ -28,11 +30,9 @@ MAX_NAME = 40
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # The names of the plug-in, the module and the class in each template.
 TEMPLATE_NAMES = {"system": ("kv-store", "kv_store", "KvStore"), "workload": ("unique-ids", "unique_ids", "UniqueIds")}
-
-# Modules that a package of the same name would hide.
-TAKEN = frozenset(
-    {"checker", "cli", "clusters", "commands", "harness", "labrys", "nemesis", "results", "tests", "workloads"}
-)
+PREFIX = "labrys-"
+# Its name in a template has no dot, because git and the build of the wheel would obey it there.
+GITIGNORE = "gitignore"
 
 
 @click.group("new", cls=Group)
@@ -49,7 +49,7 @@ _into = click.option(
 @click.argument("name")
 @_into
 def system(*, name: str, into: Path) -> None:
-    """Makes a package with a system under test called NAME, such as my-database.
+    """Makes a package with a system under test called NAME, such as my-database, in the folder labrys-NAME.
 
     The tests of the package pass. Comments that begin with CHANGE mark what to change for a system of your own.
     """
@@ -60,7 +60,7 @@ def system(*, name: str, into: Path) -> None:
 @click.argument("name")
 @_into
 def workload(*, name: str, into: Path) -> None:
-    """Makes a package with a workload called NAME, such as bank-accounts.
+    """Makes a package with a workload called NAME, such as bank-accounts, in the folder labrys-NAME.
 
     The tests of the package pass. Comments that begin with CHANGE mark what to change for a workload of your own.
     """
@@ -75,7 +75,7 @@ def _write(kind: str, name: str, into: Path) -> None:
         InfrastructureError: A file cannot be written.
     """
     module = _check_name(kind, name)
-    target = into / name
+    target = into / f"{PREFIX}{name}"
     names = dict(zip(TEMPLATE_NAMES[kind], (name, module, module.title().replace("_", "")), strict=True))
     try:
         target.mkdir(parents=True)
@@ -88,13 +88,26 @@ def _write(kind: str, name: str, into: Path) -> None:
         for path in sorted(template.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 place = target / _renamed(str(path.relative_to(template)), names)
+                place = place.with_name(f".{GITIGNORE}") if place.name == GITIGNORE else place
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_text(_renamed(path.read_text(encoding="utf-8"), names), encoding="utf-8")
     except OSError as error:
         raise InfrastructureError(f"{error.filename} cannot be written: {error.strerror or error}") from error
-    echo(f"{target} is written. Next:")
-    echo(f"  cd {target} && pip install -e '.[test]' && pytest")
+    _print_next(kind, name, target)
+
+
+def _print_next(kind: str, name: str, target: Path) -> None:
+    """Prints how to install the package beside this Labrys, and this Labrys elsewhere."""
+    origin = installation.origin()
+    echo(f"{target} is written. Next, in the environment of this Labrys:")
+    echo(f"  cd {shlex.quote(str(target))}")
+    echo(f"  {installation.pip()} -e '.[test]'")
+    echo(f"  {shlex.quote(sys.executable)} -m pytest")
     echo(f"  labrys test --{kind} {name} --help")
+    echo("In another environment, install this Labrys first:")
+    if origin.gone is not None:
+        echo(f"  (from {origin.gone}, which is no longer there; docs/install.md shows how to make it)")
+    echo(f"  pip install {shlex.join(origin.words)}")
 
 
 def _check_name(kind: str, name: str) -> str:
@@ -103,7 +116,10 @@ def _check_name(kind: str, name: str) -> str:
     Raises:
         InputError: The name of the package is not allowed.
     """
-    module = name.replace("-", "_")
+    if name.startswith(PREFIX):
+        raise InputError(
+            f"the package gets the prefix {PREFIX} by itself; give {name.removeprefix(PREFIX)!r} as its name"
+        )
     if not NAME.fullmatch(name) or len(name) > MAX_NAME:
         raise InputError(
             f"expected a name of lower-case letters, digits and hyphens, at most {MAX_NAME} characters, e.g. my-database; "
@@ -113,9 +129,7 @@ def _check_name(kind: str, name: str) -> str:
     if name in plugins.plugins(group):
         package = plugins.plugins(group)[name].package
         raise InputError(f"the package {package} has a {kind} named {name} already; choose another name")
-    if keyword.iskeyword(module) or module in sys.stdlib_module_names or module in TAKEN:
-        raise InputError(f"a module {module} exists already; choose another name")
-    return module
+    return name.replace("-", "_")
 
 
 def _renamed(text: str, names: Mapping[str, str]) -> str:

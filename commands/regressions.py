@@ -9,6 +9,7 @@ import nemesis.choices
 from commands.compose import NOT_REPRODUCED
 from harness import options as opt
 from harness.errors import InputError
+from harness.suite import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ MAX_NAME = 60
 def write_regression(
     test: click.Context, values: Mapping[str, Any], *, plan: str, part: str, path: Path, by_chance: bool
 ) -> Path:
-    """Writes `NAME.json` with the plan, and `NAME.toml` with the test.
+    """Writes `NAME.json` with the plan, and `NAME.toml` with the test. The finding is a verdict, so thresholds are left out.
 
     Args:
         test: The context of `labrys test`.
@@ -41,7 +42,7 @@ def write_regression(
     """
     path = path.with_suffix("") if path.suffix == ".toml" else path
     files = [path.with_name(f"{path.name}{ending}") for ending in (".json", ".toml")]
-    without = NOT_REPRODUCED | nemesis.choices.DRAWING | {nemesis.choices.PLAN_FILE}
+    without = NOT_REPRODUCED | nemesis.choices.DRAWING | {nemesis.choices.PLAN_FILE, THRESHOLD}
     words = opt.command_line(test, values, without=without)
     lines = [
         '# This is the verdict today. When the bug is fixed, expect "valid", and remove expect-parts and at-least.',

@@ -12,6 +12,7 @@ from harness.plain import one_line, plain
 from harness.terminal import PIPE_WIDTH
 from harness.verdict import Verdict
 from results.formatting import seconds
+from results.terminal import after_progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,6 +36,8 @@ def print_run(console: Console, tally: Tally) -> None:
     """Prints the last run of a tally, with its reason unless it is valid."""
     run = tally.runs[-1]
     console.print(Text.assemble(f"[{run.number}/{tally.asked}] ", _line(run)))
+    for each in run.crossed:
+        console.print(Text(f"      {one_line(each)}", style="dim"), soft_wrap=True)
     if run.verdict is not Verdict.VALID:
         console.print(Text(f"      {one_line(run.reason)}", style="dim"), soft_wrap=True)
 
@@ -47,11 +50,11 @@ def print_tally(console: Console, tally: Tally, *, page: Path) -> None:
         tally: The outcome of the runs.
         page: The page with links to the runs.
     """
-    console.print()
+    after_progress(console)
     if console.width < PIPE_WIDTH:  # in a pipe, the lines of the runs are enough
         console.print(_table(tally))
     for run in tally.runs:
-        if run.verdict is not Verdict.VALID:
+        if run.verdict is not Verdict.VALID or run.crossed:
             console.print(Text.assemble(("reproduce  ", "dim"), one_line(run.reproduce)), soft_wrap=True)
     console.print(Text(tally.describe(), style="bold"), soft_wrap=True)
     console.print(Text.assemble(("page       ", "dim"), plain(str(page))), soft_wrap=True)
@@ -59,17 +62,29 @@ def print_tally(console: Console, tally: Tally, *, page: Path) -> None:
 
 def _table(tally: Tally) -> Table:
     table = Table(box=SIMPLE_HEAD)
-    for column in ("run", "verdict", "seed", "time", "invalid"):
+    for column in ("run", "verdict", "seed", "time", "why"):
         table.add_column(column, justify="right" if column in _NUMBERS else "left")
     for run in tally.runs:
-        sign, style = _LOOKS[run.verdict]
-        blamed = ", ".join(map(one_line, run.invalid)) or ("" if run.verdict is Verdict.VALID else one_line(run.reason))
+        sign, style = _look(run)
+        blamed = (
+            "; ".join(map(one_line, run.crossed))
+            if run.verdict is Verdict.VALID
+            else ", ".join(map(one_line, run.invalid)) or one_line(run.reason)
+        )
         table.add_row(str(run.number), Text(sign, style=style), str(run.seed), seconds(run.seconds), Text(blamed))
     return table
 
 
+def _look(run: Repetition) -> tuple[str, str]:
+    """Returns the sign and the word for the verdict of a run, with its thresholds, and their colour."""
+    if run.shown is None or not run.crossed:
+        return _LOOKS[run.verdict]
+    alone, style = _LOOKS[run.shown.alone]
+    return f"{alone[0]} {run.shown.words}", style
+
+
 def _line(run: Repetition) -> Text:
-    sign, style = _LOOKS[run.verdict]
+    sign, style = _look(run)
     return Text.assemble(
         (f"{sign:<{WIDTH}}", style),
         f"  seed {run.seed:<{SEED_WIDTH}}  {seconds(run.seconds):>8}",

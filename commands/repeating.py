@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.errors import ExitCode, InputError, InterruptedEarly, LabrysError
-from harness.plain import one_line
+from harness.expectation import Shown
+from harness.plain import counted, counted_of, one_line
 from harness.proportions import interval, interval_of_first_hit
-from harness.verdict import Verdict
+from harness.verdict import Verdict, worst
+from results.reading import shown_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -42,6 +44,8 @@ class Repetition:
         seconds: Its duration.
         run: The run's folder; None if there is none.
         reproduce: The command that carries out this run alone.
+        crossed: A sentence for each threshold that it crossed.
+        behind: Whether its control node was behind.
     """
 
     number: int
@@ -52,6 +56,15 @@ class Repetition:
     seconds: float
     run: str | None
     reproduce: str
+    crossed: Sequence[str] = ()
+    behind: bool = False
+
+    @property
+    def shown(self) -> Shown | None:
+        """Returns its verdict with its thresholds; None if it broke off."""
+        if self.verdict is None:
+            return None
+        return Shown(verdict=self.verdict, crossed=self.crossed, behind=self.behind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +109,14 @@ class Tally:
         """Returns the exit code of the worst run, as for several files (docs/decisions/0007)."""
         if self.interrupted:
             return ExitCode.INTERRUPTED
-        if self.verdict is None:
-            return ExitCode.INTERNAL if self.runs else ExitCode.UNKNOWN
-        return self.verdict.exit_code
+        if not self.runs:
+            return ExitCode.UNKNOWN
+        alone = worst(run.shown.alone for run in self.runs if run.shown is not None)
+        return alone.exit_code if alone is Verdict.INVALID or not self.count(None) else ExitCode.INTERNAL
+
+    def crossing(self, *, behind: bool) -> int:
+        """Returns the number of runs that crossed a threshold while their control node was behind, or was not."""
+        return sum(bool(run.crossed) and run.behind is behind for run in self.runs)
 
     @property
     def verdict(self) -> Verdict | None:
@@ -112,7 +130,7 @@ class Tally:
     def describe(self) -> str:
         """Returns the number of invalid runs, as one or two sentences."""
         low, high = self.interval
-        text = f"{self.count(Verdict.INVALID)} of {self.decided} runs are invalid"
+        text = f"{counted_of(self.count(Verdict.INVALID), self.decided, 'run', 'are')} invalid"
         if self.decided:
             text += f": {low:.1%} to {high:.1%} with 95 % confidence ({METHODS[self.ended_by_hit]})"
         uncounted = [
@@ -124,9 +142,12 @@ class Tally:
             if number
         ]
         text += f". Not counted: {', '.join(uncounted)}" if uncounted else ""
+        for behind, what in ((False, "crossed a threshold"), (True, "crossed one with a control node that was behind")):
+            number = self.crossing(behind=behind)
+            text += f". {counted(number, 'run')} {what}" if number else ""
         left = self.asked - len(self.runs)
         if left and self.interrupted:
-            text += f". Interrupted; {left} of {self.asked} runs are left"
+            text += f". Interrupted; {counted_of(left, self.asked, 'run', 'are')} left"
         return f"{text}."
 
 
@@ -191,6 +212,7 @@ def outcome_of(session: Session) -> tuple[Verdict | None, str, tuple[str, ...]]:
 
 def _found(number: int, seed: int, session: Session, reproduce: str, seconds: float) -> Repetition:
     verdict, reason, invalid = outcome_of(session)
+    shown = shown_from(session.document)
     return Repetition(
         number=number,
         seed=seed,
@@ -200,6 +222,8 @@ def _found(number: int, seed: int, session: Session, reproduce: str, seconds: fl
         seconds=seconds,
         run=str(session.run.path),
         reproduce=reproduce,
+        crossed=tuple(shown.crossed),
+        behind=shown.behind,
     )
 
 
@@ -224,6 +248,8 @@ def document_of(tally: Tally, *, test: str, seed: int, reproduce: str, folder: s
             "valid": tally.count(Verdict.VALID),
             "unknown": tally.count(Verdict.UNKNOWN),
             "error": tally.count(None),
+            "crossed": tally.crossing(behind=False),
+            "crossed_behind": tally.crossing(behind=True),
         },
         "interval": {"low": low, "high": high, "confidence": 0.95, "method": METHODS[tally.ended_by_hit]},
         "runs": [
@@ -236,6 +262,8 @@ def document_of(tally: Tally, *, test: str, seed: int, reproduce: str, folder: s
                 "seconds": run.seconds,
                 "run": run.run,
                 "reproduce": run.reproduce,
+                "crossed": list(run.crossed),
+                "behind": run.behind,
             }
             for run in tally.runs
         ],

@@ -15,7 +15,7 @@ from commands.test import run_test
 from harness import options as opt
 from harness import plugins
 from harness.errors import InputError
-from harness.parameters import PluginName
+from harness.parameters import Choice, PluginName
 from harness.plain import message, name
 from harness.terminal import echo
 from harness.verdict import Verdict
@@ -52,7 +52,7 @@ WORKLOAD_OPTION = click.option(
 @click.argument("run", type=RunName(), default="latest")
 @click.option(
     "--targets",
-    type=click.Choice(["role", "name"]),
+    type=Choice(["role", "name"]),
     default="role",
     show_default=True,
     help="role: a fault on the leader hits the leader of the new run. name: it hits the same node again.",

@@ -6,18 +6,21 @@ verdict comes before the files that are made from it. If a run breaks off, Labry
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import clusters.options
-from checker.formats.jepsen import write_history
-from checker.formats.parquet import write_operations
 from commands.compose import compose
+from commands.judging import EarlyJudge
 from harness import parts
-from harness.history import HistoryWriter, pair
-from harness.plain import one_line
+from harness import phases as ph
+from harness.history import HistoryWriter
+from harness.phases import Phases
+from harness.plain import counted, one_line
 from harness.run import run
 from harness.terminal import PlainFormatter
 from results.progress import Progress
@@ -82,14 +85,19 @@ def compose_and_carry_out(
         LabrysError: The options do not fit together, or the system could not be set up.
         KeyboardInterrupt: A second interruption came.
     """
-    with clusters.options.open_cluster(options) as cluster:
+    phases = Phases()
+    with contextlib.ExitStack() as stack:
+        with phases.during(ph.CLUSTER):
+            cluster = stack.enter_context(clusters.options.open_cluster(options))
         test, info, plan = compose(options, cluster, settled, reproduce, defaults=defaults)
         for kind, why in info.left_out.items():
             console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True)
-        return carry_out(test, info, plan=plan, store=store, console=console)
+        return carry_out(test, info, plan=plan, store=store, console=console, phases=phases)
 
 
-def carry_out(test: Test, info: TestInfo, *, plan: str, store: Store, console: Console) -> Session:
+def carry_out(
+    test: Test, info: TestInfo, *, plan: str, store: Store, console: Console, phases: Phases | None = None
+) -> Session:
     """Runs a test once, judges its history, and writes its folder.
 
     Args:
@@ -98,6 +106,7 @@ def carry_out(test: Test, info: TestInfo, *, plan: str, store: Store, console: C
         plan: The plan of its faults, as text for `plan.json`.
         store: The store for the run's folder.
         console: The console for progress.
+        phases: The phases so far; the run adds its own.
 
     Raises:
         LabrysError: The system could not be set up, so there is no verdict; the folder has the logs.
@@ -113,34 +122,42 @@ def carry_out(test: Test, info: TestInfo, *, plan: str, store: Store, console: C
         with folder.hold():
             announce(folder, info)
             folder.write_text(folder.plan_json, plan)
-            return _run_and_judge(test, info, folder, console)
+            return _run_and_judge(test, info, folder, console, Phases() if phases is None else phases)
     finally:
         store.finish(folder)
         root.removeHandler(handler)
         handler.close()
 
 
-def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console) -> Session:
+def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console, phases: Phases) -> Session:
     began_s = time.monotonic()
+    # The nodes take seconds to start. Meanwhile, a thread loads what the report needs.
+    threading.Thread(target=_load_for_later, name="load", daemon=True).start()
     history = HistoryWriter(folder.history_jsonl, {"test": info.name, "seed": str(info.seed)})
     try:
         with Progress(
             console=console,
             ops=history.ops,
             time_limit_s=test.time_limit_s,
-            refusals=info.refusals,
+            codes=info.codes,
             folder=folder,
         ) as progress:
-            result = run(test, history=history, logs_dir=folder.nodes_dir, observer=progress)
+            judge = EarlyJudge(test=test, info=info, history=history, folder=folder, phases=phases)
+            result = run(
+                test,
+                history=history,
+                logs_dir=folder.nodes_dir,
+                observer=progress,
+                phases=phases,
+                recorded=judge.recorded,
+            )
             history.close()
-            progress.phase(f"judging {len(history.ops)} events")
-            operations = pair(history.ops)
-            judged_s = time.monotonic()
-            verdicts = parts.of_run(test, result, operations)
+            progress.phase(f"judging {counted(len(history.ops), 'event')}")
+            judged = judge.outcome(result)
+            operations = judged.operations
+            verdicts = parts.of_run(test, result, operations, workload=judged.parts)
             checked_s = time.monotonic()
             progress.phase("writing the report")
-            write_history(folder.history_edn, history.ops)
-            write_operations(folder.operations_parquet, operations, run=f"{folder.test_name}/{folder.stamp}")
             record = RunRecord(
                 test=info,
                 duration_s=checked_s - began_s,
@@ -149,14 +166,16 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console) ->
                 operations=operations,
                 sightings=result.sightings,
                 positions=result.positions,
+                clocks=result.clocks,
                 timings={
                     "ready": result.ready_s or 0.0,
                     "workload": result.workload_s,
-                    "check": checked_s - judged_s,
+                    "check": sum(phase.seconds for phase in phases.done if phase.name == ph.JUDGE),
                 },
+                phases=list(phases.done),
                 problems=result.problems,
             )
-            document = publish(folder, record)
+            document = publish(folder, record, drawn=judged.drawn, phases=phases)
     finally:
         history.close()
     return Session(
@@ -167,3 +186,9 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console) ->
         result=result,
         operations=operations,
     )
+
+
+def _load_for_later() -> None:
+    """Loads the modules that draw and write. An error is that of the code that needs them."""
+    with contextlib.suppress(Exception):
+        from results import junit, report  # noqa: F401 - the point is to load them

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +19,14 @@ from commands.replay import SYSTEM_OPTION, WORKLOAD_OPTION, recalled
 from commands.test import run_test
 from harness.errors import ExitCode, InfrastructureError, InputError, InterruptedEarly
 from harness.parameters import Number, PathType
+from harness.plain import counted
 from harness.randomness import repeat_seed
 from harness.terminal import echo, open_console
+from harness.verdict import Verdict
 from results.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rich.console import Console
 
@@ -69,14 +74,17 @@ def shrink_run(
     Smaller means fewer and shorter faults, fewer targets, a shorter run, fewer clients and fewer keys. RUN is named as for
     `labrys replay`. In the simulator each step takes one run. On real nodes a run is invalid only with some probability, so a
     sequential test decides each step with several runs. The result is a plan in the folder of the run; standard output has the
-    command that runs it. The exit code is 1 if RUN is invalid again, and 2 if it is not.
+    command that runs it. A run starts only if it can end within --minutes, and a run that takes longer is ended as by Ctrl-C.
+    The exit code is 1 if RUN is invalid again, and 2 if it is not. A RUN whose stored verdict is not invalid is refused.
     """
     from commands.regressions import write_regression
     from commands.shrinking import Candidate, shrinkable
     from harness.load import ClosedLoop
     from nemesis.planfile import to_json
+    from results.store import Store
 
     console = open_console()
+    run_s = _stored_length_s(Store(store_dir).open_run(run))
     words, found = recalled(ctx, run, store_dir=store_dir, targets="role", more=more, always_plan=True)
     with run_test.make_context("test", words, parent=ctx.find_root()) as test:
         options = dict(test.params)
@@ -94,13 +102,20 @@ def shrink_run(
             time_limit_s=options["time_limit"],
             options=shrinkable(options, workers=workers),
         )
+        budget_s = 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES))
         runner = _Runner(
             console=console, folder=found, options=options, settled=settled, test=test, any_seed=any_seed,
+            longest_s=run_s,
         )  # fmt: skip
-        budget_s = 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES))
         best = _by_chance(runner, whole, budget_s) if by_chance else _exactly(runner, whole, budget_s)
         if best is None:
-            console.print(f"{found.path} is not invalid when it runs again, so there is nothing to shrink")
+            if runner.ended_early:
+                found_out = "the time was over before it was invalid again; give more --minutes"
+            else:
+                found_out = (
+                    f"it was invalid in none of {counted(runner.runs, 'further run')}, so there is nothing to shrink"
+                )
+            console.print(f"{found.path}: {found_out}", soft_wrap=True)
             ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.UNKNOWN)
         path = found.path / "shrunk.json"
         smaller = replace(plan, faults=best.faults, time_limit_s=best.time_limit_s)
@@ -119,23 +134,42 @@ def shrink_run(
     ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.INVALID)
 
 
+def _stored_length_s(run: Run) -> float:
+    """Returns the length of an invalid run, from its start to its verdict.
+
+    Raises:
+        InputError: The run is not invalid, or has no verdict.
+    """
+    from results.store import read_head
+
+    document = read_head(run.results_json, ("valid", "reason", "duration_s"))
+    verdict, length_s = Verdict.from_json(document.get("valid")), document.get("duration_s")
+    search = "`labrys replay RUN --repeat 10` runs its plan again, and `labrys hunt` searches for an invalid run"
+    if run.is_running():
+        raise InputError(f"{run.path} is still running, and shrink needs its verdict")
+    if verdict is None or not isinstance(length_s, int | float):
+        raise InputError(f"{run.path} has no verdict, so shrink does not know what to keep; {search}")
+    if verdict is not Verdict.INVALID:
+        raise InputError(f"{run.path} is {verdict}, and shrink makes an invalid run smaller; {search}")
+    return float(length_s)
+
+
 def _exactly(runner: _Runner, whole: Candidate, budget_s: float) -> Candidate | None:
     """Returns the smallest invalid candidate, if each candidate always has the same verdict; None if `whole` is not invalid."""
     from commands.shrinking import shrink
 
-    runner.stop_in(budget_s)
+    runner.stop_at(time.monotonic() + budget_s)
+    runner.refuse_too_short(whole)
     if not runner.finds(whole):
         return None
 
     def has_finding(candidate: Candidate) -> bool:
-        taken = runner.finds(candidate)
+        taken = bool(runner.finds(candidate))
         if taken:
             runner.show_smaller(candidate)
         return taken
 
-    best = shrink(whole, has_finding, enough=runner.enough)
-    runner.ended_early = runner.enough()
-    return best
+    return shrink(whole, has_finding, enough=runner.enough)
 
 
 def _by_chance(runner: _Runner, whole: Candidate, budget_s: float) -> Candidate | None:
@@ -144,21 +178,22 @@ def _by_chance(runner: _Runner, whole: Candidate, budget_s: float) -> Candidate 
     from commands.shrinking_by_chance import LAST_SHARE, Chance, confirmed
 
     chance = Chance()
-    runner.stop_in(budget_s * (1 - LAST_SHARE))
-    if not chance.begin(lambda: runner.finds(whole), enough=runner.enough):
+    until_s = time.monotonic() + budget_s
+    runner.stop_at(until_s - budget_s * LAST_SHARE)
+    runner.refuse_too_short(whole)
+    if not chance.begin(lambda: runner.finds(whole), enough=lambda: runner.enough(whole)):
         return None
     taken = [whole]
 
     def has_finding(candidate: Candidate) -> bool:
-        if not chance.decides(lambda: runner.finds(candidate), enough=runner.enough):
+        if not chance.decides(lambda: runner.finds(candidate), enough=lambda: runner.enough(candidate)):
             return False
         taken.append(candidate)
         runner.show_smaller(candidate)
         return True
 
     shrink(whole, has_finding, enough=runner.enough)
-    runner.ended_early = runner.enough()
-    runner.stop_in(budget_s * LAST_SHARE)
+    runner.stop_at(until_s)
     best, text = confirmed(taken, runner.finds, frequent=chance.frequent, enough=runner.enough)
     runner.show(f"{chance.describe()} {text}")
     return best
@@ -171,7 +206,7 @@ class _Runner:
         part: The part of the verdict that must be invalid: the first invalid part of the first invalid run.
         runs: The number of runs so far.
         interrupted: Whether a person ended the search.
-        ended_early: Whether the time was over before all steps were tried.
+        ended_early: Whether there was no time for a run.
     """
 
     def __init__(
@@ -183,7 +218,19 @@ class _Runner:
         settled: Settled,
         test: click.Context,
         any_seed: bool,
+        longest_s: float,
     ) -> None:
+        """Takes the run to shrink.
+
+        Args:
+            console: The console for progress.
+            folder: The folder of the run.
+            options: Its settled options.
+            settled: The values that follow from them.
+            test: The context of `labrys test`.
+            any_seed: Whether each simulated run has another seed.
+            longest_s: The length of the run.
+        """
         self.part = ""
         self.runs = 0
         self.interrupted = False
@@ -194,6 +241,8 @@ class _Runner:
         self._settled = settled
         self._test = test
         self._any_seed = any_seed
+        self._longest_s = longest_s
+        self._beside_s: float = longest_s - options["time_limit"]  # the rest of a run, negative for most simulated runs
         self._until_s = time.monotonic()
         self._shown_s = time.monotonic()
         self._errors = 0
@@ -206,21 +255,39 @@ class _Runner:
         """Prints that a candidate is smaller and still invalid."""
         self._console.print(f"smaller: {candidate.describe()}", style="dim", soft_wrap=True)
 
-    def stop_in(self, budget_s: float) -> None:
-        """Sets the remaining time, in seconds."""
-        self._until_s = time.monotonic() + budget_s
+    def stop_at(self, until_s: float) -> None:
+        """Sets the end of the time, on the monotonic clock."""
+        self._until_s = until_s
 
-    def enough(self) -> bool:
-        """Returns whether the time is over, or a person ended the search."""
-        return self.interrupted or time.monotonic() >= self._until_s
+    def enough(self, candidate: Candidate) -> bool:
+        """Returns whether a person ended the search, or a run of this candidate cannot end in time."""
+        late = time.monotonic() + self._length_s(candidate) > self._until_s
+        self.ended_early = self.ended_early or late
+        return self.interrupted or late
+
+    def refuse_too_short(self, whole: Candidate) -> None:
+        """Refuses a time in which the original run cannot end.
+
+        Raises:
+            InputError: It names the length of the run.
+        """
+        if self.enough(whole):
+            raise InputError(
+                f"a run of {self._folder.path} takes about {self._length_s(whole):.0f} s, and --minutes leaves "
+                f"{max(0.0, self._until_s - time.monotonic()):.0f} s for the search; give more --minutes"
+            )
+
+    def _length_s(self, candidate: Candidate) -> float:
+        """Returns the expected length of a run: that of the longest one so far, or less if its workload is shorter."""
+        return max(0.0, min(self._longest_s, candidate.time_limit_s + self._beside_s))
 
     def options_of(self, candidate: Candidate) -> dict[str, Any]:
         """Returns the options of `labrys test` for a candidate."""
         own = {name: str(value) if name == "concurrency" else value for name, value in candidate.options.items()}
         return {**self._options, **own, "time_limit": candidate.time_limit_s}
 
-    def finds(self, candidate: Candidate) -> bool:
-        """Carries out a candidate once, and returns whether the part is invalid."""
+    def finds(self, candidate: Candidate) -> bool | None:
+        """Carries out a candidate once, and returns whether the part is invalid; None if the run ended before its verdict."""
         self.runs += 1
         plan = self._settled.given
         assert plan is not None  # noqa: S101 - a replay has a plan
@@ -228,27 +295,56 @@ class _Runner:
         settled = replace(self._settled, given=given)
         options = self.options_of(candidate)
         simulated = options["cluster_kind"] == clusters.options.SIMULATED
-        blamed = self._simulated(options, settled) if simulated else self._real(options, settled)
+        carry_out = self._simulated if simulated else self._real
+        began_s = time.monotonic()
+        blamed = self._in_time(lambda: carry_out(options, settled))
+        length_s = time.monotonic() - began_s
+        self._longest_s = max(self._longest_s, length_s)
+        self._beside_s = max(self._beside_s, length_s - candidate.time_limit_s)
         if not self.part and blamed:
             self.part = blamed[0]
         hit = self.part in blamed if blamed else False
         if not simulated or time.monotonic() - self._shown_s > PROGRESS_S:
             self._shown_s = time.monotonic()
-            what = "is invalid" if hit else "is not invalid"
+            what = "was ended before its verdict" if blamed is None else "is invalid" if hit else "is not invalid"
             self._console.print(f"· run {self.runs} {what}: {candidate.describe()}", style="dim", soft_wrap=True)
-        return hit
+        return None if blamed is None else hit
 
-    def _simulated(self, options: dict[str, Any], settled: Settled) -> tuple[str, ...]:
+    def _in_time(self, carry_out: Callable[[], tuple[str, ...] | None]) -> tuple[str, ...] | None:
+        """Carries out a run, and ends it as Ctrl-C does when the time is over: then it heals its nodes, and has no verdict.
+
+        Args:
+            carry_out: Carries out the run, and returns its invalid parts; None if it was interrupted.
+        """
+        over = threading.Event()
+
+        def end() -> None:
+            over.set()
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timer = threading.Timer(max(0.0, self._until_s - time.monotonic()), end)
+        timer.daemon = True
+        timer.start()
+        try:
+            try:
+                blamed = carry_out()
+            finally:
+                timer.cancel()
+                timer.join()
+        except (InterruptedEarly, KeyboardInterrupt):
+            blamed = None
+        if blamed is None:
+            self.ended_early = self.ended_early or over.is_set()
+            self.interrupted = self.interrupted or not over.is_set()
+        return blamed
+
+    def _simulated(self, options: dict[str, Any], settled: Settled) -> tuple[str, ...] | None:
         from commands.trial import attempt
 
         seed = repeat_seed(options["seed"], self.runs) if self._any_seed else options["seed"]
-        try:
-            return attempt(options, settled, seed=seed).blamed
-        except KeyboardInterrupt:
-            self.interrupted = True
-            return ()
+        return attempt(options, settled, seed=seed).blamed
 
-    def _real(self, options: dict[str, Any], settled: Settled) -> tuple[str, ...]:
+    def _real(self, options: dict[str, Any], settled: Settled) -> tuple[str, ...] | None:
         """Carries out a run on real nodes. A run that breaks off counts as not invalid; three in a row end the search."""
         from commands.session import compose_and_carry_out
         from nemesis.planfile import to_json
@@ -263,9 +359,6 @@ class _Runner:
             session = compose_and_carry_out(
                 named, settled, line, defaults=None, store=Store(options["store_dir"]), console=open_console(quiet=True)
             )
-        except (InterruptedEarly, KeyboardInterrupt):
-            self.interrupted = True
-            return ()
         except InfrastructureError as error:
             self._errors += 1
             if self._errors == MAX_ERRORS:
@@ -273,6 +366,5 @@ class _Runner:
             self._console.print(f"! run {self.runs} broke off: {error}", soft_wrap=True)
             return ()
         self._errors = 0
-        self.interrupted = self.interrupted or session.interrupted
         parts = session.document["parts"]
-        return () if session.interrupted else tuple(name for name, part in parts.items() if part["valid"] is False)
+        return None if session.interrupted else tuple(name for name, part in parts.items() if part["valid"] is False)

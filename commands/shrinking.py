@@ -66,21 +66,21 @@ def shrinkable(options: Mapping[str, Any], *, workers: int) -> dict[str, Any]:
     return load | {name: options[name] for name in (*COUNTS, "hot_share") if options.get(name) is not None}
 
 
-def shrink(whole: Candidate, has_finding: Callable[[Candidate], bool], *, enough: Callable[[], bool]) -> Candidate:
+def shrink(
+    whole: Candidate, has_finding: Callable[[Candidate], bool], *, enough: Callable[[Candidate], bool]
+) -> Candidate:
     """Returns the smallest candidate that still has the finding.
 
     Args:
         whole: A candidate that has it.
         has_finding: Carries out a candidate, and returns whether it has the finding.
-        enough: Returns whether the budget is used up.
+        enough: Returns whether the budget does not suffice for a candidate.
     """
     tried: set[str] = set()
     best = whole
     while True:
         for smaller in steps(best):
-            if enough():
-                return best
-            if repr(smaller) in tried:
+            if repr(smaller) in tried or enough(smaller):
                 continue
             tried.add(repr(smaller))
             if has_finding(smaller):

@@ -49,15 +49,17 @@ class Chance:
     tried: int = 0
     undecided: int = 0
 
-    def begin(self, finds: Callable[[], bool], *, enough: Callable[[], bool]) -> bool:
+    def begin(self, finds: Callable[[], bool | None], *, enough: Callable[[], bool]) -> bool:
         """Repeats the original run, and returns whether it is ever invalid.
 
         Args:
-            finds: Carries out the run once, and returns whether it is invalid.
-            enough: Returns whether the time is over.
+            finds: Carries out the run once, and returns whether it is invalid; None if it was ended before its verdict.
+            enough: Returns whether there is no time for a run.
         """
         while self.hits_before < FIRST_HITS and self.runs_before < FIRST_RUNS and not enough():
             hit = finds()
+            if hit is None:
+                break
             self.hits_before += hit
             self.runs_before += 1
             self.runs += 1
@@ -66,14 +68,15 @@ class Chance:
             self.frequent = min(MAX_FREQUENT, max(MIN_FREQUENT, part / 2))
         return self.hits_before > 0
 
-    def decides(self, finds: Callable[[], bool], *, enough: Callable[[], bool]) -> bool:
+    def decides(self, finds: Callable[[], bool | None], *, enough: Callable[[], bool]) -> bool:
         """Returns whether a candidate is invalid often enough; False if the time ends before the decision."""
         test = SequentialTest(frequent=self.frequent, rare=self.frequent / RARER, false=FALSE, misses=MISSES)
         while test.decided is None:
-            if enough():
+            hit = None if enough() else finds()
+            if hit is None:
                 self.undecided += 1
                 return False
-            test.add(hit=finds())
+            test.add(hit=hit)
             self.runs += 1
         self.tried += 1
         return test.decided
@@ -92,10 +95,10 @@ class Chance:
 
 def confirmed(
     taken: Sequence[Candidate],
-    finds: Callable[[Candidate], bool],
+    finds: Callable[[Candidate], bool | None],
     *,
     frequent: float,
-    enough: Callable[[], bool],
+    enough: Callable[[Candidate], bool],
 ) -> tuple[Candidate, str]:
     """Returns the smallest candidate that is often invalid in further runs, and how often, as sentences.
 
@@ -104,17 +107,20 @@ def confirmed(
 
     Args:
         taken: The candidates that were taken, each smaller than the one before; the first is the original run.
-        finds: Carries out a candidate, and returns whether it is invalid.
+        finds: Carries out a candidate, and returns whether it is invalid; None if the run was ended before its verdict.
         frequent: The share of runs that must be invalid.
-        enough: Returns whether the time is over.
+        enough: Returns whether there is no time for a run of a candidate.
 
     Raises:
         ValueError: `taken` is empty.
     """
     for place in range(len(taken) - 1, -1, -1):
         hits = runs = 0
-        while runs < LAST_RUNS and not enough():
-            hits += finds(taken[place])
+        while runs < LAST_RUNS and not enough(taken[place]):
+            hit = finds(taken[place])
+            if hit is None:
+                break
+            hits += hit
             runs += 1
         if runs < LAST_RUNS:
             return taken[place], f"The result was invalid in {hits} of {runs} further runs; then the time was over."

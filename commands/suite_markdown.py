@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from commands.suite_summary import SIGNS
+from commands.suite_summary import SIGNS, standing_of
 from harness.plain import name, one_line
 from results.formatting import seconds
 
@@ -24,25 +24,23 @@ MAX_COMMAND = 2000
 _MARKUP = re.compile(r"[^A-Za-z0-9 .,=/-]")
 
 
-def suite_markdown(suite: str, seed: int, results: Sequence[CaseResult], *, cases: int) -> str:
+def suite_markdown(suite: str, seed: int, results: Sequence[CaseResult], *, counts: tuple[int, int]) -> str:
     """Returns a heading, a table with the cases that failed first, and the commands that run these again.
 
     Args:
         suite: The suite's name.
         seed: Its root seed.
         results: The result of each case that ran.
-        cases: The number of cases of the suite.
+        counts: The number of cases that should run, and of all cases of the suite.
     """
-    return "\n".join(_lines(suite, seed, results, cases)) + "\n"
+    return "\n".join(_lines(suite, seed, results, counts)) + "\n"
 
 
-def _lines(suite: str, seed: int, results: Sequence[CaseResult], cases: int) -> Iterator[str]:
+def _lines(suite: str, seed: int, results: Sequence[CaseResult], counts: tuple[int, int]) -> Iterator[str]:
     failed = [result for result in results if not result.passed]
-    passed = len(results) - len(failed)
-    yield f"## {_quoted(suite)}: {passed} of {cases} cases were as expected"
+    yield f"## {_quoted(suite)}: {standing_of(results, counts)}"
     yield ""
-    left = cases - len(results)
-    yield f"The seed of the suite is {seed}." + (f" {left} of {cases} cases did not run." if left else "")
+    yield f"The seed of the suite is {seed}."
     if results:
         yield ""
         yield "| | case | outcome | time | reason |"
@@ -61,7 +59,7 @@ def _lines(suite: str, seed: int, results: Sequence[CaseResult], cases: int) -> 
         yield "These commands run the failed cases again:"
         yield ""
     for result in failed[:MAX_ROWS]:
-        yield f"- {_quoted(result.reproduce, MAX_COMMAND)}"
+        yield f"- {_quoted(result.case.reproduce, MAX_COMMAND)}"
 
 
 def _quoted(text: str, max_length: int = MAX_REASON) -> str:

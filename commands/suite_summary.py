@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from harness.plain import counted, one_line, plain
+from harness.suite import standing
 from harness.terminal import annotation
 from harness.verdict import Verdict
 from results.formatting import seconds
@@ -30,8 +31,25 @@ SIGNS = {True: "✓", False: "✗"}
 INDENT = 2
 
 
-def print_summary(console: Console, results: Sequence[CaseResult]) -> None:
-    """Prints each case with its verdict and its whole reason, and the reproduce lines of the failed cases."""
+def standing_of(results: Sequence[CaseResult], counts: tuple[int, int]) -> str:
+    """Returns how many cases were as expected.
+
+    Args:
+        results: The result of each case that ran.
+        counts: The number of cases that should run, and of all cases of the suite.
+    """
+    selected, cases = counts
+    return standing(passed=sum(result.passed for result in results), ran=len(results), selected=selected, cases=cases)
+
+
+def print_summary(console: Console, results: Sequence[CaseResult], counts: tuple[int, int]) -> None:
+    """Prints each case with its verdict and its whole reason, and the reproduce lines of the failed cases.
+
+    Args:
+        console: The console.
+        results: The result of each case that ran.
+        counts: The number of cases that should run, and of all cases of the suite.
+    """
     if results:
         console.print()
     width = max((len(result.ended) for result in results), default=0)
@@ -50,11 +68,10 @@ def print_summary(console: Console, results: Sequence[CaseResult]) -> None:
         console.print()
     for result in failed:
         console.print(Text(plain(result.case.name), "bold"), soft_wrap=True)
-        console.print(Text.assemble(("  reproduce  ", "dim"), one_line(result.reproduce)), soft_wrap=True)
+        console.print(Text.assemble(("  reproduce  ", "dim"), one_line(result.case.reproduce)), soft_wrap=True)
     as_known = sum(result.failed_as_known and result.passed for result in results)
     console.print(
-        f"{len(results) - len(failed)} of {len(results)} cases were as expected"
-        + (f", {as_known} of them by known failures" if as_known else "")
+        standing_of(results, counts) + (f"; {as_known} of them by known failures" if as_known else ""), soft_wrap=True
     )
 
 
@@ -97,12 +114,16 @@ def cases_json(cases: Sequence[Case]) -> list[Value]:
     ]
 
 
-def summary_json(name: str, seed: int, folder: Path, results: Sequence[CaseResult]) -> dict[str, Value]:
+def summary_json(
+    name: str, seed: int, folder: Path, results: Sequence[CaseResult], counts: tuple[int, int]
+) -> dict[str, Value]:
     """Returns the output of `labrys suite --format json`."""
     return {
         "suite": name,
         "seed": str(seed),
         "folder": str(folder),
+        "selected": counts[0],
+        "total": counts[1],
         "passed": all(result.passed for result in results),
         "cases": [
             {
@@ -117,18 +138,19 @@ def summary_json(name: str, seed: int, folder: Path, results: Sequence[CaseResul
                 "left_out": list(result.left_out),
                 "seconds": result.seconds,
                 "run": result.run,
-                "reproduce": result.reproduce,
+                "reproduce": result.case.reproduce,
             }
             for result in results
         ],
     }
 
 
-def github_lines(name: str, results: Sequence[CaseResult]) -> Iterator[str]:
+def github_lines(name: str, results: Sequence[CaseResult], counts: tuple[int, int]) -> Iterator[str]:
     """Yields an annotation of GitHub Actions for each failed case, and a notice with the totals."""
     for result in results:
         if not result.passed:
             level = "warning" if result.undecided else "error"
-            yield annotation(level, f"{name} {result.case.name}", f"{result.ended}: {result.why}\n{result.reproduce}")
-    passed = sum(result.passed for result in results)
-    yield annotation("notice", name, f"{passed} of {len(results)} cases were as expected")
+            yield annotation(
+                level, f"{name} {result.case.name}", f"{result.ended}: {result.why}\n{result.case.reproduce}"
+            )
+    yield annotation("notice", name, standing_of(results, counts))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 import clusters.options
+from commands import needs
 from commands.choosing import ChoosingCommand
 from commands.compose import (
     OUTPUT_OPTIONS,
     REPEAT_OPTIONS,
     REPEATING,
     RUN_OPTIONS,
+    THRESHOLD_OPTION,
     reproduce_line,
     settle,
     with_options,
@@ -23,18 +25,25 @@ from harness.errors import ExitCode, InputError
 from harness.terminal import annotation, echo, open_console
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rich.console import Console
+
     from commands.repeating import Tally
     from commands.session import Session
 
 
 @click.command("test", cls=ChoosingCommand)
-@with_options((*RUN_OPTIONS, *OUTPUT_OPTIONS, *REPEAT_OPTIONS))
+@with_options((*RUN_OPTIONS, THRESHOLD_OPTION, *OUTPUT_OPTIONS, *REPEAT_OPTIONS))
 @click.pass_context
 def run_test(ctx: click.Context, /, **options: Any) -> None:
     """Runs a test, and checks its history.
 
+    Standard output has the verdict, and standard error the progress. The exit code is 1 for an invalid verdict or a crossed
+    --threshold, 2 for an unknown one, and 0 otherwise. If the control node was behind, a crossed threshold counts as unknown.
+
     With --repeat, the exit code is that of the worst run: 1 if a run is invalid, 255 if a run broke off, 2 if a run is unknown,
-    and 0 otherwise.
+    and 0 otherwise. A run that crosses a threshold counts as an invalid one.
     """
     repeating = {name: options.pop(name) for name in REPEATING}
     if repeating["repeat"] > 1:
@@ -42,32 +51,53 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
         return
     if repeating["until_fail"] or repeating["same_seed"]:
         raise InputError("--until-fail and --same-seed need --repeat N with more than one run")
+    run_once(ctx, options, summary=_summary_console(options))
+
+
+def _summary_console(options: Mapping[str, Any]) -> Console:
+    """Returns the console of the verdict: standard output, unless another format needs it."""
+    return open_console(stderr=options["output"] != "text")
+
+
+def run_once(ctx: click.Context, options: dict[str, Any], *, summary: Console) -> NoReturn:
+    """Carries out a test, and ends the command with its verdict.
+
+    Args:
+        ctx: The context of `labrys test`.
+        options: Its options by parameter name, without those that repeat a test.
+        summary: The console of the verdict. Progress goes to standard error.
+
+    Raises:
+        Exit: Always, with the exit code.
+    """
     from commands.session import compose_and_carry_out
     from harness.verdict import Verdict
-    from results.reading import verdict_from
+    from results.reading import shown_from
     from results.store import Store
     from results.terminal import print_summary
 
     console = open_console()
     settled = settle(ctx, options)
+    needs.warn(ctx, options, settled)
     reproduce = reproduce_line(ctx, options)
     console.print(f"reproduce  {reproduce}", style="dim", soft_wrap=True)
     session = compose_and_carry_out(
         options, settled, reproduce, defaults=opt.from_file(ctx), store=Store(options["store_dir"]), console=console
     )
     run, document = session.run, session.document
-    verdict = verdict_from(document["valid"])
-    print_summary(console, document, report=run.report_html)
+    shown = shown_from(document)
+    print_summary(summary, document, report=run.report_html)
     if options["output"] == "json":
         echo(json.dumps({"run": str(run.path), **document}))
-    elif options["output"] == "github" and verdict is not Verdict.VALID:
-        level = "error" if verdict is Verdict.INVALID else "warning"
-        echo(annotation(level, f"labrys {document['test']}", f"{document['reason']} -- {reproduce}"))
+    elif options["output"] == "github" and shown.alone is not Verdict.VALID:
+        level = "error" if shown.alone is Verdict.INVALID else "warning"
+        said = " ".join([*(f"Crossed the threshold {each}." for each in shown.crossed), document["reason"]])
+        echo(annotation(level, f"labrys {document['test']}", f"{said} -- {reproduce}"))
     if session.interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
-    if session.error is not None and verdict is not Verdict.INVALID:  # a definite failure is never masked
+    if session.error is not None and shown.verdict is not Verdict.INVALID:  # a definite failure is never masked
         ctx.exit(ExitCode.INTERNAL)
-    ctx.exit(verdict.exit_code)
+    ctx.exit(shown.alone.exit_code)
 
 
 def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_fail: bool, same_seed: bool) -> None:
@@ -92,6 +122,7 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
         raise InputError("in the simulator, runs with the same seed are the same run; leave out --same-seed")
     console = open_console()
     settled = settle(ctx, options)
+    needs.warn(ctx, options, settled)
     seed, name = options["seed"], name_of(options)
     words = [f"--repeat {repeat}", *(["--until-fail"] if until_fail else []), *(["--same-seed"] if same_seed else [])]
     whole = f"{reproduce_line(ctx, options)} {' '.join(words)}"
@@ -118,7 +149,7 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
     seeds = (seed if same_seed else repeat_seed(seed, number) for number in range(1, repeat + 1))
     tally = repeating.repeat(carry_out, seeds, asked=repeat, until_fail=until_fail, reproduce=line_of, on_run=on_run)
     save(tally)
-    print_tally(console, tally, page=folder.page)
+    print_tally(_summary_console(options), tally, page=folder.page)
     match options["output"]:
         case "json":
             echo(
@@ -126,10 +157,9 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
             )
         case "github":
             for run in tally.runs:
-                if run.verdict is not Verdict.VALID:
-                    level = "warning" if run.verdict is Verdict.UNKNOWN else "error"
-                    echo(annotation(level, f"labrys {name}", f"{run.reason} -- {run.reproduce}"))
+                if run.shown is None or run.shown.alone is not Verdict.VALID:
+                    level = "warning" if run.shown is not None and run.shown.alone is Verdict.UNKNOWN else "error"
+                    said = " ".join([*(f"Crossed the threshold {each}." for each in run.crossed), run.reason])
+                    echo(annotation(level, f"labrys {name}", f"{said} -- {run.reproduce}"))
             echo(annotation("notice", f"labrys {name}", tally.describe()))
-        case _:
-            echo(folder.page)
     ctx.exit(tally.exit_code)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.parameters import MAX_RUN_S, MAX_SEED, MAX_WAIT_S, Number, Whole
+from harness.parameters import MAX_RUN_S, MAX_SEED, MAX_WAIT_S, Choice, Number, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ OPTIONS = (
     click.option(
         "--load",
         "load_kind",
-        type=click.Choice(["open", "closed"]),
+        type=Choice(["open", "closed"]),
         default="open",
         show_default=True,
         help="open: requests arrive at a rate. closed: each worker waits for its answer before it sends the next request.",

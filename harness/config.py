@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.documents import MAX_TOML_BYTES, parse_toml, shown
 from harness.errors import InputError
-from harness.suggest import did_you_mean
+from harness.suggest import did_you_mean, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -114,6 +114,23 @@ def refuse_unread(environment: Mapping[str, str], prefix: str) -> None:
                 raise InputError(
                     f"{name}: `labrys {command}` takes the defaults of `labrys {other}`; set {read} instead"
                 )
+
+
+def without_effect(environment: Mapping[str, str], start: str, known: Collection[str]) -> dict[str, str]:
+    """Returns the environment variables that look like an option of a command and are none, each with a suggestion.
+
+    Args:
+        environment: The variables by name.
+        start: What the variables of the command begin with, e.g. `LABRYS_TEST_`.
+        known: The variables of the command's options.
+    """
+    ends = [name.removeprefix(start) for name in known]
+    found = {}
+    for name in sorted(environment):
+        if name.startswith(start) and name not in known:
+            close = nearest(name.removeprefix(start), ends)
+            found[name] = f"Did you mean {start}{close}?" if close else ""
+    return found
 
 
 def as_defaults(

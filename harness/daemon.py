@@ -17,6 +17,7 @@ from harness.errors import NodeError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from harness.process_clock import LogClock
     from harness.remote import Remote
 
 # A file with environment variables that a fault sets for the system's processes, e.g. a library to load: lines NAME=value
@@ -50,6 +51,7 @@ class Daemon:
         environment: Additional environment variables.
         working_dir: The folder in which it starts; None for `data_dir`.
         config_files: Files that are written before each start: absolute path to content.
+        log_clock: How one of its logs tells the time, so that a clock fault can be proven by it; None: it does not.
     """
 
     role: str
@@ -61,6 +63,7 @@ class Daemon:
     environment: Mapping[str, str] = field(default_factory=dict)
     working_dir: str | None = None
     config_files: Mapping[str, str] = field(default_factory=dict)
+    log_clock: LogClock | None = None
 
     def __post_init__(self) -> None:
         if not ROLE.fullmatch(self.role):
@@ -157,6 +160,11 @@ class Daemon:
         own = " ".join(f"{name}={shlex.quote(value)}" for name, value in self.environment.items())
         files = f"{ENVIRONMENT} {ENVIRONMENT}-{self.role}"
         return f"env $(cat {files} 2>/dev/null) {own} {shlex.join(self.argv)}"
+
+
+def preloads(remote: Remote) -> bool:
+    """Returns whether processes that start on the node now load a library for faults; see `ENVIRONMENT`."""
+    return remote.run(f"grep -qs '^LD_PRELOAD=' {ENVIRONMENT}", check=False).status == 0
 
 
 def states(remote: Remote, daemons: Iterable[Daemon]) -> dict[str, tuple[int, str] | None]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 
 from harness.errors import InputError
-from harness.parameters import Number, Whole, existing_file
+from harness.parameters import Choice, Number, Whole, existing_file
 from harness.plain import name as plain_name
 from harness.plain import one_line
 from harness.suggest import did_you_mean
@@ -46,6 +46,7 @@ class Declared:
         metavar: The placeholder of the value in the help.
         judges: Whether a verdict depends on it; `labrys check` and `labrys analyze` have it then too.
         hunted: The values that each run of `labrys hunt` draws one of, unless the user gives one; empty: the default.
+        needs: For each value that plants a bug, what a run needs to show the bug.
     """
 
     help: str
@@ -55,6 +56,26 @@ class Declared:
     metavar: str | None
     judges: bool
     hunted: Sequence[Any]
+    needs: Mapping[str, Needs]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a run needs to show a planted bug. A run that lacks any of it cannot show the bug.
+
+    `labrys hunt` gives it to its runs, or refuses options that contradict it. `labrys test` prints a warning.
+
+    Attributes:
+        options: For another option of the run, by parameter name, its possible values; a hunt prefers the first one.
+        at_least: For another option of the run, by parameter name, its smallest value.
+        workloads: The possible workloads; empty: all.
+        faults: Kinds of faults, one of which the run needs; empty: none. A kind stands for all kinds with the same class.
+    """
+
+    options: Mapping[str, Sequence[str | int]] = dataclasses.field(default_factory=dict)
+    at_least: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    workloads: Sequence[str] = ()
+    faults: Sequence[str] = ()
 
 
 def option(
@@ -67,10 +88,18 @@ def option(
     metavar: str | None = None,
     judges: bool = False,
     hunted: Sequence[Any] = (),
+    needs: Mapping[str, Needs] | None = None,
 ) -> Any:
     """Returns a field of the dataclass; see the module and `Declared`."""
     declared = Declared(
-        help=help, low=low, high=high, above=above, metavar=metavar, judges=judges, hunted=tuple(hunted)
+        help=help,
+        low=low,
+        high=high,
+        above=above,
+        metavar=metavar,
+        judges=judges,
+        hunted=tuple(hunted),
+        needs=needs or {},
     )
     return dataclasses.field(default=default, metadata={_META: declared})
 
@@ -110,6 +139,21 @@ def hunted(options: type) -> dict[str, Sequence[Any]]:
     return {name: each.hunted for name, each in declared.items() if each is not None and each.hunted}
 
 
+def planted(options: type, values: Mapping[str, Any]) -> dict[str, Needs]:
+    """Returns what the planted bugs among the values need, by the names of the fields that plant them.
+
+    Args:
+        options: The dataclass.
+        values: The values of a run by parameter name.
+    """
+    declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
+    return {
+        name: each.needs[values[name]]
+        for name, each in declared.items()
+        if each is not None and values.get(name) in each.needs
+    }
+
+
 def _click_option(name: str, kind: Any, default: Any, declared: Declared, owner: str) -> click.Option:
     flag = f"--{name.replace('_', '-')}"
     if kind is bool:
@@ -129,9 +173,9 @@ def _click_type(kind: Any, declared: Declared, where: str) -> click.ParamType[An
     if type(None) in typing.get_args(kind) and len(kinds) == 1:
         kind = kinds[0]
     if typing.get_origin(kind) is Literal:
-        return click.Choice(list(typing.get_args(kind)))
+        return Choice(list(typing.get_args(kind)))
     if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
-        return click.Choice([str(each) for each in kind])
+        return Choice([str(each) for each in kind])
     if kind in {int, float}:
         if declared.low is None or declared.high is None:
             raise TypeError(f"{where} is a number without bounds; declare `low` and `high`")

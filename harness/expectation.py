@@ -1,7 +1,8 @@
 """The expectation of a suite for a case, and the outcome of a run beside it.
 
 A suite passes its expectation to each run, and `test.json` has it. So later readers, such as trends over many nights, judge the
-run as the suite did.
+run as the suite did. `Expectation.outcome` is the only place that decides an outcome. Terminals, files, pages and exit codes
+follow it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,37 @@ class Outcome(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a run showed, as far as its outcome depends on it.
+
+    Attributes:
+        verdict: The run's verdict.
+        failures: The parts that count for it and are not valid, as `name=verdict`.
+        fault_violations: The number of violations during or after a fault; None if it is not known.
+        crossed: A sentence for each crossed threshold.
+        behind: Whether the control node was behind, so that the numbers of the run are not the system's.
+    """
+
+    verdict: Verdict
+    failures: Collection[str] = ()
+    fault_violations: int | None = None
+    crossed: Collection[str] = ()
+    behind: bool = False
+
+    @property
+    def alone(self) -> Verdict:
+        """Returns the verdict with the thresholds, as if no suite expected another verdict: a colour, and the exit code."""
+        return Expectation().outcome(self).verdict
+
+    @property
+    def words(self) -> str:
+        """Returns the verdict, and whether a threshold is crossed."""
+        if not self.crossed:
+            return str(self.verdict)
+        return f"{self.verdict}, {'thresholds unknown' if self.behind else 'crossed a threshold'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
     """The expectation for a run.
 
@@ -51,21 +83,25 @@ class Expectation:
     known_failures: frozenset[str] = field(default_factory=frozenset)
     parts: frozenset[str] = field(default_factory=frozenset)
 
-    def outcome(self, verdict: Verdict, failures: Collection[str], fault_violations: int | None) -> Outcome:
+    def outcome(self, shown: Shown) -> Outcome:
         """Returns the outcome of a run.
 
-        Args:
-            verdict: The run's verdict.
-            failures: The parts that count for it and are not valid, as `name=verdict`.
-            fault_violations: The number of violations during or after a fault; None if it is not known.
+        A run that crosses a threshold is unexpected with any verdict. If its control node was behind, the crossed threshold
+        decides nothing, and the outcome is undecided unless the verdict is unexpected.
         """
-        if verdict is self.verdict:
-            invalid = {part for part in self.parts if f"{part}={Verdict.INVALID}" in failures}
-            shown = invalid == self.parts and (not self.during_fault or (fault_violations or 0) > 0)
-            return Outcome.EXPECTED if shown else Outcome.UNEXPECTED
-        if self.verdict is Verdict.VALID and failures and self.known_failures.issuperset(failures):
+        by_verdict = self._by_verdict(shown)
+        if not shown.crossed or by_verdict is Outcome.UNEXPECTED:
+            return by_verdict
+        return Outcome.UNDECIDED if shown.behind else Outcome.UNEXPECTED
+
+    def _by_verdict(self, shown: Shown) -> Outcome:
+        if shown.verdict is self.verdict:
+            invalid = {part for part in self.parts if f"{part}={Verdict.INVALID}" in shown.failures}
+            met = invalid == self.parts and (not self.during_fault or (shown.fault_violations or 0) > 0)
+            return Outcome.EXPECTED if met else Outcome.UNEXPECTED
+        if self.verdict is Verdict.VALID and shown.failures and self.known_failures.issuperset(shown.failures):
             return Outcome.KNOWN
-        return Outcome.UNDECIDED if verdict is Verdict.UNKNOWN else Outcome.UNEXPECTED
+        return Outcome.UNDECIDED if shown.verdict is Verdict.UNKNOWN else Outcome.UNEXPECTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.leaders import leader_of
+from harness.phases import FINAL_READS
 from harness.slowness import slowed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from harness.node import Node
+    from harness.phases import Phases
     from harness.system import System
 
 STATUS_TIMEOUT_S = 2.0
@@ -45,6 +47,7 @@ async def read_nodes(
     read: Callable[[Node], Awaitable[None]],
     stop: asyncio.Event,
     lead_timeout_s: float,
+    phases: Phases,
 ) -> AsyncIterator[FinalReads]:
     """Reads every node that the system allows to be read, one after the other.
 
@@ -54,6 +57,7 @@ async def read_nodes(
         read: Reads every key through a node.
         stop: Set when the run is interrupted; then no other node is read.
         lead_timeout_s: The time limit for a node to become the leader, if this is necessary.
+        phases: Measures the time for each node.
 
     Yields:
         After each node, the results so far.
@@ -65,11 +69,14 @@ async def read_nodes(
     # A change of the leader may take too long, so the present leader is read first.
     for node in sorted(nodes, key=lambda node: node != leader):
         why = "was not reached before the run was interrupted" if stop.is_set() else allowed[node.name]
-        if why is None and system.reads_need_leader and system.moves_leadership:
-            leads = await system.lead(node, lead_timeout_s)
-            why = None if leads else f"did not become leader in {lead_timeout_s:g} s"
         if why is None:
-            await read(node)
+            with phases.during(FINAL_READS, node.name):
+                if system.reads_need_leader and system.moves_leadership:
+                    leads = await system.lead_promptly(node, lead_timeout_s)
+                    why = None if leads else f"did not become leader in {lead_timeout_s:g} s"
+                if why is None:
+                    await read(node)
+        if why is None:
             through.append(node.name)
         else:
             left_out[node.name] = why

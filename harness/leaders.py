@@ -1,11 +1,16 @@
-"""The rule that finds the leader in the reports of the nodes."""
+"""The rules that find the leader in the reports of the nodes, and terms with more than one."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from harness.units import NS_PER_S
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+    from harness.watch import Sighting
 
 LEADER: Final = "leader"
 
@@ -35,3 +40,50 @@ def leaders_by_term(reports: Iterable[T]) -> list[T]:
 def leader_of(reports: Iterable[T]) -> T | None:
     """Returns the report that claims to lead in the highest term; None if no node claims to lead."""
     return next(iter(leaders_by_term(reports)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rivals:
+    """Nodes that reported that they lead in one term.
+
+    Attributes:
+        term: The term.
+        claims: The reports of each node about itself, in the order of time; of two nodes at least.
+    """
+
+    term: int
+    claims: Sequence[Sighting]
+
+    def __str__(self) -> str:
+        """Returns a sentence, with the polls of each report."""
+        nodes = list(dict.fromkeys(claim.node for claim in self.claims))
+        first = {node: next(claim for claim in self.claims if claim.node == node) for node in nodes}
+        polls = ", ".join(f"{node} {_polls(claim)}" for node, claim in list(first.items())[:MAX_NAMED])
+        more = f", and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else ""
+        return f"{len(nodes)} nodes reported that they led in term {self.term}: {polls}{more}."
+
+
+MAX_NAMED: Final = 5
+
+
+def _polls(claim: Sighting) -> str:
+    if claim.last_ns == claim.time_ns:
+        return f"in the poll at {claim.time_ns / NS_PER_S:.3f} s"
+    return f"in polls from {claim.time_ns / NS_PER_S:.3f} s to {claim.last_ns / NS_PER_S:.3f} s"
+
+
+def rivals(sightings: Iterable[Sighting]) -> list[Rivals]:
+    """Returns the terms in which more than one node reported that it leads, ascending.
+
+    Only a node's report about itself counts. The reports may be of different times: a term has one leader for ever. A system
+    without terms has no rivals.
+    """
+    by_term: dict[int, list[Sighting]] = {}
+    for seen in sightings:
+        if seen.role == LEADER and seen.term is not None:
+            by_term.setdefault(seen.term, []).append(seen)
+    return [
+        Rivals(term=term, claims=tuple(sorted(claims, key=lambda claim: claim.time_ns)))
+        for term, claims in sorted(by_term.items())
+        if len({claim.node for claim in claims}) > 1
+    ]

@@ -129,6 +129,22 @@ class Info:
 Outcome: TypeAlias = Ok | Fail | Info
 
 
+class Contact(NamedTuple):
+    """The node that an operation reached.
+
+    Attributes:
+        node: The name of the node.
+        answered: Whether the history says that this node answered. If not, the operation was sent to it, and the history does
+            not say who answered.
+    """
+
+    node: str
+    answered: bool
+
+    def __str__(self) -> str:
+        return f"answered by {self.node}" if self.answered else f"sent to {self.node}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One operation as an interval: an invoke joined with its completion.
@@ -168,3 +184,9 @@ class Operation:
     phase: str | None = None
     via: str | None = None
     order: int | None = None
+
+    @property
+    def contact(self) -> Contact | None:
+        """Returns the node that answered, else the node that the operation was sent to; None if the history names none."""
+        node = self.node if self.via is None else self.via
+        return None if node is None else Contact(node, self.via is not None and self.type is OpType.OK)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 from click.core import ParameterSource
 
-from harness.config import load_config, refuse_unread
+from harness.config import load_config, refuse_unread, without_effect
 from harness.errors import InputError
 from harness.plain import name
 from harness.suggest import did_you_mean
 from harness.terminal import echo
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
     from harness.op import Value
@@ -158,6 +158,26 @@ def table_of(root: click.Context, source: str, prefix: str) -> tuple[Path | None
     return path, load_config(path, root.command.list_commands(root), named=named).get(source, {})
 
 
+def warn_unread(
+    command: str, options: Iterable[click.Option], prefix: str, *, elsewhere: Callable[[str], bool] = lambda _: False
+) -> None:
+    """Prints a line for each environment variable that looks like an option of a command, and is none.
+
+    Args:
+        command: The name of the command.
+        options: Its options.
+        prefix: The prefix of all environment variables of Labrys.
+        elsewhere: Returns whether a long name is an option of another system or workload; such a variable may stay.
+    """
+    start = f"{prefix}_{command}_".upper()
+    for found, suggestion in without_effect(
+        os.environ, start, {variable(f"{prefix}_{command}", o) for o in options}
+    ).items():
+        if not elsewhere(found.removeprefix(start).lower().replace("_", "-")):
+            hint = suggestion or f"`labrys {command} --help` lists the options."
+            echo(f"{name(found)} has no effect: `labrys {command}` has no such option. {hint}", err=True)
+
+
 class DefaultsCommand(click.Command):
     """A command that first prints the options that `labrys.toml` sets.
 
@@ -245,12 +265,14 @@ def recorded(
             missing.append(option.opts[0])
             taken[key] = option.default
             continue
-        if not _fits(option, values[key]):
+        each = values[key] if option.multiple and isinstance(values[key], list) else [values[key]]
+        if isinstance(values[key], list) is not option.multiple or not all(_fits(option, value) for value in each):
             raise InputError(
                 f"{source}: expected a value of {option.opts[0]} among the options, not {name(repr(values[key]))}"
             )
         try:
-            taken[key] = option.type.convert(values[key], option, None)
+            read = tuple(option.type.convert(value, option, None) for value in each)
+            taken[key] = read if option.multiple else read[0]
         except click.BadParameter as error:
             raise InputError(f"{source}: {option.opts[0]} among the options: {error.message}") from error
     return taken, missing
@@ -269,6 +291,8 @@ def _fits(option: click.Option, value: Value) -> bool:
 
 def as_written(value: Any) -> str:
     """Returns a value as it is written on the command line, with every digit of a number."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(as_written, value))
     if isinstance(value, float) and value.is_integer() and abs(value) < MAX_EXACT:
         return str(int(value))
     return str(value)
@@ -277,4 +301,6 @@ def as_written(value: Any) -> str:
 def _words(option: click.Option, value: Any) -> list[str]:
     if option.is_flag:
         return (option.opts if value else option.secondary_opts)[:1]
+    if option.multiple:
+        return [word for each in value for word in (option.opts[0], as_written(each))]
     return [option.opts[0], as_written(value)]

@@ -14,7 +14,10 @@ import click
 from click.core import ParameterSource
 
 from harness import plugins
+from harness.documents import shown
 from harness.errors import InputError
+from harness.suggest import did_you_mean
+from harness.thresholds import read_threshold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,6 +28,14 @@ if TYPE_CHECKING:
 MAX_SEED: Final = 2**63 - 1
 MAX_RUN_S: Final = 604_800.0  # a week; no run is longer
 MAX_WAIT_S: Final = 86_400.0
+
+
+class Choice(click.Choice[str]):
+    """One of some texts. For another text, the error has the nearest one, or all of them if none is near."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: Context | None) -> str:  # noqa: ARG002 - the same in each context
+        """Returns the error for a text that is none of them."""
+        return f"{shown(str(value))} is not one of the choices. {did_you_mean(str(value), map(str, self.choices))}"
 
 
 class Number(click.FloatRange):
@@ -127,6 +138,24 @@ class PluginName(click.ParamType[str]):
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
         return [CompletionItem(each) for each in plugins.plugins(self.group) if each.startswith(incomplete)]
+
+
+class ThresholdText(click.ParamType[str]):
+    """A threshold, as a text in the spelling of Labrys. A variable has several of them, separated by commas."""
+
+    name = "threshold"
+    envvar_list_splitter = ","
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> str:
+        """Returns the threshold.
+
+        Raises:
+            click.BadParameter: It does not fit the grammar.
+        """
+        try:
+            return str(read_threshold(value if isinstance(value, str) else repr(value)))
+        except InputError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Completed(click.ParamType[str]):

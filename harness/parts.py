@@ -13,33 +13,39 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from harness.errors import LabrysError, headline
+from harness.leaders import LEADER, rivals
 from harness.op import FINAL_PHASE, OpType
 from harness.pace import RECOVERY
+from harness.plain import counted, counted_of
 from harness.verdict import Part, Verdict
 from harness.workload import Observed
+from harness.world import world_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from harness.faults import FaultRecord, PlannedFault
-    from harness.op import Operation
+    from harness.op import Operation, Value
     from harness.pace import Pace
     from harness.recovery import Recovery
     from harness.replicas import Difference, Replicas
     from harness.run import RunResult, Test
+    from harness.watch import Sighting
 
 MAX_EXAMPLES = 5
 MAX_LOG_LINE = 400
 EXCEPTION_ERROR = "exception"
 CONTROL_NODE = "control-node"
 REPLICAS_EQUAL = "replicas-equal"
+RECOVERED = "recovered"
+ONE_LEADER = "one-leader-per-term"
 
 # The parts that do not depend on the workload, nor on the meaning of the operations on a key.
 OF_ANY_RUN = frozenset(
     {
-        "replicas-equal", "recovered", "faults-effective", "progress", "client-errors", "log-patterns", "completed",
-        CONTROL_NODE,
+        REPLICAS_EQUAL, RECOVERED, "faults-effective", "progress", "client-errors", "log-patterns", "completed",
+        CONTROL_NODE, ONE_LEADER,
     }
 )  # fmt: skip
 
@@ -64,8 +70,37 @@ def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]
         why = headline((first.error if first else None) or (proof.reason if proof else "it never began"))
         reason = f"No {' and no '.join(idle)} has a proven effect: {why}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    reason = f"{effective.total()} of {len(plan)} planned faults have a proven effect."
+    reason = f"{counted_of(effective.total(), len(plan), 'planned fault', 'have')} a proven effect."
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+
+
+def one_leader_per_term(sightings: Sequence[Sighting], promise: str) -> Part:
+    """Returns the extra part `one-leader-per-term`: whether two nodes reported that they lead in one term.
+
+    Args:
+        sightings: What the nodes reported about themselves.
+        promise: The sentence of the system; see `System.one_leader_per_term`.
+    """
+    name = ONE_LEADER
+    found = rivals(sightings)
+    terms = sorted({seen.term for seen in sightings if seen.role == LEADER and seen.term is not None})
+    details: dict[str, Value] = {
+        "promise": promise,
+        "terms": len(terms),
+        "rivals": [
+            {"term": each.term, "nodes": list(dict.fromkeys(claim.node for claim in each.claims))}
+            for each in found[:MAX_EXAMPLES]
+        ],
+    }
+    if found:
+        more = f" This is so in {len(found)} terms." if len(found) > 1 else ""
+        reason = f"{found[0]}{more} {promise}"
+        return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details, extra=True)
+    if not terms:
+        reason = "No poll saw a leader with a term."
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details, extra=True)
+    reason = f"No two nodes reported that they led in one term; {counted(len(terms), 'term')} had a leader."
+    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details, extra=True)
 
 
 def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord], recovery: Recovery | None) -> Part:
@@ -92,8 +127,9 @@ def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord], rec
     elif faults and not after:
         reason = "No operation succeeded after the last fault was healed, so its consequences were not observed."
     else:
-        when = f", {during} of them while a fault was on and {after} after the last one" if faults else ""
-        return Part(name=name, verdict=Verdict.VALID, reason=f"{total} operations succeeded{when}.", details=details)
+        when = f", {during:,} of them while a fault was on and {after:,} after the last one" if faults else ""
+        reason = f"{counted(total, 'operation')} succeeded{when}."
+        return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
     return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
 
 
@@ -128,12 +164,14 @@ def control_node(paces: Mapping[str, Pace]) -> Part:
 
 
 def _recovered(recovery: Recovery | None) -> Part:
-    name = "recovered"
+    name = RECOVERED
     if recovery is None:
         return Part(name=name, verdict=Verdict.UNKNOWN, reason="The run ended before its recovery was observed.")
     details = {
         "seconds": recovery.seconds,
+        "from_s": recovery.from_s,
         "restarted": recovery.restarted,
+        "restarted_s": recovery.restarted_s,
         "first_error": recovery.first_error,
         "error": recovery.error,
     }
@@ -162,13 +200,14 @@ def replicas_equal(replicas: Replicas | None) -> Part:
     apart = _apart(replicas)
     if replicas.differing:
         first = _difference(replicas.differing[0])
-        reason = f"Replicas differ at the same applied index in {replicas.differing_keys} keys; {first}."
+        reason = f"Replicas differ at the same applied index in {counted(replicas.differing_keys, 'key')}; {first}."
         return Part(name=name, verdict=Verdict.INVALID, reason=f"{reason}{apart}", details=details)
     index = replicas.largest
     if index is None:
         reason = f"No two replicas were at the same applied index in {replicas.seconds:.0f} s.{apart}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    equal = f"{len(replicas.compared[index])} replicas have the same {replicas.keys} keys at applied index {index}."
+    same = "no key" if not replicas.keys else f"the same {counted(replicas.keys, 'key')}"
+    equal = f"{len(replicas.compared[index])} replicas have {same} at applied index {index}."
     verdict = Verdict.UNKNOWN if apart else Verdict.VALID
     return Part(name=name, verdict=verdict, reason=f"{equal}{apart}", details=details)
 
@@ -205,11 +244,13 @@ def client_errors(operations: Iterable[Operation]) -> Part:
     details = {"codes": dict(codes.most_common()), "untyped": untyped}
     if untyped:
         reason = (
-            f"{codes[EXCEPTION_ERROR]} operations ended with an exception that the client does not handle: {untyped[0]}"
+            f"{counted(codes[EXCEPTION_ERROR], 'operation')} ended with an exception that the client does not handle: "
+            f"{untyped[0]}"
         )
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     total = sum(codes.values())
-    return Part(name=name, verdict=Verdict.VALID, reason=f"The clients handled all {total} errors.", details=details)
+    met = f"{counted(total, 'error')}, and handled {'it' if total == 1 else 'all of them'}" if total else "no error"
+    return Part(name=name, verdict=Verdict.VALID, reason=f"The clients met {met}.", details=details)
 
 
 def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str], nodes: Sequence[str]) -> Part:
@@ -244,11 +285,11 @@ def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str], no
     if matches:
         first = matches[0]
         where = f"{first['file']}:{first['line']} of {first['node']}"
-        reason = f"{len(matches)} fatal log lines; the first in {where}: {first['text']}"
+        reason = f"{counted(len(matches), 'fatal log line')}; the first in {where}: {first['text']}"
         return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
     if not files:
         return Part(name=name, verdict=Verdict.UNKNOWN, reason="No node's log could be collected.", details=details)
-    reason = f"No fatal line in {files} log files."
+    reason = f"No fatal line in {counted(files, 'log file')}."
     if silent:
         reason += f" No log file was found on {', '.join(silent)}."
     if lost:
@@ -281,18 +322,33 @@ def completed(
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
 
 
-def of_run(test: Test, result: RunResult, operations: Sequence[Operation]) -> list[Part]:
-    """Returns the parts of a run's verdict, those of the workload first."""
-    observed = Observed(faults=result.faults, final_reads=result.final_reads, sightings=result.sightings)
+def observed(result: RunResult) -> Observed:
+    """Returns the observations so far, for the checker of the workload."""
+    return Observed(faults=tuple(result.faults), final_reads=result.final_reads, sightings=tuple(result.sightings))
+
+
+def of_run(
+    test: Test, result: RunResult, operations: Sequence[Operation], *, workload: Sequence[Part] | None = None
+) -> list[Part]:
+    """Returns the parts of a run's verdict, those of the workload first.
+
+    Args:
+        test: The test.
+        result: The outcome of the run.
+        operations: The operations of the clients.
+        workload: The parts of the workload, if `of_workload` has judged the same operations; None to judge them now.
+    """
     patterns = test.system.fatal_log_patterns()
     names = [node.name for node in test.cluster.nodes]
-    found = _of_workload(test, operations, observed)
+    found = of_workload(test, operations, observed(result)) if workload is None else list(workload)
     left_out = {} if test.final_reads else {"final-reads": "the test does not ask for them"}
     has_replicas = any(part.name == REPLICAS_EQUAL for part in found)  # the workload compared them by their answers
     if not (test.system.dumps_replicas or has_replicas):
         left_out[REPLICAS_EQUAL] = f"{test.system.name} does not dump its replicas"
     elif len(names) == 1:
         left_out[REPLICAS_EQUAL] = "there is one replica only"
+    elif not has_replicas and sum(map(test.system.holds_replica, test.cluster.nodes)) < 2:
+        left_out[REPLICAS_EQUAL] = "fewer than two nodes hold a replica"
     elif not has_replicas:
         found.append(replicas_equal(result.replicas))
     found += [
@@ -301,10 +357,17 @@ def of_run(test: Test, result: RunResult, operations: Sequence[Operation]) -> li
         progress(operations, result.faults, result.recovery),
         client_errors(operations),
     ]
+    promise = test.system.one_leader_per_term
+    if promise:
+        found.append(one_leader_per_term(result.sightings, promise))
+    else:
+        left_out[ONE_LEADER] = f"{test.system.name} does not promise it"
     if patterns:
         found.append(log_patterns(result.logs, patterns, names))
     else:
         left_out["log-patterns"] = f"{test.system.name} defines no fatal log lines"
+    if world_of(test.cluster) is not None:
+        left_out[CONTROL_NODE] = "virtual time waits for the control node, so it cannot be late"
     found.append(
         completed(
             interrupted=result.interrupted,
@@ -319,7 +382,7 @@ def of_run(test: Test, result: RunResult, operations: Sequence[Operation]) -> li
     return found
 
 
-def _of_workload(test: Test, operations: Sequence[Operation], observed: Observed) -> list[Part]:
+def of_workload(test: Test, operations: Sequence[Operation], observed: Observed) -> list[Part]:
     """Returns the parts of the workload; one unknown part if the operations cannot be judged."""
     try:
         return list(test.workload.check(operations, observed))

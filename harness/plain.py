@@ -8,8 +8,13 @@ escape sequence. Only this module defines these characters, and only `harness.te
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_NAME = 120
+_OF_ONE = {"are": "is", "have": "has", "were": "was"}
 
 # Controls but tab and line feed; the soft hyphen and other invisible characters; marks and overrides of direction; separators
 # of lines and paragraphs; surrogates; characters that XML forbids; tags.
@@ -43,6 +48,29 @@ def name(text: str, most: int = MAX_NAME) -> str:
 def counted(count: int, noun: str) -> str:
     """Returns a number with its noun, e.g. `1 run` and `2,000 runs`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def listed(words: Sequence[str], before_last: str) -> str:
+    """Returns words as a list in a sentence, e.g. `a, b or c`.
+
+    Args:
+        words: The words; at least one.
+        before_last: The word before the last one, e.g. `or`.
+    """
+    return f" {before_last} ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+
+def counted_of(part: int, whole: int, noun: str, verb: str = "") -> str:
+    """Returns a part of a number with the noun, e.g. `1 of 2 keys`; with the verb `are`, `1 of 2 keys is`.
+
+    Args:
+        part: The part.
+        whole: The number.
+        noun: The noun of one.
+        verb: The verb of several, `are`, `have` or `were`, which agrees with the number; empty for none.
+    """
+    text = f"{part:,} of {counted(whole, noun)}"
+    return f"{text} {_OF_ONE[verb] if 1 in {part, whole} else verb}" if verb else text
 
 
 def message(text: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,7 @@ class Plugin:
             whose = f" of the package {plain_name(self.package)}" if self.package else ""
             raise InputError(
                 f"the {SINGULAR[self.group]} {plain_name(self.name)}{whose} cannot be loaded from {plain_name(self.place)}: "
-                f"{type(error).__name__}: {plain_name(sentence(error), most=MAX_ERROR)}{self._remedy(error)}"
+                f"{type(error).__name__}: {plain_name(sentence(error), most=MAX_ERROR)}{_place(error)}{self._remedy(error)}"
             ) from error
         return found
 
@@ -89,6 +90,17 @@ class Plugin:
         if not attribute or isinstance(error, AttributeError):
             return f"; expected MODULE:CLASS, with a class that the module {plain_name(module)} has"
         return f"; correct the module, `python -c 'import {plain_name(module)}'` shows the error in full"
+
+
+def _place(error: BaseException) -> str:
+    """Returns the last line of a module that an error comes from, e.g. ` (latch.py:3)`; empty if no module began to run."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [
+        each
+        for each in frames
+        if each.filename not in {__file__, importlib.__file__} and not each.filename.startswith("<")
+    ]
+    return f" ({plain_name(own[-1].filename)}:{own[-1].lineno})" if own else ""
 
 
 @functools.cache
@@ -111,7 +123,7 @@ def plugins(group: str) -> Mapping[str, Plugin]:
     if not found:
         raise InputError(
             f"no installed package has a {SINGULAR[group]}, not even labrys itself; "
-            "install labrys again, e.g. with `make setup`"
+            "install labrys again, e.g. with `make setup` in a clone (docs/install.md)"
         )
     return dict(sorted(found.items()))
 

@@ -6,6 +6,7 @@ Invariants:
   with 255, and never with Python's own 1.
 - Lost output raises no exception where it is written, so a command always reaches its verdict. At the end, lost output turns 0
   into 255, and the other stream reports the loss. Every other code stays, so that nothing hides a definite failure.
+- A reader that closes its pipe, as `head` does, has read what it wanted. This is no loss: the code stays, without a message.
 - A daemon thread that still writes does not change the exit code.
 - SIGTERM and SIGHUP end a command as Ctrl-C does. A signal that the parent ignores, as with `nohup`, stays ignored. A signal
   that arrives while Python cannot raise an exception, in a callback of its own, is sent again.
@@ -46,12 +47,14 @@ class _Output(io.RawIOBase):
 
     Attributes:
         failure: The reason why output is lost; None if none is lost.
+        left: Whether the reader has closed its pipe; then later output is dropped.
         written: The number of written bytes.
     """
 
     def __init__(self, fd: int | None) -> None:
         super().__init__()
         self.failure: str | None = None
+        self.left = False
         self.written = 0
         self._fd = fd
         self._again = b""  # bytes that were written before a signal, and that the caller will write again
@@ -69,7 +72,7 @@ class _Output(io.RawIOBase):
 
     def write(self, data: ReadableBuffer, /) -> int:
         size = memoryview(data).nbytes
-        if self.failure is not None or not size:
+        if self.failure is not None or self.left or not size:
             return size
         if self._fd is None:
             self.failure = "it is closed"
@@ -80,6 +83,9 @@ class _Output(io.RawIOBase):
         counts: list[int] = []
         try:
             _write(self._fd, data, counts)
+        except BrokenPipeError:
+            self.left = True
+            return size
         except OSError as error:
             self.failure = error.strerror or str(error)
             return size
@@ -142,10 +148,10 @@ def say(text: str) -> None:
     with contextlib.suppress(Exception):  # a stream of the caller may be closed
         _print(sys.stderr, text)
     out, err = _output(sys.stdout), _output(sys.stderr)
-    if out is None or err is None or err.failure is None:
+    if out is None or err is None or (err.failure is None and not err.left):
         return
     sys.stdout.flush()
-    if not out.written and out.failure is None:
+    if not out.written and out.failure is None and not out.left:
         _print(sys.stdout, text)
 
 

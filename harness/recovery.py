@@ -6,11 +6,10 @@ at all. `Recovery` records this, and a part of the verdict judges it.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.cluster import on_all
+from harness import readiness
 from harness.errors import LabrysError
 
 if TYPE_CHECKING:
@@ -30,12 +29,16 @@ class Recovery:
         restarted: Whether all nodes were restarted, because the system did not work at the end of the first wait.
         first_error: The error at the end of the first wait; None if the system worked.
         error: The error at the end of the last wait; None if the system worked.
+        from_s: The start of the first wait on the run's clock; None if it was not measured.
+        restarted_s: The time of the restart on the run's clock; None if there was none.
     """
 
     seconds: float
     restarted: bool
     first_error: str | None
     error: str | None
+    from_s: float | None = None
+    restarted_s: float | None = None
 
 
 async def recover(system: System, nodes: Sequence[Node], *, timeout_s: float, clock: Clock) -> Recovery:
@@ -43,23 +46,31 @@ async def recover(system: System, nodes: Sequence[Node], *, timeout_s: float, cl
     start_s = clock.now_s()
     first_error = await _ready(system, nodes, timeout_s)
     if first_error is None:
-        return Recovery(seconds=clock.now_s() - start_s, restarted=False, first_error=None, error=None)
+        return Recovery(seconds=clock.now_s() - start_s, restarted=False, first_error=None, error=None, from_s=start_s)
+    restarted_s = clock.now_s()
 
     def restart(node: Node) -> None:
         system.kill(node)
         system.start(node)
 
     try:
-        await asyncio.to_thread(on_all, nodes, restart)
+        await readiness.on_each(system, nodes, restart)
         error = await _ready(system, nodes, timeout_s)
     except LabrysError as failed:
         error = str(failed)
-    return Recovery(seconds=clock.now_s() - start_s, restarted=True, first_error=first_error, error=error)
+    return Recovery(
+        seconds=clock.now_s() - start_s,
+        restarted=True,
+        first_error=first_error,
+        error=error,
+        from_s=start_s,
+        restarted_s=restarted_s,
+    )
 
 
 async def _ready(system: System, nodes: Sequence[Node], timeout_s: float) -> str | None:
     try:
-        await system.until_ready(nodes, timeout_s)
+        await readiness.until_ready(system, nodes, timeout_s)
     except LabrysError as error:
         return str(error)
     return None

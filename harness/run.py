@@ -7,6 +7,8 @@ The phases are:
 3. Heal, wait for recovery, read every key through each node, and compare the replicas.
 4. Collect the logs, and stop the system.
 
+`harness.phases` measures each of them. After the last operation, the caller can judge the operations while the run goes on.
+
 The watch polls the nodes from the start of the workload until the comparison of the replicas. After an interruption, an error,
 or the loss of a node, the run still heals, collects the logs, and stops, and the history so far can be judged. This module
 depends only on the protocols of systems, faults and workloads.
@@ -20,16 +22,22 @@ import logging
 import signal
 import threading
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from harness.clock import Clock
+from harness import phases as ph
+from harness import readiness
+from harness.clock import Clock, in_virtual_time
 from harness.cluster import on_all, on_nodes
 from harness.combinators import time_limit
+from harness.daemon import preloads
 from harness.errors import InterruptedEarly, LabrysError
 from harness.final_reads import FinalReads, read_nodes
 from harness.interpreter import drive
 from harness.load import ClosedLoop
+from harness.node_clocks import Clocks, read_clocks
 from harness.pace import RECOVERY, WORKLOAD, Pace, Pacer
+from harness.phases import Phases
 from harness.plain import counted
 from harness.recovery import Recovery, recover
 from harness.replicas import Replicas, compare_replicas
@@ -39,7 +47,8 @@ from harness.watch import Positions, Sighting, Watch
 from harness.world import world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from harness.client import Client
@@ -48,8 +57,11 @@ if TYPE_CHECKING:
     from harness.history import Recorder
     from harness.load import Load
     from harness.node import Node
+    from harness.node_clocks import NodeClock
     from harness.system import System
     from harness.workload import Workload
+
+    Recorded = Callable[["RunResult"], None]
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +128,8 @@ class RunResult:
         error: The error that broke the run off; None if there is none.
         ready_s: The time from the start of the run until the system served; None if the run ended before.
         workload_s: The duration of the workload.
-        paces: The measurements of the control node in the stages `workload` and `recovery`.
+        clocks: The clocks of the nodes at the start of the workload; None if it did not begin, or in virtual time.
+        paces: The measurements of the control node in the stages `workload` and `recovery`; none in virtual time.
     """
 
     faults: list[FaultRecord] = field(default_factory=list)
@@ -132,7 +145,14 @@ class RunResult:
     error: str | None = None
     ready_s: float | None = None
     workload_s: float = 0.0
+    clocks: Clocks | None = None
     paces: dict[str, Pace] = field(default_factory=dict)
+
+
+MAYBE_FAKETIME = (
+    "The processes load libfaketime, because the plan has clock faults, and this may be the cause. Try the run without these "
+    "faults, e.g. `--nemesis all,-clock-skew,-clock-strobe`. If the system starts then, set `faketime = False` in its class."
+)
 
 
 class Observer(Protocol):
@@ -151,7 +171,15 @@ class Observer(Protocol):
         ...
 
 
-def run(test: Test, *, history: Recorder, logs_dir: Path, observer: Observer) -> RunResult:
+def run(
+    test: Test,
+    *,
+    history: Recorder,
+    logs_dir: Path,
+    observer: Observer,
+    phases: Phases | None = None,
+    recorded: Recorded | None = None,
+) -> RunResult:
     """Runs a test once.
 
     The first SIGINT, SIGTERM or SIGHUP ends the workload, and the run continues with healing, logs and stopping. After a second
@@ -162,6 +190,9 @@ def run(test: Test, *, history: Recorder, logs_dir: Path, observer: Observer) ->
         history: Records the operations during the run; stays open.
         logs_dir: The folder for the logs; each node has a folder in it.
         observer: Shows the progress.
+        phases: Measures the phases.
+        recorded: Is called when no operation follows any more, with the outcome so far, if the run comes to its final reads.
+            The run then compares the replicas, collects the logs and stops. It must not block.
 
     Returns:
         The outcome. An error after the set-up is in `RunResult.error`, and is not raised.
@@ -172,18 +203,44 @@ def run(test: Test, *, history: Recorder, logs_dir: Path, observer: Observer) ->
         KeyboardInterrupt: A second signal came.
     """
     with test.cluster.entered():
-        whole = go(test, history=history, logs_dir=logs_dir, observer=observer)
+        whole = go(test, history=history, logs_dir=logs_dir, observer=observer, phases=phases, recorded=recorded)
         world = world_of(test.cluster)
         return asyncio.run(whole) if world is None else world.run(whole)
 
 
-async def go(test: Test, *, history: Recorder, logs_dir: Path, observer: Observer) -> RunResult:
+async def go(
+    test: Test,
+    *,
+    history: Recorder,
+    logs_dir: Path,
+    observer: Observer,
+    phases: Phases | None = None,
+    recorded: Recorded | None = None,
+) -> RunResult:
     """Runs a test like `run`, in the running loop and in the thread's network namespace."""
-    return await _Run(test=test, history=history, logs_dir=logs_dir, observer=observer).go()
+    return await _Run(
+        test=test,
+        history=history,
+        logs_dir=logs_dir,
+        observer=observer,
+        phases=Phases() if phases is None else phases,
+        recorded=recorded,
+    ).go()
 
 
 class _Run:
-    def __init__(self, *, test: Test, history: Recorder, logs_dir: Path, observer: Observer) -> None:
+    def __init__(
+        self,
+        *,
+        test: Test,
+        history: Recorder,
+        logs_dir: Path,
+        observer: Observer,
+        phases: Phases,
+        recorded: Recorded | None,
+    ) -> None:
+        self.phases = phases
+        self.recorded = recorded
         self.test = test
         self.history = history
         self.logs_dir = logs_dir
@@ -267,19 +324,29 @@ class _Run:
     async def _set_up(self) -> None:
         system, nodes = self.test.system, self.nodes
         self.observer.phase(f"installing {system.name} on {len(nodes)} nodes")
-        await self.test.nemesis.heal()
 
         def install(node: Node) -> None:
             system.stop(node)
             system.wipe(node)
             system.install(node)
 
-        await asyncio.to_thread(on_all, nodes, install)
-        await self.test.nemesis.prepare(self.test.plan)
+        with self.phases.during(ph.INSTALL):
+            await self.test.nemesis.heal()
+            await asyncio.to_thread(on_all, nodes, install)
+            await self.test.nemesis.prepare(self.test.plan)
         self._leave_if_stopped()
         self.observer.phase(f"starting {system.name}")
-        await asyncio.to_thread(on_all, nodes, system.start)
-        await self._unless_stopped(system.until_ready(nodes, slowed(self.test.ready_timeout_s)))
+        try:
+            with self.phases.during(ph.START):
+                await readiness.on_each(system, nodes, system.start)
+                await self._unless_stopped(readiness.until_ready(system, nodes, slowed(self.test.ready_timeout_s)))
+        except InterruptedEarly:
+            raise
+        except LabrysError as error:
+            preloading = await asyncio.to_thread(on_nodes, nodes, lambda node: preloads(self.test.cluster.remote(node)))
+            if True in preloading.values():
+                error.add_note(MAYBE_FAKETIME)
+            raise
         self.result.ready_s = self.clock.now_s()
 
     async def _unless_stopped(self, waiting: Coroutine[Any, Any, None]) -> None:
@@ -303,8 +370,11 @@ class _Run:
         test = self.test
         planned = f"{counted(len(test.plan), 'fault')} planned"
         self.observer.phase(f"workload {test.workload.name} for {test.time_limit_s:g} s, {planned}")
+        nodes, unknown = await self._clocks()
         # From here on, time is that of the history: 0 is the start of the workload.
         self.clock = Clock(asyncio.get_running_loop())
+        if nodes or unknown:
+            self.result.clocks = Clocks(began_utc=datetime.now(UTC), nodes=nodes, unknown=unknown)
         watch = Watch(system=test.system, nodes=self.nodes, clock=self.clock)
         self.result.sightings, self.result.positions = watch.sightings, watch.positions
         self.observer.workload_began(watch, self.clock)
@@ -323,7 +393,7 @@ class _Run:
             )
         )
         try:
-            with self.pacer.stage(WORKLOAD, self.clock):
+            with self.phases.during(ph.WORKLOAD), self._paced(WORKLOAD):
                 driven = await drive(
                     generator=time_limit(test.time_limit_s, generator),
                     clients=test.system.client,
@@ -340,7 +410,20 @@ class _Run:
         finally:
             self.result.workload_s = self.clock.now_s()
             over.set()
-            self.result.faults = await faults
+            with self.phases.during(ph.HEAL):
+                self.result.faults = await faults
+
+    async def _clocks(self) -> tuple[Mapping[str, NodeClock], Mapping[str, str]]:
+        """Reads the clocks of the nodes, for the times of their logs; nodes in virtual time have none."""
+        if in_virtual_time():
+            return {}, {}
+        return await asyncio.to_thread(read_clocks, self.test.cluster, self.nodes)
+
+    def _paced(self, stage: str) -> AbstractContextManager[None]:
+        """Measures the control node in a stage. In virtual time there is nothing to measure: it waits for the control node."""
+        if world_of(self.test.cluster) is not None:
+            return contextlib.nullcontext()
+        return self.pacer.stage(stage, self.clock)
 
     async def _stop_watching(self) -> None:
         if self.watching is None:
@@ -358,7 +441,8 @@ class _Run:
     async def _heal(self) -> None:
         self.observer.phase("healing")
         try:
-            await asyncio.wait_for(self.test.nemesis.heal(), slowed(HEAL_TIMEOUT_S))
+            with self.phases.during(ph.HEAL):
+                await asyncio.wait_for(self.test.nemesis.heal(), slowed(HEAL_TIMEOUT_S))
         except (LabrysError, TimeoutError) as error:
             self._problem(f"healing failed; `labrys cluster heal` tries again: {error}")
 
@@ -366,7 +450,7 @@ class _Run:
         test = self.test
         self.observer.phase("waiting for recovery")
         timeout_s = test.recovery_timeout_s
-        with self.pacer.stage(RECOVERY, self.clock):
+        with self.phases.during(ph.RECOVER), self._paced(RECOVERY):
             self.result.recovery = await recover(test.system, self.nodes, timeout_s=timeout_s, clock=self.clock)
         if self.result.recovery.error is not None:
             if test.final_reads:
@@ -376,9 +460,13 @@ class _Run:
             return
         if test.final_reads:
             await self._read_finally()
+        if self.recorded is not None and not self.stop.is_set():
+            self.recorded(self.result)
         if test.system.dumps_replicas and not self.stop.is_set():
             self.observer.phase("comparing replicas")
-            self.result.replicas = await compare_replicas(test.system, self.nodes, clock=self.clock)
+            holders = [node for node in self.nodes if test.system.holds_replica(node)]
+            with self.phases.during(ph.COMPARE):
+                self.result.replicas = await compare_replicas(test.system, holders, clock=self.clock)
 
     async def _read_finally(self) -> None:
         system = self.test.system
@@ -389,6 +477,7 @@ class _Run:
             read=self._read_through,
             stop=self.stop,
             lead_timeout_s=self.test.lead_timeout_s,
+            phases=self.phases,
         )
         async for self.result.final_reads in reads:
             pass
@@ -435,16 +524,19 @@ class _Run:
                 collected.append(local)
             return collected
 
-        for name, logs in (await asyncio.to_thread(on_nodes, self.nodes, collect)).items():
+        with self.phases.during(ph.LOGS):
+            collected = await asyncio.to_thread(on_nodes, self.nodes, collect)
+        for name, logs in collected.items():
             if isinstance(logs, Exception):
                 self._problem(f"the logs of {name} could not be collected: {logs}")
             else:
                 self.result.logs[name] = logs
         self.observer.phase("stopping")
-        for name, ended in (await asyncio.to_thread(on_nodes, self.nodes, system.stop)).items():
-            if isinstance(ended, Exception):
-                self._problem(f"{system.name} could not be stopped on {name}: {ended}")
-        try:
-            await self.test.nemesis.release()
-        except LabrysError as error:
-            self._problem(f"the preparations for the faults could not be removed: {error}")
+        with self.phases.during(ph.STOP):
+            for name, ended in (await asyncio.to_thread(on_nodes, self.nodes, system.stop)).items():
+                if isinstance(ended, Exception):
+                    self._problem(f"{system.name} could not be stopped on {name}: {ended}")
+            try:
+                await self.test.nemesis.release()
+            except LabrysError as error:
+                self._problem(f"the preparations for the faults could not be removed: {error}")

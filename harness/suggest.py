@@ -20,5 +20,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         E.g. `Did you mean 'pause'?`, or `Known are: kill, pause.`
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"Known are: {', '.join(names)}."
+    close = nearest(name, names)
+    return f"Did you mean {close!r}?" if close else f"Known are: {', '.join(names)}."
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Returns the known name that is most like an unknown one; None if none is near."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)

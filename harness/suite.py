@@ -46,8 +46,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from harness.documents import read_toml, shown
 from harness.errors import ExitCode, InputError
-from harness.expectation import Expectation, Outcome, SuiteCase
+from harness.expectation import Expectation, Outcome, Shown, SuiteCase
 from harness.parameters import MAX_SEED
+from harness.plain import counted_of
 from harness.randomness import SEED_BITS, repeat_seed, stream
 from harness.suggest import did_you_mean
 from harness.thresholds import Threshold, read_threshold
@@ -66,6 +67,7 @@ DURING_FAULT = "expect-during-fault"
 EXPECT_PARTS = "expect-parts"
 AT_LEAST = "at-least"
 THRESHOLDS = "thresholds"
+THRESHOLD = "threshold"  # the option of `labrys test`
 OWN_KEYS = frozenset(
     {"name", "seed", "repeat", AT_LEAST, "expect", DURING_FAULT, EXPECT_PARTS, KNOWN_FAILURES, THRESHOLDS}
 )
@@ -85,6 +87,7 @@ class Case:
         test: The name of the `[[test]]` it comes from.
         options: The options of `labrys test`, by long name without dashes in front, in the order of the file.
         seed: The root seed.
+        reproduce: The command that runs this case of the suite again.
         expect: The expected verdict; a negative control expects `invalid`.
         known_failures: Parts with their verdicts, `name=verdict`, that do not fail the case.
         expect_during_fault: Whether a violation must be during or after a fault.
@@ -99,6 +102,7 @@ class Case:
     test: str
     options: Mapping[str, str | int | float | bool]
     seed: int
+    reproduce: str
     expect: Verdict
     known_failures: frozenset[str] = frozenset()
     expect_during_fault: bool = False
@@ -131,6 +135,8 @@ class Case:
                 arguments.append(f"--{name}" if value else f"--no-{name}")
             else:
                 arguments += [f"--{name}", str(value)]
+        for threshold in self.thresholds:
+            arguments += [f"--{THRESHOLD}", str(threshold)]
         if self.runs > 1:
             arguments += ["--repeat", str(self.runs)]
             arguments += ["--until-fail"] if self.at_least == 1 and self.expect is Verdict.INVALID else []
@@ -143,7 +149,7 @@ class CaseResult:
 
     Attributes:
         case: The case.
-        exit_code: The exit code of its command.
+        exit_code: The exit code of its verdict; that of its command if there is none.
         reason: The reason of the verdict, or the end of the error output.
         seconds: Its duration.
         run: The folder of the run; None if there is none.
@@ -172,18 +178,31 @@ class CaseResult:
 
     @property
     def outcome(self) -> Outcome | None:
-        """Returns the outcome of its verdict beside the expected one; None without a verdict."""
+        """Returns its outcome beside the expected one; None without a verdict."""
+        shown = self.shown
+        return None if shown is None else self.case.expectation.outcome(shown)
+
+    @property
+    def shown(self) -> Shown | None:
+        """Returns what its run showed; None without a verdict."""
         if self.verdict is None:
             return None
-        return self.case.expectation.outcome(self.verdict, self.failures, self.fault_violations)
+        return Shown(
+            verdict=self.verdict,
+            failures=self.failures,
+            fault_violations=self.fault_violations,
+            crossed=self.crossed,
+            behind=self.behind is not None,
+        )
 
     @property
     def ended(self) -> str:
         """Returns how the case ended, with what was expected where that is not `valid`."""
-        if self.verdict is None:
+        shown = self.shown
+        if shown is None:
             return f"error {self.exit_code}"
         if self.crossed:
-            return f"{self.verdict}, {'crossed a threshold' if self.behind is None else 'thresholds unknown'}"
+            return shown.words
         if self.failed_as_known:
             return f"{self.verdict}, as known"
         if self.verdict is not self.case.expect:
@@ -199,19 +218,13 @@ class CaseResult:
 
     @property
     def passed(self) -> bool:
-        """Returns whether the verdict is as expected or a known failure, and no threshold is crossed."""
-        return not self.crossed and self.outcome in {Outcome.EXPECTED, Outcome.KNOWN}
+        """Returns whether it is as expected, or a known failure."""
+        return self.outcome in {Outcome.EXPECTED, Outcome.KNOWN}
 
     @property
     def undecided(self) -> bool:
-        """Returns whether the result is unknown: by its verdict, or because its control node was behind.
-
-        A crossed threshold does not count against the system if the control node was behind.
-        """
-        if self.outcome is Outcome.UNDECIDED:
-            return self.behind is not None or not self.crossed
-        expected = self.outcome in {Outcome.EXPECTED, Outcome.KNOWN}
-        return expected and bool(self.crossed) and self.behind is not None
+        """Returns whether the result is unknown: by its verdict, or because its control node was behind."""
+        return self.outcome is Outcome.UNDECIDED
 
     @property
     def without_fault(self) -> str | None:
@@ -248,11 +261,6 @@ class CaseResult:
         if self.verdict in {None, self.case.expect} or self.failed_as_known:
             return self.why
         return f"{self.verdict}, expected {self.case.expect}: {self.why}"
-
-    @property
-    def reproduce(self) -> str:
-        """Returns the command that runs the case again."""
-        return shlex.join(["labrys", *self.case.arguments()])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,7 +308,7 @@ def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
         name = document.get("name", name)
         for where, table in _tests(file, document):
             own = _with_plan_paths(file, table) if is_folder else table
-            cases += _cases(where, own, seed=seed, known=known, room=MAX_CASES - len(cases))
+            cases += _cases(where, own, suite=path, seed=seed, known=known, room=MAX_CASES - len(cases))
     if not _is_name(name):
         raise InputError(f"{path}: name takes {NAME_RULE}, not {shown(name)}")
     twice = sorted(name for name, times in Counter(case.name for case in cases).items() if times > 1)
@@ -336,7 +344,9 @@ def _is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= MAX_NAME and value.isprintable()
 
 
-def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: KnownOptions, room: int) -> Iterable[Case]:
+def _cases(
+    where: str, table: Mapping[str, Any], *, suite: Path, seed: int, known: KnownOptions, room: int
+) -> Iterable[Case]:
     name = table.get("name")
     if not _is_name(name):
         raise InputError(f"{where}: expected a name, which is {NAME_RULE}")
@@ -378,6 +388,7 @@ def _cases(where: str, table: Mapping[str, Any], *, seed: int, known: KnownOptio
                 test=name,
                 options={**options, **chosen},
                 seed=drawn if own_seed is None else repeat_seed(own_seed, turn),
+                reproduce=shlex.join(["labrys", "suite", str(suite), "--only", full, "--seed", str(seed)]),
                 expect=expect,
                 known_failures=known_failures,
                 expect_during_fault=during_fault,
@@ -401,11 +412,11 @@ def _refuse_unknown(where: str, options: Mapping[str, Any], known: KnownOptions)
     """Refuses an option that `labrys test` does not have with the system and the workload of these options."""
     names = known(options)
     for key in options:
-        if key not in names or key == "seed":
+        if key not in names:
             with_these = " and ".join(f"the {which} {shown(options[which])}" for which in CHOOSING if which in options)
             condition = f" with {with_these}" if with_these else ""
             raise InputError(
-                f"{where}: `labrys test` has no option {key!r} here{condition}. {did_you_mean(key, names)}"
+                f"{where}: a test of a suite has no key {key!r}{condition}. {did_you_mean(key, {*names, *OWN_KEYS})}"
             )
 
 
@@ -447,6 +458,20 @@ def _thresholds(where: str, table: Mapping[str, Any]) -> tuple[Threshold, ...]:
         return tuple(read_threshold(text) for text in texts)
     except InputError as error:
         raise InputError(f"{where}: {THRESHOLDS}: {error}") from error
+
+
+def standing(*, passed: int, ran: int, selected: int, cases: int) -> str:
+    """Returns how many cases of a suite were as expected, in the words of the terminal, of files and of pages.
+
+    Args:
+        passed: The number of cases that were as expected.
+        ran: The number of cases with a result.
+        selected: The number of cases that should run.
+        cases: The number of all cases of the suite.
+    """
+    text = f"{counted_of(passed, selected, 'case', 'were')} as expected"
+    text += f"; {selected - ran} did not run" if ran < selected else ""
+    return text + (f"; {counted_of(selected, cases, 'case')} selected" if selected < cases else "")
 
 
 def exit_code(results: Iterable[CaseResult]) -> ExitCode:

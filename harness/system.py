@@ -11,12 +11,13 @@ from __future__ import annotations
 import abc
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from harness.cluster import Paper
 from harness.daemon import states
 from harness.declare import NoOptions
 from harness.errors import InputError
+from harness.process_clock import logged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from harness.daemon import Daemon
     from harness.node import Node
     from harness.op import Value
+    from harness.process_clock import ClockReading
+
+
+CLOCK_POLL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +45,8 @@ class NodeStatus:
         applied_index: The last log entry that its state machine has applied; None if there is no log.
         committed_index: The last entry that it knows to be committed.
         details: Further figures, for the report.
-        process: The role of the reporting process, e.g. `broker`; None if a node has one process that can lead.
+        process: The role of the reporting process, e.g. `broker`; None if a node has one process that can lead. Then the
+            leader of any role is the process of this role on the leading node.
     """
 
     node: str
@@ -109,13 +115,22 @@ class System(abc.ABC):
             They count for the availability.
         refusals: Codes of `fail` errors by which a node names another node. For the availability, they are neither answers nor
             outages.
+        telling_log_texts: Texts in log lines about elections, changes of roles and lost entries, e.g. `became leader`. Pages
+            show only lines with one of them beside the operations. Empty: any lines near a violation.
         reads_need_leader: Whether a node answers reads only while it leads. If False, the final reads go through every node
             as it is.
+        one_leader_per_term: Why at most one node can report that it leads in a term, as a sentence: the promise of the
+            system, and why `status` has role and term of one moment. Then two such nodes make a run invalid. Empty: the report
+            only has a sentence about them, e.g. because `status` reads role and term one after the other.
         moves_leadership: Whether `lead` can move the leadership to a node. If it cannot and reads need the leader, the final
             reads go through the leader only.
+        faketime: Whether its processes run with libfaketime. If False, Labrys never loads this library into them. Then nodes
+            that share this machine's clock have no clock faults.
         cluster: The cluster with the nodes.
         options: An object of `Options`.
         workload: The name of the workload that it serves.
+        workload_options: An object of the workload's `Options`, e.g. with the lease of a lock. All methods may read it, but
+            the constructor, because `made` sets it afterwards.
     """
 
     name: ClassVar[str]
@@ -127,8 +142,12 @@ class System(abc.ABC):
     dumps_replicas: bool = False
     answers: Sequence[str] = ()
     refusals: Sequence[str] = ()
+    telling_log_texts: Sequence[str] = ()
     reads_need_leader: bool = False
+    one_leader_per_term: str = ""
     moves_leadership: bool = False
+    faketime: bool = True
+    workload_options: Any = None
 
     def __init__(self, cluster: Cluster, options: Any, workload: str) -> None:
         self.cluster = cluster
@@ -136,7 +155,23 @@ class System(abc.ABC):
         self.workload = workload
 
     @classmethod
-    def roles(cls, nodes: Sequence[str], options: Any, workload: str) -> Mapping[str, Sequence[str]]:
+    def made(cls, cluster: Cluster, options: Any, workload: str, workload_options: Any) -> Self:
+        """Makes the system, and gives it the options of the workload. Labrys makes every system with it.
+
+        Args:
+            cluster: The cluster with the nodes.
+            options: An object of `Options`.
+            workload: The name of the workload.
+            workload_options: An object of the workload's `Options`.
+        """
+        system = cls(cluster, options, workload)
+        system.workload_options = workload_options
+        return system
+
+    @classmethod
+    def roles(
+        cls, nodes: Sequence[str], options: Any, workload: str, workload_options: Any = None
+    ) -> Mapping[str, Sequence[str]]:
         """Returns the nodes of each role, and contacts no node. Plans are drawn with them.
 
         The default calls `processes` for nodes without machines. A system that needs real nodes for this overrides it.
@@ -145,12 +180,13 @@ class System(abc.ABC):
             nodes: The names of all nodes, in order.
             options: An object of `Options`.
             workload: The name of the workload.
+            workload_options: An object of the workload's `Options`.
 
         Returns:
             For each role, the names of its nodes, in the order of the processes' start.
         """
         paper = Paper(nodes)
-        return nodes_by_role(cls(cast("Cluster", paper), options, workload), paper.nodes)
+        return nodes_by_role(cls.made(cast("Cluster", paper), options, workload, workload_options), paper.nodes)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of the tested software, e.g. `{"dledger": "0.4.0"}`."""
@@ -169,7 +205,8 @@ class System(abc.ABC):
         """Waits until the nodes serve requests together, with a leader if the system has one.
 
         Raises:
-            InfrastructureError: They do not at the deadline; the message has the last log lines of the failing nodes.
+            InfrastructureError: They do not at the deadline; the message names what is missing. Labrys adds the state of the
+                processes, the status and the last log lines of each node; see `harness.readiness`.
         """
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
@@ -264,7 +301,10 @@ class System(abc.ABC):
         return list(dict.fromkeys(port for daemon in daemons for port in daemon.ports))
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:  # noqa: ARG002 - for systems that have a status
-        """Asks `node` for its status; None if it does not answer in time, or has none."""
+        """Asks the processes of `node` what they believe; None if they do not answer in time, or have no status.
+
+        It never asks another node, and never raises: docs/new-system.md has the rules.
+        """
         return None
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
@@ -275,6 +315,31 @@ class System(abc.ABC):
         status = await self.status(node, timeout_s)
         return () if status is None else (status,)
 
+    async def clock(self, node: Node, role: str, timeout_s: float) -> ClockReading | None:
+        """Asks the process of a role for its wall clock; None if it does not say it in time.
+
+        A clock fault on a node that shares this machine's clock is proven only by this. The process must say it after the call.
+        `harness.process_clock.asked` helps if the process answers a request with its time. The default waits for the next line
+        of the log that `Daemon.log_clock` describes, and asks for the status meanwhile, because many systems log that.
+        """
+        clocks = [daemon.log_clock for daemon in self._of(node, role) if daemon.log_clock is not None]
+        if not clocks:
+            return None
+        line = asyncio.ensure_future(logged(self.cluster.remote(node), clocks[0], timeout_s))
+        try:
+            while not line.done():
+                await self.status(node, timeout_s)
+                await asyncio.wait((line,), timeout=CLOCK_POLL_S)
+        finally:
+            line.cancel()  # has no effect on one that is done
+        return line.result()
+
+    def tells_time(self) -> bool:
+        """Returns whether its processes say their wall clock, by `clock` or `Daemon.log_clock`."""
+        if type(self).clock is not System.clock:
+            return True
+        return any(daemon.log_clock for node in self.cluster.nodes for daemon in self.processes(node))
+
     async def lead(self, node: Node, timeout_s: float) -> bool:  # noqa: ARG002
         """Tries to make `node` the leader, with bounded retries, and returns whether it now leads.
 
@@ -282,8 +347,25 @@ class System(abc.ABC):
         """
         return False
 
+    def holds_replica(self, node: Node) -> bool:  # noqa: ARG002 - for systems with nodes of several sorts
+        """Returns whether `node` has a replica to compare, e.g. False for a node with a sentinel only.
+
+        A replica that gives no dump makes the comparison unknown. A node without a replica takes no part in it.
+        """
+        return True
+
+    async def lead_promptly(self, node: Node, timeout_s: float) -> bool:
+        """Like `lead`, in the fastest way that the system has. The final reads call it, when no workload and no fault is on.
+
+        The default calls `lead`.
+        """
+        return await self.lead(node, timeout_s)
+
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:  # noqa: ARG002
-        """Dumps the state of `node`; None if it does not answer in time, or has no dump now."""
+        """Dumps the state of `node`; None if it does not answer in time, or has no dump now.
+
+        Labrys asks only the nodes that hold a replica; see `holds_replica`.
+        """
         return None
 
     def _of(self, node: Node, role: str | None) -> Sequence[Daemon]:

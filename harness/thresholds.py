@@ -1,10 +1,10 @@
-"""Thresholds: limits of a suite for the numbers of a run.
+"""Thresholds: limits for the numbers of a run, from `labrys test --threshold` or from a suite.
 
     threshold  = [ FUNCTION "." ] MEASURE COMPARISON NUMBER
     COMPARISON = "<" | "<=" | ">" | ">=" | "==" | "!="
 
-For example `p99_ms < 200`, `read.p99_ms < 50`, `availability > 0.9`. No text of a suite's file is evaluated as code. If a run
-has no measurement for a threshold, it crosses the threshold.
+For example `p99_ms < 200`, `read.p99_ms < 50`, `write.longest_gap_s < 5`. No text of a suite's file is evaluated as code. If a
+run has no measurement for a threshold, it crosses the threshold.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from harness.plain import name
 from harness.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-# Each measure with its meaning. A latency can be that of one function.
+# Each measure with its meaning. With a function before it, it is that of this function alone.
 MEASURES: Mapping[str, str] = MappingProxyType(
     {
         "availability": "answered operations, as a share from 0 to 1",
         "availability_during_faults": "answered operations while faults were on, as a share from 0 to 1",
-        "longest_gap_s": "the longest time without an answer, in seconds",
+        "longest_gap_s": "the longest time without an answer to any function, or to the named one, in seconds",
         "recovery_s": "the longest time from the healing of a fault to sustained answers, in seconds",
         "p50_ms": "the median latency, in milliseconds; of the slowest function, unless one is named",
         "p95_ms": "the 95th percentile of the latency, likewise",
@@ -36,7 +36,8 @@ MEASURES: Mapping[str, str] = MappingProxyType(
         "ok_per_s": "operations that ended ok, for each second of the workload",
         "operations": "the number of operations",
         "ok": "the number of operations that ended ok",
-        "fail": "the number of operations that ended with fail",
+        "fail": "the number of operations that ended with fail, without refusals",
+        "refused": "the number of operations that a node refused, because another node leads",
         "info": "the number of operations whose outcome is not known",
     }
 )
@@ -62,7 +63,7 @@ class Threshold:
     """One threshold.
 
     Attributes:
-        function: The function of the latency; None for all functions.
+        function: The function that is measured; None for all functions.
         measure: A name of `MEASURES`.
         comparison: The comparison of the measured number with the limit.
         limit: The limit.
@@ -104,19 +105,54 @@ def read_threshold(text: str) -> Threshold:
     measure, function = found["measure"], found["function"]
     if measure not in MEASURES:
         raise InputError(f"the threshold {name(text)!r} has an unknown measure. {did_you_mean(measure, MEASURES)}")
-    if function is not None and measure not in LATENCIES:
-        raise InputError(
-            f"the threshold {name(text)!r} names a function, which only {', '.join(sorted(LATENCIES))} can have"
-        )
     return Threshold(function=function, measure=measure, comparison=found["comparison"], limit=float(found["limit"]))
 
 
-def crossed(thresholds: Iterable[Threshold], measure: Callable[[str, str | None], float | None]) -> tuple[str, ...]:
-    """Returns a sentence for each threshold that a run crosses.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A threshold with the number that a run measured.
+
+    Attributes:
+        threshold: The threshold.
+        number: The measured number; None if there is none.
+    """
+
+    threshold: Threshold
+    number: float | None
+
+    @property
+    def crossed(self) -> str | None:
+        """Returns a sentence if the run crosses the threshold, else None."""
+        return self.threshold.crossed_by(self.number)
+
+
+def measured(
+    thresholds: Iterable[Threshold], measure: Callable[[str, str | None], float | None]
+) -> tuple[Measured, ...]:
+    """Returns each threshold with its number.
 
     Args:
         thresholds: The thresholds.
         measure: Returns the measured number for the name of a measure and of a function.
     """
-    sentences = (each.crossed_by(measure(each.measure, each.function)) for each in thresholds)
-    return tuple(sentence for sentence in sentences if sentence is not None)
+    return tuple(Measured(threshold=each, number=measure(each.measure, each.function)) for each in thresholds)
+
+
+def refuse_unknown_functions(thresholds: Iterable[Threshold], functions: Collection[str], workload: str) -> None:
+    """Refuses a threshold for a function that the workload does not have, because no run could keep it.
+
+    Args:
+        thresholds: The thresholds.
+        functions: The functions of the workload.
+        workload: The name of the workload.
+
+    Raises:
+        InputError: A threshold names another function.
+    """
+    for each in thresholds:
+        if each.function is not None and each.function not in functions:
+            known = ", ".join(sorted(functions))
+            raise InputError(
+                f"the threshold {str(each)!r} names the function {each.function!r}, and the workload {name(workload)} "
+                f"has the functions {known}"
+            )

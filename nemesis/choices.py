@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.capabilities import FAKETIME
 from harness.documents import read_text, shown
 from harness.errors import InputError
 from harness.options import as_written
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from harness.capabilities import Capabilities
     from harness.op import Value
     from harness.options import Origin
+    from harness.system import System
     from nemesis.kinds import Choice
     from nemesis.planfile import Plan
     from nemesis.rhythm import Rhythm
@@ -30,10 +32,11 @@ MAX_WAIT_S = 3600.0
 
 def kinds_like(text: str) -> list[str]:
     """Returns the completions of a list of kinds whose last kind is incomplete."""
-    from nemesis.kinds import ALL_KINDS, NO_KIND, all_kinds  # noqa: PLC0415 - only completion needs it
+    from nemesis.kinds import ALL_KINDS, NO_KIND, WITHOUT, all_kinds, of_all  # noqa: PLC0415 - only completion needs it
 
     before, comma, _ = text.rpartition(",")
-    return [f"{before}{comma}{kind}" for kind in (*all_kinds(), *([] if comma else [ALL_KINDS, NO_KIND]))]
+    without = [f"{WITHOUT}{kind.name}" for kind in of_all() if comma]
+    return [f"{before}{comma}{kind}" for kind in (*all_kinds(), *without, *([] if comma else [ALL_KINDS, NO_KIND]))]
 
 
 OPTIONS = (
@@ -43,7 +46,7 @@ OPTIONS = (
         default="",
         metavar="KIND[:TARGET],...",
         help="The kinds of faults, e.g. kill,pause:leader,kill:broker+minority; `labrys faults` lists them. "
-        "`all` is every kind that heals and that the nodes support.  [default: none]",
+        "`all` is every kind that heals and that the nodes support; all,-crash leaves one out.  [default: none]",
     ),
     click.option(
         "--fault-on",
@@ -215,6 +218,24 @@ def check(
         make_plan(options, nodes=nodes, seed=seed, time_limit_s=time_limit_s, given=given, roles=roles)
 
 
+def requested_kinds(
+    options: Mapping[str, Any],
+    *,
+    nodes: Sequence[str],
+    given: Plan | None,
+    roles: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[str, ...]:
+    """Returns the kinds of faults that the options ask for, whatever the nodes support.
+
+    Raises:
+        InputError: The options are not valid.
+    """
+    if given is not None:
+        return tuple(dict.fromkeys(fault.kind for fault in given.faults))
+    choices, _ = _chosen(options, nodes, None, roles)
+    return tuple(dict.fromkeys(choice.kind.name for choice in choices))
+
+
 def make_plan(
     options: Mapping[str, Any],
     *,
@@ -250,11 +271,15 @@ def make_plan(
         check_end(given, time_limit_s, source=str(options[PLAN_FILE]))
         return replace(given, seed=seed, time_limit_s=time_limit_s)
     all_kinds = asks_for_all(options["nemesis"])
-    left = left_out(capabilities) if all_kinds and capabilities else ()
+    left = left_out(capabilities, options["nemesis"]) if all_kinds and capabilities else ()
     choices, each = _chosen(options, nodes, capabilities, roles)
     if all_kinds and not choices:
         reasons = "\n  ".join(f"{item.kind}: {item.reason}" for item in left)
-        raise InputError(f"`all` includes no fault, because these nodes support none:\n  {reasons}")
+        raise InputError(
+            f"`all` includes no fault, because these nodes support none:\n  {reasons}"
+            if left
+            else "`all` includes no fault, because each one is left out"
+        )
     faults = draw_plan(
         choices,
         nodes,
@@ -302,6 +327,32 @@ def _chosen(
         wait_s=options["fault_wait"],
     )
     return choices, each
+
+
+def supported(
+    system: System, capabilities: Mapping[str, Capabilities], *, provable: bool
+) -> Mapping[str, Capabilities]:
+    """Returns the capabilities of nodes with a system: without libfaketime if the system must not load it.
+
+    Args:
+        system: The system.
+        capabilities: The capabilities of the nodes alone.
+        provable: Whether libfaketime is missing too if the processes do not say their time. Then a clock of their own could not
+            be proven, so `all` and a hunt leave its faults out.
+    """
+    if not system.faketime:
+        reason = f"the system {system.name} does not run with it (`faketime = False`)"
+    elif provable and not system.simulated and not system.tells_time():
+        reason = (
+            f"the processes of {system.name} do not say their time, so another one could not be proven; docs/new-system.md "
+            "says how they can (`clock`)"
+        )
+    else:
+        return capabilities
+    return {
+        node: replace(can, available=can.available - {FAKETIME}, missing={**can.missing, FAKETIME: reason})
+        for node, can in capabilities.items()
+    }
 
 
 def refuse_impossible(plan: Plan, capabilities: Mapping[str, Capabilities], nodes: Sequence[Any]) -> None:

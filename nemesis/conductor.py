@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from harness.capabilities import CLOCK
+from harness.errors import InputError
 from harness.faults import ROLE
 from harness.healing import detach_volume, forget_environment, undo_everything
 from harness.slowness import slowed
@@ -63,6 +64,7 @@ class Conductor:
 
         Raises:
             FaultError: A volume or a clock cannot be made.
+            InputError: A program of the system reads the clock in a way that no clock fault changes.
         """
         if self._world is not None:  # a simulated node has its own disk and clock
             if any(fault.wait_s for fault in plan):
@@ -81,12 +83,28 @@ class Conductor:
         can = await self._field.capabilities()
         of_roles = {name for role in roles if role is not None for name in self._field.layout.of(role)}
         names = [name for name in self._field.names if name in of_roles or CLOCK not in can[name].available]
+        unreachable = (await self._field.each(names, self._beyond_faketime)).done
+        refused = {name: texts for name, texts in unreachable.items() if texts}
+        if refused:
+            texts = "\n  ".join(f"{name}: {text}" for name, found in refused.items() for text in found)
+            raise InputError(
+                "no clock fault can change the clock of these processes, because libfaketime does not reach them:\n  "
+                f"{texts}\n"
+                "  Leave these faults out (`--nemesis all,-clock-skew,-clock-strobe`), or set `faketime = False` in the system"
+            )
         self._prepared = self._prepared or bool(names)
         outcomes = await self._field.each(
             names, lambda node: fakeclock.prepare(self._field.shell(node), self._field.roles_on(node))
         )
         if outcomes.failed:
             raise FaultError(f"the process cannot have a clock of its own: {sentence(outcomes.failed)}")
+
+    def _beyond_faketime(self, node: Node) -> list[str]:
+        """Returns a sentence for each program of a node that libfaketime cannot reach."""
+        remote = self._field.shell(node)
+        programs = {daemon.role: daemon.argv[0] for daemon in self._field.system.processes(node)}
+        reasons = {role: fakeclock.check_program(remote, program) for role, program in programs.items()}
+        return [f"{programs[role]}, the {role}, {reason}" for role, reason in reasons.items() if reason]
 
     async def _prepare_volumes(self, roles: AbstractSet[str | None]) -> None:
         """Puts the data of the processes of these roles on volumes; of all processes if None is among the roles."""

@@ -10,9 +10,11 @@ reads it from there (see `harness.system.System.start`).
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from harness.daemon import ENVIRONMENT
+from nemesis.binaries import looking_at, unreachable
 from nemesis.errors import FaultError
 from nemesis.undo import SHELL_TIMEOUT_S
 
@@ -22,11 +24,6 @@ if TYPE_CHECKING:
     from harness.remote import Remote
 
 OFFSET = "/run/labrys/clock-offset"
-
-# Succeeds if at most 0.03 s passed between two readings of the uptime, or after 25 tries.
-_STEADY = (
-    """{ tries=$((tries + 1)); [ $tries -ge 25 ] || awk -v a="$up" -v b="$later" 'BEGIN { exit !(b - a <= 0.03) }'; }"""
-)
 
 # libfaketime's fix for monotonic clocks makes timed waits of a JVM end at once. Without it their clock is right.
 _PREPARE = f"""set -e
@@ -45,23 +42,6 @@ END
 rm -f {ENVIRONMENT}-* {OFFSET}-*
 [ -e "$library" ]
 """
-
-
-def _readings(date: str, samples: int, gap_s: float) -> str:
-    """Returns a script that prints a clock's time at the uptime 0, `samples` times, with a pause before each reading but one.
-
-    A command like `date` reads the clock. On a busy machine, long pauses between the readings make the result wrong, so the
-    script then tries again.
-    """
-    return f"""for sample in $(seq {samples}); do
-[ $sample = 1 ] || sleep {gap_s:.3f}
-tries=0
-while :; do
-  read up rest < /proc/uptime; now=$({date} +%s.%N); read later rest < /proc/uptime
-  {_STEADY} && break
-done
-awk -v now="$now" -v up="$up" -v later="$later" 'BEGIN {{ printf "%.3f\\n", now - (up + later) / 2 }}'
-done"""
 
 
 def at(role: str | None, roles: Sequence[str]) -> str:
@@ -100,30 +80,45 @@ def prepare(remote: Remote, roles: Sequence[str]) -> None:
     remote.run(script, timeout_s=SHELL_TIMEOUT_S)
 
 
-def ahead_s(remote: Remote, pid: int | None, role: str, *, samples: int = 1, gap_s: float = 0.0) -> list[float]:
-    """Returns how far a process' wall clock is ahead of the node's uptime, in several readings.
-
-    A program with the environment of the process reads the clock.
+def check_program(remote: Remote, program: str) -> str | None:
+    """Returns why libfaketime cannot reach a program of the node, as the end of a sentence; None if nothing is known.
 
     Args:
         remote: The shell on the node.
-        pid: The process; None: the next process that starts.
-        role: Its role.
-        samples: The number of readings.
-        gap_s: The pause between two readings.
+        program: Its name on the node's PATH, or its absolute path.
+    """
+    look = looking_at('"$path"')
+    script = f'path=$(command -v {shlex.quote(program)}) && [ -f "$path" ] || exit 0\n{look}'
+    return unreachable(remote.run(script, timeout_s=SHELL_TIMEOUT_S).stdout)
+
+
+def check_process(remote: Remote, pid: int) -> None:
+    """Checks that libfaketime is in the memory of a process, and that its program reads the clock by libfaketime.
+
+    This does not prove that its clock is another one; only the process itself does (see `harness.system.System.clock`).
 
     Raises:
-        FaultError: libfaketime is not loaded into the process.
+        FaultError: libfaketime does not reach the process.
         NodeError: The process is gone, or the node cannot be reached.
     """
-    source = f"{ENVIRONMENT} {ENVIRONMENT}-{role}" if pid is None else f"/proc/{pid}/environ"
-    script = f"""set -e
-settings=$(cat {source} 2>/dev/null | tr '\\0' '\\n' | grep -E '^(LD_PRELOAD|FAKETIME_[A-Z_]*)=[^[:space:]]*$') || settings=
-{"" if pid is None else f"grep -q /libfaketime /proc/{pid}/maps || settings="}
-[ -n "$settings" ] || {{ echo bare; exit; }}
-{_readings("env $settings date", samples, gap_s)}
-"""
-    output = remote.run(script, timeout_s=SHELL_TIMEOUT_S).stdout
-    if output.strip() == "bare":
-        raise FaultError(f"{remote.node}: libfaketime is not in its process (pid {pid}), so its clock is the machine's")
-    return [float(line) for line in output.split()]
+    script = f"grep -q /libfaketime /proc/{pid}/maps && echo loaded || echo bare\n{looking_at(f'/proc/{pid}/exe')}"
+    memory, _, program = remote.run(script, timeout_s=SHELL_TIMEOUT_S).stdout.partition("\n")
+    reason = unreachable(program)
+    if reason is not None:
+        raise FaultError(f"the process (pid {pid}) {reason}, so its clock is the machine's")
+    if memory != "loaded":
+        raise FaultError(f"libfaketime is not in its process (pid {pid}), so its clock is the machine's")
+
+
+def offset_s(remote: Remote, role: str) -> float:
+    """Returns the offset that libfaketime gives to the process of a role, in seconds.
+
+    Raises:
+        FaultError: No process of the node was started with a clock of its own.
+    """
+    script = f"cat {OFFSET}-{role} 2>/dev/null || cat {OFFSET}"
+    found = remote.run(script, timeout_s=SHELL_TIMEOUT_S, check=False)
+    try:
+        return float(found.stdout)
+    except ValueError:
+        raise FaultError(f"{remote.node}: no process was started with a clock of its own") from None

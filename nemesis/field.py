@@ -153,12 +153,7 @@ class Field:
             return [answer for answer in answers if answer is not None]
         nodes = [self.node(name) for name in self.layout.of(role)]
         lists = await asyncio.gather(*(self.system.statuses(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
-        return [status for statuses in lists for status in statuses if self._is_of(status, role)]
-
-    def _is_of(self, status: NodeStatus, role: str) -> bool:
-        """Returns whether a status is that of a role's process. Without a process, it is that of the node's only process."""
-        alone = len(self.roles_on(self.node(status.node))) == 1
-        return status.process == role or (status.process is None and alone)
+        return [status for statuses in lists for status in _of_role(statuses, role)]
 
     async def until(self, check: Callable[[], Awaitable[T]], timeout_s: float, *, every_s: float = POLL_S) -> T:
         """Repeats a check until its result is true, or the time is over. Returns the last result."""
@@ -169,3 +164,13 @@ class Field:
             if answer or loop.time() >= deadline_s:
                 return answer
             await asyncio.sleep(every_s)
+
+
+def _of_role(statuses: Sequence[NodeStatus], role: str) -> list[NodeStatus]:
+    """Returns those statuses of a node that belong to its process of a role.
+
+    If no status of the node names a process, the node has one process that can lead, and its status counts for each role.
+    """
+    if all(status.process is None for status in statuses):
+        return list(statuses)
+    return [status for status in statuses if status.process == role]

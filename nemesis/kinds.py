@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 ALL_KINDS = "all"
 NO_KIND = "none"
+WITHOUT = "-"
 TARGET_SEPARATOR = ":"
 OWN = "labrys"
 
@@ -262,7 +263,7 @@ def choose_all(
 ) -> tuple[Choice, ...]:
     """Parses several kinds. Each text has one or more, with commas between them.
 
-    `all` means every kind. `none` alone means no faults.
+    `all` means every kind, and `-KIND` beside it leaves a kind out. `none` alone means no faults.
 
     Args:
         texts: The texts.
@@ -275,18 +276,19 @@ def choose_all(
     Raises:
         PlanError: A part is not valid, a kind occurs twice, or options belong to a kind that is not requested.
     """
-    wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    wanted = [part for text in texts for part in parts_of(text)]
     if NO_KIND in wanted:
         if len(wanted) > 1:
             raise PlanError(f"{NO_KIND!r} among the faults excludes all others, and there are {', '.join(wanted)}")
         wanted = []
     given = {find_kind(name).name: values for name, values in (options or {}).items()}
+    without = excluded(wanted, of_all())
     choices: dict[str, Choice] = {}
-    for text in wanted:
+    for text in (part for part in wanted if not part.startswith(WITHOUT)):
         if text == ALL_KINDS:
             for sentence in registry().broken.values():
                 logger.warning("%s", sentence)
-            able = [kind for kind in all_kinds().values() if kind.in_all and not _gaps(kind, capabilities or {})]
+            able = [kind for kind in of_all() if kind.name not in without and not _gaps(kind, capabilities or {})]
             for kind in able:
                 choices.setdefault(
                     kind.name, replace(choose(kind.name, nodes, given.get(kind.name), roles=roles), by_all=True)
@@ -305,14 +307,54 @@ def choose_all(
 
 def asks_for_all(text: str) -> bool:
     """Returns whether `all` is among the kinds in a text."""
-    return ALL_KINDS in (part.strip() for part in text.split(","))
+    return ALL_KINDS in parts_of(text)
 
 
-def left_out(capabilities: Mapping[str, Capabilities]) -> tuple[LeftOut, ...]:
-    """Returns the kinds that `all` leaves out on these nodes, each with the nodes and what they lack."""
+def parts_of(text: str) -> list[str]:
+    """Returns the parts of a text with commas between them."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def of_all() -> list[Kind]:
+    """Returns the kinds that `all` includes on nodes that support every kind."""
+    return [kind for kind in all_kinds().values() if kind.in_all]
+
+
+def excluded(wanted: Sequence[str], included: Iterable[Kind]) -> frozenset[str]:
+    """Returns the names of the kinds that parts like `-clock-skew` take out of `all`.
+
+    Args:
+        wanted: All parts of a request.
+        included: The kinds that `all` means there.
+
+    Raises:
+        PlanError: `all` is not among the parts, or a part names no kind, or a kind that `all` does not include.
+    """
+    found = set()
+    names = {kind.name for kind in included}
+    for text in (part for part in wanted if part.startswith(WITHOUT)):
+        if ALL_KINDS not in wanted:
+            raise PlanError(f"{shown(text)} leaves a kind out of `all`, and `all` is not there; e.g. all,{text}")
+        kind = find_kind(text.removeprefix(WITHOUT).strip())
+        if kind.name not in names:
+            raise PlanError(
+                f"{shown(text)} leaves out {kind.name}, which `all` does not include; `labrys faults` lists them"
+            )
+        found.add(kind.name)
+    return frozenset(found)
+
+
+def left_out(capabilities: Mapping[str, Capabilities], text: str = ALL_KINDS) -> tuple[LeftOut, ...]:
+    """Returns the kinds that `all` leaves out on these nodes, each with the nodes and what they lack.
+
+    Args:
+        capabilities: The capabilities of the nodes.
+        text: The request; the result does not have the kinds that it leaves out itself.
+    """
     found = []
-    for kind in all_kinds().values():
-        gaps = _gaps(kind, capabilities) if kind.in_all else []
+    without = excluded(parts_of(text), of_all())
+    for kind in of_all():
+        gaps = [] if kind.name in without else _gaps(kind, capabilities)
         if gaps:
             lack = {gap.node for gap in gaps}
             nodes = tuple(node for node in capabilities if node in lack)

@@ -195,7 +195,7 @@ def _parse(text: str, source: str) -> dict[str, Any]:
     except InputError as error:
         raise PlanError(str(error)) from error
     if isinstance(top, dict) and "faults" not in top:
-        top = top.get("plan", top)  # the output of `labrys plan` has the plan under this key
+        top = top.get("plan", top)  # the output of `labrys plan --format json` has the plan under this key
     if not isinstance(top, dict):
         raise PlanError(f"{source}: expected an object with the key 'faults' at the top")
     return top

@@ -48,6 +48,21 @@ class Loss:
     files: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """The state of a volume.
+
+    Attributes:
+        free_bytes: The number of free bytes.
+        writable: Whether a small file can be written.
+        files: The number of files, without those of Labrys.
+    """
+
+    free_bytes: int
+    writable: bool
+    files: int
+
+
 def _places(data_dir: str, role: str) -> str:
     """Returns a script that sets the paths of a role's data, image and marks."""
     return f"data={shlex.quote(data_dir)} image={VOLUME_IMAGES}/{role}.img mark={VOLUME_MARKS}/{role}"
@@ -127,12 +142,13 @@ cat /dev/zero >> "$data/{FILLER}" 2>/dev/null || true"""
     return fill, f"rm -f {data}/{FILLER}"
 
 
-def room(remote: Remote, data_dir: str) -> tuple[int, bool]:
-    """Returns the number of free bytes in a data directory, and whether a small file can be written there."""
+def room(remote: Remote, data_dir: str) -> Room:
+    """Looks at a data directory: its free space, whether a small file can be written, and the files of others in it."""
     data = shlex.quote(data_dir)
     script = f"""df -B1 --output=avail {data} | tail -n 1
 if head -c 65536 /dev/urandom 2>/dev/null > {data}/.labrys-try && sync {data}/.labrys-try 2>/dev/null
 then echo writable; else echo full; fi
-rm -f {data}/.labrys-try"""
-    free, result = remote.run(script, timeout_s=TIMEOUT_S).stdout.split()
-    return int(free), result == "writable"
+rm -f {data}/.labrys-try
+find {data} -type f ! -name '.labrys-*' | wc -l"""
+    free, result, files = remote.run(script, timeout_s=TIMEOUT_S).stdout.split()
+    return Room(free_bytes=int(free), writable=result == "writable", files=int(files))

@@ -2,12 +2,11 @@
 
 The time of an operation is its scheduled time in an open loop, and its invoke in a closed loop. So an operation that was
 scheduled during a fault counts for the fault, with its latency, even if its answer came long after. And a stuck closed loop
-cannot hide a gap by sending less. An operation is *answered* if it is `ok`, or if it is a `fail` whose code is normal for a
-working system (a compare-and-set that did not match). `info` is never an answer.
+cannot hide a gap by sending less. `results.op_outcomes` decides which operations were *answered*, and which were refused. A
+refusal is neither an answer nor an outage, so it is counted apart, and shares leave it out. So a healthy cluster shows 100 %.
 
 If a run has clients that follow the leader, only these measure the availability of the system. A client that stays at its node
-measures this node alone. A *refusal* names the node to ask instead. It is neither an answer nor an outage, so it is counted
-apart, and shares leave it out. So a healthy cluster shows 100 %.
+measures this node alone. Each function is also measured alone, because answered reads hide that no write is answered.
 
 Times are seconds since the start of the window. A missing time is None, never zero.
 """
@@ -21,33 +20,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.op import OpType
 from harness.units import NS_PER_S
+from results.op_outcomes import REFUSED, answered, error_code, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from harness.faults import FaultRecord
     from harness.op import Operation
+    from results.op_outcomes import Codes
 
 SUSTAINED_S = 2.0
 SUSTAINED_RATIO = 0.95
 BEFORE_S = 10.0
 _SPAN_NS = int(SUSTAINED_S * NS_PER_S)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Codes:
-    """The meaning of codes of `fail` errors; a run's `test.json` has them.
-
-    Attributes:
-        answers: A working system gives them as an answer.
-        refusals: A node names another node to ask.
-    """
-
-    answers: AbstractSet[str] = frozenset()
-    refusals: AbstractSet[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +80,7 @@ class FaultAvailability:
             was on when it began, or if it began with the workload.
         overlaps: Ids of other faults that were on during `during` or `after`, so that the numbers measure them too.
         nodes: Node name to the same two windows for the clients that stay at that node.
+        functions: Function to the same two windows for its operations alone, of the clients that measure the system.
     """
 
     during: Window
@@ -101,6 +88,7 @@ class FaultAvailability:
     rate_before: float | None
     overlaps: Sequence[int]
     nodes: Mapping[str, tuple[Window, Window | None]] = field(default_factory=dict)
+    functions: Mapping[str, tuple[Window, Window | None]] = field(default_factory=dict)
 
     @property
     def rate_share(self) -> float | None:
@@ -113,9 +101,9 @@ class _Measured:
 
     def __init__(self, operations: Sequence[Operation], codes: Codes) -> None:
         ordered = sorted(operations, key=wanted_ns)
-        kept = [operation for operation in ordered if not refused(operation, codes.refusals)]
-        self.times = [wanted_ns(operation) for operation in kept]
-        self.good = [answered(operation, codes.answers) for operation in kept]
+        kept = [op for op in ordered if outcome(op.type, op.error, codes) != REFUSED]
+        self.times = [wanted_ns(op) for op in kept]
+        self.good = [answered(op.type, op.error, codes) for op in kept]
         self.sums = [0]
         for good in self.good:
             self.sums.append(self.sums[-1] + good)
@@ -171,37 +159,18 @@ def wanted_ns(operation: Operation) -> int:
     return operation.start_ns if operation.scheduled_ns is None else operation.scheduled_ns
 
 
-def answered(operation: Operation, answers: AbstractSet[str]) -> bool:
-    """Returns whether the system answered.
-
-    Args:
-        operation: The operation.
-        answers: Codes of `fail` errors that are answers.
-    """
-    if operation.type is OpType.FAIL:
-        return error_code(operation.error) in answers
-    return operation.type is OpType.OK
-
-
-def refused(operation: Operation, refusals: AbstractSet[str]) -> bool:
-    """Returns whether a node refused the operation and named another node.
-
-    Args:
-        operation: The operation.
-        refusals: Codes of `fail` errors that are refusals.
-    """
-    return operation.type is OpType.FAIL and error_code(operation.error) in refusals
-
-
 def measuring(operations: Sequence[Operation]) -> list[Operation]:
     """Returns the operations that measure the system: those of clients that follow the leader, or all without such clients."""
     following = [operation for operation in operations if operation.via is not None]
     return following or list(operations)
 
 
-def error_code(error: str | None) -> str | None:
-    """Returns the code of an error, which ends at its first colon."""
-    return None if error is None else error.partition(":")[0].strip()
+def _by_function(operations: Sequence[Operation], codes: Codes) -> dict[str, _Measured]:
+    """Returns the operations of each function, sorted by the function."""
+    found: dict[str, list[Operation]] = {}
+    for operation in operations:
+        found.setdefault(operation.f, []).append(operation)
+    return {f: _Measured(found[f], codes) for f in sorted(found)}
 
 
 def around(
@@ -219,6 +188,7 @@ def around(
     """
     main = [operation for operation in operations if operation.phase is None]
     system = _Measured(measuring(main), codes)
+    by_function = _by_function(measuring(main), codes)
     staying = [operation for operation in main if operation.via is None and operation.node is not None]
     at_node: dict[str, list[Operation]] = {}
     for operation in staying:
@@ -251,6 +221,7 @@ def around(
             rate_before=None if before is None else system.window(*before).rate,
             overlaps=overlaps,
             nodes={name: pair(measured) for name, measured in by_node.items()},
+            functions={f: pair(measured) for f, measured in by_function.items()},
         )
 
     return [one(fault) for fault in faults]
@@ -271,13 +242,21 @@ def stretch_before(fault: FaultRecord, faults: Sequence[FaultRecord]) -> tuple[i
     return (begin_ns, start_ns) if begin_ns < start_ns else None
 
 
-def overall(operations: Sequence[Operation], codes: Codes) -> Window | None:
+def overall(operations: Sequence[Operation], codes: Codes) -> tuple[Window, Mapping[str, Window]] | None:
     """Measures the whole workload, from its start to the last operation; None without operations.
 
     Args:
         operations: Client operations; those of the final phase are left out.
         codes: The meaning of error codes.
+
+    Returns:
+        The window of all functions together, and that of each function.
     """
     main = [operation for operation in operations if operation.phase is None]
-    measured = _Measured(measuring(main), codes)
-    return measured.window(0, measured.end_ns) if main else None
+    if not main:
+        return None
+    system = _Measured(measuring(main), codes)
+    by_function = _by_function(measuring(main), codes)
+    return system.window(0, system.end_ns), {
+        f: measured.window(0, system.end_ns) for f, measured in by_function.items()
+    }

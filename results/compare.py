@@ -1,4 +1,4 @@
-"""A comparison of runs: their options, verdicts, latencies and recoveries side by side."""
+"""A comparison of runs: their verdicts, options, latencies and recoveries side by side, the differences apart."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from harness.errors import InputError
-from harness.plain import name
+from harness.plain import counted, name
 from harness.verdict import Verdict
 from results.formatting import DASH, one_value, percent, seconds
+from results.op_outcomes import OUTCOMES
+from results.store import summarize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,19 +75,27 @@ def _column(run: Run) -> dict[tuple[int, str], str]:
             problems.append(f"of {len(members)} {member} the first {MAX_NAMES} are compared")
         return list(islice(members.items(), MAX_NAMES))
 
-    add({"verdict": str(Verdict.from_json(results.get("valid")) or "none")})
+    summary = summarize(run)
+    add({"verdict": "none" if summary.shown is None else summary.shown.words})
+    add({"crossed thresholds": "; ".join(summary.crossed)} if summary.crossed else {})
     add({"reason": str(results.get("reason", DASH))})
+    parts = [(part, _part(_part(results, "parts"), part)) for part, _ in listed(results, "parts")]
+    add({f"part {part}": str(Verdict.from_json(document.get("valid")) or DASH) for part, document in parts})
     add({f"version of {each}": str(version) for each, version in listed(test, "versions")})
     add({flag(option): one_value(value) for option, value in listed(test, "options")})
     add({"operations": f"{_number(_part(results, 'counts').get('operations')):,.0f}"})
+    add({f"operations that ended {each}": text for each, text in _outcomes(results).items()})
     latency = [(f, _part(_part(results, "latency"), f)) for f, _ in listed(results, "latency")]
     add({f"{f} {q.removesuffix('_ms')}": _ms(quantiles.get(q)) for f, quantiles in latency for q in QUANTILES})
     add({"faults with a proven effect": _effective(results)})
-    add({"availability": _share(_part(results, "availability"))})
+    measured = _part(results, "availability")
+    add({"availability": _share(measured), "longest gap": _gap(measured)})
+    by_f = [(f, _part(_part(measured, "by_f"), f)) for f, _ in listed(measured, "by_f")]
+    add(
+        {f"availability of {f}": _share(own) for f, own in by_f} | {f"longest gap of {f}": _gap(own) for f, own in by_f}
+    )
     add({"answered while faults were on": _answered(results)})
     add({"median time to sustained ok after healing": _recovery(results)})
-    parts = [(part, _part(_part(results, "parts"), part)) for part, _ in listed(results, "parts")]
-    add({f"part {part}": str(Verdict.from_json(document.get("valid")) or DASH) for part, document in parts})
     add({"not compared": "; ".join(problems)} if problems else {})
     return column
 
@@ -128,7 +138,7 @@ def _faults(results: Mapping[str, Value]) -> list[Mapping[str, Value]]:
 
 def _effective(results: Mapping[str, Value]) -> str:
     faults = _faults(results)
-    return f"{sum(fault.get('effective') is True for fault in faults)} of {len(faults)}"
+    return f"{sum(fault.get('effective') is True for fault in faults)} of {counted(len(faults), 'fault')}"
 
 
 def _answered(results: Mapping[str, Value]) -> str:
@@ -139,6 +149,20 @@ def _answered(results: Mapping[str, Value]) -> str:
 
 def _share(measured: Mapping[str, Value]) -> str:
     return percent(_number(measured.get("answered")), _number(measured.get("operations")))
+
+
+def _gap(measured: Mapping[str, Value]) -> str:
+    gap_s = measured.get("longest_gap_s")
+    return seconds(gap_s) if isinstance(gap_s, int | float) else DASH
+
+
+def _outcomes(results: Mapping[str, Value]) -> dict[str, str]:
+    """Returns the number of operations with each outcome; in version 1 of results.json, `fail` includes the refusals."""
+    counts = _part(results, "counts")
+    numbers = {each: _number(counts[each]) for each in OUTCOMES if each in counts}
+    if results.get("version") == 1 and "fail" in numbers:
+        numbers["fail"] -= numbers.get("refused", 0)
+    return {each: f"{number:,.0f}" for each, number in numbers.items()}
 
 
 def _recovery(results: Mapping[str, Value]) -> str:

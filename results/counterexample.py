@@ -19,16 +19,17 @@ from harness.counterexample import counterexample_of
 from harness.op import Operation, OpType
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.verdict import Verdict
+from results.bounds import label
 from results.timeline import end_ns_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.counterexample import Counterexample
-    from harness.op import Value
+    from harness.op import Contact, Value
     from results.record import RunRecord
 
-LEFT, RIGHT, ROW, BAR, BAND = 148, 34, 54, 26, 34
+LEFT, RIGHT, ROW, BAR, BAND = 168, 34, 54, 26, 34
 MIN_COLUMN, WIDTH = 58, 900
 _WRITES = {"write", "w", "put", "set"}
 _READS = {"read", "r", "get"}
@@ -126,6 +127,13 @@ def operation_text(operation: Operation) -> str:
         return f"{operation.f} → {_short(result)}" if operation.type is OpType.OK else operation.f
     answer = f" → {_short(result)}" if result is not None and result != value else ""
     return f"{operation.f} {_short(value)}{answer}"
+
+
+def place_text(contact: Contact | None) -> str:
+    """Returns the node of an operation: ` · n2`, or ` · asked n2` if the history does not say who answered."""
+    if contact is None:
+        return ""
+    return f" · {'' if contact.answered else 'asked '}{label(contact.node)}"
 
 
 def _short(value: Value) -> str:
@@ -279,7 +287,7 @@ def _zone(zone: Zone, columns: Mapping[int, float], y: float) -> Markup:
 def _bar(op: Operation, columns: Mapping[int, float], y: float, *, culprit: bool, last_x: float) -> Markup:
     x1 = columns[op.start_ns]
     x2 = columns[op.end_ns] if op.end_ns is not None else last_x
-    where = f"process {op.process}" + (f" · {op.node}" if op.node else "")
+    where = f"process {op.process}" + place_text(op.contact)
     took = str(op.type) if op.end_ns is None else f"{op.type}, {_span(op.end_ns - op.start_ns)}"
     tail: Markup | str = ""
     if op.type is OpType.INFO:

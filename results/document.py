@@ -11,15 +11,20 @@ import math
 import numbers
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
-from harness.op import OpType
+from harness.leaders import rivals
+from harness.thresholds import measured
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict, worst
-from results.availability import around, error_code, overall, refused
+from results.availability import around, overall
 from results.circumstances import circumstances
 from results.counterexample import counterexamples_of
 from results.leadership import Elections
+from results.measures import measure
+from results.op_outcomes import OUTCOMES, error_code, outcome
+from results.outcome import behind
 from results.record import defaults_document, left_out_document
 from results.series import latency_points, latency_table, main_phase
 
@@ -27,16 +32,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from harness.faults import FaultRecord
+    from harness.leaders import Rivals
+    from harness.node_clocks import Clocks
     from harness.op import Operation, Value
+    from harness.phases import Phase
+    from harness.thresholds import Measured
     from harness.watch import Positions, Sighting
-    from results.availability import Codes, FaultAvailability, Window
+    from results.availability import FaultAvailability, Window
     from results.leadership import Leadership
+    from results.op_outcomes import Codes
     from results.record import RunRecord
 
 FORMAT = "labrys-results"
-VERSION = 1
+VERSION = 2
 MAX_DEPTH = 60
-_TYPES = (OpType.OK, OpType.FAIL, OpType.INFO)
+MAX_RIVALS = 20
 
 
 def verdict_of(parts: Iterable[Part]) -> Verdict:
@@ -66,7 +76,7 @@ def build(record: RunRecord) -> dict[str, Value]:
     """Returns the whole document."""
     test = record.test
     elections = Elections(record.sightings)
-    return {
+    whole: dict[str, Value] = {
         "format": FORMAT,
         "version": VERSION,
         "valid": verdict_of(record.parts).as_json,
@@ -74,13 +84,15 @@ def build(record: RunRecord) -> dict[str, Value]:
         "test": test.name,
         "seed": test.seed,
         "reproduce": test.reproduce,
+        "thresholds": [],  # they need the numbers below; see the end
         "started": test.started_utc.isoformat(),
         "duration_s": record.duration_s,
         "counts": counts(record.operations, test.codes),
         "availability": _overall(record),
-        "latency": latency_table(latency_points(main_phase(record.operations))),
+        "latency": latency_table(latency_points(main_phase(record.operations), test.codes)),
         "versions": dict(test.versions),
         "timings": dict(record.timings),
+        "phases": phases_document(record.phases),
         "problems": list(record.problems),
         "parts": _parts(record.parts),
         "faults": [
@@ -92,30 +104,48 @@ def build(record: RunRecord) -> dict[str, Value]:
         "left_out": left_out_document(test.left_out),
         "defaults": defaults_document(test.defaults),
         "leadership": _leadership(elections.within(end_ns=workload_end_ns(record.timings))),
+        "rival_leaders": [_rivals(each) for each in rivals(record.sightings)[:MAX_RIVALS]],
         "sightings": [_sighting(sighting) for sighting in record.sightings],
         "positions": _positions(record.positions),
+        "clocks": None if record.clocks is None else _clocks(record.clocks),
         "violations": violations(record.parts),
         "counterexample": _counterexample(record),
     }
+    numbers_of = measured(test.thresholds, partial(measure, whole))
+    whole["thresholds"] = _thresholds(numbers_of, was_behind=behind(record.parts) is not None)
+    return whole
+
+
+def _thresholds(found: Iterable[Measured], *, was_behind: bool) -> list[Value]:
+    """Returns each threshold with its number, and whether the run kept it.
+
+    It is unknown whether a run whose control node was behind keeps a threshold that it crossed.
+    """
+    return [
+        {
+            "threshold": str(each.threshold),
+            "measured": each.number,
+            "kept": True if each.crossed is None else Verdict.UNKNOWN.as_json if was_behind else False,
+            "crossed": each.crossed,
+        }
+        for each in found
+    ]
 
 
 def counts(operations: Iterable[Operation], codes: Codes) -> dict[str, Value]:
-    """Counts operations: in total, by type, by function and type; counts errors by code, and refusals among the failures."""
-    by_f: dict[str, Counter[OpType]] = {}
-    refusals = 0
+    """Counts operations in total, by outcome, and by function and outcome; counts errors by code, those of refusals too."""
+    by_f: dict[str, Counter[str]] = {}
     errors: Counter[str] = Counter()
     for operation in operations:
-        by_f.setdefault(operation.f, Counter())[operation.type] += 1
-        refusals += refused(operation, codes.refusals)
+        by_f.setdefault(operation.f, Counter())[outcome(operation.type, operation.error, codes)] += 1
         code = error_code(operation.error)
         if code is not None:
             errors[code] += 1
-    total = sum(by_f.values(), Counter[OpType]())
+    total = sum(by_f.values(), Counter[str]())
     return {
         "operations": total.total(),
-        **{str(kind): total[kind] for kind in _TYPES},
-        "refused": refusals,
-        "by_f": {f: {str(kind): by_f[f][kind] for kind in _TYPES} for f in sorted(by_f)},
+        **{each: total[each] for each in OUTCOMES},
+        "by_f": {f: {each: by_f[f][each] for each in OUTCOMES} for f in sorted(by_f)},
         "errors": dict(errors.most_common()),
     }
 
@@ -207,15 +237,21 @@ def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections
 
 
 def _overall(record: RunRecord) -> dict[str, Value] | None:
-    window = overall(record.operations, record.test.codes)
-    if window is None:
+    measured = overall(record.operations, record.test.codes)
+    if measured is None:
         return None
+    window, by_f = measured
     following = any(operation.via is not None for operation in record.operations)
     return {
-        "share": window.answered / window.operations if window.operations else None,
         "measured_by": "clients that follow the leader" if following else "all clients",
-        **_window(window),
+        **_whole(window),
+        "by_f": {f: _whole(each) for f, each in by_f.items()},
     }
+
+
+def _whole(window: Window) -> dict[str, Value]:
+    """Returns a window over the whole workload, with its share of answered operations."""
+    return {"share": window.answered / window.operations if window.operations else None, **_window(window)}
 
 
 def _availability(availability: FaultAvailability) -> dict[str, Value]:
@@ -225,6 +261,7 @@ def _availability(availability: FaultAvailability) -> dict[str, Value]:
         "rate_share": availability.rate_share,
         "overlaps": list(availability.overlaps),
         "nodes": {name: _pair(*pair) for name, pair in availability.nodes.items()},
+        "by_f": {f: _pair(*pair) for f, pair in availability.functions.items()},
     }
 
 
@@ -244,6 +281,10 @@ def _leadership(leadership: Leadership) -> dict[str, Value]:
         "leaders": list(leadership.leaders),
         "terms": list(leadership.terms),
     }
+
+
+def _rivals(found: Rivals) -> dict[str, Value]:
+    return {"term": found.term, "sentence": str(found), "claims": [_sighting(claim) for claim in found.claims]}
 
 
 def _pair(during: Window, after: Window | None) -> dict[str, Value]:
@@ -275,11 +316,34 @@ def _sighting(sighting: Sighting) -> dict[str, Value]:
     }
 
 
+def _clocks(clocks: Clocks) -> dict[str, Value]:
+    return {
+        "began": clocks.began_utc.isoformat(),
+        "nodes": {
+            name: {
+                "offset_s": clock.offset_ns / NS_PER_S,
+                "uncertain_s": clock.uncertain_ns / NS_PER_S,
+                "zone_s": clock.zone_s,
+            }
+            for name, clock in clocks.nodes.items()
+        },
+        "unknown": dict(clocks.unknown),
+    }
+
+
 def _positions(positions: Positions) -> dict[str, Value]:
     return {
         "time_s": [time_ns / NS_PER_S for time_ns in positions.time_ns],
         "applied": {node: list(indexes) for node, indexes in positions.applied.items()},
     }
+
+
+def phases_document(phases: Iterable[Phase]) -> list[dict[str, Value]]:
+    """Returns the phases in the order of their starts."""
+    return [
+        {"name": phase.name, "node": phase.node, "start_s": phase.start_s, "end_s": phase.end_s}
+        for phase in sorted(phases, key=lambda phase: phase.start_s)
+    ]
 
 
 def workload_end_ns(timings: Mapping[str, Value]) -> int | None:

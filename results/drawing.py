@@ -1,7 +1,7 @@
-"""Draws pictures as SVG and as PNG. Many pictures are drawn in several processes.
+"""Draws pictures as SVG. Many pictures are drawn in several processes.
 
-A picture takes a quarter of a second, and threads cannot share the work. The processes load the drawing library while the job
-reads. So the pictures of a dozen runs take half as long on two processors. Equal pictures have equal bytes in every process.
+A picture takes a quarter of a second, and threads cannot share the work. So the pictures of a dozen runs take half as long on
+two processors. Equal pictures have equal bytes in every process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-FEW_RUNS = 3
+FEW_PICTURES = 8  # processes take longer to load the drawing library than one process takes to draw these
 MOST_PROCESSES = 4
 
 
@@ -53,12 +53,10 @@ class Drawn:
 
     Attributes:
         svg: An SVG file.
-        png: A PNG file.
         element: An element for an HTML page.
     """
 
     svg: str
-    png: bytes
     element: str
 
 
@@ -71,30 +69,24 @@ def draw(picture: Picture) -> Drawn:
 
     figure = picture.figure()
     svg = plots.svg(figure)
-    return Drawn(svg=svg, png=plots.png(figure), element=plots.inlined(svg, prefix=picture.name, title=picture.title))
+    return Drawn(svg=svg, element=plots.inlined(svg, prefix=picture.name, title=picture.title))
 
 
-@contextlib.contextmanager
-def drawing(runs: int) -> Iterator[Draw]:
-    """Yields a function that draws pictures, and returns them in their order.
-
-    Args:
-        runs: The number of runs to draw; this process draws a few runs by itself.
+def draw_all(pictures: Sequence[Picture]) -> list[Drawn]:
+    """Draws pictures, and returns them in their order. This process draws a few pictures by itself.
 
     Raises:
         DrawingFailed: A drawing process has ended, e.g. because the machine has no memory left.
     """
     processes = min(MOST_PROCESSES, len(os.sched_getaffinity(0)))
-    if runs < FEW_RUNS or processes == 1:
-        yield lambda pictures: [draw(picture) for picture in pictures]
-        return
+    if len(pictures) < FEW_PICTURES or processes == 1:
+        return [draw(picture) for picture in pictures]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_prepare) as pool:
         try:
-            with _interrupts_held():
-                for _ in range(processes):
-                    pool.submit(os.getpid)  # each starts a process
-            yield lambda pictures: _drawn(pool, pictures)
+            with _interrupts_held():  # the pool starts its processes when it gets pictures
+                futures = [pool.submit(draw, picture) for picture in pictures]
+            return [future.result() for future in futures]
         except BrokenProcessPool as error:
             message = (
                 "a process that draws pictures has ended unexpectedly; --no-pictures does the job without pictures"
@@ -102,13 +94,6 @@ def drawing(runs: int) -> Iterator[Draw]:
             raise DrawingFailed(message) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _drawn(pool: ProcessPoolExecutor, pictures: Sequence[Picture]) -> list[Drawn]:
-    """Draws pictures in processes; the pool may start a process when it gets a picture."""
-    with _interrupts_held():
-        futures = [pool.submit(draw, picture) for picture in pictures]
-    return [future.result() for future in futures]
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from harness.faults import called
 from harness.plain import plain
 from harness.verdict import Verdict
 from results.formatting import availability, fault_availability, pretty
+from results.reading import verdict_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from harness.op import Value
     from harness.suite import CaseResult
-    from results.record import RunRecord
+    from results.record import RunRecord, TestInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +81,22 @@ def of_run(record: RunRecord, document: Mapping[str, Value]) -> JunitSuite:
     return JunitSuite(
         name=test.name,
         cases=[
-            JunitCase(
-                name=part.name,
-                group=test.name,
-                problem=_PROBLEMS[part.verdict] if part.decides else _SKIPPED,
-                reason=part.reason,
-                output=f"reproduce: {test.reproduce}"
-                + (f"\n\ncounterexample: {pretty(example)}" if example and part.details.get("counterexample") else ""),
-            )
-            for part in record.parts
+            *(_of_threshold(row, test) for row in document["thresholds"]),
+            *(
+                JunitCase(
+                    name=part.name,
+                    group=test.name,
+                    problem=_PROBLEMS[part.verdict] if part.decides else _SKIPPED,
+                    reason=part.reason,
+                    output=f"reproduce: {test.reproduce}"
+                    + (
+                        f"\n\ncounterexample: {pretty(example)}"
+                        if example and part.details.get("counterexample")
+                        else ""
+                    ),
+                )
+                for part in record.parts
+            ),
         ],
         seconds=record.duration_s,
         started_utc=test.started_utc,
@@ -99,6 +107,16 @@ def of_run(record: RunRecord, document: Mapping[str, Value]) -> JunitSuite:
             **{f"version.{name}": version for name, version in test.versions.items()},
         },
         output="\n".join([f"reproduce: {test.reproduce}", *_availability_lines(document)]),
+    )
+
+
+def _of_threshold(row: Mapping[str, Value], test: TestInfo) -> JunitCase:
+    return JunitCase(
+        name=f"threshold {row['threshold']}",
+        group=test.name,
+        problem=_PROBLEMS[verdict_from(row["kept"])],
+        reason=f"crossed the threshold {row['crossed']}" if row["crossed"] else f"it is {row['measured']:.6g}",
+        output=f"reproduce: {test.reproduce}",
     )
 
 
@@ -128,7 +146,7 @@ def of_cases(name: str, results: Sequence[CaseResult]) -> JunitSuite:
                 group=f"{name}.{result.case.test}",
                 problem=problem,
                 reason=result.message,
-                output=f"reproduce: {result.reproduce}{where}",
+                output=f"reproduce: {result.case.reproduce}{where}",
                 seconds=result.seconds,
             )
         )

@@ -19,8 +19,7 @@ from harness.fault_events import fault_event
 from harness.history import FORMAT
 from harness.op import NEMESIS, OpType
 from harness.units import NS_PER_MS, NS_PER_S
-from results.availability import error_code
-from results.series import TYPES
+from results.op_outcomes import OUTCOMES, Codes, outcome
 from results.store import read_head
 from results.suites import State, read_suite
 
@@ -35,9 +34,8 @@ MAX_SECONDS = 900
 MAX_OPEN = 100_000
 RECENT = 400
 MAX_TEXT = 200
-REFUSED = "refused"
 MAX_REFUSALS = 100
-_COLUMNS = {kind: place for place, kind in enumerate([*map(str, TYPES), REFUSED])}
+_COLUMNS = {kind: place for place, kind in enumerate(OUTCOMES)}
 
 
 @dataclass(slots=True)
@@ -46,10 +44,10 @@ class Tail:
 
     Attributes:
         path: The file.
-        refusals: Codes of `fail` errors by which a node names another to ask; they are counted apart.
+        codes: The meaning of error codes; refusals are counted apart.
         at: The number of bytes read so far.
-        counts: The number of ended operations, by type; refusals apart.
-        rates: Second to the number of operations that ended in it, by type; the last `MAX_SECONDS`.
+        counts: The number of ended operations, by outcome.
+        rates: Second to the number of operations that ended in it, by outcome; the last `MAX_SECONDS`.
         faults: The active faults, by their id: kind and targets.
         past: The number of healed faults.
         strange: The number of lines that are not events.
@@ -57,7 +55,7 @@ class Tail:
     """
 
     path: Path
-    refusals: frozenset[str] = frozenset()
+    codes: Codes = field(default_factory=Codes)
     at: int = 0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COLUMNS, 0))
     rates: dict[int, list[int]] = field(default_factory=dict)
@@ -96,12 +94,12 @@ class Tail:
         self.last_ns = max(self.last_ns, time_ns)
         if process == NEMESIS:
             return self._add_fault(event)
-        if not isinstance(process, int) or kind not in {OpType.INVOKE, *self.counts}:
+        if not isinstance(process, int) or kind not in set(OpType):
             return False
         if kind != OpType.INVOKE:
             error = event.get("error")
-            refused = kind == OpType.FAIL and isinstance(error, str) and error_code(error) in self.refusals
-            self._add_completion(time_ns, REFUSED if refused else kind, process)
+            known = error if isinstance(error, str) else None
+            self._add_completion(time_ns, outcome(kind, known, self.codes), process)
         elif len(self._open) < MAX_OPEN:
             scheduled = event.get("scheduled")
             self._open[process] = scheduled if isinstance(scheduled, int) else time_ns
@@ -156,14 +154,12 @@ def run_state(run: Run) -> dict[str, Value]:
     }
 
 
-def refusals_of(run: Run) -> frozenset[str]:
+def refusals_of(run: Run) -> Codes:
     """Returns the codes of refusals that a run's `test.json` names; none if it is missing or damaged."""
     codes = read_head(run.test_json, ("refusals",)).get("refusals")
-    return (
-        frozenset(code for code in codes[:MAX_REFUSALS] if isinstance(code, str))
-        if isinstance(codes, list)
-        else frozenset()
-    )
+    if not isinstance(codes, list):
+        return Codes()
+    return Codes(refusals=frozenset(code for code in codes[:MAX_REFUSALS] if isinstance(code, str)))
 
 
 def suite_state(store: Store) -> Value:
@@ -175,6 +171,6 @@ def suite_state(store: Store) -> Value:
     return {
         "name": suite.name,
         "done": suite.count(State.PASSED, State.FAILED),
-        "total": suite.total,
+        "total": suite.selected,
         "cases": [{"name": case.name, "state": str(case.state)} for case in suite.cases],
     }

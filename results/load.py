@@ -15,7 +15,16 @@ from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
 from results import members as must
 from results.errors import BadRecord
-from results.reading import checked, faults_from, parts_from, positions_from, sightings_from, timings_from
+from results.reading import (
+    checked,
+    clocks_from,
+    faults_from,
+    parts_from,
+    phases_from,
+    positions_from,
+    sightings_from,
+    timings_from,
+)
 from results.record import RunRecord, test_from_document
 
 if TYPE_CHECKING:
@@ -74,7 +83,9 @@ def load_record(run: Run) -> RunRecord:
             operations=operations,
             sightings=sightings_from(document),
             positions=positions_from(document),
+            clocks=clocks_from(document),
             timings=timings_from(document),
+            phases=phases_from(document),
             problems=[*(problem for problem in recorded_problems if problem not in problems), *problems],
         )
     except BadRecord as error:

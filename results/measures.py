@@ -7,74 +7,90 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from harness.thresholds import LATENCIES
+from results.op_outcomes import OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from harness.op import Value
 
-COUNTS = frozenset({"operations", "ok", "fail", "info"})
-_RATE = (("counts", "ok"), ("timings", "workload"))
+    Document = Mapping[str, Value]
 
 
-def measure(document: Mapping[str, Value], name: str, function: str | None = None) -> float | None:
+def measure(document: Document, name: str, function: str | None = None) -> float | None:
     """Returns one measure of a run.
 
     Args:
         document: The document of `results.json`.
         name: A name of `harness.thresholds.MEASURES`.
-        function: The function whose latency is wanted; None: the slowest.
+        function: The function that is measured; None: all functions together, and for a latency the slowest function.
 
     Returns:
         The number; None if the run did not measure it.
     """
     if name in LATENCIES:
         return _latency(document, name, function)
-    if name in COUNTS:
-        return _number(_part(document, "counts").get(name))
-    return _OTHERS[name](document)
+    if name in OUTCOMES:
+        return _number(_counts(document, function).get(name))
+    return _OTHERS[name](document, function)
 
 
-def _latency(document: Mapping[str, Value], name: str, function: str | None) -> float | None:
+def _latency(document: Document, name: str, function: str | None) -> float | None:
     table = _part(document, "latency")
     chosen = list(table) if function is None else [function]
     found = [value for each in chosen if (value := _number(_part(table, each).get(name))) is not None]
     return max(found, default=None)
 
 
-def _answered(document: Mapping[str, Value]) -> float | None:
-    windows = [_part(_part(fault, "availability"), "during") for fault in _faults(document)]
+def _counts(document: Document, function: str | None) -> Document:
+    return _of(_part(document, "counts"), function)
+
+
+def _operations(document: Document, function: str | None) -> float | None:
+    counts = _counts(document, function)
+    found = [_number(counts.get(each)) for each in OUTCOMES]
+    return sum(number for number in found if number is not None) if None not in found else None
+
+
+def _answered(document: Document, function: str | None) -> float | None:
+    windows = _windows(document, function, "during")
     asked = sum(_number(window.get("operations")) or 0 for window in windows)
     return sum(_number(window.get("answered")) or 0 for window in windows) / asked if asked else None
 
 
-def _recovery(document: Mapping[str, Value]) -> float | None:
+def _recovery(document: Document, function: str | None) -> float | None:
     """Returns the longest recovery; None if the system never gave sustained answers again after some fault."""
-    windows = [after for fault in _faults(document) if (after := _part(_part(fault, "availability"), "after"))]
-    times = [_number(window.get("sustained_ok_s")) for window in windows]
+    times = [_number(window.get("sustained_ok_s")) for window in _windows(document, function, "after") if window]
     known = [time for time in times if time is not None]
     return max(known) if known and len(known) == len(times) else None
 
 
-def _share(document: Mapping[str, Value]) -> float | None:
-    return _number(_part(document, "availability").get("share"))
+def _share(document: Document, function: str | None) -> float | None:
+    return _number(_of(_part(document, "availability"), function).get("share"))
 
 
-def _gap(document: Mapping[str, Value]) -> float | None:
-    return _number(_part(document, "availability").get("longest_gap_s"))
+def _gap(document: Document, function: str | None) -> float | None:
+    return _number(_of(_part(document, "availability"), function).get("longest_gap_s"))
 
 
-def _rate(document: Mapping[str, Value]) -> float | None:
-    ok, workload_s = (_number(_part(document, part).get(name)) for part, name in _RATE)
+def _rate(document: Document, function: str | None) -> float | None:
+    ok, workload_s = _number(_counts(document, function).get("ok")), _number(_part(document, "timings").get("workload"))
     return None if ok is None or not workload_s else ok / workload_s
 
 
-def _faults(document: Mapping[str, Value]) -> list[Mapping[str, Value]]:
+def _windows(document: Document, function: str | None, part: str) -> list[Document]:
+    """Returns the windows during or after each fault."""
     faults = document.get("faults")
-    return [fault for fault in faults if isinstance(fault, Mapping)] if isinstance(faults, list) else []
+    measured = [_part(fault, "availability") for fault in faults or () if isinstance(fault, Mapping)]
+    return [_part(_of(each, function), part) for each in measured]
 
 
-def _part(document: Mapping[str, Value], name: str) -> Mapping[str, Value]:
+def _of(measured: Document, function: str | None) -> Document:
+    """Returns the part of a function in a document that has its own numbers for each function."""
+    return measured if function is None else _part(_part(measured, "by_f"), function)
+
+
+def _part(document: Document, name: str) -> Document:
     value = document.get(name)
     return value if isinstance(value, Mapping) else {}
 
@@ -83,8 +99,9 @@ def _number(value: Value) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-_OTHERS: Mapping[str, Callable[[Mapping[str, Value]], float | None]] = MappingProxyType(
+_OTHERS: Mapping[str, Callable[[Document, str | None], float | None]] = MappingProxyType(
     {
+        "operations": _operations,
         "availability": _share,
         "longest_gap_s": _gap,
         "availability_during_faults": _answered,

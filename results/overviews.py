@@ -18,7 +18,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
 from results.formatting import percent
-from results.plots import FAINT, GRID, INK, STYLE, TYPE_COLOURS, VERDICT_COLOURS, WIDTH_IN
+from results.plots import FAINT, GRID, INK, OPERATION_COLOURS, STYLE, VERDICT_COLOURS, WIDTH_IN
 from results.rows import NOT_JUDGED, Cell, Strip, Trend, TrendRun, short
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ def heat(strips: Sequence[Strip], width_s: float) -> Figure:
                 busy[_level(asked / greatest)].append((row, at))
                 lost[_level(1 - answered / max(asked, 1))].append((row, at))
         for level in range(1, LEVELS + 1):
-            _cells(axes, busy[level], width_s, colour=TYPE_COLOURS["ok"], alpha=0.12 + 0.78 * level / LEVELS)
+            _cells(axes, busy[level], width_s, colour=OPERATION_COLOURS["ok"], alpha=0.12 + 0.78 * level / LEVELS)
         for level in range(1, LEVELS + 1):
-            _cells(axes, lost[level], width_s, colour=TYPE_COLOURS["fail"], alpha=level / LEVELS)
+            _cells(axes, lost[level], width_s, colour=OPERATION_COLOURS["fail"], alpha=level / LEVELS)
         axes.set_ylim(max(len(strips), 1) - 0.5, -0.5)
         last = max((at for strip in strips for at, _, _ in strip.cells), default=0)
         axes.set_xlim(0, (last + 1) * width_s)
@@ -75,7 +75,7 @@ def heat(strips: Sequence[Strip], width_s: float) -> Figure:
         axes.spines["left"].set_visible(False)
         axes.tick_params(length=0)
         axes.set_xlabel("seconds since the workload began")
-        legend = {"asked and answered": TYPE_COLOURS["ok"], "not answered": TYPE_COLOURS["fail"]}
+        legend = {"asked and answered": OPERATION_COLOURS["ok"], "not answered": OPERATION_COLOURS["fail"]}
         _legend(axes, legend)
         return figure
 
@@ -181,8 +181,8 @@ def _outcome(outcome: str | None) -> str:
 def _trend(axes: Axes, trend: Trend, runs: Sequence[TrendRun]) -> None:
     there = [(place, value) for place, value in enumerate(trend.values) if value is not None]
     places, values = [place for place, _ in there], [value for _, value in there]
-    axes.plot(places, values, color=TYPE_COLOURS["ok"], linewidth=1.2)
-    points = axes.scatter(places, values, s=11, color=TYPE_COLOURS["ok"], linewidths=0, zorder=3)
+    axes.plot(places, values, color=OPERATION_COLOURS["ok"], linewidth=1.2)
+    points = axes.scatter(places, values, s=11, color=OPERATION_COLOURS["ok"], linewidths=0, zorder=3)
     points.set_urls([runs[place].link for place in places])
     bad = [(place, value) for place, value in there if place in set(trend.regressions)]
     axes.plot([place for place, _ in bad], [value for _, value in bad], "o", color=VERDICT_COLOURS["invalid"],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from harness.plain import counted, counted_of
 from results.formatting import moment, outcomes, percent, ratio, seconds
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ def environment(*, finalize: Callable[[Any], Any] | None = None) -> Environment:
     )
     made.filters["moment"] = moment
     made.filters["seconds"] = seconds
+    made.globals["counted"] = counted
+    made.globals["counted_of"] = counted_of
     made.globals["percent"] = percent
     made.globals["ratio"] = ratio
     made.globals["outcomes"] = outcomes

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import io
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
 from markupsafe import escape
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from results.bounds import label
-from results.series import TYPES, Line, Points, Shade, thinned
+from results.op_outcomes import OUTCOMES
+from results.series import Line, Points, Shade, thinned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,18 +35,18 @@ WIDTH_IN = 9.6
 PANEL_IN = 1.75
 LANE_IN = 0.19
 LEFT_IN, RIGHT_IN, TOP_IN, BOTTOM_IN, GAP_IN = 0.62, 0.05, 0.05, 0.47, 0.33  # around the panels, and above each
-PNG_DPI = 144
 PAPER, INK, FAINT, GRID = "#fefefe", "#3d4552", "#6d7582", "#dfe3e8"
-TYPE_COLOURS = {"ok": "#2f7fd6", "info": "#e08a00", "fail": "#d6307f"}
+OPERATION_COLOURS = {"ok": "#2f7fd6", "info": "#e08a00", "fail": "#d6307f", "refused": "#b9c0cc"}
 QUANTILE_COLOURS = {"p50": "#8fc1f5", "p95": "#4d97e0", "p99": "#1f6abf", "max": "#123f78"}
 VERDICT_COLOURS = {"valid": "#1a8a58", "unknown": "#a87408", "invalid": "#c4222d"}
 FAULT_COLOURS = ("#8b6fc9", "#2a9d8f", "#c9794a", "#7a8b2f", "#5f7fa8", "#b05f8f")
 TONE_COLOURS = {
-    "good": TYPE_COLOURS["ok"],
-    "odd": TYPE_COLOURS["info"],
+    "good": OPERATION_COLOURS["ok"],
+    "odd": OPERATION_COLOURS["info"],
     "bad": VERDICT_COLOURS["invalid"],
     "quiet": FAINT,
 }
+NOTHING: Mapping[str, str] = MappingProxyType({})
 _PLAIN_TONES = {"good", "quiet"}
 _SHAPES = ("x", "v", "D", "s", "^", "P", "*")
 _VARIABLES = {
@@ -53,7 +54,7 @@ _VARIABLES = {
     INK: "var(--ink)",
     FAINT: "var(--faint)",
     GRID: "var(--line)",
-    **{colour: f"var(--{name})" for name, colour in TYPE_COLOURS.items()},
+    **{colour: f"var(--{name})" for name, colour in OPERATION_COLOURS.items()},
     **{colour: f"var(--{name})" for name, colour in VERDICT_COLOURS.items()},
     **{colour: f"var(--q-{name})" for name, colour in QUANTILE_COLOURS.items()},
     **{colour: f"var(--fault-{number})" for number, colour in enumerate(FAULT_COLOURS)},
@@ -92,19 +93,19 @@ def kinds_of(shades: Sequence[Shade]) -> list[str]:
 
 
 def latency_points_svg(points: Sequence[Points], shades: Sequence[Shade]) -> str:
-    """Draws a dot for each operation: latency over time, on a log scale, coloured by type, with a panel for each function."""
+    """Draws a dot for each operation: latency over time on a log scale, coloured by outcome, with a panel for each function."""
     functions = sorted({group.f for group in points})
     span_s = _span_s([float(group.time_s.max()) for group in points if group.time_s.size], shades)
     with mpl.rc_context(STYLE):
         figure, panels = _figure("latency", [f"{label(f)} (ms)" for f in functions] or ["ms"], PANEL_IN, shades, span_s)
-        for kind in TYPES:
+        for kind in OUTCOMES:
             for group in points:
-                if group.type == kind:
+                if group.outcome == kind:
                     _dots(panels[functions.index(group.f)], thinned(group, span_s=span_s))
         for axes in panels:
             _log_scale(axes)
-        kinds = [kind for kind in TYPES if any(group.type == kind for group in points)]
-        _legend(panels[0], {str(kind): TYPE_COLOURS[kind] for kind in kinds})
+        kinds = [kind for kind in OUTCOMES if any(group.outcome == kind for group in points)]
+        _legend(panels[0], {kind: OPERATION_COLOURS[kind] for kind in kinds})
         return _svg(figure, "latency")
 
 
@@ -114,10 +115,10 @@ def _dots(axes: Axes, points: Points) -> None:
     axes.plot(
         np.column_stack((points.time_s, points.time_s, gaps)).ravel(),
         np.column_stack((points.latency_ms, points.latency_ms, gaps)).ravel(),
-        linewidth=2.2 if points.type == "ok" else 3.2,
+        linewidth=2.2 if points.outcome == "ok" else 3.2,
         solid_capstyle="round",
-        color=TYPE_COLOURS[points.type],
-        alpha=0.6 if points.type == "ok" else 0.9,
+        color=OPERATION_COLOURS[points.outcome],
+        alpha=0.6 if points.outcome == "ok" else 0.9,
     )
 
 
@@ -161,9 +162,21 @@ def latency_quantiles_svg(lines: Sequence[Line], shades: Sequence[Shade]) -> str
     return _svg(latency_quantiles(lines, shades), "quantiles")
 
 
+def compared_latency_svg(lines: Sequence[Line], names: Sequence[str]) -> str:
+    """Draws the latency of several runs over each other, with a panel for each function.
+
+    Args:
+        lines: A line with the name of its run is its p99. A dashed line, with `p50` after the name, is its median.
+        names: The names of the runs, in the order of their colours.
+    """
+    runs = dict(zip(names, FAULT_COLOURS, strict=False))
+    medians = {f"{name} p50": colour for name, colour in runs.items()}
+    return _svg(_panels("compared", lines, (), runs, unit="ms", log=True, dashed=medians), "compared")
+
+
 def rate(lines: Sequence[Line], shades: Sequence[Shade]) -> Figure:
-    """Draws operations per second by type over time, with a panel for each function."""
-    return _panels("rate", lines, shades, TYPE_COLOURS, unit="1/s", log=False)
+    """Draws operations per second by outcome over time, with a panel for each function."""
+    return _panels("rate", lines, shades, OPERATION_COLOURS, unit="1/s", log=False)
 
 
 def rate_svg(lines: Sequence[Line], shades: Sequence[Shade]) -> str:
@@ -172,8 +185,26 @@ def rate_svg(lines: Sequence[Line], shades: Sequence[Shade]) -> str:
 
 
 def _panels(
-    name: str, lines: Sequence[Line], shades: Sequence[Shade], colours: Mapping[str, str], *, unit: str, log: bool
+    name: str,
+    lines: Sequence[Line],
+    shades: Sequence[Shade],
+    colours: Mapping[str, str],
+    *,
+    unit: str,
+    log: bool,
+    dashed: Mapping[str, str] = NOTHING,
 ) -> Figure:
+    """Draws lines over time, with a panel for each function.
+
+    Args:
+        name: The name of the figure.
+        lines: The lines.
+        shades: The faults.
+        colours: The colour of each line, by its name; these names are in the legend.
+        unit: The unit of the values.
+        log: Whether the scale of the values is logarithmic.
+        dashed: The colour of each dashed line, by its name.
+    """
     functions = sorted({line.f for line in lines})
     span_s = _span_s([float(line.time_s[-1]) for line in lines if line.time_s.size], shades)
     with mpl.rc_context(STYLE):
@@ -183,7 +214,8 @@ def _panels(
             panels[functions.index(line.f)].plot(
                 line.time_s,
                 line.value,
-                color=colours[line.name],
+                color={**colours, **dashed}[line.name],
+                linestyle="dashed" if line.name in dashed else "solid",
                 linewidth=1.3,
                 marker="o" if few else None,
                 markersize=3,
@@ -278,19 +310,6 @@ def _legend(axes: Axes, colours: Mapping[str, str]) -> None:
 def svg(figure: Figure) -> str:
     """Returns a figure as an SVG file."""
     return _svg(figure, figure.get_gid() or "figure")
-
-
-def png(figure: Figure) -> bytes:
-    """Returns a figure as a PNG file, on white."""
-    data = io.BytesIO()
-    with mpl.rc_context(STYLE):
-        figure.set_facecolor("white")
-        figure.set_dpi(PNG_DPI)
-        # The canvas prints in one pass; `savefig` draws each figure twice, and placing texts takes nearly all the time.
-        canvas: Any = FigureCanvasAgg(figure)  # its printing has no types
-        # Better compression takes longer than the drawing.
-        canvas.print_png(data, metadata={"Software": None}, pil_kwargs={"compress_level": 1})
-    return data.getvalue()
 
 
 def _svg(figure: Figure, salt: str) -> str:

@@ -19,11 +19,11 @@ from harness.errors import LabrysError
 from harness.fault_events import fault_event
 from harness.op import NEMESIS, Op, OpType
 from harness.plain import message, name, plain
-from results.availability import error_code
-from results.live import REFUSED
+from results.formatting import in_term
+from results.op_outcomes import REFUSED, Codes, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
     from typing import Self
 
@@ -46,8 +46,11 @@ class Progress:
         console: The console for the output, on standard error.
         ops: The history's events; the list grows during the run.
         time_limit_s: The planned duration of the workload.
-        refusals: Codes of `fail` errors that name another node; they count apart.
+        codes: The meaning of error codes; refusals count apart.
         folder: The run's folder. During the run, its `live.json` gets phase and leader, for the live view. None: no file.
+
+    Attributes:
+        counts: The number of ended operations by outcome, so far.
     """
 
     def __init__(
@@ -56,15 +59,15 @@ class Progress:
         console: Console,
         ops: Sequence[Op],
         time_limit_s: float,
-        refusals: Collection[str] = (),
+        codes: Codes,
         folder: Run | None = None,
     ) -> None:
         self._console = console
         self._ops = ops
         self._time_limit_s = time_limit_s
         self._seen = 0
-        self._refusals = frozenset(refusals)
-        self._counts: Counter[str] = Counter()
+        self._codes = codes
+        self.counts: Counter[str] = Counter()
         self._faults: dict[int, str] = {}
         self._watch: Watch | None = None
         self._clock: Clock | None = None
@@ -110,13 +113,13 @@ class Progress:
             return Text(self._phase, style="dim")
         text = Text(f"{min(clock.now_s(), self._time_limit_s):5.0f} of {self._time_limit_s:.0f} s")
         for type_, colour in COLOURS.items():
-            text.append(f"   {self._counts[type_]} {type_}", style=colour)
-        if self._counts[REFUSED]:
-            text.append(f"   {self._counts[REFUSED]} {REFUSED}", style="dim")
+            text.append(f"   {self.counts[type_]} {type_}", style=colour)
+        if self.counts[REFUSED]:
+            text.append(f"   {self.counts[REFUSED]} {REFUSED}", style="dim")
         leader = watch.leader()
         if leader is not None:
             leading, term = leader
-            text.append(f"   leader {plain(leading)}" + ("" if term is None else f" in term {term}"))
+            text.append(f"   leader {plain(leading)}" + in_term(term))
         for fault in self._faults.values():
             text.append(f"   {name(fault)}", style="red")
         return text
@@ -126,8 +129,7 @@ class Progress:
             op = self._ops[self._seen]
             self._seen += 1
             if op.process != NEMESIS:
-                refused = op.type is OpType.FAIL and error_code(op.error) in self._refusals
-                self._counts[REFUSED if refused else op.type] += 1
+                self.counts[outcome(op.type, op.error, self._codes)] += 1
             elif (event := fault_event(op.f, op.value)) is not None:
                 if event.begins:
                     self._faults[event.fault] = event.kind

@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from results.document import build
+from harness.phases import WRITE, Phases
+from results.document import build, phases_document
 from results.edn import results_edn
 from results.record import test_document
 
@@ -27,8 +28,16 @@ def announce(run: Run, test: TestInfo) -> None:
     run.write_json(run.test_json, test_document(test))
 
 
-def publish(run: Run, record: RunRecord) -> Mapping[str, Value]:
+def publish(
+    run: Run, record: RunRecord, *, drawn: Mapping[str, tuple[str, str]] | None = None, phases: Phases | None = None
+) -> Mapping[str, Value]:
     """Writes `results.json` and all files that are made from it.
+
+    Args:
+        run: The folder.
+        record: The record of the run.
+        drawn: The plots, if they are drawn already, as `results.report.plots_of` returns them.
+        phases: Measures the phase `write`. At the end, `results.json` gets it too; the report cannot have it.
 
     Returns:
         The document of `results.json`. If another file could not be made, its problems contain the reason.
@@ -36,30 +45,44 @@ def publish(run: Run, record: RunRecord) -> Mapping[str, Value]:
     Raises:
         StoreError: `results.json` itself could not be written.
     """
-    document = build(record)
-    run.write_json(run.results_json, document)
-    try:
-        run.write_text(run.results_edn, results_edn(document))
-        draw(run, record, document)
-    except Exception as error:
-        # A failed presentation must not cost the verdict, or change the exit code.
-        logger.exception("the report could not be made")
-        problem = f"the report could not be made: {type(error).__name__}: {error}"
-        document = {**document, "problems": [*document["problems"], problem]}
+    with (Phases() if phases is None else phases).during(WRITE):
+        first = document = build(record)
+        run.write_json(run.results_json, document)
+        try:
+            run.write_text(run.results_edn, results_edn(document))
+            draw(run, record, document, drawn=drawn)
+        except Exception as error:
+            # A failed presentation must not cost the verdict, or change the exit code.
+            logger.exception("the report could not be made")
+            problem = f"the report could not be made: {type(error).__name__}: {error}"
+            document = {**document, "problems": [*document["problems"], problem]}
+    if phases is not None:
+        document = {**document, "phases": phases_document(phases.done)}
+    if document is not first:
         run.write_json(run.results_json, document)
     return document
 
 
-def draw(run: Run, record: RunRecord, document: Mapping[str, Value]) -> None:
-    """Writes the plots, the report, and the JUnit file."""
+def draw(
+    run: Run,
+    record: RunRecord,
+    document: Mapping[str, Value],
+    *,
+    drawn: Mapping[str, tuple[str, str]] | None = None,
+) -> None:
+    """Writes the plots, the report, and the JUnit file; see `publish`."""
     from results import junit, report  # noqa: PLC0415 - they load matplotlib, and only this needs it
+    from results.evidence import logs_of  # noqa: PLC0415 - only a report shows lines of logs
     from results.node_states import read_states  # noqa: PLC0415 - only a report shows them
 
     run.write_text(run.junit_xml, junit.junit_xml([junit.of_run(record, document)]))
-    drawn = report.plots_of(record)
+    drawn = report.plots_of(record) if drawn is None else drawn
     for name, (_, svg) in drawn.items():
         run.write_text(run.plots_dir / f"{name}.svg", svg)
     logs = report.tails(run)
-    for file, page in report.key_pages(record, document):
+    lines = logs_of(run, record)
+    for file, page in report.key_pages(record, document, lines=lines):
         run.write_text(run.path / file, page)
-    run.write_text(run.report_html, report.render(record, document, drawn=drawn, logs=logs, states=read_states(run)))
+    run.write_text(
+        run.report_html, report.render(record, document, drawn=drawn, logs=logs, lines=lines, states=read_states(run))
+    )

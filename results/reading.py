@@ -10,17 +10,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.faults import FaultRecord, PlannedFault, Proof
-from harness.parts import CONTROL_NODE
+from harness.node_clocks import Clocks, NodeClock
+from harness.phases import Phase
 from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
 from results import members as must
 from results.document import FORMAT, VERSION, workload_end_ns
 from results.errors import BadRecord
+from results.outcome import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
+    from harness.expectation import Shown
     from harness.op import Value
+
+
+MAX_ZONE_S = 86_400
 
 
 def verdict_from(value: Value) -> Verdict:
@@ -52,27 +58,9 @@ def parts_from(document: Mapping[str, Value]) -> list[Part]:
     ]
 
 
-def failures(parts: Iterable[Part]) -> tuple[str, ...]:
-    """Returns the parts that decide a run and are not valid, as `name=verdict`."""
-    return tuple(f"{part.name}={part.verdict}" for part in parts if part.decides and part.verdict is not Verdict.VALID)
-
-
-def behind(parts: Iterable[Part]) -> str | None:
-    """Returns the sentence that the control node was behind; None if it kept up, or if it is unknown."""
-    found = (part.reason for part in parts if part.name == CONTROL_NODE and part.verdict is not Verdict.VALID)
-    return next(found, None)
-
-
-def fault_violations(document: Mapping[str, Value]) -> int | None:
-    """Returns the number of violations during or after a fault; None if `results.json` does not have it."""
-    if "violations" not in document:
-        return None
-    found = document["violations"]
-    if not found:
-        return 0
-    members = must.mapping(found, "violations")
-    names = ("during_faults", "after_faults")
-    return sum(must.whole(must.member(members, name), f"violations.{name}") for name in names)
+def shown_from(document: Mapping[str, Value]) -> Shown:
+    """Returns what the run of a document showed."""
+    return shown(document, verdict_from(must.member(document, "valid")), parts_from(document))
 
 
 def faults_from(document: Mapping[str, Value]) -> list[FaultRecord]:
@@ -160,10 +148,64 @@ def timings_from(document: Mapping[str, Value]) -> dict[str, float]:
     return {name: must.seconds(value, f"timings.{name}") for name, value in timings.items()}
 
 
+def phases_from(document: Mapping[str, Value]) -> list[Phase]:
+    """Returns the phases of the run; none if an earlier version wrote the file.
+
+    Raises:
+        BadRecord: A phase ends before it starts.
+    """
+    found = []
+    for index, each in enumerate(must.listed(document.get("phases", []), "phases")):
+        name = f"phases[{index}]"
+        phase = must.mapping(each, name)
+        start_s = must.seconds(must.member(phase, "start_s"), f"{name}.start_s")
+        end_s = must.seconds(must.member(phase, "end_s"), f"{name}.end_s")
+        if not 0 <= start_s <= end_s:
+            raise BadRecord(
+                f"{name}: expected a start at 0 s or later and an end after it, found {start_s:g} s to {end_s:g} s"
+            )
+        found.append(
+            Phase(
+                name=must.text(must.member(phase, "name"), f"{name}.name"),
+                start_s=start_s,
+                end_s=end_s,
+                node=must.text_or_none(must.member(phase, "node"), f"{name}.node"),
+            )
+        )
+    return found
+
+
 def workload_sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
     """Returns the sightings during the workload, without those of healing and final reads, which move the leadership."""
     end_ns = workload_end_ns(timings_from(document))
     return [seen for seen in sightings_from(document) if end_ns is None or seen.time_ns < end_ns]
+
+
+def clocks_from(document: Mapping[str, Value]) -> Clocks | None:
+    """Returns the clocks of the nodes; None if an earlier version wrote the file, or they were not read."""
+    if document.get("clocks") is None:
+        return None
+    clocks = must.mapping(document["clocks"], "clocks")
+    nodes = must.mapping(must.member(clocks, "nodes"), "clocks.nodes")
+    unknown = must.mapping(must.member(clocks, "unknown"), "clocks.unknown")
+
+    def of(name: str) -> NodeClock:
+        where = f"clocks.nodes.{name}"
+        clock = must.mapping(nodes[name], where)
+        zone_s = must.whole(must.member(clock, "zone_s"), f"{where}.zone_s", minimum=-MAX_ZONE_S)
+        if zone_s > MAX_ZONE_S:
+            raise BadRecord(f"{where}.zone_s: expected at most {MAX_ZONE_S}, found {zone_s}")
+        return NodeClock(
+            offset_ns=must.nanoseconds(must.member(clock, "offset_s"), f"{where}.offset_s"),
+            uncertain_ns=must.nanoseconds(must.member(clock, "uncertain_s"), f"{where}.uncertain_s"),
+            zone_s=zone_s,
+        )
+
+    return Clocks(
+        began_utc=must.instant(must.member(clocks, "began"), "clocks.began"),
+        nodes={name: of(name) for name in nodes},
+        unknown={name: must.text(why, f"clocks.unknown.{name}") for name, why in unknown.items()},
+    )
 
 
 def positions_from(document: Mapping[str, Value]) -> Positions:
@@ -191,13 +233,18 @@ def positions_from(document: Mapping[str, Value]) -> Positions:
 
 
 def checked(document: Value, where: str) -> Mapping[str, Value]:
-    """Returns `document` if it is a results document of this version.
+    """Returns `document` if it is a results document of this version or an earlier one.
+
+    In version 1, `fail` of `counts` includes the refusals, and nothing is counted or measured by function. The members that
+    this module reads mean the same in both versions.
 
     Raises:
         BadRecord: It is not.
     """
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadRecord(f'{where}: expected an object with "format": "{FORMAT}"')
-    if document.get("version") != VERSION:
-        raise BadRecord(f"{where}: expected version {VERSION}, got {document.get('version')!r}; use a newer labrys")
+    if document.get("version") not in (1, VERSION):
+        raise BadRecord(
+            f"{where}: expected version 1 or {VERSION}, got {document.get('version')!r}; use a newer labrys"
+        )
     return document

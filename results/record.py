@@ -10,18 +10,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from harness.errors import InputError
 from harness.expectation import Expectation, SuiteCase
+from harness.thresholds import read_threshold
 from harness.verdict import Verdict
 from harness.watch import Positions
 from results import members as must
-from results.availability import Codes
 from results.errors import BadRecord
+from results.op_outcomes import Codes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.faults import FaultRecord
+    from harness.node_clocks import Clocks
     from harness.op import Operation, Value
+    from harness.phases import Phase
+    from harness.thresholds import Threshold
     from harness.verdict import Part
     from harness.watch import Sighting
 
@@ -46,8 +51,10 @@ class TestInfo:
         answers: Codes of `fail` errors that a working system gives as an answer, such as a compare-and-set that did not
             match; they count as availability.
         refusals: Codes of `fail` errors that name another node; availability counts them apart.
+        log_texts: Texts in log lines that tell of elections and the like; pages show only lines with one of them. Empty: any.
         left_out: Kinds of faults that `all` asked for and that are not in the plan, each with the reason.
         defaults: The `file` of defaults, and the `options` that it set; None if it set none.
+        thresholds: The limits for numbers of the run.
         suite: The case of a suite, with the expectation of the suite; None if no suite runs the test.
     """
 
@@ -64,9 +71,16 @@ class TestInfo:
     options: Mapping[str, Value] = field(default_factory=dict)
     answers: Sequence[str] = ()
     refusals: Sequence[str] = ()
+    log_texts: Sequence[str] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Value] | None = None
+    thresholds: Sequence[Threshold] = ()
     suite: SuiteCase | None = None
+
+    @property
+    def expectation(self) -> Expectation:
+        """Returns the expectation for its run; a run without a suite is expected to be valid."""
+        return Expectation() if self.suite is None else self.suite.expectation
 
     @property
     def codes(self) -> Codes:
@@ -86,7 +100,9 @@ class RunRecord:
         operations: The client operations, in the order of their invokes, with the final phase.
         sightings: The reported states of the nodes, only changes, in the order of time.
         positions: How many log entries each node had applied, poll by poll.
+        clocks: The clocks of the nodes at the start of the workload; None if they are unknown.
         timings: Name of a stage to seconds, e.g. `ready`, `workload`, `check`.
+        phases: The phases of the run with their times; empty if an earlier version wrote the record.
         problems: Problems besides the test itself, as sentences.
     """
 
@@ -97,7 +113,9 @@ class RunRecord:
     operations: Sequence[Operation] = ()
     sightings: Sequence[Sighting] = ()
     positions: Positions = field(default_factory=Positions)
+    clocks: Clocks | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
+    phases: Sequence[Phase] = ()
     problems: Sequence[str] = ()
 
 
@@ -117,8 +135,10 @@ def test_document(test: TestInfo) -> dict[str, Value]:
         "options": dict(test.options),
         "answers": list(test.answers),
         "refusals": list(test.refusals),
+        "log_texts": list(test.log_texts),
         "left_out": left_out_document(test.left_out),
         "defaults": defaults_document(test.defaults),
+        "thresholds": [str(each) for each in test.thresholds],
         "suite": None if test.suite is None else suite_case_document(test.suite),
     }
 
@@ -181,6 +201,14 @@ def _defaults(document: Value) -> Value:
     }
 
 
+def _thresholds(value: Value) -> tuple[Threshold, ...]:
+    """Reads thresholds; earlier versions have none."""
+    try:
+        return tuple(read_threshold(text) for text in must.texts(value, "thresholds"))
+    except InputError as error:
+        raise BadRecord(f"thresholds: {error}") from error
+
+
 def test_from_document(document: Value, where: str) -> TestInfo:
     """Returns the test in a document of `test.json`.
 
@@ -220,6 +248,7 @@ def test_from_document(document: Value, where: str) -> TestInfo:
             options=must.mapping(of("options"), "options"),
             answers=must.texts(of("answers"), "answers"),
             refusals=must.texts(listed("refusals"), "refusals"),
+            log_texts=must.texts(listed("log_texts"), "log_texts"),
             left_out={
                 must.text(must.member(left, "kind"), "left_out.kind"): must.text(
                     must.member(left, "reason"), "left_out.reason"
@@ -227,6 +256,7 @@ def test_from_document(document: Value, where: str) -> TestInfo:
                 for left in (must.mapping(each, "left_out") for each in must.listed(listed("left_out"), "left_out"))
             },
             defaults=_defaults(document.get("defaults")),
+            thresholds=_thresholds(listed("thresholds")),
             suite=None if document.get("suite") is None else suite_case_from(document["suite"]),
         )
     except BadRecord as error:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 from bisect import bisect_right
 from dataclasses import asdict, dataclass
 from datetime import UTC
@@ -21,19 +20,32 @@ from markupsafe import Markup
 
 from harness import below
 from harness.faults import called
+from harness.phases import beside_workload_s
 from harness.plain import name
 from results import plots
-from results.bounds import MAX_FAULTS, MAX_NODES, MAX_ROWS, busiest, cut, first, label, shown_shades
+from results.bounds import (
+    MAX_FAULTS,
+    MAX_FUNCTIONS_SHOWN,
+    MAX_NODES,
+    MAX_ROWS,
+    busiest,
+    cut,
+    first,
+    label,
+    shown_shades,
+)
 from results.circumstances import circumstances
 from results.counterexample import contradiction, counterexamples_of, diagram, is_of_register, operation_text
-from results.document import verdict_of
+from results.evidence import evidence
 from results.formatting import availability as availability_line
 from results.formatting import elections, pretty, size
 from results.leadership import leaders
+from results.log_lines import NO_LOGS, log_files, spans_of
 from results.marks import MAX_PICTURES, pictures
 from results.pages import environment
+from results.reading import shown_from
 from results.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
-from results.story import HEADS, at, differences, held, story
+from results.story import HEADS, LOG, at, differences, held, story
 from results.story_picture import picture as story_picture
 from results.timeline import embedded, timeline
 from results.topology import picture as cluster_picture
@@ -47,13 +59,14 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from harness.node_states import ClusterState
     from harness.op import Value
+    from results.log_lines import Logs
     from results.record import RunRecord
     from results.store import Run
 
 LOG_LINES = 60
 LOG_BYTES = 16_384
-MAX_LOGS = 40
 MAX_DRAWN = 40
+FEW = 5
 MAX_KEY_PAGES = 100
 KEY_PAGE = "key-"
 
@@ -93,7 +106,7 @@ def plots_of(record: RunRecord) -> dict[str, tuple[str, str]]:
         bounded = f"; the first {MAX_PICTURES} of {len(found)} plots" if len(found) > MAX_PICTURES else ""
         title = f"{label(picture.title)}{of_key}{bounded}{of_faults}"
         drawn[f"marks-{number + 1}" if number else "marks"] = title, plots.marks_svg(picture, faults)
-    points, of_functions = busiest(latency_points(main_phase(record.operations)))
+    points, of_functions = busiest(latency_points(main_phase(record.operations), record.test.codes))
     if not points:
         return drawn
     width_s = bucket_s(max(float(group.time_s.max()) for group in points))
@@ -117,6 +130,7 @@ def render(
     *,
     drawn: Mapping[str, tuple[str, str]],
     logs: Sequence[LogTail],
+    lines: Logs = NO_LOGS,
     states: Sequence[ClusterState] = (),
 ) -> str:
     """Returns the page.
@@ -126,6 +140,7 @@ def render(
         document: The document of `results.json`, built from the same record.
         drawn: The plots, as `plots_of` returns them.
         logs: The ends of the node logs.
+        lines: Lines of these logs with the time of the run.
         states: The states of simulated nodes at some moments, if `labrys explain` wrote them.
     """
     examples = counterexamples_of(record, str(document["reason"]))
@@ -137,26 +152,38 @@ def render(
         nodes=record.test.nodes,
         marked=[op.invoke_index for op in example.operations] if example else (),
         culprit=example.culprit.invoke_index if example and example.culprit else None,
-        refusals=record.test.codes.refusals,
+        codes=record.test.codes,
         subjects=list({str(each.subject): each.subject for each in examples if each.subject is not None}.values()),
+        lines=lines.lines,
     )
     names = key_names(examples)
+    said = shown_from(document)
+    pages = first(names, MAX_KEY_PAGES)
     return (
         _pages()
         .get_template("report.html")
         .render(
             record=record,
             document=document,
-            pages=[{"key": key, "name": file} for key, file in list(names.items())[:MAX_KEY_PAGES]],
             keys=len(names),
             availability=availability_line(document["availability"]),
-            verdict=str(verdict_of(record.parts)),
+            beside_s=beside_workload_s(record.phases),
+            phases=sorted(record.phases, key=lambda phase: phase.start_s)[:MAX_ROWS],
+            said=said,
             started=_started(record),
             faults=_faults(record, document, data["kinds"]),
-            example=None if example is None else _example(example, record),
-            others=[_example(other, record) for other in examples[1:MAX_DRAWN]],
-            undrawn=[{"key": other.key, "explanation": other.explanation} for other in examples[MAX_DRAWN:]],
-            story=None if example is None else _story(example, record, states),
+            example=None if example is None else _example(example, record, pages),
+            others=[_example(other, record, pages) for other in examples[1:MAX_DRAWN]],
+            undrawn=[
+                {"key": other.key, "explanation": other.explanation, "page": pages.get(str(other.key))}
+                for other in examples[MAX_DRAWN:]
+            ],
+            few=FEW,
+            most_pages=MAX_KEY_PAGES,
+            most_functions=MAX_FUNCTIONS_SHOWN,
+            story=None if example is None else _story(example, record, states, lines),
+            notes=lines.notes,
+            evidence=[each for each in evidence(record, lines) if each.verdict is said.verdict],
             violations=document["violations"],
             plots=[
                 {"title": title, "svg": Markup(plots.inlined(svg, prefix=name, title=title))}  # noqa: S704 - drawn by us
@@ -165,6 +192,7 @@ def render(
             logs=logs,
             shown=len(data["s"]),
             lanes_left_out=data["lanes_left_out"],
+            logged=bool(data["logs"]),
             most=MAX_ROWS,
             data=Markup(embedded(data)),  # noqa: S704 - cannot end its element
         )
@@ -185,7 +213,7 @@ def _file_name(key: str) -> str:
     return f"{legible}.{hashlib.sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
-def key_pages(record: RunRecord, document: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+def key_pages(record: RunRecord, document: Mapping[str, Value], *, lines: Logs = NO_LOGS) -> Iterator[tuple[str, str]]:
     """Yields the page of each invalid key, as its file name and content: why it is invalid, and the operations on it."""
     examples = counterexamples_of(record, str(document["reason"]))
     names = list(key_names(examples).items())[:MAX_KEY_PAGES]
@@ -199,7 +227,8 @@ def key_pages(record: RunRecord, document: Mapping[str, Value]) -> Iterator[tupl
             nodes=record.test.nodes,
             marked=[op.invoke_index for each in own[:MAX_DRAWN] for op in each.operations],
             culprit=own[0].culprit.invoke_index if own[0].culprit else None,
-            refusals=record.test.codes.refusals,
+            codes=record.test.codes,
+            lines=lines.near([span for each in own[:MAX_DRAWN] for span in spans_of(each)]),
         )
         yield (
             file,
@@ -209,10 +238,11 @@ def key_pages(record: RunRecord, document: Mapping[str, Value]) -> Iterator[tupl
                 key=key,
                 started=_started(record),
                 example=True,
-                examples=[_example(each, record) for each in own[:MAX_DRAWN]],
+                examples=[_example(each, record, {}) for each in own[:MAX_DRAWN]],
                 more=max(0, len(own) - MAX_DRAWN),
                 shown=len(data["s"]),
                 lanes_left_out=data["lanes_left_out"],
+                logged=bool(data["logs"]),
                 data=Markup(embedded(data)),  # noqa: S704 - cannot end its element
             ),
         )
@@ -233,14 +263,7 @@ def _started(record: RunRecord) -> str:
 
 def tails(run: Run) -> list[LogTail]:
     """Reads the ends of all node logs, a bounded part of each. For an unreadable file, the text is the reason."""
-    if not below.is_folder(run.path, run.nodes_dir):
-        return []
-    logs = (
-        path
-        for path, about in below.walk(run.path, run.nodes_dir, deepest=1)
-        if path.parent.parent == run.nodes_dir and not stat.S_ISDIR(about.st_mode)
-    )
-    return [_tail(run, path) for path in islice(logs, MAX_LOGS)]
+    return [_tail(run, path) for path in log_files(run)]
 
 
 def _tail(run: Run, path: Path) -> LogTail:
@@ -297,9 +320,9 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
     return rows
 
 
-def _story(example: Counterexample, record: RunRecord, states: Sequence[ClusterState]) -> dict[str, Any]:
+def _story(example: Counterexample, record: RunRecord, states: Sequence[ClusterState], lines: Logs) -> dict[str, Any]:
     """Returns the violation in the order of time, for the page: a picture, the moments, and the states of the nodes."""
-    moments = story(example, record, states)
+    moments = story(example, record, states, lines.near(spans_of(example)))
     rows: list[dict[str, Any]] = []
     before: ClusterState | None = None
     for moment in moments:
@@ -315,14 +338,24 @@ def _story(example: Counterexample, record: RunRecord, states: Sequence[ClusterS
         )
         before = state or before
     exact = any(row["held"] for row in rows)
-    return {"picture": story_picture(moments, record.test.nodes), "rows": rows, "heads": HEADS, "exact": exact}
+    logged = any(moment.kind == LOG for moment in moments)
+    return {
+        "picture": story_picture(moments, record.test.nodes),
+        "rows": rows,
+        "heads": HEADS,
+        "exact": exact,
+        "logged": logged,
+    }
 
 
-def _example(example: Counterexample, record: RunRecord) -> dict[str, Any]:
+def _example(example: Counterexample, record: RunRecord, pages: Mapping[str, str]) -> dict[str, Any]:
     return {
         "key": example.key,
+        "page": None if example.key is None else pages.get(str(example.key)),
         "explanation": example.explanation,
         "diagram": diagram(example, contradiction(example, record.operations) if is_of_register(record) else ()),
         "around": circumstances(example, record),
-        "rows": [{**asdict(op), "text": operation_text(op)} for op in example.operations],
+        "rows": [
+            {**asdict(op), "text": operation_text(op), "contact": str(op.contact or "")} for op in example.operations
+        ],
     }

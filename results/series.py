@@ -17,6 +17,7 @@ import numpy as np
 from harness.op import OpType
 from harness.units import NS_PER_MS, NS_PER_S
 from results.availability import wanted_ns
+from results.op_outcomes import OUTCOMES, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
     from harness.faults import FaultRecord
     from harness.op import Operation
+    from results.op_outcomes import Codes
 
-TYPES = (OpType.OK, OpType.INFO, OpType.FAIL)
 QUANTILES = (0.5, 0.95, 0.99, 1.0)
 NICE_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
 MAX_BUCKETS = 90
@@ -52,17 +53,17 @@ class Shade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """The latencies of one function and type.
+    """The latencies of one function and outcome.
 
     Attributes:
         f: The function.
-        type: The outcome.
+        outcome: One of `results.op_outcomes.OUTCOMES`.
         time_s: The time of each.
         latency_ms: The latency of each; of the same length.
     """
 
     f: str
-    type: str
+    outcome: str
     time_s: NDArray[np.float64]
     latency_ms: NDArray[np.float64]
 
@@ -73,7 +74,7 @@ class Line:
 
     Attributes:
         f: The function; it has a panel of its own.
-        name: A type, or the name of a quantile.
+        name: An outcome, or the name of a quantile.
         time_s: The middle of each bucket.
         value: The value of each bucket; of the same length.
     """
@@ -103,20 +104,21 @@ def main_phase(operations: Sequence[Operation]) -> list[Operation]:
     return [operation for operation in operations if operation.phase is None]
 
 
-def latency_points(operations: Sequence[Operation]) -> list[Points]:
-    """Returns the latencies of all operations that ended, by function and type."""
-    groups: dict[tuple[str, OpType], list[tuple[int, int]]] = {}
+def latency_points(operations: Sequence[Operation], codes: Codes) -> list[Points]:
+    """Returns the latencies of all operations that ended, by function and outcome."""
+    groups: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for operation in operations:
         if operation.end_ns is not None:
             wanted = wanted_ns(operation)
-            groups.setdefault((operation.f, operation.type), []).append((wanted, operation.end_ns - wanted))
+            group = operation.f, outcome(operation.type, operation.error, codes)
+            groups.setdefault(group, []).append((wanted, operation.end_ns - wanted))
     made = []
-    for f, kind in sorted(groups, key=lambda group: (group[0], TYPES.index(group[1]))):
+    for f, kind in sorted(groups, key=lambda group: (group[0], OUTCOMES.index(group[1]))):
         columns = np.asarray(groups[f, kind], dtype=np.float64)
         made.append(
             Points(
                 f=f,
-                type=str(kind),
+                outcome=kind,
                 time_s=columns[:, 0] / NS_PER_S,
                 latency_ms=np.maximum(columns[:, 1] / NS_PER_MS, MIN_MS),
             )
@@ -136,7 +138,7 @@ def quantile_lines(points: Sequence[Points], width_s: float) -> list[Line]:
     """
     lines = []
     for group in points:
-        if group.type != OpType.OK or not group.time_s.size:
+        if group.outcome != OpType.OK or not group.time_s.size:
             continue
         order = np.argsort(group.time_s, kind="stable")
         buckets = (group.time_s[order] // width_s).astype(np.int64)
@@ -168,7 +170,7 @@ def quantile_name(q: float) -> str:
 
 
 def rate_lines(points: Sequence[Points], width_s: float) -> list[Line]:
-    """Returns operations per second over the whole run: for each function a line for each of its types."""
+    """Returns operations per second over the whole run: for each function a line for each of its outcomes."""
     if not points:
         return []
     last = max(int(group.time_s.max() // width_s) for group in points if group.time_s.size)
@@ -177,7 +179,7 @@ def rate_lines(points: Sequence[Points], width_s: float) -> list[Line]:
     for group in points:
         buckets = np.maximum((group.time_s // width_s).astype(np.int64), 0)
         counted = np.bincount(buckets, minlength=last + 1) / width_s
-        lines.append(Line(f=group.f, name=group.type, time_s=time_s, value=counted))
+        lines.append(Line(f=group.f, name=group.outcome, time_s=time_s, value=counted))
     return lines
 
 
@@ -185,7 +187,7 @@ def latency_table(points: Sequence[Points]) -> Mapping[str, Mapping[str, float]]
     """Returns, for each function, the quantiles of its ok operations' latency in ms over the whole run."""
     table = {}
     for group in points:
-        if group.type == OpType.OK and group.latency_ms.size:
+        if group.outcome == OpType.OK and group.latency_ms.size:
             values = _ranks(np.sort(group.latency_ms))
             table[group.f] = {
                 f"{quantile_name(q)}_ms": round(value, 3) for q, value in zip(QUANTILES, values, strict=True)
@@ -204,4 +206,4 @@ def thinned(points: Points, *, span_s: float, columns: int = 900, rows: int = 26
     up = np.floor(np.log10(points.latency_ms) * rows / 8).astype(np.int64)
     _, kept = np.unique(across * 1_000_003 + up, return_index=True)
     kept.sort()
-    return Points(f=points.f, type=points.type, time_s=points.time_s[kept], latency_ms=points.latency_ms[kept])
+    return Points(f=points.f, outcome=points.outcome, time_s=points.time_s[kept], latency_ms=points.latency_ms[kept])

@@ -32,6 +32,7 @@ from harness.verdict import Verdict
 from results.compare import comparison
 from results.formatting import size
 from results.live import Tail, refusals_of, run_state, suite_state
+from results.overlay import overlay
 from results.pages import environment
 from results.store import Run, Store, summarize
 from results.suites import find_suite, newest_suites
@@ -48,6 +49,7 @@ PAGE = 100
 MAX_FILES = 500
 MAX_FIELDS = 2 * PAGE
 MAX_COMPARED = 6
+LETTERS = "ABCDEF"
 MAX_DEPTH = 16
 MAX_PATH = 1000
 LEFT_OUT = "labrys-left-out.txt"
@@ -70,7 +72,7 @@ _REPORT_PAGE = re.compile(r"report\.html|key-[A-Za-z0-9._-]+\.html")
 _ORDERS = {
     "time": lambda row: (row.run.stamp, row.run.test_name),
     "test": lambda row: (row.run.test_name, row.run.stamp),
-    "verdict": lambda row: ({False: 0, "unknown": 1, None: 2, True: 3}[row.valid], row.run.stamp),
+    "verdict": lambda row: (2.5 if row.shown is None else 3 - row.shown.alone.severity, row.run.stamp),
 }
 
 logger = logging.getLogger(__name__)
@@ -273,7 +275,8 @@ class _Handler(BaseHTTPRequestHandler):
         chosen = [known[each] for each in names[:MAX_COMPARED] if each in known]
         with self.server.comparing:  # only one comparison reads files at a time
             table = comparison(chosen)
-        return self._page("compare.html", table=table, place=_place)
+            latency = overlay(chosen, LETTERS[: len(chosen)])
+        return self._page("compare.html", table=table, place=_place, names=LETTERS, latency=latency)
 
     def _find(self, test: str, stamp: str) -> Run | None:
         """Returns the run with these names, if the store lists it; names of a request are never joined to a path."""
@@ -443,7 +446,8 @@ def _quoted(text: str) -> str:
 def _matches(row: RunSummary, words: Sequence[str]) -> bool:
     verdict = Verdict.from_json(row.valid) or ("running" if row.running else "none")
     text = " ".join(
-        [row.run.test_name, row.run.stamp, row.reason, row.seed or "", row.reproduce or "", *row.faults]
+        [row.run.test_name, row.run.stamp, row.reason, row.seed or "", row.reproduce or "", *row.faults, *row.crossed]
+        + ([] if row.shown is None else [row.shown.words])
     ).lower()
     return all(word == verdict or (word in text and word not in {"valid", "invalid"}) for word in words)
 

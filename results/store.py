@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from harness import below
 from harness.errors import InputError
+from harness.expectation import Shown
 from harness.plain import counted
 from harness.verdict import Verdict
 from results.errors import NoSuchRun, StoreError
@@ -40,6 +41,8 @@ MAX_SUFFIX = 1000
 HEAD_BYTES = 65_536
 MAX_PLAN_BYTES = 1 << 20  # of a plan whose kinds a list shows
 MAX_KINDS = 50
+MAX_THRESHOLDS = 50  # of a run, in a list
+MAX_SENTENCE = 2000
 _TEST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 _STAMP = re.compile(r"\d{8}T\d{6}\.\d{3}Z(-\d{1,4})?")
 
@@ -192,6 +195,8 @@ class RunSummary:
         running: Whether this is the running test.
         faults: The kinds of faults in its plan.
         expected: The verdict that its suite expects, if that is not `valid`.
+        crossed: A sentence for each threshold that it crossed.
+        behind: Whether it crossed a threshold while the control node was behind.
     """
 
     run: Run
@@ -202,6 +207,14 @@ class RunSummary:
     running: bool
     faults: Sequence[str] = ()
     expected: str | None = None
+    crossed: Sequence[str] = ()
+    behind: bool = False
+
+    @property
+    def shown(self) -> Shown | None:
+        """Returns its verdict with its thresholds; None without a verdict."""
+        verdict = Verdict.from_json(self.valid)
+        return None if verdict is None else Shown(verdict=verdict, crossed=self.crossed, behind=self.behind)
 
 
 @contextlib.contextmanager
@@ -367,7 +380,7 @@ class Store:
 
 def summarize(run: Run, *, running: bool = False) -> RunSummary:
     """Returns the summary of a run from the heads of its files, of any size."""
-    results = read_head(run.results_json, ("valid", "reason", "seed", "reproduce"))
+    results = read_head(run.results_json, ("valid", "reason", "thresholds", "seed", "reproduce"))
     valid = results.get("valid")
     test = read_head(run.test_json, ("seed", "reproduce", "suite"))
     if Verdict.from_json(valid) is None:
@@ -376,9 +389,12 @@ def summarize(run: Run, *, running: bool = False) -> RunSummary:
             run=run, valid=None, reason=reason, seed=_text(test.get("seed")), reproduce=_text(test.get("reproduce")),
             running=running, faults=planned_kinds(run), expected=_expected(test.get("suite")),
         )  # fmt: skip
+    crossed, behind = _crossed(results.get("thresholds"))
     return RunSummary(
         run=run,
         valid=valid,
+        crossed=crossed,
+        behind=behind,
         reason=_text(results.get("reason")) or "",
         seed=_text(results.get("seed")),
         reproduce=_text(results.get("reproduce")),
@@ -386,6 +402,14 @@ def summarize(run: Run, *, running: bool = False) -> RunSummary:
         faults=planned_kinds(run),
         expected=_expected(test.get("suite")),
     )
+
+
+def _crossed(thresholds: Value) -> tuple[tuple[str, ...], bool]:
+    """Returns a sentence for each crossed threshold, and whether the control node was behind; earlier versions have none."""
+    rows = [row for row in thresholds if isinstance(row, dict)] if isinstance(thresholds, list) else []
+    missed = [row for row in rows[:MAX_THRESHOLDS] if row.get("kept") is not True]
+    behind = any(row.get("kept") == Verdict.UNKNOWN.as_json for row in missed)
+    return tuple(str(row.get("crossed"))[:MAX_SENTENCE] for row in missed), behind
 
 
 def _expected(case: Value) -> str | None:

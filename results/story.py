@@ -15,6 +15,7 @@ from harness.op import OpType
 from harness.units import NS_PER_S
 from results.bounds import label
 from results.counterexample import operation_text
+from results.formatting import in_term
 from results.leadership import leaders
 from results.timeline import end_ns_of
 
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.node_states import ClusterState, NodeState
-    from harness.op import Operation
+    from results.log_lines import LogLine
     from results.record import RunRecord
 
 FAULT: Final = "fault"
 LEADER: Final = "leader"
 OPERATION: Final = "operation"
 OMISSION: Final = "omission"
+LOG: Final = "log"
 MAX_MOMENTS: Final = 80
 MAX_LOST: Final = 3
 _EXACT_NS: Final = 1000  # the rounding error of times in the history; a nearer state belongs to an event
@@ -42,7 +44,7 @@ class Moment:
 
     Attributes:
         time_ns: Its time on the run's clock.
-        kind: `FAULT`, `LEADER`, `OPERATION` or `OMISSION`.
+        kind: `FAULT`, `LEADER`, `OPERATION`, `LOG` or `OMISSION`.
         text: A sentence without the time.
         nodes: The nodes that it is about.
         culprit: Whether it is the end of the operation that could not have happened.
@@ -63,7 +65,12 @@ def times_of(example: Counterexample, record: RunRecord) -> list[int]:
     return [*dict.fromkeys([*own, *beside])]
 
 
-def story(example: Counterexample, record: RunRecord, states: Sequence[ClusterState] = ()) -> list[Moment]:
+def story(
+    example: Counterexample,
+    record: RunRecord,
+    states: Sequence[ClusterState] = (),
+    lines: Sequence[LogLine] = (),
+) -> list[Moment]:
     """Returns the events around a counterexample, in the order of time.
 
     Besides the operations these are faults and leaders, at most `MAX_MOMENTS` together. A last event has the number of the
@@ -73,17 +80,19 @@ def story(example: Counterexample, record: RunRecord, states: Sequence[ClusterSt
         example: The counterexample.
         record: The run's record.
         states: The states of the nodes at some times.
+        lines: Lines of the nodes' logs.
     """
     times = _own_times(example)
     operations = list(_operations(example))
+    logged = [Moment(time_ns=line.time_ns, kind=LOG, text=f"{line.shown}.", nodes=(line.node,)) for line in lines]
     beside = [*_faults(record.faults, times[0], times[-1]), *_leaders(record, times[0], times[-1])]
-    room = max(0, MAX_MOMENTS - len(operations))
+    room = max(0, MAX_MOMENTS - len(operations) - len(logged))
     beside.sort(key=lambda each: each.time_ns)
     kept = beside[:room]
     if left := len(beside) - len(kept):
         text = f"{left:,} later faults and changes of the leader are left out."
         kept.append(Moment(time_ns=times[-1], kind=OMISSION, text=text))
-    ordered = sorted([*operations, *kept], key=lambda each: each.time_ns)
+    ordered = sorted([*operations, *kept, *logged], key=lambda each: each.time_ns)
     return [_with_state(moment, states) for moment in ordered]
 
 
@@ -94,12 +103,14 @@ def _own_times(example: Counterexample) -> list[int]:
 
 def _operations(example: Counterexample) -> Iterator[Moment]:
     for operation in example.operations:
-        who, where = f"Process {operation.process}", _where(operation)
+        who, contact = f"Process {operation.process}", operation.contact
+        node = None if contact is None else label(contact.node)
+        where = () if node is None else (node,)
         asks = operation_text(replace(operation, type=OpType.INFO, result=None))
         yield Moment(time_ns=operation.start_ns, kind=OPERATION, text=f"{who} begins: {asks}.", nodes=where)
         if operation.end_ns is None:
             continue
-        at = f" at {where[-1]}" if where else ""
+        at = "" if contact is None else f" at {node}" if contact.answered else f", which asked {node},"
         ends = {
             OpType.OK: f"ends ok: {operation_text(operation)}",
             OpType.FAIL: "fails",
@@ -112,11 +123,6 @@ def _operations(example: Counterexample) -> Iterator[Moment]:
             nodes=where,
             culprit=example.culprit is not None and operation.invoke_index == example.culprit.invoke_index,
         )
-
-
-def _where(operation: Operation) -> tuple[str, ...]:
-    """Returns the node that an operation was sent to, and the node that answered it."""
-    return tuple(dict.fromkeys(label(node) for node in (operation.node, operation.via) if node is not None))
 
 
 def _faults(faults: Sequence[FaultRecord], first_ns: int, last_ns: int) -> Iterator[Moment]:
@@ -138,8 +144,7 @@ def _leaders(record: RunRecord, first_ns: int, last_ns: int) -> Iterator[Moment]
     seen = [change for change in changes if change[0] <= first_ns][-1:]
     seen += [change for change in changes if first_ns < change[0] <= last_ns]
     for time_ns, name, term in seen:
-        of = f" in term {term}" if term is not None else ""
-        text = "No node reports that it leads" if name is None else f"{label(name)} leads{of}"
+        text = "No node reports that it leads" if name is None else f"{label(name)} leads{in_term(term)}"
         yield Moment(
             time_ns=time_ns,
             kind=LEADER,
@@ -194,7 +199,7 @@ def differences(before: ClusterState | None, after: ClusterState) -> list[str]:
         if node.process != was.process:
             changes.append(f"{name} runs again" if node.process == RUNNING else f"{name} is {label(node.process)}")
         if node.role != was.role and node.role is not None:
-            changes.append(f"{name} is {label(node.role)} in term {node.term}")
+            changes.append(f"{name} is {label(node.role)}{in_term(node.term)}")
         if node.last is not None and was.last is not None and node.last < was.last:
             changes.append(f"the log of {name} ends at {node.last}, and ended at {was.last} before")
         lost = [

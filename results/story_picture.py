@@ -13,7 +13,8 @@ from markupsafe import Markup
 
 from harness.node_states import DEAD, PAUSED
 from results.bounds import MAX_NODES, label
-from results.story import FAULT, LEADER, OPERATION, at
+from results.formatting import in_term
+from results.story import FAULT, LEADER, LOG, OPERATION, at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,6 +89,8 @@ def _column(number: int, moment: Moment, rows: Mapping[str, int], height: int) -
     ]
     looked = moment.state.nodes[:MAX_NODES] if moment.state is not None else ()
     parts += [_cell(x, rows[label(node.node)], node) for node in looked if label(node.node) in rows]
+    if moment.kind == LOG:
+        parts += [_line(x, rows[node]) for node in moment.nodes if node in rows]
     if moment.kind in {LEADER, OPERATION}:
         parts += [_mark(x, rows[node], moment) for node in moment.nodes if node in rows]
     return parts
@@ -103,11 +106,11 @@ def _cell(x: int, y: int, node: NodeState) -> Markup:
     return Markup(
         '<rect x="{x}" y="{y}" width="50" height="{h}" rx="4" style="fill:{fill};stroke:var(--line);{dash}"/>'
         '<text x="{tx}" y="{ty}" text-anchor="middle" style="fill:{ink};font:11px system-ui">{text}'
-        "<title>{node} {role} term {term}, {value}</title></text>"
+        "<title>{node} {role}{term}, {value}</title></text>"
     ).format(
         x=x - 25, y=y + 6, h=ROW - 16, fill=fill, dash="stroke-dasharray:3 2" if node.process in {DEAD, PAUSED} else "",
         tx=x, ty=y + 22, ink=ink, text=text, node=label(node.node), role=label(node.role or node.process),
-        term=node.term, value=label(node.value or ""),
+        term=in_term(node.term), value=label(node.value or ""),
     )  # fmt: skip
 
 
@@ -121,6 +124,10 @@ def _mark(x: int, y: int, moment: Moment) -> Markup:
     return Markup('<circle cx="{x}" cy="{y}" r="7" style="fill:{fill};stroke:{colour};stroke-width:2.5"/>').format(
         x=x, y=y + 18, fill=shape, colour=colour
     )
+
+
+def _line(x: int, y: int) -> Markup:
+    return Markup('<rect x="{x}" y="{y}" width="8" height="8" style="fill:var(--faint)"/>').format(x=x - 4, y=y + 14)
 
 
 def _x(number: int) -> int:

@@ -1,4 +1,4 @@
-"""The story of a violation on the terminal, one moment after the other."""
+"""The story of a violation on the terminal, one moment after the other, and the evidence of other parts as tables."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from harness.plain import one_line
+from harness.plain import counted, one_line, plain
 from harness.units import NS_PER_S
-from results.formatting import seconds
+from harness.verdict import Verdict
+from results.bounds import label
+from results.formatting import aligned, seconds
 from results.story import HEADS, OPERATION, at, differences, held
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from harness.counterexample import Counterexample
     from harness.node_states import ClusterState
+    from results.evidence import Evidence
     from results.story import Moment
 
 MAX_SENTENCE = 2_000
@@ -57,8 +60,31 @@ def print_story(console: Console, example: Counterexample, moments: Sequence[Mom
 
 
 def _print_state(console: Console, state: ClusterState) -> None:
-    rows = [HEADS, *(held(node) for node in state.nodes)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADS))]
-    for row in rows:
-        cells = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        console.print(Text(f"{'':>23}{cells.rstrip()}", style="dim"), soft_wrap=True)
+    for line in aligned([HEADS, *(held(node) for node in state.nodes)]):
+        console.print(Text(f"{'':>23}{line}", style="dim"), soft_wrap=True)
+
+
+def print_evidence(console: Console, found: Evidence) -> None:
+    """Prints what a run shows about a part without a counterexample."""
+    sign, style = {Verdict.INVALID: ("✗", "bold red")}.get(found.verdict, ("?", "bold yellow"))
+    console.print()
+    console.print(
+        Text.assemble((f"{sign} {label(found.part)}: {found.verdict}  ", style), one_line(found.reason)[:MAX_SENTENCE]),
+        soft_wrap=True,
+    )
+    for sentence in found.sentences:
+        console.print(Text(f"  {one_line(sentence)}"), soft_wrap=True)
+    for table in found.tables:
+        console.print(Text(f"\n  {one_line(table.title)}:"), soft_wrap=True)
+        for line in aligned([table.heads, *table.rows]):
+            console.print(Text(f"    {plain(line)}", style="dim"), soft_wrap=True)
+        if table.left_out:
+            console.print(Text(f"    {counted(table.left_out, 'more row')}; results.json has all", style="dim"))
+    if found.lines:
+        console.print(Text("\n  Lines of the logs:"))
+    for logged in found.lines:
+        console.print(Text(f"    {at(logged.time_ns):>14} {one_line(logged.shown)}", style="dim"), soft_wrap=True)
+    for title, text in found.texts:
+        console.print(Text(f"\n  {title}:"))
+        for line in text.splitlines():
+            console.print(Text(f"    {plain(line)}", style="dim"), soft_wrap=True)

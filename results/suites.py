@@ -14,6 +14,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from harness import below
+from harness.suite import standing
 from results import members as must
 from results.errors import BadRecord
 
@@ -39,6 +40,7 @@ class State(StrEnum):
     RUNNING = "running"
     WAITING = "waiting"
     NOT_RUN = "not run"
+    NOT_SELECTED = "not selected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +100,24 @@ class SuiteRow:
         return sum(self.states.get(state, 0) for state in states)
 
     @property
+    def selected(self) -> int:
+        """Returns the number of cases that should run or have run."""
+        return self.total - self.count(State.NOT_SELECTED)
+
+    @property
+    def standing(self) -> str:
+        """Returns how many cases were as expected. Of a suite that runs, no case counts as one that did not run."""
+        passed, ran = self.count(State.PASSED), self.count(State.PASSED, State.FAILED)
+        return standing(
+            passed=passed, ran=self.selected if self.running else ran, selected=self.selected, cases=self.total
+        )
+
+    @property
     def passed(self) -> bool | None:
-        """Returns whether all cases passed; None if none failed and some have no result."""
+        """Returns whether all selected cases passed; None if none failed and some have no result."""
         if self.count(State.FAILED):
             return False
-        return True if self.total and self.count(State.PASSED) == self.total else None
+        return True if self.selected and self.count(State.PASSED) == self.selected else None
 
 
 def newest_suites(store: Store, most: int) -> list[SuiteRow]:
@@ -140,12 +155,21 @@ def read_suite(folder: Path, *, running: bool) -> SuiteRow:
 def _suite(document: dict[str, Value], place: tuple[str, str], *, running: bool) -> SuiteRow:
     names = must.texts(must.member(document, "cases"), "cases")
     results = must.mapping(must.member(document, "results"), "results")
-    at_work = must.text_or_none(document.get("running"), "running") if running else None
-    without = State.WAITING if running else State.NOT_RUN
+    selected = frozenset(must.texts(document.get("selected", list(names)), "selected"))  # earlier versions lack it
+    running_now = document.get("running")  # earlier versions have one name, or null
+    at_work = must.texts(running_now if isinstance(running_now, list) else [running_now or ""], "running")
+
+    def without_result(name: str) -> State:
+        if running and name in at_work:
+            return State.RUNNING
+        if name not in selected:
+            return State.NOT_SELECTED
+        return State.WAITING if running else State.NOT_RUN
+
     cases = [
         _case(name, must.mapping(results[name], f"results.{name[:MAX_TEXT]}"))
         if name in results
-        else CaseRow(name=name[:MAX_TEXT], state=State.RUNNING if name == at_work else without)
+        else CaseRow(name=name[:MAX_TEXT], state=without_result(name))
         for name in names
     ]
     return SuiteRow(

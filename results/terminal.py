@@ -10,12 +10,23 @@ from rich.text import Text
 
 from harness.errors import headline
 from harness.faults import called
-from harness.plain import name, one_line, plain
+from harness.parts import ONE_LEADER
+from harness.plain import counted, name, one_line, plain
 from harness.terminal import PIPE_WIDTH
 from harness.verdict import Verdict
 from results.bounds import MAX_FUNCTIONS_SHOWN, first, label
-from results.formatting import availability, elections, fault_availability, outcomes, percent, ratio, seconds
-from results.reading import verdict_from
+from results.formatting import (
+    availability,
+    elections,
+    fault_availability,
+    outcomes,
+    percent,
+    ratio,
+    seconds,
+    times,
+    worst_gap,
+)
+from results.reading import phases_from, shown_from, verdict_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +46,12 @@ _STYLES = {
 }
 
 
+def after_progress(console: Console) -> None:
+    """Prints an empty line on a terminal, which also has the progress. A pipe begins with the verdict."""
+    if console.is_terminal:
+        console.print()
+
+
 def print_summary(console: Console, document: Mapping[str, Value], *, report: Path | None) -> None:
     """Prints the summary of a run.
 
@@ -45,28 +62,46 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
         document: The content of `results.json`.
         report: The path of the report, if there is one.
     """
-    console.print()
-    console.print(Text.assemble(_verdict(document["valid"]), "  ", sentence(document["reason"])))
+    after_progress(console)
+    shown = shown_from(document)
+    sign, style = _STYLES[shown.alone]
+    console.print(Text.assemble((f"{sign} {shown.words}", style), "  ", sentence(document["reason"])))
     for line in _circumstances(document["counterexample"]):
         console.print(Text(f"  {sentence(line)}", style="dim"))
     console.print()
     # Tables are for terminals; in a pipe, one line for each row is easier to search.
     in_columns = console.width < PIPE_WIDTH
     console.print(_parts(document) if in_columns else _part_lines(document))
+    for threshold in document["thresholds"]:
+        console.print(_threshold(threshold))
     if document["faults"] or document["left_out"]:
         _print_faults(console, document, in_columns=in_columns and console.width >= MIN_WIDTH)
     console.print()
     console.print(Text(_operations(document), style="dim"))
-    console.print(Text(f"availability: {availability(document['availability'])}", style="dim"))
+    _print_availability(console, document["availability"])
     if document["leadership"]["leaders"]:
         console.print(Text(f"leaders (polled once a second): {elections(document['leadership'])}", style="dim"))
+    # Where the system promises one leader, the part has the sentence.
+    for found in () if ONE_LEADER in document["parts"] else document["rival_leaders"]:
+        console.print(Text.assemble(("! ", "yellow"), sentence(found["sentence"])))
+    if phases := phases_from(document):
+        console.print(Text(f"time: {times(phases)}", style="dim"))
     for problem in document["problems"][:MAX_FAULTS]:
         console.print(Text.assemble(("! ", "yellow"), sentence(problem)))
     if len(document["problems"]) > MAX_FAULTS:
-        console.print(Text(f"and {len(document['problems']) - MAX_FAULTS} more problems; the report has them"))
+        console.print(
+            Text(f"and {counted(len(document['problems']) - MAX_FAULTS, 'more problem')}; the report has all")
+        )
     if report is not None:
         console.print(Text.assemble(("report     ", "dim"), plain(str(report))), soft_wrap=True)
     console.print(Text.assemble(("reproduce  ", "dim"), one_line(document["reproduce"])), soft_wrap=True)
+
+
+def _print_availability(console: Console, measured: Mapping[str, Value] | None) -> None:
+    """Prints the availability of all functions together, and of each of several functions."""
+    console.print(Text(f"availability: {availability(measured)}", style="dim"))
+    if measured is not None and len(measured["by_f"]) > 1:
+        console.print(Text(f"by function: {_functions(measured['by_f'])}", style="dim"))
 
 
 def _print_faults(console: Console, document: Mapping[str, Value], *, in_columns: bool) -> None:
@@ -77,7 +112,7 @@ def _print_faults(console: Console, document: Mapping[str, Value], *, in_columns
     for fault in document["faults"][:MAX_FAULTS] if not in_columns else ():
         console.print(_fault(fault))
     if len(document["faults"]) > MAX_FAULTS:
-        console.print(Text(f"and {len(document['faults']) - MAX_FAULTS} more faults; the report has all"))
+        console.print(Text(f"and {counted(len(document['faults']) - MAX_FAULTS, 'more fault')}; results.json has all"))
     for left in document["left_out"]:
         console.print(Text.assemble(("left out   ", "yellow"), one_line(f"{left['kind']}: {left['reason']}")))
 
@@ -85,12 +120,24 @@ def _print_faults(console: Console, document: Mapping[str, Value], *, in_columns
 def _operations(document: Mapping[str, Value]) -> str:
     """Returns the number of operations with each result, and the latency of the first functions."""
     counts = document["counts"]
-    line = f"{counts['operations']:,} operations: {outcomes(counts)}"
+    line = f"{counted(counts['operations'], 'operation')}: {outcomes(counts)}"
     for f, quantiles in first(document["latency"], MAX_FUNCTIONS_SHOWN).items():
         line += f"; {label(f)} p50 {quantiles['p50_ms']:.1f} ms, p99 {quantiles['p99_ms']:.1f} ms"
     if len(document["latency"]) > MAX_FUNCTIONS_SHOWN:
-        line += f"; and {len(document['latency']) - MAX_FUNCTIONS_SHOWN:,} more functions"
+        line += f"; and {counted(len(document['latency']) - MAX_FUNCTIONS_SHOWN, 'more function')}"
     return line
+
+
+def _functions(by_f: Mapping[str, Mapping[str, Value]]) -> str:
+    """Returns the availability of the first functions, those with the longest gap first."""
+    ordered = sorted(by_f, key=lambda f: -by_f[f]["longest_gap_s"])
+    texts = [
+        f"{label(f)} {percent(by_f[f]['answered'], by_f[f]['operations'])} answered, "
+        f"longest gap {seconds(by_f[f]['longest_gap_s'])}"
+        for f in ordered[:MAX_FUNCTIONS_SHOWN]
+    ]
+    more = len(ordered) - len(texts)
+    return "; ".join([*texts, *([f"and {counted(more, 'more function')}"] if more else [])])
 
 
 def sentence(text: str) -> str:
@@ -102,6 +149,13 @@ def _circumstances(example: Value) -> list[str]:
     """Returns the circumstances of a counterexample."""
     lines = example.get("circumstances") if isinstance(example, dict) else None
     return [str(line) for line in lines] if isinstance(lines, list) else []
+
+
+def _threshold(row: Mapping[str, Value]) -> Text:
+    """Returns a threshold with its number."""
+    sign, style = _STYLES[verdict_from(row["kept"])]
+    text = sentence(row["crossed"] or f"{row['threshold']}: it is {row['measured']:.6g}")
+    return Text.assemble(("threshold  ", "dim"), (sign, style), f" {text}")
 
 
 def _verdict(valid: Value) -> Text:
@@ -154,11 +208,19 @@ def _faults(document: Mapping[str, Value]) -> Table:
             Text(percent(during["answered"], during["operations"]) if during else "—"),
             Text(ratio(around["rate_share"]) if around else "—"),
             Text(seconds(during["first_ok_s"]) if during else "—"),
-            Text(seconds(during["longest_gap_s"]) if during else "—"),
+            Text(_gap(around) if around else "—"),
             Text(seconds(after["sustained_ok_s"]) if after else "—"),
             Text(elections(fault["leadership"]["during"]) if fault["leadership"] else "—"),
         )
     return table
+
+
+def _gap(around: Mapping[str, Value]) -> str:
+    """Returns the longest gap during a fault, and that of the function with a longer one in a line of its own."""
+    during = around["during"]
+    worst = worst_gap(during, {f: pair["during"] for f, pair in around["by_f"].items()})
+    text = seconds(during["longest_gap_s"])
+    return text if worst is None else f"{text}\n{worst[0]} {seconds(worst[1])}"
 
 
 def _fault(fault: Mapping[str, Value]) -> Text:

@@ -8,8 +8,9 @@ be wrong.
 The reported state of a node is drawn from the first poll that saw it to the last. Between two states is a gap of one poll. The
 watch continues after the last operation, and so does the axis.
 
-A lane belongs to a process. After an `info`, the next process may use the same lane, never at the same time. So a long run with
-many time-outs does not have a large number of empty lanes.
+An operation is in a lane of the node that answered it; if the history names none, of the node that it was sent to. A process
+stays in a lane while its operations reach one node. Another process may use the lane later, never at the same time. So a long
+run with many time-outs does not have a large number of empty lanes.
 """
 
 from __future__ import annotations
@@ -20,23 +21,22 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from harness.op import OpType
-from results.availability import refused
 from results.bounds import MAX_LANES, label
 from results.leadership import leaders
-from results.series import TYPES
+from results.op_outcomes import OUTCOMES, Codes, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from harness.faults import FaultRecord
     from harness.op import Operation, Process, Value
     from harness.watch import Sighting
+    from results.log_lines import LogLine
 
 MAX_OPERATIONS = 40_000
 MAX_TEXT = 80
 MAX_SUBJECTS = 40
-REFUSED = len(TYPES)
+MAX_LINES = 1_000
 _US = 1_000
 
 
@@ -61,8 +61,9 @@ def timeline(
     nodes: Sequence[str],
     marked: Sequence[int] = (),
     culprit: int | None = None,
-    refusals: AbstractSet[str] = frozenset(),
+    codes: Codes,
     subjects: Sequence[Value] = (),
+    lines: Sequence[LogLine] = (),
 ) -> dict[str, Value]:
     """Returns the timeline's data as JSON values, with times in microseconds since the start of the workload.
 
@@ -73,17 +74,19 @@ def timeline(
         nodes: The nodes' names, in order.
         marked: Invoke indices of the operations of the counterexample.
         culprit: The invoke index of the operation among them that could not have happened.
-        refusals: Codes of `fail` errors that name another node; such operations have a type of their own.
+        codes: The meaning of error codes; refusals are drawn apart from failures.
         subjects: The elements, offsets or tokens that the verdict is about; each gets the list of its operations.
+        lines: Lines of the nodes' logs.
     """
     shown = _stretch(operations, marked, faults)
     end_ns = max([*(end_ns_of(operation) for operation in shown), *(fault.end_ns for fault in faults), 1])
     if len(shown) == len(operations):
         end_ns = max([end_ns, *(seen.last_ns for seen in sightings)])
-    known = [*nodes, *sorted({op.node for op in shown if op.node is not None} - set(nodes))]
+    reached = {contact.node for op in shown if (contact := op.contact) is not None}
+    known = [*nodes, *sorted(reached - set(nodes))]
     lanes, lane_of = _lanes(shown, known)
     lanes_left_out = max(0, len(lanes) - MAX_LANES)
-    lanes, shown = lanes[:MAX_LANES], [op for op in shown if lane_of[op.process] < MAX_LANES]
+    lanes, shown = lanes[:MAX_LANES], [op for op in shown if lane_of[op.invoke_index] < MAX_LANES]
     functions, keys, errors = _Table({}), _Table({}), _Table({None: 0})
     rows = {operation.invoke_index: row for row, operation in enumerate(shown)}
     starts = [operation.start_ns // _US for operation in shown]
@@ -98,10 +101,11 @@ def timeline(
         "s": [later - earlier for earlier, later in zip([0, *starts], starts, strict=False)],
         "d": [-1 if op.end_ns is None else (op.end_ns - op.start_ns) // _US for op in shown],
         "w": [0 if op.scheduled_ns is None else max(0, (op.start_ns - op.scheduled_ns) // _US) for op in shown],
-        "l": [lane_of[op.process] for op in shown],
+        "l": [lane_of[op.invoke_index] for op in shown],
+        "c": [int(contact is not None and contact.answered) for contact in (op.contact for op in shown)],
         "p": [label(op.process) if isinstance(op.process, str) else op.process for op in shown],
         "f": [functions.place(op.f) for op in shown],
-        "t": [REFUSED if refused(op, refusals) else TYPES.index(op.type) for op in shown],
+        "t": [OUTCOMES.index(outcome(op.type, op.error, codes)) for op in shown],
         "k": [keys.place(op.key) for op in shown],
         "v": [_text(_shown_value(op)) for op in shown],
         "a": [_text(op.value) if _answers(op) else None for op in shown],
@@ -129,6 +133,11 @@ def timeline(
             [seen.time_ns // _US, seen.last_ns // _US, place[seen.node], seen.role, seen.term]
             for seen in sightings
             if seen.node in place
+        ],
+        "logs": [
+            [line.time_ns // _US, place[line.node], f"{line.text}{f' (and {line.more:,} more)' if line.more else ''}"]
+            for line in lines[:MAX_LINES]
+            if line.node in place and 0 <= line.time_ns // _US <= end_ns // _US
         ],
         "leaders": [
             [start_ns // _US, last_ns // _US, None if name is None else place.get(name), term]
@@ -166,41 +175,57 @@ def _stretch(
     return operations[first : first + MAX_OPERATIONS]
 
 
-def _lanes(operations: Sequence[Operation], nodes: Sequence[str]) -> tuple[list[int | None], dict[Process, int]]:
-    """Gives each process a lane among those of its node.
+@dataclass(slots=True)
+class _Stay:
+    """Successive operations of a process that reached one node."""
+
+    node: str | None
+    start_ns: int
+    end_ns: int
+    indexes: list[int]
+
+
+def _lanes(operations: Sequence[Operation], nodes: Sequence[str]) -> tuple[list[int | None], dict[int, int]]:
+    """Gives each operation a lane among those of the node that it reached.
 
     Returns:
-        For each lane, from the top, the place of its node (None: none); and the lane of each process.
+        For each lane, from the top, the place of its node (None: none); and the lane of each operation, by its invoke index.
     """
-    lives: dict[Process, tuple[str | None, int, int]] = {}
-    for operation in operations:
-        node, start_ns, _ = lives.get(operation.process, (operation.node, operation.start_ns, 0))
-        lives[operation.process] = (
-            node,
-            start_ns,
-            max(lives.get(operation.process, (0, 0, 0))[2], end_ns_of(operation)),
-        )
+    stays = _stays(operations)
     owners: list[int | None] = []
-    lane_of: dict[Process, int] = {}
+    lane_of: dict[int, int] = {}
     for name in [*nodes, None]:
-        living = sorted(
-            ((start_ns, end_ns, process) for process, (node, start_ns, end_ns) in lives.items() if node == name),
-            key=lambda life: (life[0], life[1]),
-        )
+        own = sorted((stay for stay in stays if stay.node == name), key=lambda stay: (stay.start_ns, stay.end_ns))
         first, used = len(owners), 0
         free: list[int] = []
         busy: list[tuple[int, int]] = []
-        for start_ns, end_ns, process in living:
-            while busy and busy[0][0] < start_ns:
+        for stay in own:
+            while busy and busy[0][0] < stay.start_ns:
                 heappush(free, heappop(busy)[1])
             if free:
                 lane = heappop(free)
             else:
                 lane, used = used, used + 1
-            lane_of[process] = first + lane
-            heappush(busy, (end_ns, lane))
+            lane_of.update(dict.fromkeys(stay.indexes, first + lane))
+            heappush(busy, (stay.end_ns, lane))
         owners += [nodes.index(name) if name is not None else None] * used
     return owners, lane_of
+
+
+def _stays(operations: Sequence[Operation]) -> list[_Stay]:
+    """Returns the stays of all processes, in the order of their first operations."""
+    stays: list[_Stay] = []
+    latest: dict[Process, _Stay] = {}
+    for operation in operations:
+        contact = operation.contact
+        node = None if contact is None else contact.node
+        stay = latest.get(operation.process)
+        if stay is None or stay.node != node:
+            stay = latest[operation.process] = _Stay(node, operation.start_ns, operation.start_ns, [])
+            stays.append(stay)
+        stay.end_ns = max(stay.end_ns, end_ns_of(operation))
+        stay.indexes.append(operation.invoke_index)
+    return stays
 
 
 def _led(sightings: Sequence[Sighting]) -> list[tuple[int, int, str | None, int | None]]:

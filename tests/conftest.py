@@ -20,8 +20,11 @@ settings.register_profile(
 )
 settings.load_profile("labrys")
 
-# A shell starts what it puts into the background with Ctrl-C ignored, and programs started by the tests would inherit that.
+# A shell starts what it puts into the background with Ctrl-C ignored, and `nohup` ignores SIGHUP. Programs that the tests start
+# would inherit that. They do not inherit a handler, and with one these tests go on after their terminal has closed.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 # What takes longest begins first, so that no process is left with it at the end.

@@ -71,6 +71,72 @@ class BoundedStack(Model):
         return Flow(takes=[op.result] if op.ok and op.result is not None else [])
 
 
+class Stack(Model):
+    """`push` of a value, without a limit; `pop` returns the last one."""
+
+    name = "stack"
+    initial = ()
+
+    def step(self, state: tuple[int, ...], op: Call) -> tuple[int, ...] | Inconsistent:
+        """See `Model`."""
+        if op.f == "push":
+            return (*state, op.argument)
+        if not state:
+            return Inconsistent("the stack is empty")
+        if op.ok and op.result != state[-1]:
+            return Inconsistent(f"the top is {state[-1]}")
+        return state[:-1]
+
+
+class Line(Model):
+    """`join` of a value puts it at the end, `leave` returns the first one. Its state is a list, which is not hashable."""
+
+    name = "line"
+    initial: Sequence[int] = []
+
+    def step(self, state: Sequence[int], op: Call) -> Sequence[int] | Inconsistent:
+        """See `Model`."""
+        if op.f == "join":
+            return [*state, op.argument]
+        if op.ok and op.result != (state[0] if state else None):
+            return Inconsistent(f"{state[0]} is first" if state else "nobody is there")
+        return list(state[1:])
+
+
+class Bank(Model):
+    """`transfer` of [from, to, amount] is refused below zero; `balances` returns all of them."""
+
+    name = "bank"
+    initial = (2, 0)
+
+    def step(self, state: tuple[int, ...], op: Call) -> tuple[int, ...] | Inconsistent:
+        """See `Model`."""
+        if op.f == "balances":
+            return state if not op.ok or tuple(op.result) == state else Inconsistent(f"the balances are {list(state)}")
+        source, target, amount = op.argument
+        if state[source] < amount:
+            return Inconsistent(f"account {source} has {state[source]}")
+        after = list(state)
+        after[source] -= amount
+        after[target] += amount
+        return tuple(after)
+
+    def observes(self, op: Call) -> bool:
+        """See `Model`."""
+        return op.f == "balances"
+
+
+class Laconic(Stack):
+    """A stack that gives no reasons."""
+
+    name = "laconic"
+
+    def step(self, state: tuple[int, ...], op: Call) -> tuple[int, ...] | Inconsistent:
+        """See `Model`."""
+        after = super().step(state, op)
+        return Inconsistent("") if isinstance(after, Inconsistent) else after
+
+
 class LeaseLock(Model):
     """`acquire` returns a token that is greater than all before; `release` of a token ends the lease."""
 
@@ -132,7 +198,11 @@ class Liar(MaxRegister):
 def _call(model: Model, random: Random) -> tuple[str, Any]:
     if isinstance(model, MaxRegister):
         return random.choice([("read", None), ("max", random.randrange(VALUES))])
-    if isinstance(model, BoundedStack):
+    if isinstance(model, Line):
+        return random.choice([("leave", None), ("join", random.randrange(VALUES))])
+    if isinstance(model, Bank):
+        return random.choice([("balances", None), ("transfer", [random.randrange(2), random.randrange(2), 1])])
+    if isinstance(model, (BoundedStack, Stack)):
         return random.choice([("pop", None), ("push", random.randrange(VALUES))])
     return random.choice([("acquire", None), ("release", random.randint(1, VALUES))])
 
@@ -140,6 +210,10 @@ def _call(model: Model, random: Random) -> tuple[str, Any]:
 def _answer(state: Any, f: str) -> Any:
     if f == "pop":
         return state[-1] if state else None
+    if f == "leave":
+        return state[0] if state else None
+    if f == "balances":
+        return list(state)
     return {"read": state, "acquire": state[0] + 1 if f == "acquire" else None}.get(f)
 
 
@@ -157,7 +231,8 @@ def draw(model: Model, random: Random, *, longest: int = 7) -> list[Operation]:
         kind = random.choices([OpType.OK, OpType.INFO], [85, 15])[0]
         result = _answer(state, f)
         if result is not None and random.random() < 0.15:
-            result = random.randrange(VALUES + 1)
+            wrong = random.randrange(VALUES + 1)
+            result = [wrong, *result[1:]] if isinstance(result, list) else wrong
         operation = Operation(
             process=process, f=f, value=argument, result=result if kind is OpType.OK else None, type=kind,
             start_ns=start, end_ns=end, invoke_index=start, complete_index=end,

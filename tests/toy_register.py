@@ -70,6 +70,28 @@ class Leaderless(ToyRegisters):
         return NodeStatus(node=node.name, role="follower", term=1, leader=None, applied_index=0)
 
 
+class Witnesses(ToyRegisters):
+    """Registers with a node n3 that serves no clients, as docs/new-system.md describes it."""
+
+    name = "witness-registers"
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> ToyClient:
+        """Returns a client that fails at once at n3 if it may ask no other node."""
+        return Silent(self, process, node) if pinned and node.name == "n3" else ToyClient(self, process, node)
+
+
+class Raising(ToyRegisters):
+    """Registers whose status breaks the rule that it never raises."""
+
+    name = "raising-registers"
+
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+        """Raises after a while."""
+        if self.world.now_ns > 3_000_000_000:
+            raise ConnectionResetError("no answer")
+        return await super().status(node, timeout_s)
+
+
 class ToyProcess:
     """The process of a node; see `clusters.sim.host.Process`."""
 
@@ -144,3 +166,11 @@ class ToyClient:
 
     async def close(self) -> None:
         """Has nothing to close."""
+
+
+class Silent(ToyClient):
+    """A client of a node that serves no clients."""
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Fails without a request."""
+        return Fail("no-service")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.generator import Later
 from harness.op import FINAL_PHASE, NEMESIS, OpType
+from harness.plain import counted_of
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
@@ -80,14 +81,15 @@ def final_reads(operations: Sequence[Operation], reads: FinalReads) -> Part:
         reason = "The run used no key, so there were no final reads."
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     if unread:
-        what = "The only object" if set(through) == {None} else f"{len(unread)} of {len(through)} keys"
+        what = "The only object" if set(through) == {None} else counted_of(len(unread), len(through), "key")
         reason = f"{what} could not be read after healing, so a write lost there was not seen."
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     through_nodes = [
-        node if by_node[node] == len(through) else f"{node} ({by_node[node]} of {len(through)})"
+        node if by_node[node] == len(through) else f"{node} ({counted_of(by_node[node], len(through), 'key')})"
         for node in dict.fromkeys([*reads.through, *by_node])
     ]
     left_out = "".join(f" {node} was left out: it {why}." for node, why in reads.left_out.items())
-    what = "The only object was" if set(through) == {None} else f"All {len(through)} keys were"
+    several = f"All {len(through):,} keys were" if len(through) > 1 else "The only key was"
+    what = "The only object was" if set(through) == {None} else several
     reason = f"{what} read after healing, through {', '.join(through_nodes)}.{left_out}"
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)

@@ -32,6 +32,11 @@ PARQUET: Final = "parquet"
 EDN: Final = "edn"
 ETCD_LOG: Final = "etcd-log"
 RESERVE_BYTES: Final = 1 << 30  # the space that a copy leaves in the temporary folder, if there is that much
+CSV_SUFFIXES: Final = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+NO_CSV: Final = (
+    "expected a history, found a table in CSV, which Labrys does not read, because its values have no types; write a JSON "
+    "object for each event on a line of its own, or a Parquet table of operations (docs/formats.md)"
+)
 FORMATS: Final = (JSONL, PARQUET, EDN, ETCD_LOG)
 
 _PARQUET_MAGIC: Final = b"PAR1"
@@ -105,6 +110,8 @@ def detect(source: Source) -> str:
         BadHistory: No format begins like this.
     """
     head = source.head
+    if is_csv(source.name):
+        raise BadHistory(source.name, None, NO_CSV)
     if head.startswith(_PARQUET_MAGIC):
         return PARQUET
     if not head.strip():
@@ -129,6 +136,11 @@ def detect(source: Source) -> str:
         "expected a history: history.jsonl or operations.parquet of Labrys, Jepsen's EDN, or a log as porcupine reads; "
         f"found {found}",
     )
+
+
+def is_csv(name: str) -> bool:
+    """Returns whether a name is that of a table in CSV, which Labrys does not read."""
+    return name.lower().endswith(CSV_SUFFIXES)
 
 
 def _paired(found: str, name: str, events: EtcdLogEvents | JsonlEvents | JepsenEvents) -> History:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
-from checker.blaming import blaming
+from checker.blaming import blaming, place_of
 from checker.errors import ModelError
 from checker.models.base import Call, Code, Flow, Inconsistent, Model, NativeModel, Numbers
+from checker.models.contract import hold_to_contract
 from checker.models.registers import CasRegister
 from harness.errors import InputError
 from harness.plain import name as plain_name
@@ -53,10 +54,17 @@ def find_model(name: str, *, by_place: bool = False) -> type[Model]:
     if not (isinstance(found, type) and issubclass(found, Model)):
         raise ModelError(
             f"the model {plain_name(name)} is no class below checker.models.Model; docs/checker.md shows one"
+            f"{_found(found)}"
         )
     if found.step is Model.step:
-        raise ModelError(f"the model {plain_name(name)} lacks the method step(state, op); docs/checker.md shows one")
+        raise ModelError(
+            f"the model {plain_name(name)} lacks the method step(state, op); docs/checker.md shows one{_found(found)}"
+        )
     return found
+
+
+def _found(code: Any) -> str:
+    return f"; found {place_of(code)}"
 
 
 def model(name: str, **options: Any) -> Model:
@@ -91,7 +99,10 @@ def made(cls: type[Model], **options: Any) -> Model:
             raise ModelError(
                 f"model {cls.name}: its `__init__` needs {', '.join(lacking)}; give each parameter a default value"
             )
-        return cls(**given)
+        model = cls(**given)
+        if not isinstance(model, NativeModel):
+            hold_to_contract(model)
+        return model
 
 
 __all__ = [

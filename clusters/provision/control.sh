@@ -1,9 +1,25 @@
 #!/bin/sh
 # Installs what a machine needs to build and run Labrys: a control node, a developer's machine, or CI.
 #
+# usage: control.sh [clippy] [optional]
+#
+#   clippy      also Rust's linter, for `make lint`
+#   optional    also the programs without which some tests skip: Chromium and fish. If the system's packages lack one, the
+#               script names it and goes on.
+#
 # Debian or Ubuntu. Only what is missing is installed, so a second run changes nothing and needs no network. Every
 # requirement is tested by what it can do, not by a package's name: a JDK, Rust or Python from elsewhere is as good.
 set -eu
+
+clippy=no
+optional=no
+for word in "$@"; do
+    case "$word" in
+        clippy) clippy=yes ;;
+        optional) optional=yes ;;
+        *) echo "usage: control.sh [clippy] [optional]" >&2; exit 254 ;;
+    esac
+done
 
 fail() {
     echo "control.sh: $*" >&2
@@ -68,18 +84,73 @@ if ! python_works; then
     python_works || fail "Python 3.11 or later with venv is needed; python3 is $(python3 --version 2>&1). Put a newer one first on PATH."
 fi
 
+# candidate PACKAGE: the version that apt would install, or nothing.
+candidate() {
+    apt-cache policy "$1" 2>/dev/null | sed -n 's/^ *Candidate: //p' | grep -v '^(none)$' || true
+}
+
+update() {
+    [ "$as_root" = false ] || [ "$apt_updated" = yes ] || { $as_root apt-get update -qq && apt_updated=yes; }
+}
+
+# Ubuntu's versioned packages have their programs in a folder of their own, outside of PATH.
+link_versioned() {
+    for versioned in /usr/lib/rust-*/bin; do
+        for program in "$@"; do
+            [ ! -x "$versioned/$program" ] || $as_root ln -sf "$versioned/$program" /usr/local/bin/
+        done
+    done
+}
+
 if ! cargo_works; then
     # The newest packaged tool chain that the kernel can be built with: Debian 12 has it as cargo-web, Ubuntu as cargo-1.NN.
-    [ "$as_root" = false ] || { $as_root apt-get update -qq && apt_updated=yes; }
+    update
     for package in cargo cargo-web $(apt-cache pkgnames cargo-1. 2>/dev/null | sort -rV); do
-        candidate=$(apt-cache policy "$package" 2>/dev/null | sed -n 's/^ *Candidate: //p')
-        if version_at_least "${candidate%%[+~-]*}" 1 85; then
+        found=$(candidate "$package")
+        if version_at_least "${found%%[+~-]*}" 1 85; then
             case "$package" in cargo-1.*) install "$package" "rustc-${package#cargo-}" ;; *) install "$package" ;; esac
             break
         fi
     done
-    cargo_works || for versioned in /usr/lib/rust-*/bin; do
-        [ ! -x "$versioned/cargo" ] || $as_root ln -sf "$versioned/cargo" "$versioned/rustc" /usr/local/bin/
-    done
+    cargo_works || link_versioned cargo rustc
     cargo_works || fail "Rust 1.85 or later is needed to build the checker's kernel, and no package here has it. Install it (rustup), and run this again."
+fi
+
+clippy_works() {
+    cargo clippy --version >/dev/null 2>&1
+}
+
+if [ "$clippy" = yes ] && ! clippy_works; then
+    # The linter must be of the same version as the compiler, so it comes from the same source: rust-clippy with cargo,
+    # rust-web-clippy with cargo-web, rust-1.NN-clippy with cargo-1.NN.
+    update
+    have=$(cargo --version | cut -d' ' -f2)
+    for package in rust-clippy rust-web-clippy "rust-${have%.*}-clippy"; do
+        found=$(candidate "$package")
+        case "$found" in "$have"[+~-]*) install "$package"; break ;; esac
+    done
+    clippy_works || link_versioned cargo-clippy clippy-driver
+    clippy_works || fail "clippy is needed for cargo $have, and no package here has it. With rustup: rustup component add clippy. Run this again."
+fi
+
+# optional_program PACKAGE NAME...: installs the package if no program of these names is there.
+optional_program() {
+    package=$1
+    shift
+    for program in "$@"; do
+        ! command -v "$program" >/dev/null 2>&1 || return 0
+    done
+    if [ "$as_root" != false ] && command -v apt-get >/dev/null 2>&1; then
+        update || true
+        [ -z "$(candidate "$package")" ] || (install "$package") || true
+    fi
+    for program in "$@"; do
+        ! command -v "$program" >/dev/null 2>&1 || return 0
+    done
+    echo "control.sh: $package could not be installed; the tests that need it skip" >&2
+}
+
+if [ "$optional" = yes ]; then
+    optional_program chromium chromium chromium-browser google-chrome
+    optional_program fish fish
 fi

@@ -1,18 +1,16 @@
 """Waits until the nodes of a system serve together, for systems whose nodes report their status over the network.
 
-The wait ends early if a process is gone, because it cannot succeed then. The error names the node, and has the end of its log.
+The wait ends early if a process is gone, because it cannot succeed then. The error names the node.
 """
 
 from __future__ import annotations
 
 import asyncio
-import shlex
 import time
 from typing import TYPE_CHECKING
 
 from harness.cluster import on_nodes
-from harness.daemon import LOG_TAIL_LINES
-from harness.errors import InfrastructureError, NodeError
+from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.system import System
 
-POLL_S = 0.1
+POLL_S = 0.05
 ALIVE_CHECK_S = 2.0  # the interval of the SSH checks whether a silent node still has its process
 
 
@@ -31,7 +29,6 @@ async def wait_until_complete(
     examine: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
     *,
     system_name: str,
-    logs: Sequence[str],
 ) -> None:
     """Waits until no node lacks anything.
 
@@ -41,18 +38,14 @@ async def wait_until_complete(
         timeout_s: The time limit in seconds.
         examine: Returns what each node lacks, and the nodes that do not answer.
         system_name: The system's name in the message.
-        logs: The logs on a node whose last lines the message shows.
 
     Raises:
         InfrastructureError: A node lacks something at the deadline, or a process is gone.
     """
     missing = await _wait(system, nodes, timeout_s, examine, system_name)
     if missing:
-        failing = [node for node in nodes if node.name in missing]
-        ends = await asyncio.to_thread(on_nodes, failing, lambda node: _tail(system, node, logs))
-        tails = "".join(f"\n--- last lines of {logs[0]} on {name}\n{ends[name]}" for name in missing)
         reasons = "; ".join(f"{name} {reason}" for name, reason in missing.items())
-        raise InfrastructureError(f"{system_name} does not serve within {timeout_s:g} s: {reasons}{tails}")
+        raise InfrastructureError(f"{system_name} does not serve within {timeout_s:g} s: {reasons}")
 
 
 async def _wait(
@@ -77,11 +70,3 @@ async def _wait(
                 return dict.fromkeys(gone, f"runs no process of {system_name} any more")
             check_alive_s = time.monotonic() + ALIVE_CHECK_S
         await asyncio.sleep(POLL_S)
-
-
-def _tail(system: System, node: Node, logs: Sequence[str]) -> str:
-    try:
-        command = f"tail -qn {LOG_TAIL_LINES} {shlex.join(logs)}"
-        return system.cluster.remote(node).run(command, check=False).stdout.strip()
-    except NodeError as error:
-        return f"(cannot be read: {error})"

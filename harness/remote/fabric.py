@@ -65,6 +65,7 @@ LOST = (paramiko.SSHException, OSError, EOFError)
 # This module raises what paramiko logs. Without a handler, Python would print it.
 LOGGER = logging.getLogger("harness.remote.ssh")
 LOGGER.addHandler(logging.NullHandler())
+LOGGER.setLevel(logging.WARNING)  # below it, paramiko logs each channel of SFTP: a thousand lines in the log of a run
 
 # $1 is the deadline in seconds, $2 the command line. `timeout` kills its own process group, itself included.
 WRAPPER = 'timeout -s KILL "$1" sh -c "$2"; exit $?'

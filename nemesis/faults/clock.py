@@ -4,29 +4,35 @@ If a node has its own clock, the fault sets it. If it shares the clock of this m
 system's process, with libfaketime (see `fakeclock`). Labrys refuses a node without either before the run and at the start of
 the fault. Healing needs no time server: the undo note has the difference between the wall clock and the uptime at the start,
 and healing restores it. No process can set the uptime.
+
+The proof reads the clock that the fault set: that of the machine, or that of the process, by the word of the process
+(`harness.system.System.clock`). Without its word, the fault has no proof.
 """
 
 from __future__ import annotations
 
 import abc
+import asyncio
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import CLOCK as OWN_CLOCK
 from harness.capabilities import FAKETIME, ROOT
+from harness.errors import LabrysError
 from harness.faults import Begun, Proof
 from harness.healing import UNDO_DIRECTORY
+from harness.process_clock import ClockReading
 from harness.slowness import slowed
 from nemesis import fakeclock, ownclock
 from nemesis import options as opt
 from nemesis.errors import FaultError
-from nemesis.fault import CLOCK, Drawing, Fault, sentence
+from nemesis.fault import CLOCK, Drawing, Fault, brief, sentence
 from nemesis.simulated import machine
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from harness.faults import PlannedFault
     from harness.node import Node
@@ -35,6 +41,8 @@ if TYPE_CHECKING:
     from nemesis.simulated.effect import Effect
 
 END_TIMEOUT_S = 20.0
+PROVE_S = 5.0  # how long processes may take to say their time
+LOOK_S = 1.5  # how long one of them may take
 TOLERANCE_S = 0.1  # the uptime has hundredths, and a time daemon may slew meanwhile
 SAMPLES = 12
 LEAST_GAP_S = 0.03
@@ -115,66 +123,33 @@ class ClockFault(Fault):
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
-        self.before: dict[str, dict[str, float]] = {}  # node to label to seconds ahead of the uptime
+        self.before: dict[str, float] = {}  # of each machine whose clock was set: seconds ahead of the uptime
         self.faked: frozenset[str] = frozenset()
+        self.injected: set[str] = set()
+        self.seen: dict[str, ClockReading] = {}  # what each process said during the fault, by label
+        self._said_before: dict[str, ClockReading] = {}
 
     @abc.abstractmethod
     def script(self, setter: Setter) -> str:
         """Returns the script that injects the fault on a node."""
 
-    def ahead_s(self, node: Node) -> dict[str, float]:
-        """Reads how far each wall clock is ahead of the node's uptime, which no process can set; by label."""
-        return {label: offs_s[0] for label, offs_s in self.samples_s(node, 1).items()}
-
-    def samples_s(self, node: Node, samples: int, gap_s: float = 0.0) -> dict[str, list[float]]:
-        """Reads `samples` times how far each wall clock is ahead of the node's uptime.
-
-        Args:
-            node: The node.
-            samples: The number of readings.
-            gap_s: The pause between two readings.
-
-        Returns:
-            The readings by label: of each process with its own clock, or of the machine under the node's name.
-
-        Raises:
-            FaultError: A process that needs its own clock does not run, or has no such clock.
-        """
-        if node.name not in self.faked:
-            return {node.name: self._of_machine_s(node, samples, gap_s)}
-        states = self.field.system.process_states(node, self.role)
-        found = {}
-        for label, role in self.labels(node).items():
-            state = states.get(role)
-            if state is None:
-                raise FaultError(f"{label}: no process runs there, so no clock changes")
-            found[label] = fakeclock.ahead_s(self.field.shell(node), state[0], role, samples=samples, gap_s=gap_s)
-        return found
-
-    def _next_ahead_s(self, node: Node) -> dict[str, float]:
-        """Reads the same for the next processes that start, since another fault can have killed the current ones."""
-        if node.name not in self.faked:
-            return {node.name: self._of_machine_s(node, 1, 0.0)[0]}
-        remote = self.field.shell(node)
-        return {label: fakeclock.ahead_s(remote, None, role)[0] for label, role in self.labels(node).items()}
-
-    def _setter(self, node: Node) -> Setter:
-        if node.name not in self.faked:
-            return Setter(base=ownclock.BASE, at=ownclock.AT)
-        return Setter(base="base=0", at=fakeclock.at(self.role, self.field.roles_on(node)))  # its offset is absolute
-
-    def _of_machine_s(self, node: Node, samples: int, gap_s: float) -> list[float]:
-        output = self.field.shell(node).run(ownclock.readings(samples, gap_s), timeout_s=SHELL_TIMEOUT_S).stdout
-        return ownclock.parsed_s(output)
-
     async def begin(self) -> Begun:
-        """Reads the clocks, then sets them."""
+        """Sets the clocks, after a look at the programs that libfaketime must reach."""
         can = await self.field.capabilities()
         self.faked = frozenset(name for name in self.targets if self.role or OWN_CLOCK not in can[name].available)
+        # A machine with its own clock may differ from this one, which is the reference of some processes' words.
+        apart = {
+            label: of for label, of in self._processes(self.faked).items() if OWN_CLOCK in can[of[0].name].available
+        }
+        self._said_before = await self._say(apart)
 
         def inject(node: Node) -> None:
-            self.before[node.name] = self.ahead_s(node)
+            if node.name in self.faked:
+                self._check_processes(node)
+            else:
+                self.before[node.name] = self._machine_s(node, 1)[0]
             self.field.shell(node).run(self.script(self._setter(node)), timeout_s=SHELL_TIMEOUT_S)
+            self.injected.add(node.name)
 
         await self.act(self.targets, inject, "setting the clock")
         of_process = sorted(self.faked)
@@ -182,6 +157,72 @@ class ClockFault(Fault):
             targets=self.targets,
             details={**self.options, "only_the_process": of_process, "problems": dict(self.problems)},
         )
+
+    def _check_processes(self, node: Node) -> None:
+        states = self.field.system.process_states(node, self.role)
+        for label, role in self.labels(node).items():
+            state = states.get(role)
+            if state is None:
+                raise FaultError(f"{label}: no process runs there, so no clock changes")
+            fakeclock.check_process(self.field.shell(node), state[0])
+
+    def _setter(self, node: Node) -> Setter:
+        if node.name not in self.faked:
+            return Setter(base=ownclock.BASE, at=ownclock.AT)
+        return Setter(base="base=0", at=fakeclock.at(self.role, self.field.roles_on(node)))  # its offset is absolute
+
+    def _machine_s(self, node: Node, samples: int, gap_s: float = 0.0) -> list[float]:
+        """Reads `samples` times how far the clock of a machine is ahead of its uptime, which no process can set."""
+        output = self.field.shell(node).run(ownclock.readings(samples, gap_s), timeout_s=SHELL_TIMEOUT_S).stdout
+        return ownclock.parsed_s(output)
+
+    async def machines_off_s(self, samples: int, gap_s: float = 0.0) -> dict[str, list[float]]:
+        """Reads `samples` times how far off the clock of each machine is that the fault set."""
+
+        def read(node: Node) -> list[float]:
+            return [ahead_s - self.before[node.name] for ahead_s in self._machine_s(node, samples, gap_s)]
+
+        machines = sorted(self.injected - self.faked)
+        return (await self.act(machines, read, "reading the clock")).done if machines else {}
+
+    def _processes(self, names: Iterable[str]) -> dict[str, tuple[Node, str]]:
+        """Returns the node and the role of each process with a clock of its own on some nodes, by label."""
+        nodes = [self.field.node(name) for name in sorted(names)]
+        return {label: (node, role) for node in nodes for label, role in self.labels(node).items()}
+
+    def set_aside(self) -> dict[str, tuple[Node, str]]:
+        """Returns the node and the role of each process whose clock the fault set, by label."""
+        return self._processes(self.injected & self.faked)
+
+    async def _say(self, processes: Mapping[str, tuple[Node, str]]) -> dict[str, ClockReading]:
+        """Asks processes for their time at once; those that do not say it are left out."""
+        if not self.field.system.tells_time():
+            return {}
+        asked = [self.field.system.clock(node, role, slowed(LOOK_S)) for node, role in processes.values()]
+        said = await asyncio.gather(*asked, return_exceptions=True)
+        for label, reading in zip(processes, said, strict=True):
+            if isinstance(reading, LabrysError):
+                self.problems[label] = f"asking for its time failed: {brief(reading)}"
+            elif isinstance(reading, BaseException):
+                raise reading
+        readings = zip(processes, said, strict=True)
+        return {label: reading for label, reading in readings if isinstance(reading, ClockReading)}
+
+    async def say_off(self, processes: Mapping[str, tuple[Node, str]]) -> dict[str, ClockReading]:
+        """Asks processes how far their clocks are off since the fault began."""
+        found = {}
+        for label, reading in (await self._say(processes)).items():
+            before = self._said_before.get(label)
+            found[label] = reading if before is None else reading.since(before)
+        return found
+
+    def silence(self, labels: Iterable[str]) -> list[str]:
+        """Returns a sentence for each process that did not say its time, and for each problem."""
+        why = "did not say its time during the proof"
+        if not self.field.system.tells_time():
+            why = "never says its time, so nobody saw the effect; docs/new-system.md says how it can (`clock`)"
+        texts = [f"{label}'s process {why}" for label in labels if label not in self.problems]
+        return [*texts, *(f"{label}: {text}" for label, text in self.problems.items())]
 
     async def end(self) -> Proof | None:
         """Sets the clocks back, and verifies that they are right again.
@@ -193,11 +234,16 @@ class ClockFault(Fault):
         failed: dict[str, Exception] = {}
 
         def undo(node: Node) -> None:
-            self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
-            if node.name not in self.before:
+            remote = self.field.shell(node)
+            remote.run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
+            if node.name not in self.injected:
                 return
-            for label, ahead_s in self._next_ahead_s(node).items():
-                off_s = ahead_s - self.before[node.name][label]
+            if node.name in self.faked:
+                # The clock of the next process, since another fault can have killed this one.
+                found = {label: fakeclock.offset_s(remote, role) for label, role in self.labels(node).items()}
+            else:
+                found = {node.name: self._machine_s(node, 1)[0] - self.before[node.name]}
+            for label, off_s in found.items():
                 if abs(off_s) > TOLERANCE_S:
                     raise FaultError(f"the clock of {label} is still {off_s:+.3f} s off")
 
@@ -206,7 +252,15 @@ class ClockFault(Fault):
             waiting.difference_update(outcomes.done)
             failed.clear()
             failed.update(outcomes.failed)
-            return not waiting
+            if waiting:
+                return False
+            # A process that said its time during the fault is asked again. It need not answer, since it may be dead.
+            said = await self.say_off({label: of for label, of in self.set_aside().items() if label in self.seen})
+            wrong = {label: reading for label, reading in said.items() if reading.is_off}
+            failed.update(
+                {label: FaultError(f"its clock is still {reading.text} off") for label, reading in wrong.items()}
+            )
+            return not wrong
 
         if not await self.field.until(undone, slowed(END_TIMEOUT_S)):
             raise FaultError(f"fault {self.name} is not healed: {sentence(failed)}")
@@ -217,7 +271,10 @@ class Skew(ClockFault):
     """`clock-skew`."""
 
     SUMMARY: ClassVar[str] = "Sets the target's wall clock forward or back."
-    PROOF: ClassVar[str] = "the wall clock compared with the uptime of the node, before, during and after the fault"
+    PROOF: ClassVar[str] = (
+        "the clock of the machine, compared with its uptime; if only the process has another clock, what the process itself "
+        "says about the time"
+    )
     SIMULATED: ClassVar[type[Effect] | None] = machine.ClockAside
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "offset_ms": opt.integer(
@@ -240,21 +297,40 @@ class Skew(ClockFault):
         return skewing(self.name, float(self.options.get("offset_ms", 0)) / 1000, setter)
 
     async def prove(self) -> Proof:
-        """Reads the clocks again."""
+        """Reads the clocks of machines. Asks processes until each is as far off as wanted, or the time is over."""
         wanted_s = float(self.options.get("offset_ms", 0)) / 1000
-        now = (await self.act(sorted(self.before), self.ahead_s, "reading the clock")).done
         off = {
-            label: ahead_s - self.before[node][label]
-            for node, found in sorted(now.items())
-            for label, ahead_s in found.items()
+            name: ClockReading(least_s=offs_s[0], most_s=offs_s[0], source="")
+            for name, offs_s in (await self.machines_off_s(1)).items()
         }
-        good = {node for node, off_s in off.items() if abs(off_s - wanted_s) <= min(TOLERANCE_S, abs(wanted_s) / 2)}
-        texts = [f"{node}'s clock is {off_s:+.3f} s off, expected {wanted_s:+.3f} s" for node, off_s in off.items()]
-        texts += [f"{node}: {text}" for node, text in self.problems.items()]
+        waiting = self.set_aside()
+
+        async def shown_by_all() -> bool:
+            for label, reading in (await self.say_off(waiting)).items():
+                self.seen[label] = reading.narrowed(self.seen.get(label, reading))
+                if shows(self.seen[label], wanted_s):
+                    del waiting[label]
+            return not waiting or not self.field.system.tells_time()
+
+        await self.field.until(shown_by_all, slowed(PROVE_S))
+        off |= self.seen
+        silent = [label for label in self.set_aside() if label not in self.seen]
+        texts = [
+            f"{label}'s clock is {reading.text} off{reading.source and f' by {reading.source}'}, expected {wanted_s:+.3f} s"
+            for label, reading in sorted(off.items())
+        ]
+        texts += self.silence(silent)
         return Proof(
-            effective=bool(off) and good == set(off),
+            effective=bool(off) and not silent and all(shows(reading, wanted_s) for reading in off.values()),
             reason=f"{'; '.join(texts)}.",
-            measured={"off_s": {node: round(off_s, 4) for node, off_s in off.items()}},
+            measured={
+                "off_s": {label: round(reading.middle_s, 4) for label, reading in sorted(off.items())},
+                "between_s": {
+                    label: [round(reading.least_s, 4), round(reading.most_s, 4)]
+                    for label, reading in sorted(off.items())
+                },
+                "said_by": {label: reading.source for label, reading in sorted(self.seen.items())},
+            },
         )
 
 
@@ -262,7 +338,9 @@ class Strobe(ClockFault):
     """`clock-strobe`."""
 
     SUMMARY: ClassVar[str] = "Makes the target's wall clock jump forward and back, again and again."
-    PROOF: ClassVar[str] = "many readings of the clock show both the jump and the true time"
+    PROOF: ClassVar[str] = (
+        "many readings of the machine's clock, or answers of the process itself, show both the jump and the true time"
+    )
     SIMULATED: ClassVar[type[Effect] | None] = machine.ClockToAndFro
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
         "delta_ms": opt.integer(None, 4, 86_400_000, "The size of the jump; drawn from 64 ms to 262 s if not given."),
@@ -290,20 +368,36 @@ class Strobe(ClockFault):
         # The readings cover several jumps, and their pause is no multiple of the period. A slow node also jumps slowly.
         gap_s = min(MAX_GAP_S, slowed(max(LEAST_GAP_S, 0.4 * float(self.options.get("period_ms", LEAST_MS)) / 1000)))
 
-        def sample(node: Node) -> dict[str, list[float]]:
-            before = self.before[node.name]
-            return {
-                label: [at_s - before[label] for at_s in all_s]
-                for label, all_s in self.samples_s(node, SAMPLES, gap_s).items()
-            }
+        seen = await self.machines_off_s(SAMPLES, gap_s)
+        ahead = {name: sum(off_s > delta_s / 2 for off_s in offs_s) for name, offs_s in seen.items()}
+        right = {name: len(offs_s) - ahead[name] for name, offs_s in seen.items()}
+        processes = self.set_aside()
 
-        read = (await self.act(sorted(self.before), sample, "reading the clock")).done
-        seen = {label: offs for found in read.values() for label, offs in found.items()}
-        jumped = {node: sum(off_s > delta_s / 2 for off_s in offs) for node, offs in sorted(seen.items())}
-        texts = [f"{node}'s clock was ahead in {count} of {SAMPLES} readings" for node, count in jumped.items()]
-        texts += [f"{node}: {text}" for node, text in self.problems.items()]
+        async def sampled() -> bool:
+            for label, reading in (await self.say_off(processes)).items():
+                self.seen[label] = reading
+                seen.setdefault(label, []).append(reading.middle_s)
+                ahead[label] = ahead.get(label, 0) + (reading.least_s > 0)
+                right[label] = right.get(label, 0) + (not reading.is_off and reading.most_s < delta_s)
+            enough = all(ahead.get(label) and right.get(label) and len(seen[label]) >= SAMPLES for label in processes)
+            return enough or not self.field.system.tells_time()
+
+        if processes:
+            await self.field.until(sampled, slowed(PROVE_S), every_s=gap_s)
+        silent = [label for label in processes if label not in seen]
+        texts = [
+            f"{label}'s clock was ahead in {ahead[label]} of {len(offs)} readings"
+            for label, offs in sorted(seen.items())
+        ]
+        texts += self.silence(silent)
         return Proof(
-            effective=bool(jumped) and all(0 < count < SAMPLES for count in jumped.values()),
+            effective=bool(seen) and not silent and all(ahead[label] and right[label] for label in seen),
             reason=f"{'; '.join(texts)}; expected a jump of {delta_s:g} s.",
-            measured={"off_s": {node: [round(off_s, 4) for off_s in offs] for node, offs in sorted(seen.items())}},
+            measured={"off_s": {label: [round(off_s, 4) for off_s in offs] for label, offs in sorted(seen.items())}},
         )
+
+
+def shows(reading: ClockReading, wanted_s: float) -> bool:
+    """Returns whether a clock is certainly off, and as far as wanted within the tolerance."""
+    tolerance_s = min(TOLERANCE_S, abs(wanted_s) / 2)
+    return reading.is_off and reading.least_s - tolerance_s <= wanted_s <= reading.most_s + tolerance_s

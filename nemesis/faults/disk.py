@@ -31,7 +31,10 @@ class PowerLoss(Kill):
     """`power-loss`."""
 
     SUMMARY: ClassVar[str] = "Kills the process and loses all data that it wrote but did not sync."
-    PROOF: ClassVar[str] = "as for kill; a file written just before is lost, and a file synced before is whole"
+    PROOF: ClassVar[str] = (
+        "as for kill; on the volume with the files of the process, a file written just before is lost, and one that was synced "
+        "is whole"
+    )
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, LOOP_DEVICES})
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
     PREPARES: ClassVar[bool] = True
@@ -63,6 +66,8 @@ class PowerLoss(Kill):
                 f"on {node} an unsynced file {gone}, a synced one {kept}, "
                 f"and {loss.files_changed} of {loss.files} others changed their size or vanished"
             )
+        bare = self._without_files()
+        texts += [f"no process of {name} has a file there, so it lost nothing" for name in bare]
         measured = {
             node: {
                 "unsynced_lost": loss.unsynced_lost,
@@ -72,17 +77,27 @@ class PowerLoss(Kill):
             for node, loss in sorted(self._losses.items())
         }
         return Proof(
-            effective=killed.effective and lost,
+            effective=killed.effective and lost and not bare,
             reason=f"{killed.reason[:-1]}; {'; '.join(texts) or 'no file system lost anything'}.",
             measured={**killed.measured, "volumes": measured},
         )
+
+    def _without_files(self) -> list[str]:
+        """Returns the nodes where no process has a file on its volume: their data is elsewhere, if they have any."""
+        labels = {name: self.labels(self.field.node(name)) for name in self.targets}
+        hit = {
+            name: [self._losses[label] for label in found if label in self._losses] for name, found in labels.items()
+        }
+        return [name for name, losses in hit.items() if losses and not any(loss.files for loss in losses)]
 
 
 class DiskFull(Fault):
     """`disk-full`."""
 
     SUMMARY: ClassVar[str] = "Fills the volume of the data directory."
-    PROOF: ClassVar[str] = "no byte is free, and writing a small file fails; at the end, it succeeds"
+    PROOF: ClassVar[str] = (
+        "on the volume with the files of the process, no byte is free, and writing a small file fails; at the end, it succeeds"
+    )
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, LOOP_DEVICES})
     GROUPS: ClassVar[frozenset[str]] = frozenset({DISK})
     WHOLE_NODE: ClassVar[str | None] = None
@@ -100,31 +115,37 @@ class DiskFull(Fault):
         effect, undo = "\n".join(fill for fill, _ in scripts), "\n".join(empty for _, empty in scripts)
         self.field.shell(node).run(making(self.name, effect=effect, undo=undo), timeout_s=SHELL_TIMEOUT_S)
 
-    def _rooms(self, node: Node) -> list[tuple[int, bool]]:
-        """Returns the free bytes for each process of the node, and whether a small file can be written."""
+    def _rooms(self, node: Node) -> list[volume.Room]:
+        """Looks at the volume of each process of the node."""
         remote = self.field.shell(node)
         rooms = [volume.room(remote, self.field.system.data_dir(node, role)) for role in self.roles_on(node)]
         if not rooms:
             raise FaultError(f"{node.name} runs no process of the system")
         return rooms
 
-    def _room(self, node: Node) -> tuple[int, bool]:
-        rooms = self._rooms(node)
-        return max(free for free, _ in rooms), any(writable for _, writable in rooms)
-
     async def prove(self) -> Proof:
-        """Reads the free space, and tries to write."""
-        rooms = (await self.act(self.targets, self._room, "looking at the disk")).done
+        """Reads the free space, tries to write, and looks for files of the processes."""
+        by_node = (await self.act(self.targets, self._rooms, "looking at the disk")).done
+        rooms = {
+            node: volume.Room(
+                free_bytes=max(room.free_bytes for room in found),
+                writable=any(room.writable for room in found),
+                files=sum(room.files for room in found),
+            )
+            for node, found in sorted(by_node.items())
+        }
         texts = [
-            f"{node} has {free} bytes free and {'takes' if writable else 'refuses'} a small file"
-            for node, (free, writable) in sorted(rooms.items())
+            f"{node} has {room.free_bytes} bytes free and {'takes' if room.writable else 'refuses'} a small file"
+            + ("" if room.files else ", but no process has a file there")
+            for node, room in rooms.items()
         ]
         texts += [f"{node}: {text}" for node, text in self.problems.items()]
         return Proof(
-            effective=bool(rooms) and not any(writable for _, writable in rooms.values()),
+            effective=bool(rooms) and all(room.files and not room.writable for room in rooms.values()),
             reason=f"{'; '.join(texts)}.",
             measured={
-                node: {"free_bytes": free, "writable": writable} for node, (free, writable) in sorted(rooms.items())
+                node: {"free_bytes": room.free_bytes, "writable": room.writable, "files": room.files}
+                for node, room in rooms.items()
             },
         )
 
@@ -139,7 +160,7 @@ class DiskFull(Fault):
 
         def make_room(node: Node) -> bool:
             self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
-            writable = all(writable for _, writable in self._rooms(node))
+            writable = all(room.writable for room in self._rooms(node))
             states = self.field.system.process_states(node, self.role)
             if writable and any(states.get(role) is None for role in self.roles_on(node)):
                 died.append(node.name)

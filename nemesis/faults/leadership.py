@@ -24,7 +24,9 @@ class Transfer(Fault):
     """`leadership-transfer`."""
 
     SUMMARY: ClassVar[str] = "Asks the system to make the target the leader."
-    PROOF: ClassVar[str] = "another node led before, in a lower term; the target reports that it leads"
+    PROOF: ClassVar[str] = (
+        "another node reported before that it leads; the target reports that it leads, in a later term"
+    )
     NEEDS: ClassVar[frozenset[str]] = frozenset()
     GROUPS: ClassVar[frozenset[str]] = frozenset({LEADERSHIP})
     WHOLE_NODE: ClassVar[str | None] = "a system transfers the leadership of a node, whichever process has it"
@@ -73,6 +75,9 @@ class Transfer(Fault):
             return Proof(effective=False, reason=f"{old} already led, so nothing was transferred.", measured=measured)
         if now[0] != target:
             return Proof(effective=False, reason=f"{new} leads, not {target}; {old} led before.", measured=measured)
+        if before[1] is not None and now[1] is not None and now[1] <= before[1]:
+            reason = f"{new} reports that it leads, but in no later term than {old} before."
+            return Proof(effective=False, reason=reason, measured=measured)
         return Proof(effective=True, reason=f"{new} leads; {old} led before.", measured=measured)
 
     async def end(self) -> Proof | None:

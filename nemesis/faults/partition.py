@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 PROBE_TIMEOUT_S = 0.7
 SECOND_PROBE_TIMEOUT_S = 2.5
 HEALED_TIMEOUT_S = 10.0
+TELLING_S = 4.0  # a system with a leader sends heartbeats or repeats packets in a shorter time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,14 @@ class Evidence:
     also_cut: Mapping[str, frozenset[str]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """The end of the probes: how many packets the rules had dropped until then, and the time of the loop."""
+
+    dropped: int
+    at_s: float
+
+
 class Partition(RuleFault):
     """The base class of partitions. A subclass defines the grudge."""
 
@@ -67,13 +76,14 @@ class Partition(RuleFault):
     SIMULATED: ClassVar[type[Effect] | None] = Cut
     PROOF: ClassVar[str] = (
         "TCP probes between all pairs of nodes: all probes across the cut fail, and all others succeed; packet counters of "
-        "the firewall chain in each direction"
+        "the firewall chain in each direction, which also count packets of the system after the probes"
     )
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
         self.grudge = self.grudge_of(self.members, targets, self.options)
         self._proof: Proof | None = None
+        self._probed = Probed(dropped=0, at_s=0.0)
 
     @classmethod
     @abc.abstractmethod
@@ -151,6 +161,7 @@ class Partition(RuleFault):
             blurred=blurred | self.blurred(),
             also_cut=union(self.field.names, [also_cut, self.also_cut()]),
         )
+        self._probed = Probed(dropped=sum(dropped.values()), at_s=asyncio.get_running_loop().time())
         self._proof = judge(self.grudge, evidence, self.problems)
         return self._proof
 
@@ -187,8 +198,9 @@ class Partition(RuleFault):
             FaultError: A node still has the rules, or a pair still does not answer.
         """
         last = await self.remove(self.members)
+        lasted_s = asyncio.get_running_loop().time() - self._probed.at_s
         await self._verify_healed()
-        return self._final_proof(last)
+        return self._final_proof(last, lasted_s)
 
     async def _verify_healed(self) -> None:
         cut = {(a, b) for a in self.members for b in self.members if b not in talks(self.grudge, a)}
@@ -214,20 +226,43 @@ class Partition(RuleFault):
                 "still does not answer"
             )
 
-    def _final_proof(self, last: Mapping[str, list[rules.Counter]]) -> Proof | None:
+    def _final_proof(self, last: Mapping[str, list[rules.Counter]], lasted_s: float) -> Proof | None:
         dropped, _ = self._by_pair(last)
-        total = sum(dropped.values())
         if self._proof is None:
+            total = sum(dropped.values())
             return Proof(
                 effective=total > 0,
                 reason=f"{total} packets were dropped; the fault ended before probes could be made.",
                 measured={"dropped": _pairs(dropped)},
             )
-        return Proof(
-            effective=self._proof.effective,
-            reason=f"{self._proof.reason} In all {total} packets were dropped.",
-            measured={**self._proof.measured, "dropped": _pairs(dropped), "dropped_total": total},
-        )
+        return in_the_end(self._proof, dropped, dropped_by_probes=self._probed.dropped, lasted_s=lasted_s)
+
+
+def in_the_end(
+    proof: Proof, dropped: Mapping[tuple[str, str], int], *, dropped_by_probes: int, lasted_s: float
+) -> Proof:
+    """Returns the proof over the whole duration, with the packets of the system that the rules dropped after the probes.
+
+    The probes show that the links are cut, which is the fault. It is still effective if the system sent nothing across them,
+    e.g. because the leader is the bridge between two halves. But then the proof says so.
+
+    Args:
+        proof: The proof by the probes.
+        dropped: The number of packets that the rules dropped until the end, by pair.
+        dropped_by_probes: The number until the end of the probes.
+        lasted_s: The time from the probes to the end. A system need not send anything in a short time.
+    """
+    total = sum(dropped.values())
+    later = total - dropped_by_probes
+    unnoticed = later <= 0 and lasted_s >= TELLING_S
+    text = f"In all {total} packets were dropped, {max(later, 0)} of them after the probes."
+    if unnoticed:
+        text += f" So the system sent nothing across the cut in {lasted_s:.0f} s."
+    return Proof(
+        effective=proof.effective,
+        reason=f"{proof.reason} {text}",
+        measured={**proof.measured, "dropped": _pairs(dropped), "dropped_total": total, "dropped_after_probes": later},
+    )
 
 
 def judge(grudge: Grudge, evidence: Evidence, problems: Mapping[str, str]) -> Proof:

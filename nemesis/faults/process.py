@@ -12,10 +12,11 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.capabilities import DROP_CACHES, ROOT
+from harness.capabilities import DROP_CACHES, LOOP_DEVICES, ROOT
 from harness.errors import LabrysError
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
+from nemesis import pagecache
 from nemesis.errors import FaultError
 from nemesis.evidence import Listeners, find_listeners
 from nemesis.fault import PROCESS, Fault, brief
@@ -255,34 +256,42 @@ class Crash(Kill):
     """`crash`."""
 
     SUMMARY: ClassVar[str] = (
-        "Kills the process and drops the node's clean page cache, so that the restart reads from disk."
+        "Kills the process and drops its data from the node's page cache, so that the restart reads from disk."
     )
-    PROOF: ClassVar[str] = "as for kill; the size of the page cache before and after"
-    NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, DROP_CACHES})
+    PROOF: ClassVar[str] = (
+        "as for kill; the pages of the process' files that the kernel has in memory, before and after"
+    )
+    NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, DROP_CACHES, LOOP_DEVICES})
+    PREPARES: ClassVar[bool] = True  # a local node has its files in memory, and a volume of Labrys can leave it
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
-        self._cached_kb: dict[str, tuple[int, int]] = {}
+        self._cached: dict[str, pagecache.Cached] = {}
 
     def _kill(self, node: Node) -> None:
         super()._kill(node)
-        script = (
-            "set -e\nsed -n 's/^Cached: *//p' /proc/meminfo\n"
-            "echo 3 > /proc/sys/vm/drop_caches\nsed -n 's/^Cached: *//p' /proc/meminfo"
-        )
-        before, after = self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout.splitlines()
-        self._cached_kb[node.name] = (int(before.split()[0]), int(after.split()[0]))
+        labels = self.labels(node)
+        directories = [self.field.system.data_dir(node, role) for role in labels.values()]
+        self._cached.update(zip(labels, pagecache.drop(self.field.shell(node), directories), strict=True))
 
     async def prove(self) -> Proof:
-        """Proves the kill, and compares the page cache before and after."""
+        """Proves the kill, and that most of the data left the memory."""
         killed = await super().prove()
-        caches = {node: {"before_kb": b, "after_kb": a} for node, (b, a) in sorted(self._cached_kb.items())}
-        shrunk = any(after < before for before, after in self._cached_kb.values())
-        texts = [f"{node}'s page cache went from {b} to {a} kB" for node, (b, a) in sorted(self._cached_kb.items())]
+        found = sorted(self._cached.items())
+        texts = [
+            f"{cached.before_kb} kB of {label}'s data were in memory, then {cached.after_kb} kB"
+            for label, cached in found
+        ]
         return Proof(
-            effective=killed.effective and shrunk,
-            reason=f"{killed.reason[:-1]}; {'; '.join(texts) or 'no page cache was dropped'}.",
-            measured={**killed.measured, "page_cache": caches},
+            effective=killed.effective and bool(found) and all(cached.is_cold for _, cached in found),
+            reason=f"{killed.reason[:-1]}; {'; '.join(texts) or 'nothing was dropped from memory'}.",
+            measured={
+                **killed.measured,
+                "page_cache": {
+                    label: {"files": cached.files, "before_kb": cached.before_kb, "after_kb": cached.after_kb}
+                    for label, cached in found
+                },
+            },
         )
 
 

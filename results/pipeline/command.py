@@ -9,7 +9,7 @@ import click
 
 from checker.command import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S
 from harness.options import DefaultsCommand, from_file
-from harness.parameters import Number, PluginName, Whole, folder, given_by_user
+from harness.parameters import Choice, Number, PluginName, Whole, folder, given_by_user
 from harness.plugins import MODELS
 from harness.terminal import echo, open_console
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 10
 DRIVER_MEMORY = "4g"
+MAX_IN_PROCESS = 100_000_000
 
 
 @click.command(cls=DefaultsCommand, short_help="Check and plot many histories, with Spark if they are large.")
@@ -30,7 +31,15 @@ DRIVER_MEMORY = "4g"
     "--spark/--no-spark",
     "with_spark",
     default=None,
-    help="Use Spark, or only this process.  [default: this process, up to a million operations in local files]",
+    help="Use Spark, or only this process.  [default: this process, up to --in-process operations in local files]",
+)
+@click.option(
+    "--in-process",
+    type=Whole(0, MAX_IN_PROCESS),
+    default=1_000_000,
+    show_default=True,
+    metavar="N",
+    help="Use Spark for more than N operations. In this process, a million of them need up to 3 GB.",
 )
 @click.option(
     "--master", metavar="URL", help="The master of Spark.  [default: local[*], or the master of spark-submit]"
@@ -52,9 +61,9 @@ DRIVER_MEMORY = "4g"
     "--workload-option", "workload_options", multiple=True, metavar="NAME=VALUE", help="As for `labrys check`."
 )
 @click.option("--initial", metavar="EDN", help="The initial state of the objects, e.g. 0 or '{:x 0 :y 0}'.")
-@click.option("--nil-read", type=click.Choice(["any", "exact"]), help="As for `labrys check`.")
-@click.option("--failed-cas", type=click.Choice(["drop", "observe"]), help="As for `labrys check`.")
-@click.option("--crashed-dequeue", type=click.Choice(["takes", "never"]), help="As for `labrys check`.")
+@click.option("--nil-read", type=Choice(["any", "exact"]), help="As for `labrys check`.")
+@click.option("--failed-cas", type=Choice(["drop", "observe"]), help="As for `labrys check`.")
+@click.option("--crashed-dequeue", type=Choice(["takes", "never"]), help="As for `labrys check`.")
 @click.option("--keyed/--no-keyed", default=None, help="As for `labrys check`.")
 @click.option(
     "--time-limit",
@@ -90,7 +99,7 @@ DRIVER_MEMORY = "4g"
 )
 @click.option("--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; can be repeated.")
 @click.option(
-    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
+    "--format", "output", type=Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 @click.pass_context
 def analyze(ctx: click.Context, /, **given: Any) -> None:
@@ -135,6 +144,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         incremental=given["incremental"],
         keep_operations=given["keep_operations"],
         pictures=given["pictures"],
+        in_process=given["in_process"],
     )
     found, steps = _analyzed(options, given, settings)
     if given["output"] == "json":

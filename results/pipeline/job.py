@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 
 from checker.checking import conventions_of
 from harness.plain import counted, one_line
-from results.drawing import drawing
+from results.drawing import draw_all
 from results.pipeline.decide.judges import judged as judged_by
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
 from results.pipeline.decide.withhold import not_judged, withheld
@@ -176,7 +176,7 @@ class _Job:
             )
             for name, rows in tables.items():
                 self._write(name, rows)
-            shown.text = f"{len(tables)} tables"
+            shown.text = counted(len(tables), "table")
         runs: dict[str, list[str]] = {source.path: [] for source in sources}
         for each in read.seen:
             runs[each.source.path].append(each.run)
@@ -192,9 +192,8 @@ class _Job:
         if self._options.pictures:
             with self._steps.step("draw") as shown:
                 gather = partial(gathered, timelines=there, faults=there["faults"], verdicts=there["verdicts"])
-                with drawing(len(compared)) as draw:
-                    pages = render(found, compared, gather, draw)
-                shown.text = f"{len(pages)} files"
+                pages = render(found, compared, gather, draw_all)
+                shown.text = counted(len(pages), "file")
         self._output.commit(manifest, pages)
         return found
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from checker.deciders import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+IN_PROCESS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,7 @@ class AnalysisOptions:
         incremental: Whether to read only new and changed sources.
         keep_operations: Whether to write also operations that were read from tables.
         pictures: Whether to draw.
+        in_process: The maximum number of operations that this process takes; Spark takes more.
     """
 
     paths: Sequence[str]
@@ -42,6 +46,7 @@ class AnalysisOptions:
     incremental: bool = False
     keep_operations: bool = False
     pictures: bool = True
+    in_process: int = IN_PROCESS
 
     @property
     def deciding(self) -> dict[str, Any]:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FORMAT: Final = "labrys-analysis"
-VERSION: Final = 5
+VERSION: Final = 6
+# The versions that an incremental job goes on with. Version 5 has no column `said_crossed` in `runs` and no `f` in
+# `availability`; they are null then. In its tables, refusals count as `fail` too.
+READABLE: Final = frozenset({5, VERSION})
 
 # A hundred years. Sums and differences of smaller times fit into 64 bits, and Spark's arithmetic fails on an overflow.
 MOST_NS: Final = 100 * 366 * 86_400 * NS_PER_S
@@ -84,6 +87,9 @@ RUNS: Final = t.StructType(
         t.StructField("said_failures", t.ArrayType(t.StringType())),  # parts that decide it, not valid, `name=verdict`
         t.StructField("said_fault_violations", t.LongType()),  # violations during or after a fault
         t.StructField("said_behind", t.StringType()),  # the sentence of `control-node` if it was behind; else null
+        t.StructField(
+            "said_crossed", t.ArrayType(t.StringType())
+        ),  # a sentence for each threshold that the run crossed
         t.StructField("suite", t.StringType()),  # the suite that ran it; without one, this and the next six are null
         t.StructField("suite_case", t.StringType()),  # e.g. faults[nemesis=kill]#2
         t.StructField("line", t.StringType()),  # the case without the number of its repetition

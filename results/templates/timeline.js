@@ -202,7 +202,28 @@
       context.fillStyle = colours.ink;
       context.fillText(node === null ? "no node" : data.nodes[node], 4, y + GROUP / 2 + 1);
       if (node !== null) drawRoles(node, y + GROUP / 2 + 1);
+      if (node !== null) drawLogs(node, y + 1);
     }
+  }
+
+  // A line of a node's log is a tick under the name of the node; its text shows on hover.
+  const LOG_TICK = 3;
+  function drawLogs(node, y) {
+    context.fillStyle = colours.ink;
+    for (const [time, at] of data.logs) {
+      const px = x(time);
+      if (at === node && px >= GUTTER && px <= width) context.fillRect(px - 0.5, y, 1.5, 5);
+    }
+  }
+
+  function loggedAt(px, py) {
+    if (py < top || px < GUTTER) return [];
+    const content = py - top + scroller.scrollTop;
+    for (const [node, y] of groupTop) {
+      if (content < y || content >= y + GROUP) continue;
+      return data.logs.filter(([time, at]) => at === node && Math.abs(x(time) - px) <= LOG_TICK).slice(0, 8);
+    }
+    return [];
   }
 
   function drawRoles(node, y) {
@@ -487,26 +508,41 @@
     return best;
   }
 
-  function showTip(i, clientX, clientY) {
-    tip.replaceChildren();
-    const line = (text, tag = "span") => {
-      const element = document.createElement(tag);
-      element.textContent = text;
-      if (tag === "span") element.className = "quiet";
-      tip.append(element);
-    };
-    line(described(i), "b");
-    const key = data.keys[data.k[i]], error = data.errors[data.e[i]];
-    const node = data.lanes[data.l[i]];
-    line(`${TYPES[data.t[i]]}${error ? `: ${error}` : ""}`);
-    line(`process ${data.p[i]}${node === null ? "" : ` on ${data.nodes[node]}`}${key === null ? "" : `, key ${key}`}`);
-    line(`${(start[i] / 1e6).toFixed(6)} s to ${data.d[i] < 0 ? "the end, without an answer" : `${(end[i] / 1e6).toFixed(6)} s (${(data.d[i] / 1000).toFixed(2)} ms)`}`);
-    if (data.w[i] > 1000) line(`had waited ${(data.w[i] / 1000).toFixed(1)} ms to be sent`);
-    if (marked.has(i)) line("part of the counterexample");
+  function line(text, tag = "span") {
+    const element = document.createElement(tag);
+    element.textContent = text;
+    if (tag === "span") element.className = "quiet";
+    tip.append(element);
+  }
+
+  function placeTip(clientX, clientY) {
     tip.hidden = false;
     const box = tip.getBoundingClientRect();
     tip.style.left = `${Math.max(4, Math.min(clientX + 14, innerWidth - box.width - 8))}px`;
     tip.style.top = `${clientY + 18 + box.height > innerHeight ? clientY - box.height - 12 : clientY + 18}px`;
+  }
+
+  function showLines(lines, clientX, clientY) {
+    tip.replaceChildren();
+    for (const [time, node, text] of lines) {
+      line(`${data.nodes[node]}'s log, ${(time / 1e6).toFixed(3)} s`, "b");
+      line(text);
+    }
+    placeTip(clientX, clientY);
+  }
+
+  function showTip(i, clientX, clientY) {
+    tip.replaceChildren();
+    line(described(i), "b");
+    const key = data.keys[data.k[i]], error = data.errors[data.e[i]];
+    const node = data.lanes[data.l[i]];
+    line(`${TYPES[data.t[i]]}${error ? `: ${error}` : ""}`);
+    const reached = node === null ? "" : `, ${data.c[i] ? "answered by" : "sent to"} ${data.nodes[node]}`;
+    line(`process ${data.p[i]}${reached}${key === null ? "" : `, key ${key}`}`);
+    line(`${(start[i] / 1e6).toFixed(6)} s to ${data.d[i] < 0 ? "the end, without an answer" : `${(end[i] / 1e6).toFixed(6)} s (${(data.d[i] / 1000).toFixed(2)} ms)`}`);
+    if (data.w[i] > 1000) line(`had waited ${(data.w[i] / 1000).toFixed(1)} ms to be sent`);
+    if (marked.has(i)) line("part of the counterexample");
+    placeTip(clientX, clientY);
   }
 
   // A page scroll that passes over the timeline continues as a scroll. A wheel turn that begins here zooms.
@@ -537,7 +573,10 @@
     if (!before) {
       const now = hit(event.offsetX, event.offsetY);
       if (now !== hovered) { hovered = now; queue(); }
-      if (hovered >= 0) showTip(hovered, event.clientX, event.clientY); else tip.hidden = true;
+      const lines = hovered < 0 ? loggedAt(event.offsetX, event.offsetY) : [];
+      if (hovered >= 0) showTip(hovered, event.clientX, event.clientY);
+      else if (lines.length) showLines(lines, event.clientX, event.clientY);
+      else tip.hidden = true;
       return;
     }
     tip.hidden = true;

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import cli
-from clusters.systems.sim_raft.bugs import TABLE
-from commands.hunt import DEFAULTS, hunt
+from commands.hunt import hunt
 from commands.hunt_runs import base
-from commands.hunt_space import space_of
+from commands.hunt_space import prepare, words_of
 from commands.hunting import Chooser, shown_by
-from commands.test import run_test
 from commands.trial import attempt
 from harness.errors import InputError
 
@@ -47,6 +45,7 @@ class Hunt:
     """A hunt of `sim-raft`, from its root seed.
 
     Attributes:
+        words: The command-line words that its runs share.
         space: What its runs draw from.
     """
 
@@ -59,13 +58,13 @@ class Hunt:
             guided: Whether new behaviour guides the choice of runs.
             among: The kinds of faults to draw from, in the form of `--among`.
         """
-        self._words, self.space = _prepared(words, among)
+        self.words, self.space = _prepared(words, among)
         self._chooser = Chooser(self.space, seed=seed, guided=guided)
 
     @classmethod
     def of(cls, bug: Bug, *, seed: int, guided: bool = True, among: str | None = None) -> Hunt:
-        """Returns the hunt for a bug, with the options and the nodes that it needs."""
-        return cls(words_of(bug), seed=seed, guided=guided, among=among)
+        """Returns the hunt for a bug."""
+        return cls(("--bug", str(bug)), seed=seed, guided=guided, among=among)
 
     def next(self) -> tuple[Draw, Trial | None]:
         """Carries out the next run; None if its faults do not fit into the plan."""
@@ -77,7 +76,7 @@ class Hunt:
 
     def carried_out(self, draw: Draw) -> Trial | None:
         """Carries out one drawn run."""
-        options, settled = base(self._words, draw.settings.get("nodes"))
+        options, settled = base(self.words, draw.settings.get("nodes"))
         try:
             return attempt({**options, **draw.options}, settled, seed=draw.seed)
         except InputError:
@@ -98,14 +97,6 @@ class Hunt:
         return None
 
 
-def words_of(bug: Bug) -> tuple[str, ...]:
-    """Returns the options that a bug needs."""
-    planted = TABLE[bug]
-    options = [word for name, value in planted.options.items() for word in (f"--{name}", value)]
-    nodes = () if planted.nodes is None else ("--nodes", str(planted.nodes))
-    return ("--bug", str(bug), *nodes, *options)
-
-
 def found(runs: int, draw: Draw, trial: Trial) -> Find:
     """Returns the finding of a run."""
     sizes = [len(example.operations) for part in trial.parts for example in part.counterexamples]
@@ -114,14 +105,8 @@ def found(runs: int, draw: Draw, trial: Trial) -> Find:
 
 @functools.cache
 def _prepared(words: tuple[str, ...], among: str | None) -> tuple[tuple[str, ...], Space]:
-    """Returns the command-line words that a hunt's runs share, with its defaults, and what the runs draw from."""
-    given = ("--system", "sim-raft", "--seed", "1", *words)
-    defaults = [word for name, value in DEFAULTS.items() for word in (_flag(name), str(value))]
-    with cli.labrys.make_context("labrys", ["hunt"]) as root, hunt.make_context("hunt", [*given], parent=root) as own:
-        return (*defaults, *given), space_of(own, dict(own.params), among)
-
-
-def _flag(name: str) -> str:
-    """Returns the flag of an option of `labrys test` by its name."""
-    option = next(each for each in run_test.params if each.name == name)
-    return str(option.opts[0])
+    """Returns the command-line words that a hunt's runs share, and what the runs draw from."""
+    given = ["--system", "sim-raft", "--seed", "1", *words]
+    with cli.labrys.make_context("labrys", ["hunt"]) as root, hunt.make_context("hunt", given, parent=root) as own:
+        options, space, _ = prepare(own, own.params, among)
+        return tuple(words_of(own, options, None)), space

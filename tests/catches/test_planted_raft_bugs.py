@@ -29,7 +29,7 @@ FINDS: dict[Bug, tuple[int, str]] = {
     Bug.VOTE_FOR_SHORTER_LOG: (1, "partition-random-node,leader-kill,partition-leader"),
     Bug.OLD_LEADER_OBEYED: (3, "partition-leader,leader-pause,packet-delay"),
     Bug.CHECKSUM_NOT_VERIFIED: (2, "file-bitflip,kill"),
-    Bug.LEASE_ON_WALL_CLOCK: (80, "clock-strobe,partition-leader"),
+    Bug.LEASE_ON_WALL_CLOCK: (3, "clock-strobe,partition-leader"),
     Bug.READ_BEFORE_OWN_ENTRY: (2, "leader-kill,partition-random-halves,partition-leader"),
     Bug.VOTE_COUNTED_TWICE: (7, "packet-duplicate,partition-random-halves"),
     Bug.TWO_VOTES_IN_A_TERM: (2, "leaders-kill,packet-delay"),

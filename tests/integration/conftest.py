@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +14,9 @@ from clusters.local import LocalCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+BUILD_TIMEOUT_S = 1200.0
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -26,3 +32,17 @@ def cluster() -> Iterator[LocalCluster]:
     """Five local nodes, shared by the whole session; a test must heal its faults."""
     with LocalCluster.up(f"tests-{os.getpid()}") as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Builds a wheel of Labrys."""
+    out = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [Path(sys.executable).with_name("maturin"), "build", "--quiet", "--release", "--out", out],
+        cwd=ROOT,
+        check=True,
+        timeout=BUILD_TIMEOUT_S,
+    )
+    (built,) = out.glob("labrys-*.whl")
+    return built

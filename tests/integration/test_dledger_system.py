@@ -15,6 +15,7 @@ from clusters.local import LocalCluster
 from clusters.systems.dledger.nodes import DATA_DIR, LOG_DIR, PATTERN, PORT
 from clusters.systems.dledger.options import DLedgerOptions, ReadMode, Routing
 from clusters.systems.dledger.system import DLedgerSystem
+from harness import readiness
 from harness.cluster import on_all
 from harness.errors import CommandFailed, InfrastructureError, NodeError
 from harness.op import Fail, Invocation, Ok
@@ -168,6 +169,16 @@ def test_leadership_goes_where_it_is_told(system: DLedgerSystem, cluster: LocalC
         assert outcomes == [Ok(value - 1 if value else None), Ok(value)]
 
 
+def test_leadership_moves_promptly_for_the_final_reads(system: DLedgerSystem, cluster: LocalCluster) -> None:
+    """Every node can lead, and has the writes through the others."""
+    key = next(KEYS)
+    for value, node in enumerate(cluster.nodes):
+        assert run(system.lead_promptly(node, 40.0)), node.name
+        assert leader_of(system, cluster) == node
+        outcomes = run(ask(system.client(value, node, pinned=True), ("read", key, None), ("write", key, value)))
+        assert outcomes == [Ok(value - 1 if value else None), Ok(value)]
+
+
 def test_replicas_are_equal_at_one_index(system: DLedgerSystem, cluster: LocalCluster) -> None:
     """Without load, all nodes reach one applied index with the same state; snapshots were made before."""
     key = next(KEYS)
@@ -235,9 +246,10 @@ def test_waiting_for_a_dead_node_ends_early(system: DLedgerSystem, cluster: Loca
     system.kill(node)
     start_s = time.monotonic()
     with pytest.raises(InfrastructureError, match=f"{node.name} runs no process of DLedger any more") as raised:
-        system.wait_ready(cluster.nodes, READY_S)
+        run(readiness.until_ready(system, cluster.nodes, READY_S))
     assert time.monotonic() - start_s < READY_S / 2
-    assert "listening on" in str(raised.value) or "DLedger" in str(raised.value)
+    assert f"--- {node.name}: process node does not run; it reports no status\n" in str(raised.value)
+    assert "DLedger" in str(raised.value)
 
 
 def test_a_wait_that_is_too_short_says_what_is_missing(system: DLedgerSystem, cluster: LocalCluster) -> None:
@@ -246,10 +258,13 @@ def test_a_wait_that_is_too_short_says_what_is_missing(system: DLedgerSystem, cl
     system.pause(node)
     try:
         with pytest.raises(InfrastructureError, match=f"within 1 s: {node.name} does not answer") as raised:
-            system.wait_ready(cluster.nodes, 1.0)
+            run(readiness.until_ready(system, cluster.nodes, 1.0))
     finally:
         system.resume(node)
-    assert re.search(rf"--- last lines of {LOG_DIR}/\S+ on {node.name}\n.", str(raised.value))
+    assert f"--- {node.name}: process node is stopped; it reports no status\n" in str(raised.value)
+    assert re.search(rf"last lines of {LOG_DIR}/\S+ on {node.name}:\n.", str(raised.value))
+    others_said = [f"--- {each.name}: process node runs; reports " for each in cluster.nodes if each != node]
+    assert all(said in str(raised.value) for said in others_said)
 
 
 def test_a_port_in_use_is_named(system: DLedgerSystem, cluster: LocalCluster) -> None:

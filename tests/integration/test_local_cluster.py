@@ -26,6 +26,7 @@ from clusters.local import cluster as cluster_module
 from clusters.local import state as state_module
 from harness.cluster import on_all
 from harness.errors import InfrastructureError, InputError
+from harness.node_clocks import read_clocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -163,6 +164,14 @@ def test_nodes_reach_each_other_and_are_reached_from_inside(cluster: LocalCluste
     assert cluster.remote(cluster.nodes[0]).run(f"bash -c 'head -c 7 </dev/tcp/{at}/22'").stdout == "SSH-2.0"
     with cluster.entered(), socket.create_connection((at, 22), timeout=3) as connection:
         assert connection.recv(7) == b"SSH-2.0"
+
+
+def test_nodes_tell_their_clocks(cluster: LocalCluster) -> None:
+    """The nodes share the clock of this machine, so an offset is not more than its uncertainty."""
+    clocks, unknown = read_clocks(cluster, cluster.nodes)
+    assert unknown == {}
+    assert list(clocks) == [node.name for node in cluster.nodes]
+    assert all(clock.ahead_ns == 0 for clock in clocks.values()), clocks
 
 
 def test_processes_of_nodes_end_with_the_cluster(name: str) -> None:

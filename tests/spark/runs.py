@@ -58,6 +58,14 @@ def make_results(folder: Path) -> None:
     (folder / "results.json").write_text(json.dumps(document))
 
 
+def make_valid(folder: Path, *crossed: str) -> None:
+    """Gives a run a valid verdict, and thresholds that it crossed."""
+    rows = [{"threshold": "p99_ms < 1", "measured": 2.0, "kept": False, "crossed": sentence} for sentence in crossed]
+    document = {"format": "labrys-results", "version": 1, "valid": True, "reason": "r", "duration_s": 1.0}
+    document |= {"thresholds": rows, "parts": {}, "faults": [], "sightings": []}
+    (folder / "results.json").write_text(json.dumps(document))
+
+
 def in_one_process(options: AnalysisOptions) -> Summary:
     """Runs the job in this process."""
     return analyze(options, Steps(Console(file=StringIO())))

@@ -25,7 +25,7 @@ from results.pipeline.read import ingest
 from results.pipeline.read.hadoop_files import HadoopFiles
 from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest, read_table
 from tests.spark.histories import two_writes_and_a_read
-from tests.spark.runs import assert_same_in_one_process, in_one_process, make_results, make_run
+from tests.spark.runs import assert_same_in_one_process, in_one_process, make_results, make_run, make_valid
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(
 ) -> None:
     """A full job, an interrupted one, a refused one, and an incremental one."""
     store, out = tmp_path / "store", tmp_path / "out"
-    make_run(store, "1", stale=False)
+    make_valid(make_run(store, "1", stale=False), "p99_ms < 1: it is 2")
     bad = make_run(store, "2", stale=True)
     (store / "demo" / "latest").symlink_to("2")
     make_results(bad)
@@ -56,7 +56,8 @@ def test_a_job_is_whole_and_a_rerun_replaces(
     assert_same_in_one_process(first, AnalysisOptions(paths=[str(store)], out=str(out)))
     assert "demo/2" in (out / "index.html").read_text(encoding="utf-8")
     assert first.exit_code is ExitCode.INVALID
-    assert (first.counts, first.runs, first.operations) == ({"valid": 1, "invalid": 1}, 2, 6)
+    # One run is invalid, and the other one crosses a threshold.
+    assert (first.counts, first.outcomes, first.operations) == ({"valid": 1, "invalid": 1}, {"unexpected": 2}, 6)
     assert [row["run"] for row in first.refuted] == ["demo/2"]
     files = HadoopFiles(spark)
     before = load_manifest(files, str(out))
@@ -64,11 +65,12 @@ def test_a_job_is_whole_and_a_rerun_replaces(
     runs = read_table(spark, str(out), before, "runs")
     assert runs is not None
     row = runs.where("run = 'demo/1'").collect()[0]
-    assert (row["day"], row["system_version"], row["model"], row["seed"]) == (
+    assert (row["day"], row["system_version"], row["model"], row["seed"], row["said_crossed"]) == (
         "2026-11-21",
         "0.4.0",
         "cas-register",
         "3",
+        ["p99_ms < 1: it is 2"],
     )
 
     # An interrupted job leaves nothing, and the earlier output is still there.

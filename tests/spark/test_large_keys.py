@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,11 +13,13 @@ from checker.checking import make_model
 from checker.result import operation_json
 from checker.solving import Limits
 from checker.tables import OBJECTS, check_table, read_table
-from results.pipeline.decide.details import KERNEL
+from harness.op import OpType
+from results.pipeline.decide.details import DATAFLOW, KERNEL
 from results.pipeline.decide.kernel import BYTES_PER_OPERATION
+from results.pipeline.decide.rows import BYTES_PER_OPERATION as BYTES_PER_OBJECT
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
 from results.pipeline.schema import OPERATIONS
-from tests.spark.histories import write_runs, writes_and_reads
+from tests.spark.histories import by_check, write_runs, writes_and_reads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +50,34 @@ def test_a_large_key_is_told_of_by_a_part(spark: SparkSession, tmp_path: Path) -
     assert found["op_invoke_index"] == expected.op.invoke_index
     assert found["explanation"] == expected.explanation
     assert json.loads(found["counterexample"]) == [operation_json(op) for op in expected.counterexample]
+
+
+def test_a_hot_key_is_told_like_a_small_one(spark: SparkSession, tmp_path: Path) -> None:
+    """Dataflow explains a part of a key that does not fit as objects; the sentence still names failed and later writes."""
+    runs = {}
+    planted: dict[str, dict[int, dict[str, Any]]] = {
+        "nobody": {},
+        "failed": {60: {"type": OpType.FAIL, "error": "not-leader: n2"}},
+        "failed twice": {60: {"type": OpType.FAIL}, 64: {"type": OpType.FAIL, "f": "cas"}},
+        "later": {60: {"type": OpType.FAIL}, 290: {}},
+    }
+    for name, changes in planted.items():
+        operations = writes_and_reads(300, {251: 7007})
+        for place, change in changes.items():
+            made = [-1, 7007] if change.get("f") == "cas" else 7007
+            operations[place] = replace(operations[place], value=made, **change)
+            seen = 7007 if change.get("type") is None else place - 2
+            operations[place + 1] = replace(operations[place + 1], result=seen)
+        runs[name] = operations
+    paths = write_runs(tmp_path, runs)
+    options = VerdictOptions(hot_operations=50, memory_limit=100 * BYTES_PER_OBJECT)
+    rows = verdicts(spark.read.schema(OPERATIONS).parquet(*paths), options).collect()
+    expected = by_check(make_model(options.model, None, {}), runs)
+    assert {row["engine"] for row in rows} == {DATAFLOW}
+    assert {row["run"]: row["explanation"] for row in rows} == {
+        name: expected[name, None]["explanation"] for name in runs
+    }
+    assert {row["op_invoke_index"] for row in rows} == {2 * 251}
 
 
 def test_a_key_that_does_not_fit_is_unknown(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,20 +3,20 @@
 #
 # The regressions are the folder `regressions`, and `regressions/before-NAME` for the suite suites/NAME.toml, where they exist.
 #
-# usage: night.sh SUITE SEED OUT      as root, in the folder of the repository
+# usage: night.sh SUITE SEED OUT      in the folder of the repository, as root if the suite has local nodes
 #
 # SUITE is a file such as suites/smoke.toml, SEED a whole number, and OUT a new folder. OUT gets
 #
 #   store/       the runs with their reports, and the folders of the suites
 #   exit-code    the worst of all: 1 for a wrong verdict, 255 for an error, 2 for an unknown verdict, else 0
 #
-# The script ends with that code. LABRYS names the command; it is .venv/bin/labrys by default. FORMAT is that of `labrys suite`:
-# `github` annotates each case that failed.
+# The script ends with that code. LABRYS names the command. Without it, it is .venv/bin/labrys if that exists, and else the
+# `labrys` on the PATH. FORMAT is that of `labrys suite`: `github` annotates each case that failed.
 set -u
 
 [ $# -eq 3 ] || { echo "usage: night.sh SUITE SEED OUT" >&2; exit 254; }
 suite=$1 seed=$2 out=$3
-labrys=${LABRYS:-.venv/bin/labrys}
+labrys=${LABRYS:-$([ -x .venv/bin/labrys ] && echo .venv/bin/labrys || echo labrys)}
 mkdir -p "$(dirname "$out")" && mkdir "$out" || { echo "night.sh: $out must be a new folder" >&2; exit 254; }
 
 worst=0

@@ -3,7 +3,7 @@
 #
 # usage: one-night.sh SUITE FOLDER      as root, in the folder of the repository
 #
-# SUITE is a name in suites/. FOLDER gets a folder `nights/DAY/SUITE` for each night, and `trend`. A second night of one day is refused.
+# SUITE is a name in suites/ of that folder. LABRYS names the command, as in night.sh. FOLDER gets a folder `nights/DAY/SUITE` for each night, and `trend`. A second night of one day is refused.
 set -u
 
 [ $# -eq 2 ] || { echo "usage: one-night.sh SUITE FOLDER" >&2; exit 254; }

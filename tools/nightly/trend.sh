@@ -8,7 +8,7 @@
 set -eu
 
 [ $# -ge 2 ] || { echo "usage: trend.sh OUT NIGHT..." >&2; exit 254; }
-labrys=${LABRYS:-.venv/bin/labrys}
+labrys=${LABRYS:-$([ -x .venv/bin/labrys ] && echo .venv/bin/labrys || echo labrys)}
 out=$1
 shift
 for night in "$@"; do

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from harness.plain import counted
 from harness.verdict import Verdict
 from workloads.finals import final_reads
 
@@ -29,9 +30,10 @@ def final_acquires(operations: Sequence[Operation], reads: FinalReads) -> Part:
         return part
     if part.verdict is Verdict.UNKNOWN:
         named = ", ".join(map(str, unread))
-        reason = f"Some of {keys} locks could not be acquired after healing: {named}."
+        reason = f"Some of {counted(keys, 'lock')} could not be acquired after healing: {named}."
     else:
         through = ", ".join(f"{node} ({count})" for node, count in part.details["keys_by_node"].items())
         left_out = "".join(f" {node} was left out: it {why}." for node, why in reads.left_out.items())
-        reason = f"All {keys} locks were acquired again after healing, through {through}.{left_out}"
+        what = f"All {keys:,} locks were" if keys > 1 else "The only lock was"
+        reason = f"{what} acquired again after healing, through {through}.{left_out}"
     return replace(part, reason=reason)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from checker.identity import identity
 from harness.op import OpType
+from harness.plain import counted, counted_of
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def reads_saw_writes(operations: Sequence[Operation]) -> Part:
     details: dict[str, Value] = {"reads": reads, "of_others": seen}
     name = "reads-saw-writes"
     if not seen:
-        reason = f"None of {reads} reads saw a write of another process, so nothing was tested."
+        reason = f"None of {counted(reads, 'read')} saw a write of another process, so nothing was tested."
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
-    reason = f"{seen} of {reads} reads saw a write of another process."
+    reason = f"{counted_of(seen, reads, 'read')} saw a write of another process."
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)

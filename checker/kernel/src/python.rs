@@ -445,6 +445,7 @@ fn to_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, PyDic
         configs.append((config.path.clone(), number(config.last), config.pending.clone()))?;
     }
     dict.set_item("configs", configs)?;
+    dict.set_item("has_all_configs", outcome.has_all_configs)?;
     Ok(dict)
 }
 

@@ -85,6 +85,8 @@ pub struct Outcome {
     pub order: Option<Vec<u32>>,
     /// See `Found`.
     pub configs: Vec<Config>,
+    /// See `Found`.
+    pub has_all_configs: bool,
     /// The number of model steps.
     pub steps: u64,
     /// How often each reduction applied.
@@ -105,6 +107,7 @@ impl Outcome {
             core: Vec::new(),
             order: None,
             configs: Vec::new(),
+            has_all_configs: false,
             steps: 0,
             counts: Counts::default(),
             unsuited: None,
@@ -118,6 +121,7 @@ impl Outcome {
             kind: (found.progress == Progress::Invalid).then_some(Kind::Search),
             order: found.order,
             configs: found.configs,
+            has_all_configs: found.has_all_configs,
             steps: found.steps,
             counts: found.counts,
             ..Self::decided(found.progress, found.analyzer)

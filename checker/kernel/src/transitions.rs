@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyBaseException, PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple, PyType};
@@ -28,7 +28,8 @@ pub struct Transitions {
     step: Py<PyAny>,
     refusal: Py<PyType>,
     identity: Py<PyAny>,
-    model_error: Py<PyType>,
+    /// Makes the error of a `step` whose states break a rule.
+    wrong_state: Py<PyAny>,
     other: Py<PyAny>,
     /// A mutex, because two searches of one history may ask at once.
     known: Mutex<Known>,
@@ -36,6 +37,8 @@ pub struct Transitions {
 
 struct Known {
     states: Vec<Py<PyAny>>,
+    /// By state: whether it cannot change, because it is an atom or a tuple of atoms.
+    fixed: Vec<bool>,
     /// By key: the number of the state.
     numbers: Py<PyDict>,
     /// By state and call.
@@ -47,14 +50,19 @@ impl Transitions {
     #[new]
     fn new(py: Python<'_>, model: &Bound<'_, PyAny>) -> PyResult<Self> {
         let found = |module: &str, name: &str| py.import(module)?.getattr(name);
-        let known = Known { states: Vec::new(), numbers: PyDict::new(py).unbind(), after: HashMap::default() };
+        let known = Known {
+            states: Vec::new(),
+            fixed: Vec::new(),
+            numbers: PyDict::new(py).unbind(),
+            after: HashMap::default(),
+        };
         let table = Self {
             calls: PyList::empty(py).unbind(),
             name: model.getattr("name")?.unbind(),
             step: model.getattr("step")?.unbind(),
             refusal: found("checker.models.base", "Inconsistent")?.cast_into::<PyType>()?.unbind(),
             identity: found("checker.identity", "identity")?.unbind(),
-            model_error: found("checker.errors", "ModelError")?.cast_into::<PyType>()?.unbind(),
+            wrong_state: found("checker.blaming", "wrong_state")?.unbind(),
             other: py.eval(c"object()", None, None)?.unbind(),
             known: Mutex::new(known),
         };
@@ -90,6 +98,14 @@ impl Transitions {
         }
         let before = of(&known.states, state)?.clone_ref(py).into_bound(py);
         let after = self.step.bind(py).call1((&before, self.calls.bind(py).get_item(call as usize)?))?;
+        if !known.fixed[state as usize] && self.known_number(py, known, &before)? != Some(i64::from(state)) {
+            let found = "a state that `step` changed in place";
+            return Err(self.wrong(
+                py,
+                "a new state, and the given one as it was",
+                found.into_pyobject(py)?.as_any(),
+            ));
+        }
         let number = if self.refuses(&after)? {
             REFUSED
         } else if after.is(&before) {
@@ -99,6 +115,11 @@ impl Transitions {
         };
         known.after.insert(key, number);
         Ok(number)
+    }
+
+    /// Returns the state with a number.
+    fn state(&self, py: Python<'_>, number: u32) -> PyResult<Py<PyAny>> {
+        Ok(of(&self.lock(py).states, number)?.clone_ref(py))
     }
 
     /// Returns the reason why the model refuses an operation in a state; None if it accepts it.
@@ -124,14 +145,22 @@ impl Transitions {
     fn number(&self, py: Python<'_>, known: &mut Known, state: &Bound<'_, PyAny>) -> PyResult<i64> {
         let key = self.key(state, DEEPEST)?;
         let numbers = known.numbers.bind(py);
-        let found = numbers.get_item(&key).map_err(|error| self.unhashable(&error, state))?;
+        let found = numbers.get_item(&key).map_err(|error| self.unhashable(error, state))?;
         if let Some(number) = found {
             return number.extract();
         }
         let number = known.states.len();
+        let is_fixed = key.is(state);
         numbers.set_item(key, number)?;
+        known.fixed.push(is_fixed);
         known.states.push(state.clone().unbind());
         Ok(number as i64)
+    }
+
+    /// Returns the number of a state; None if it has none.
+    fn known_number(&self, py: Python<'_>, known: &Known, state: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+        let key = self.key(state, DEEPEST)?;
+        known.numbers.bind(py).get_item(&key)?.map(|number| number.extract()).transpose()
     }
 
     /// Returns a key that is equal for equal values and for no others.
@@ -150,6 +179,9 @@ impl Transitions {
             if let Ok(list) = value.cast_exact::<PyList>() {
                 return self.key_of_each(value.py(), list.iter(), deepest);
             }
+        }
+        if self.is_no_value(value)? {
+            return Err(self.wrong(value.py(), "a state or an object `Inconsistent(reason)`", value));
         }
         let form = self.identity.bind(value.py()).call1((value,))?;
         if deepest > 0 && is_list(&form)? {
@@ -170,18 +202,28 @@ impl Transitions {
         Ok(PyTuple::new(py, keys)?.into_any())
     }
 
-    fn unhashable(&self, error: &PyErr, state: &Bound<'_, PyAny>) -> PyErr {
+    /// Whether a value is what a model returns by mistake: a class, an error, or something that has to run first.
+    fn is_no_value(&self, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = value.py();
+        Ok(value.is(self.refusal.bind(py))
+            || value.is(py.NotImplemented())
+            || value.is_instance_of::<PyBaseException>()
+            || (value.hasattr("send")? && value.hasattr("throw")?))
+    }
+
+    fn unhashable(&self, error: PyErr, state: &Bound<'_, PyAny>) -> PyErr {
         let py = state.py();
         if !error.is_instance_of::<PyTypeError>(py) {
-            return error.clone_ref(py);
+            return error;
         }
-        let message = || -> PyResult<String> {
-            Ok(format!("model {}: expected hashable states, found {}", self.name.bind(py).str()?, state.repr()?))
-        };
-        let refused = message().map(|message| PyErr::from_type(self.model_error.bind(py).clone(), message));
-        let refused = refused.unwrap_or_else(|failed| failed);
-        refused.set_cause(py, Some(error.clone_ref(py)));
+        let refused = self.wrong(py, "hashable states", state);
+        refused.set_cause(py, Some(error));
         refused
+    }
+
+    fn wrong(&self, py: Python<'_>, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
+        let error = self.wrong_state.bind(py).call1((self.name.bind(py), self.step.bind(py), expected, found));
+        error.map_or_else(|failed| failed, PyErr::from_value)
     }
 }
 

@@ -25,6 +25,7 @@ from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
 from harness.errors import InfrastructureError, NodeError
 from harness.leaders import leaders_by_term
+from harness.process_clock import LogClock
 from harness.slowness import slowed
 from harness.system import Program, System
 
@@ -75,6 +76,20 @@ FATAL = (
 )
 
 
+# Lines of the library about elections, roles, logs that are cut, and followers that get nothing.
+TELLING = (
+    "[ChangeRoleTo",
+    "[INCREASE_TERM]",
+    "[VOTE_RESULT] has been elected",
+    "[HeartBeatTimeOut]",
+    "handleLeadershipTransfer",
+    "[TRUNCATE]",
+    "[PushFallBehind]",
+    "Reset write index",
+    "received leader",
+)
+
+
 class NodeOptions(Protocol):
     """The options that every system on this library has."""
 
@@ -106,8 +121,13 @@ class DLedgerNodes(System):
         Program(name="mvn", package="maven", purpose="building DLedger's node", build_only=True),
     )
     refusals = REFUSALS
+    telling_log_texts = TELLING
     reads_need_leader = True
     moves_leadership = True
+    one_leader_per_term = (
+        "DLedger implements Raft, which has at most one leader in a term, and a node reads its role between two reads of the "
+        "same term."
+    )
 
     def __init__(self, cluster: Cluster, options: NodeOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
@@ -138,24 +158,27 @@ class DLedgerNodes(System):
     def install(self, node: Node) -> None:
         """Copies the jar to the node, if it is not there yet. A node needs its own copy: a change of the jar breaks a JVM.
 
+        If the jar is there, an earlier installation checked Java, so only the existence of the program is checked again.
+
         Raises:
             InfrastructureError: The jar is not built.
             NodeError: The node has no Java.
         """
         _require_jar()
         remote = self.cluster.remote(node)
-        java = remote.run("java -version 2>&1", check=False)
-        if java.status != 0:
-            raise NodeError(node.name, f"expected Java 17 or later to run DLedger, found: {java.stdout.strip()}")
         digest = _sha256(JAR)
         is_same = '[ "$(sha256sum < {} 2>/dev/null)" = ' + shlex.quote(f"{digest}  -") + " ]"
         # A local node sees this machine's files, and copies the jar from there.
         is_installed, is_visible = is_same.format(NODE_JAR), is_same.format(shlex.quote(str(JAR)))
-        copied = remote.run(
-            f"mkdir -p {Path(NODE_JAR).parent} {LOG_DIR}; "
-            f"{is_installed} || {{ {is_visible} && cp {shlex.quote(str(JAR))} {NODE_JAR}; }}",
-            check=False,
+        prepared = remote.run(
+            f"mkdir -p {Path(NODE_JAR).parent} {LOG_DIR}; command -v java >/dev/null && {is_installed}", check=False
         )
+        if prepared.status == 0:
+            return
+        java = remote.run("java -version 2>&1", check=False)
+        if java.status != 0:
+            raise NodeError(node.name, f"expected Java 17 or later to run DLedger, found: {java.stdout.strip()}")
+        copied = remote.run(f"{is_visible} && cp {shlex.quote(str(JAR))} {NODE_JAR}", check=False)
         if copied.status != 0:
             remote.put(JAR, NODE_JAR)
 
@@ -169,7 +192,16 @@ class DLedgerNodes(System):
             "--data-file-bytes", str(self.options.data_file_bytes), "--index-file-entries", str(INDEX_FILE_ENTRIES),
             *self.arguments(),
         ]  # fmt: skip
-        return (Daemon(role=ROLE, argv=arguments, pattern=PATTERN, ports=(PORT,), data_dir=DATA_DIR, log_files=LOGS),)
+        daemon = Daemon(
+            role=ROLE,
+            argv=arguments,
+            pattern=PATTERN,
+            ports=(PORT,),
+            data_dir=DATA_DIR,
+            log_files=LOGS,
+            log_clock=LogClock(path=LOG, pattern=r"(\S+Z) ", form="%Y-%m-%dT%H:%M:%S.%f%z", resolution_s=0.001),
+        )
+        return (daemon,)
 
     def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Calls `until_ready` from a thread without a loop."""
@@ -180,7 +212,7 @@ class DLedgerNodes(System):
 
         Nodes that do not report their indexes need not have applied them.
         """
-        await wait_until_complete(self, nodes, timeout_s, self._missing, system_name="DLedger", logs=(LAUNCH_LOG, LOG))
+        await wait_until_complete(self, nodes, timeout_s, self._missing, system_name="DLedger")
 
     async def _missing(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
         statuses = await self._statuses(nodes)
@@ -247,14 +279,22 @@ def lacking(statuses: Mapping[str, NodeStatus | None], leader: NodeStatus | None
             missing[name] = (
                 f"sees {status.leader or 'no leader'} in term {status.term}, not {leader.node} in {leader.term}"
             )
-        elif (status.applied_index or 0) < (leader.committed_index or 0):
+        # A leader that serves has committed an empty entry of its own. If that is the entry 0, there is nothing to apply, and
+        # followers learn of the commit up to a second later.
+        elif (leader.committed_index or 0) > 0 and (status.applied_index or 0) < (leader.committed_index or 0):
             missing[name] = f"has applied {status.applied_index} of {leader.committed_index} entries"
     return missing
 
 
 def _require_jar() -> None:
-    if not JAR.is_file():
+    if JAR.is_file():
+        return
+    if (JAR.parents[1] / "src").is_dir():  # a clone
         raise InfrastructureError(f"{JAR} is not built yet; `make {JAR.relative_to(JAR.parents[5])}` builds it")
+    raise InfrastructureError(
+        f"{JAR} is missing: this Labrys was installed without DLedger's node. "
+        "Install the wheel that `make dist` makes in a clone of Labrys (docs/install.md)"
+    )
 
 
 def _sha256(path: Path) -> str:

@@ -25,7 +25,7 @@ APPEND = 50001
 GET = 50002
 LEADERSHIP_TRANSFER = 51005
 USER_DEFINED = 59999
-REGISTER, STATUS, DUMP = "1", "2", "3"
+REGISTER, STATUS, DUMP, PROMPT = "1", "2", "3", "4"
 NOBODY = ""  # an id that no node has
 
 
@@ -73,6 +73,10 @@ class Peer:
             raise BadAnswer(f"{self._node}: expected a map of registers, got {str(registers)[:100]}")
         state = {key: _integer(registers, key) for key in registers}
         return ReplicaState(node=self._node, applied_index=_integer(body, "appliedIndex"), state=state)
+
+    async def be_prompt(self) -> None:
+        """Requests that the node takes over the leadership promptly from now on."""
+        _body(await self._own(PROMPT, {}))
 
     async def transfer(self, to: str, term: int) -> int:
         """Requests that this leader transfers its leadership of `term` to a node. Returns DLedger's code."""

@@ -6,16 +6,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems.dledger.client import DLedgerClient
-from clusters.systems.dledger.nodes import DLedgerNodes
+from clusters.systems.dledger.nodes import STATUS_TIMEOUT_S, DLedgerNodes
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.outcomes import ANSWERS
+from harness.process_clock import asked
+from harness.slowness import slowed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.cluster import Cluster
     from harness.node import Node
+    from harness.process_clock import ClockReading
     from harness.system import NodeStatus, ReplicaState
+
+
+MAX_MILLIS = 2**53  # a larger answer is none that a clock gives
 
 
 class DLedgerSystem(DLedgerNodes):
@@ -48,9 +54,27 @@ class DLedgerSystem(DLedgerNodes):
         """Returns a node's status; None if it does not answer in time."""
         return await self.ask(node, timeout_s, lambda peer: peer.status())
 
+    async def clock(self, node: Node, role: str, timeout_s: float) -> ClockReading | None:  # noqa: ARG002 - it has one role
+        """Asks a node for the wall clock of its process."""
+
+        async def ask() -> float | None:
+            status = await self.status(node, timeout_s)
+            said = None if status is None or status.details is None else status.details.get("wallClockMillis")
+            return said / 1000 if isinstance(said, int) and abs(said) <= MAX_MILLIS else None
+
+        return await asked(ask, source="its answer to STATUS", resolution_s=0.001)
+
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
         """Returns the registers of a node; None if it does not answer in time."""
         return await self.ask(node, timeout_s, lambda peer: peer.dump())
+
+    async def lead_promptly(self, node: Node, timeout_s: float) -> bool:
+        """Moves the leadership like `lead`, after the node has turned off the waits of an ordinary election.
+
+        If the node does not answer that request, the leadership moves at the speed of the library.
+        """
+        await self.ask(node, slowed(STATUS_TIMEOUT_S), lambda peer: peer.be_prompt())
+        return await self.lead(node, timeout_s)
 
     async def is_serving(self, status: NodeStatus) -> bool:
         """Returns whether this leader has committed an entry of its own term. Its status has this as `readyTerm`."""

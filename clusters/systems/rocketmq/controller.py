@@ -25,6 +25,7 @@ from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
 from harness.errors import NodeError
 from harness.leaders import LEADER, leaders_by_term
+from harness.process_clock import LogClock
 from harness.slowness import slowed
 from harness.system import NodeStatus, Program, System
 
@@ -50,6 +51,7 @@ CONFIG = "/etc/labrys/rocketmq-controller.conf"
 LAUNCH_LOG = f"{LOG_DIR}/launch.log"  # the output of the JVM
 OWN_LOGS = f"{LOG_DIR}/logs/rocketmqlogs"  # RocketMQ's path below `user.home`, which is LOG_DIR
 LOGS = (LAUNCH_LOG, *(f"{OWN_LOGS}/{name}.log" for name in ("controller", "controller_default", "dledger", "jraft")))
+LOG_ZONE_S = 8 * 3600  # RocketMQ writes the time of GMT+8 into its logs, wherever it runs
 JVM_FLAGS = (
     "-Xms96m",
     "-Xmx96m",
@@ -167,6 +169,13 @@ class RocketMQController(System):
             data_dir=DATA_DIR,
             log_files=LOGS,
             config_files={CONFIG: self.configuration(node)},
+            log_clock=LogClock(
+                path=f"{OWN_LOGS}/controller.log",
+                pattern=r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) ",
+                form="%Y-%m-%d %H:%M:%S",
+                resolution_s=1.0,
+                utc_offset_s=LOG_ZONE_S,
+            ),
         )
         return (daemon,)
 
@@ -206,7 +215,7 @@ class RocketMQController(System):
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until all controllers name the same leader, and the leader serves."""
-        await wait_until_complete(self, nodes, timeout_s, self._missing, system_name="RocketMQ's controller", logs=LOGS)
+        await wait_until_complete(self, nodes, timeout_s, self._missing, system_name="RocketMQ's controller")
 
     async def _missing(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
         answers = await asyncio.gather(*(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import shlex
-import tarfile
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import InfrastructureError, NodeError
+from harness.errors import InfrastructureError
+from harness.remote.folders import put_folder
 
 if TYPE_CHECKING:
     from harness.remote import Remote
 
 MODULE = Path(__file__).parent / "jars"
-PUT_TIMEOUT_S = 300.0
 
 
 def folder(version: str) -> Path:
@@ -49,42 +46,10 @@ def digest(place: Path) -> str:
 
 
 def install(remote: Remote, version: str) -> None:
-    """Copies the jars to a node, if they are not there yet.
-
-    A local node sees this machine's files, and gets a link instead. The jars of a release never change, and copies for five
-    nodes would take 360 MB of memory.
+    """Copies the jars to a node, if they are not there yet. The jars of a release never change.
 
     Raises:
         NodeError: The node cannot unpack the jars.
         InfrastructureError: The jars are missing on this machine.
     """
-    here = folder(version)
-    there, wanted = node_folder(version), digest(here)
-    is_same = '[ "$(cd {} 2>/dev/null && LC_ALL=C && cat -- *.jar 2>/dev/null | sha256sum)" = \'' + wanted + "  -' ]"
-    is_installed, is_visible = is_same.format(there), is_same.format(shlex.quote(str(here)))
-    link = f"mkdir -p {Path(there).parent} && rm -rf {there} && ln -s {shlex.quote(str(here))} {there}"
-    linked = remote.run(
-        f"{is_installed} || {{ {is_visible} && {link}; }}",
-        check=False,
-        timeout_s=PUT_TIMEOUT_S,
-    )
-    if linked.status != 0:
-        _copy(remote, here, there)
-
-
-def _copy(remote: Remote, here: Path, there: str) -> None:
-    packed_there = f"{there}.tar"
-    with tempfile.NamedTemporaryFile(suffix=".tar") as packed:
-        with tarfile.open(fileobj=packed, mode="w") as archive:
-            for jar in sorted(here.glob("*.jar")):
-                archive.add(jar, jar.name)
-        packed.flush()
-        remote.run(f"mkdir -p {Path(there).parent}")
-        remote.put(Path(packed.name), packed_there)
-    unpacked = remote.run(
-        f"rm -rf {there} && mkdir {there} && tar -xf {packed_there} -C {there} && rm {packed_there}",
-        check=False,
-        timeout_s=PUT_TIMEOUT_S,
-    )
-    if unpacked.status != 0:
-        raise NodeError(remote.node, f"could not unpack the jars of RocketMQ in {there}: {unpacked.stderr.strip()}")
+    put_folder(remote, folder(version), node_folder(version))

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from harness.declare import Needs
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -62,59 +64,85 @@ class Planted:
     Attributes:
         does: The behaviour of the system.
         seen: Real systems with this mistake, with the issue; empty if none is known.
-        options: The other options that the bug needs, by name.
-        nodes: The number of nodes that the bug needs; None: any number.
+        needs: What a run needs to show it. With less, a run is as valid as one of the correct version.
     """
 
     does: str
     seen: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
-    nodes: int | None = None
+    needs: Needs = field(default_factory=lambda: Needs(at_least={"nodes": 2}))
 
 
-_LEASE: Final = MappingProxyType({"reads": "lease"})
+# A read through the log is an entry, so no mistake about reads affects it. Locks have no reads.
+_WITHOUT_LOG: Final = MappingProxyType({"reads": ("read-index", "lease")})
+_LEASE: Final = MappingProxyType({"reads": ("lease",)})
+_READING: Final = ("register", "set", "log", "counter")
+# With two nodes, both vote for each leader, so the old leader knows of the new one.
+_BESIDE_A_MAJORITY: Final = MappingProxyType({"nodes": 3})
+_SNAPSHOTS: Final = Needs(at_least={"nodes": 2, "snapshot_entries": 1})
+# Faults after which a node starts again from its disk.
+_RESTARTS: Final = ("kill", "leaders-kill", "crash", "power-loss", "disk-full", "file-truncate", "file-bitflip")
 
 TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
     {
         Bug.READ_WITHOUT_QUORUM: Planted(
             does="A leader answers reads at once, without asking a majority whether it still leads.",
             seen="etcd (etcd-io/etcd#741); Consul (hashicorp/consul#54)",
+            needs=Needs(options=_WITHOUT_LOG, at_least=_BESIDE_A_MAJORITY, workloads=_READING),
         ),
         Bug.READ_BEFORE_OWN_ENTRY: Planted(
             does="A new leader answers reads before it has committed an entry of its own term, so it may lack commits.",
             seen="etcd (etcd-io/etcd#7331); RedisRaft (RedisLabs/redisraft#18)",
+            needs=Needs(options=_WITHOUT_LOG, at_least={"nodes": 2}, workloads=_READING),
         ),
         Bug.FOLLOWER_READS: Planted(
             does="Every node answers reads from its applied state.",
             seen="hraftd, an example program, documents it (otoolep/hraftd#22)",
+            needs=Needs(workloads=_READING),
         ),
         Bug.LEASE_TOO_LONG: Planted(
             does="A leader trusts its lease for three election timeouts, and voters forget it after one.",
             seen="SOFAJRaft (sofastack/sofa-jraft#34)",
-            options=_LEASE,
+            needs=Needs(options=_LEASE, at_least=_BESIDE_A_MAJORITY, workloads=_READING),
         ),
         Bug.LEASE_ON_WALL_CLOCK: Planted(
             does="A leader measures its lease by the wall clock, which can be set back.",
             seen="SOFAJRaft (sofastack/sofa-jraft#26)",
-            options=_LEASE,
+            needs=Needs(
+                options=_LEASE,
+                at_least=_BESIDE_A_MAJORITY,
+                workloads=_READING,
+                faults=("clock-skew", "clock-strobe"),
+            ),
         ),
         Bug.LEASE_KEPT_IN_TRANSFER: Planted(
             does="A leader still trusts its lease after a transfer, though the election does not wait for its end.",
             seen="asked about etcd's library (etcd-io/raft#99, etcd-io/etcd#12704)",
-            options=_LEASE,
+            needs=Needs(
+                options=_LEASE,
+                at_least=_BESIDE_A_MAJORITY,
+                workloads=_READING,
+                faults=("leadership-transfer",),
+            ),
         ),
         Bug.RESTARTED_VOTER_BREAKS_LEASE: Planted(
             does="A restarted node votes at once, though it may have granted a leader a lease.",
             seen="NebulaGraph (vesoft-inc/nebula#5352)",
-            options=_LEASE,
+            needs=Needs(
+                options=_LEASE,
+                at_least=_BESIDE_A_MAJORITY,
+                workloads=_READING,
+                faults=_RESTARTS,
+            ),
         ),
         Bug.VOTE_NOT_PERSISTED: Planted(
             does="A node keeps its vote in memory only, so after a restart it votes again in the same term.",
             seen="Barge (mgodave/barge#5)",
+            needs=Needs(at_least={"nodes": 2}, faults=_RESTARTS),
         ),
         Bug.TERM_NOT_PERSISTED: Planted(
             does="A node keeps term and vote in memory only; a restart takes the term from the log.",
             seen="raft-java (wenweihu86/raft-java#57)",
+            needs=Needs(at_least={"nodes": 2}, faults=_RESTARTS),
         ),
         Bug.TWO_VOTES_IN_A_TERM: Planted(
             does="A node votes for every candidate of a term whose log is good enough.",
@@ -123,6 +151,8 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         Bug.VOTE_COUNTED_TWICE: Planted(
             does="A candidate counts answers, not voters, so a duplicate message is two votes.",
             seen="Xraft (xnnyygn/xraft#27)",
+            # With three nodes, the candidate and one voter are a majority.
+            needs=Needs(at_least={"nodes": 4}),
         ),
         Bug.VOTE_OF_OLD_TERM: Planted(
             does="A candidate counts a late vote for an earlier term.",
@@ -143,7 +173,7 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         Bug.HALF_OF_EVEN_IS_MAJORITY: Planted(
             does="The majority of n nodes is n/2, rounded up: right for 5, but 2 of 4.",
             seen="rafter (andrewjstone/rafter#16)",
-            nodes=4,
+            needs=Needs(options={"nodes": (4, 2, 6, 8)}),
         ),
         Bug.OLD_TERM_COMMITTED_BY_COUNT: Planted(
             does="A leader commits entries of earlier terms when a majority has them, and begins its term without an entry.",
@@ -176,15 +206,21 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         Bug.OLD_SNAPSHOT_INSTALLED: Planted(
             does="A follower installs a snapshot that is older than its applied state, and drops its log.",
             seen="DLedger 0.4.0 (finding 3 in docs/findings/dledger-0.4.0.md); openraft (databendlabs/openraft#543)",
+            needs=_SNAPSHOTS,
         ),
         Bug.SNAPSHOT_KEEPS_CONFLICT: Planted(
             does="A follower keeps its entries after an installed snapshot, though its entry at that index has another term.",
             seen="HashiCorp's raft (hashicorp/raft#704)",
+            needs=_SNAPSHOTS,
         ),
-        Bug.SNAPSHOT_WITHOUT_SESSIONS: Planted(does="A snapshot has the state machine, but not the table of sessions."),
+        Bug.SNAPSHOT_WITHOUT_SESSIONS: Planted(
+            does="A snapshot has the state machine, but not the table of sessions.",
+            needs=Needs(at_least={"snapshot_entries": 1}),
+        ),
         Bug.RETRY_APPLIED_TWICE: Planted(
             does="A repeated request takes effect again.",
             seen="jetcd, the Java client of etcd (etcd-io/etcd#14890, etcd-io/jetcd#1444)",
+            needs=Needs(at_least={"attempts": 2}),
         ),
         Bug.LOST_LEADERSHIP_IS_FAIL: Planted(
             does="A deposed leader answers its waiting commands as refused, though they are in its log and may survive.",
@@ -193,15 +229,25 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         Bug.ACKNOWLEDGED_BEFORE_FSYNC: Planted(
             does="A node acknowledges entries when they are written, before they are synced.",
             seen="NATS JetStream (nats-io/nats-server#7564); TiKV (tikv/tikv#994)",
+            # Files are damaged too: the node does not notice the loss of entries that it acknowledged without a sync.
+            needs=Needs(faults=("power-loss", "file-truncate", "file-bitflip")),
         ),
-        Bug.LOG_END_NOT_RESTORED: Planted(does="A restart drops the last record as torn, though it may be whole."),
+        Bug.LOG_END_NOT_RESTORED: Planted(
+            does="A restart drops the last record as torn, though it may be whole.",
+            needs=Needs(faults=_RESTARTS),
+        ),
         Bug.LOST_ENTRIES_NOT_NOTICED: Planted(
             does="A node whose disk has lost acknowledged entries votes as if it never had them.",
             seen="NATS (nats-io/nats-server#7587); NuRaft (eBay/NuRaft#185)",
+            needs=Needs(faults=("file-truncate", "file-bitflip")),
         ),
-        Bug.CHECKSUM_NOT_VERIFIED: Planted(does="A restart does not verify the checksums of the log."),
+        Bug.CHECKSUM_NOT_VERIFIED: Planted(
+            does="A restart does not verify the checksums of the log.",
+            needs=Needs(faults=("file-bitflip",)),
+        ),
         Bug.TRANSFER_UNCHECKED: Planted(
-            does="A leader transfers its leadership to a follower that is not up to date, and the voters trust it."
+            does="A leader transfers its leadership to a follower that is not up to date, and the voters trust it.",
+            needs=Needs(at_least={"nodes": 2}, faults=("leadership-transfer",)),
         ),
     }
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from clusters.systems.sim_raft.bugs import Bug
+from clusters.systems.sim_raft.bugs import TABLE, Bug
 from harness.declare import option
 
 
@@ -67,7 +67,11 @@ class SimRaftOptions:
         high=600_000,
         hunted=(0, 300, 1000),
     )
-    bug: Bug = option(Bug.NONE, "The planted bug; docs/sim-raft.md describes them.")
+    bug: Bug = option(
+        Bug.NONE,
+        "The planted bug; docs/sim-raft.md describes them.",
+        needs={bug: planted.needs for bug, planted in TABLE.items()},
+    )
 
     def __post_init__(self) -> None:
         if self.election_ms < 2 * self.heartbeat_ms:

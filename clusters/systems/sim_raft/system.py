@@ -47,6 +47,10 @@ class SimRaft(SimSystem):
     refusals = REFUSALS
     reads_need_leader = True
     moves_leadership = True
+    one_leader_per_term = (
+        "Raft has at most one leader in a term (section 5.2 of its paper), and a simulated node reads its role and its term in "
+        "one step."
+    )
 
     def __init__(self, cluster: SimCluster, options: SimRaftOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)

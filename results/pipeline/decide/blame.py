@@ -62,12 +62,14 @@ class Blame:
         end: The return of this operation.
         part: The invokes of the operations that contradict each other, and of the operations that these depend on.
         kind: The kind of the violation if these are too many to examine; `part` then holds only the contradicting ones.
+        observed: The values that operations of `part` observed, and perhaps other values that they wrote.
     """
 
     start: int
     end: int
     part: tuple[int, ...]
     kind: str | None
+    observed: tuple[int, ...]
 
 
 def blame(touches: DataFrame, scan: Scan, found: Sequence[Scanned], scanning: Scanning) -> Mapping[int, Blame]:
@@ -288,6 +290,7 @@ class _History:
                 end=ends[address],
                 part=tuple(sorted(parts[address])),
                 kind=None if address in resting else kinds[address],
+                observed=tuple(sorted(_values(named[address], resting.get(address)))),
             )
             for address, row in ops.items()
             if address not in tied
@@ -402,6 +405,11 @@ class _History:
             partner = before if reach_before is not None and reach_before > limit else later
             partners += [(address, value) for value in partner or ()]
         return partners
+
+
+def _values(named: Sequence[Named], path: Path | None) -> set[int]:
+    """Returns the values of contradicting operations, and those that lead to them."""
+    return {value for value, _ in named} | (set() if path is None else set(path.values))
 
 
 def _both_ended(pair: Any) -> int:

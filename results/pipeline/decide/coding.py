@@ -91,6 +91,19 @@ def _is_irrelevant(coding: RegisterCoding) -> Column:
     return ((f == "read") & unread) | failed
 
 
+def made() -> Column:
+    """Returns the number of the value that an operation of a register writes, also a failed one; null if it writes none."""
+    f, value = F.col("f"), F.col("value")
+    text = F.when(f == "write", F.coalesce(value, F.lit("null"))).when(f == "cas", _second(value))
+    return F.when(text == "null", F.lit(NIL)).otherwise(text.try_cast("bigint"))
+
+
+def _second(value: Column) -> Column:
+    """Returns the text of the second member of a pair, as in the arguments of a compare-and-set."""
+    comma = F.locate(",", value)
+    return F.substring(value, comma + 1, F.length(value) - comma - 1)
+
+
 def _texts(operations: DataFrame, coding: RegisterCoding, salt: int) -> DataFrame:
     """Puts the text of each value of an operation into a column; `is_pair` marks the two values of a compare-and-set."""
     is_cas, value = F.col("f") == "cas", F.col("value")
@@ -99,7 +112,7 @@ def _texts(operations: DataFrame, coding: RegisterCoding, salt: int) -> DataFram
         comma = F.locate(",", value)
         is_pair = F.coalesce(is_cas & value.startswith("[") & value.endswith("]") & (comma > 1), is_pair)
         first = F.when(is_cas, F.substring(value, F.lit(2), comma - 2)).otherwise(first)
-        second = F.when(is_cas, F.substring(value, comma + 1, F.length(value) - comma - 1))
+        second = F.when(is_cas, _second(value))
     return operations.select(
         address(salt).alias(ADDRESS),
         *("f", "type", "invoke_index", "complete_index"),

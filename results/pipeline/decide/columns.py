@@ -121,6 +121,7 @@ _OF_ANSWERS: Final[Mapping[str, t.DataType]] = {
     "tied": _FLAG,  # whether two operations start at one index, so that invokes do not identify them
     "unsuited": _TEXT,  # why the near-linear analyzer does not suit the key
     "part": _LONGS,  # the invokes of the operations that replace the whole key in the explanation
+    "observed": _LONGS,  # the values that these observed; the explanation names operations that make them, also failed ones
 }
 
 TYPES: Final[Mapping[str, t.DataType]] = {

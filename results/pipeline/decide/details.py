@@ -25,6 +25,7 @@ from checker.result import Analysis, operation_json
 from harness.errors import LabrysError
 from harness.op import OpType
 from harness.verdict import Verdict
+from results.pipeline.decide.coding import made
 from results.pipeline.decide.columns import ADDRESS, schema_of
 from results.pipeline.decide.rows import BYTES_PER_OPERATION, groups
 from results.pipeline.schema import OPERATIONS, VERDICTS
@@ -43,7 +44,8 @@ DATAFLOW: Final = "dataflow"
 KERNEL: Final = "kernel"
 OBJECTS: Final = "operations"
 
-# What is known about a key before its operations are read. `wanted`: the invokes of the operations to read, null for all.
+# What is known about a key before its operations are read. `wanted`: the invokes of the operations to read, null for all; with
+# those that make a value in `observed`.
 # `whole`: whether to decide operations, and not only to name them; these are the invokes in `part`, null for all.
 # `shrink`: whether a counterexample is wanted.
 TARGET: Final = (
@@ -58,6 +60,7 @@ TARGET: Final = (
     "core",
     "unsuited",
     "part",
+    "observed",
     "wanted",
     "whole",
     "shrink",
@@ -109,7 +112,11 @@ def examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: in
         F.broadcast(about) if count <= _SENT_TO_ALL else about,
         (F.col("run") == F.col("its_run"))
         & F.col("key").eqNullSafe(F.col("its_key"))
-        & (F.col("target_wanted").isNull() | F.array_contains("target_wanted", index)),
+        & (
+            F.col("target_wanted").isNull()
+            | F.array_contains("target_wanted", index)
+            | (F.col("target_whole") & F.array_contains("target_observed", made()))
+        ),
     )
     # A target without wanted operations needs a row too, so each target adds a row that is no operation.
     known = {"run": F.col("its_run"), "key": F.col("its_key")}
@@ -167,10 +174,12 @@ def _order(result: Analysis, engine: str) -> dict[str, str | None]:
 def _analysis(group: Group, work: Work) -> Analysis:
     if group.trouble is not None:
         return _unknown(group, work, "error", group.trouble)
-    if group.too_many and group.about["target_whole"]:
+    # A part may be too large with all operations that make its values. Then the columns' answer stays.
+    is_named = not group.about["target_whole"] or (group.too_many and group.about["target_part"] is not None)
+    if group.too_many and not is_named:
         text = f"The key has more operations than fit into its memory limit, {work.most}."
         return _unknown(group, work, "out-of-memory", text)
-    if not group.about["target_whole"]:
+    if is_named:
         return _named(group, work)
     try:
         with blaming(type(work.model)):
@@ -198,6 +207,7 @@ def _decided(group: Group, work: Work) -> Analysis:
         threads=1,
         counterexample=about["target_shrink"],
         part=part is not None,
+        makers=None if about["target_observed"] is None else group.operations,
     )
     if about["target_engine"] == DATAFLOW and (result.op is None or result.op.complete_index != about["target_op_end"]):
         raise Disagreement(

@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from checker._kernel import Problem
 from checker.coding import KernelColumns
 from checker.deciding import decide_all
+from checker.models.opcodes import CAS, READ
 from checker.solving import Limits, solve
 from checker.tables import OBJECTS, Arrays, likely_invalid
 from results.pipeline.decide.coding import GENERAL
@@ -165,7 +166,9 @@ def _answer(key: int, outcome: Outcome, part: KernelColumns, *, tied: bool) -> d
         "unsuited": outcome["unsuited"],
     }
     if outcome["verdict"] == "invalid" and len(part.s) > OBJECTS:
-        answer["part"] = part.s[likely_invalid(part, outcome)].tolist()
+        rows = likely_invalid(part, outcome)
+        answer["part"] = part.s[rows].tolist()
+        answer["observed"] = np.unique(part.a[rows][np.isin(part.f[rows], (READ, CAS))]).tolist()
     return answer
 
 

@@ -195,6 +195,7 @@ def by_dataflow(touches: DataFrame, budget: Budget, partitions: int, bucket_even
                     "tied": False,
                     # `blame` gives a kind if the violation depends on too many operations to decide them by themselves.
                     "part": list(found_blame.part) if found_blame.kind is None else [],
+                    "observed": list(found_blame.observed),
                 }
             )
     scan.release()
@@ -259,7 +260,9 @@ def _explained(
 
 def _undecided(keys: DataFrame) -> DataFrame:
     """Returns targets for keys without an answer."""
-    types = {"op_start": "bigint", "op_end": "bigint"} | dict.fromkeys(("core", "part", "wanted"), "array<bigint>")
+    types = {"op_start": "bigint", "op_end": "bigint"} | dict.fromkeys(
+        ("core", "part", "observed", "wanted"), "array<bigint>"
+    )
     nothing = {name: F.lit(None).cast(types.get(name, "string")) for name in TARGET if name != "operations"}
     known = {"engine": F.lit(OBJECTS), "whole": F.lit(col=True), "shrink": F.lit(col=False)}
     return keys.withColumns(nothing | known)

@@ -38,7 +38,8 @@ AVAILABILITY_COLUMNS: Final = t.StructType(
         t.StructField("run", t.StringType(), nullable=False),
         t.StructField("fault", t.LongType(), nullable=False),
         t.StructField("kind", t.StringType(), nullable=False),
-        t.StructField("node", t.StringType()),  # null: all clients
+        t.StructField("node", t.StringType()),  # the clients that stay there; null: those that measure the system
+        t.StructField("f", t.StringType()),  # null: all functions; a row has a node, a function, or neither
         t.StructField("part", t.StringType(), nullable=False),  # during, after
         t.StructField("start_s", t.DoubleType(), nullable=False),
         t.StructField("end_s", t.DoubleType(), nullable=False),
@@ -62,6 +63,7 @@ _SLICE: Final = t.StructType(
         t.StructField("window", t.LongType()),
         t.StructField("slice_ns", t.LongType()),
         t.StructField("node", t.StringType()),
+        t.StructField("f", t.StringType()),
         t.StructField("operations", t.LongType()),
         t.StructField("answered", t.LongType()),
         t.StructField("refused", t.LongType()),
@@ -73,7 +75,8 @@ _SLICE: Final = t.StructType(
     ]
 )
 
-_ASKED: Final = ("run", "node", "wanted_ns", "invoke_index", "good", "code", "refused", "follows")
+_ASKED: Final = ("run", "node", "f", "wanted_ns", "invoke_index", "good", "code", "refused", "follows")
+_WHOSE: Final = ("window", "node", "f")
 BEFORE, DURING, AFTER = "before", "during", "after"
 
 
@@ -81,14 +84,16 @@ def availability(asked: DataFrame, spans: DataFrame, measured: DataFrame) -> Dat
     """Measures the windows during and after each fault.
 
     Args:
-        asked: For each operation `run`, `node`, `wanted_ns`, `invoke_index`, `good` (whether it was answered), `code` (of its
-            error), `refused` (whether a node named another one), and `follows` (whether its client follows the leader).
-        spans: For each run `run`, `horizon_ns` (right after the last operation), `nodes` (those with clients of their own), and
-            `following` (whether some clients follow the leader).
+        asked: For each operation `run`, `node`, `f`, `wanted_ns`, `invoke_index`, `good` (whether it was answered), `code` (of
+            its error), `refused` (whether a node named the leader), and `follows` (whether its client follows the leader).
+        spans: For each run `run`, `horizon_ns` (right after the last operation), `nodes` (those with clients of their own),
+            `functions` (those of the operations that measure the system), and `following` (whether some clients follow the
+            leader).
         measured: The rows of `windows`, as a checkpoint, because the window numbers must be the same each time.
 
     Returns:
-        The columns of `AVAILABILITY_COLUMNS`: a row for each window of the system (`node` is null), and one for each node.
+        The columns of `AVAILABILITY_COLUMNS`: a row for each window of the system (`node` and `f` are null), one for each
+        node, and one for each function.
     """
     rows = (
         _inside(asked, measured, spans)
@@ -98,24 +103,27 @@ def availability(asked: DataFrame, spans: DataFrame, measured: DataFrame) -> Dat
         .mapInArrow(_slices, _SLICE)
         .localCheckpoint()  # few rows, and read twice
     )
-    nodes = spans.select("run", F.explode("nodes").alias("node"))
-    system = measured.withColumn("node", F.lit(None).cast("string"))
-    grid = system.unionByName(measured.join(F.broadcast(nodes), "run"))
+    nobody = F.lit(None).cast("string")
+    nodes = spans.select("run", F.explode("nodes").alias("node"), nobody.alias("f"))
+    functions = spans.select("run", nobody.alias("node"), F.explode("functions").alias("f"))
+    system = measured.withColumns({"node": nobody, "f": nobody})
+    grid = system.unionByName(measured.join(F.broadcast(nodes.unionByName(functions)), "run"))
     second = F.lit(float(NS_PER_S))
     no_errors = F.create_map().cast("map<string,bigint>")
     measures = _same(_same(grid, _whole(rows, measured)), _errors(rows))
     start, end = F.col("from_ns"), F.col("to_ns")
     edges = F.greatest(F.col("gap_ns"), end - F.coalesce("last_ns", start))
     rate = F.coalesce("answered", F.lit(0)) / ((end - start) / second)
-    of_fault = Window.partitionBy("run", "fault", "node")
+    of_fault = Window.partitionBy("run", "fault", "node", "f")
+    whole = F.col("node").isNull() & F.col("f").isNull()
     rates = (
         measures.withColumn("rate_before", F.max(F.when(F.col("part") == BEFORE, rate)).over(of_fault))
         .where(F.col("part") != BEFORE)
-        .withColumn("rate_before", F.when((F.col("part") == DURING) & F.col("node").isNull(), F.col("rate_before")))
+        .withColumn("rate_before", F.when((F.col("part") == DURING) & whole, F.col("rate_before")))
     )
     return conform(
         rates.select(
-            *("run", "fault", "kind", "node", "part", "overlaps"),
+            *("run", "fault", "kind", "node", "f", "part", "overlaps"),
             (start / second).alias("start_s"),
             (end / second).alias("end_s"),
             F.coalesce("operations", F.lit(0)).alias("operations"),
@@ -184,10 +192,10 @@ def windows(faults: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def _same(left: DataFrame, right: DataFrame) -> DataFrame:
-    """Joins by window and node; a null node equals a null node."""
-    renamed = right.withColumnsRenamed({"window": "its_window", "node": "its_node"})
-    on = [left["window"] == renamed["its_window"], left["node"].eqNullSafe(renamed["its_node"])]
-    return left.join(renamed, on, "left").drop("its_window", "its_node")
+    """Joins by window, node and function; a null equals a null."""
+    renamed = right.withColumnsRenamed({name: f"its_{name}" for name in _WHOSE})
+    on = [left[name].eqNullSafe(renamed[f"its_{name}"]) for name in _WHOSE]
+    return left.join(renamed, on, "left").drop(*(f"its_{name}" for name in _WHOSE))
 
 
 def _inside(asked: DataFrame, measured: DataFrame, spans: DataFrame) -> DataFrame:
@@ -242,18 +250,21 @@ def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _measured(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Measures one slice, for the system and for the clients of each node."""
+    """Measures one slice: for the system, for the clients of each node, and for each function."""
     rows = pa.Table.from_batches(parts)
     about = {name: rows.column(name)[0].as_py() for name in ("window", "slice_ns")}
     times, good, own, in_time = (rows.column(name).to_numpy() for name in ("wanted_ns", "good", "own", "in_time"))
     refused, follows, measures = (rows.column(name).to_numpy() for name in ("refused", "follows", "measures"))
-    nodes, errors = (rows.column(name).combine_chunks().dictionary_encode() for name in ("node", "code"))
-    node_of, error_of = (each.indices.fill_null(-1).to_numpy() for each in (nodes, errors))
+    nodes, functions, errors = (
+        rows.column(name).combine_chunks().dictionary_encode() for name in ("node", "f", "code")
+    )
+    node_of, f_of, error_of = (each.indices.fill_null(-1).to_numpy() for each in (nodes, functions, errors))
     codes = errors.dictionary.to_pylist()
-    clients: list[tuple[str | None, Any]] = [(None, measures)]
-    clients += [(node, ~follows & (node_of == number)) for number, node in enumerate(nodes.dictionary.to_pylist())]
+    whose: list[tuple[str | None, str | None, Any]] = [(None, None, measures)]
+    whose += [(each, None, ~follows & (node_of == place)) for place, each in enumerate(nodes.dictionary.to_pylist())]
+    whose += [(None, each, measures & (f_of == place)) for place, each in enumerate(functions.dictionary.to_pylist())]
     found = []
-    for node, is_theirs in clients:
+    for node, f, is_theirs in whose:
         counts = np.bincount(error_of[is_theirs & own & (error_of >= 0)], minlength=len(codes))
         kept = is_theirs & ~refused
         errors_by_code = [(codes[place], int(counts[place])) for place in np.flatnonzero(counts)]
@@ -261,6 +272,7 @@ def _measured(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
             {
                 **about,
                 "node": node,
+                "f": f,
                 **slice_of(times[kept], good[kept], own[kept], in_time[kept]),
                 "refused": int(np.count_nonzero(is_theirs & refused & own)),
                 "errors": errors_by_code,
@@ -298,22 +310,22 @@ def slice_of(
 def _errors(slices: DataFrame) -> DataFrame:
     """Counts the errors of each window by their codes."""
     return (
-        slices.select("window", "node", F.explode("errors").alias("code", "count"))
-        .groupBy("window", "node", "code")
+        slices.select(*_WHOSE, F.explode("errors").alias("code", "count"))
+        .groupBy(*_WHOSE, "code")
         .agg(F.sum("count").alias("count"))
-        .groupBy("window", "node")
+        .groupBy(*_WHOSE)
         .agg(F.map_from_entries(F.collect_list(F.struct("code", "count"))).alias("errors"))
     )
 
 
 def _whole(slices: DataFrame, measured: DataFrame) -> DataFrame:
     """Combines the slices of each window."""
-    earlier = Window.partitionBy("window", "node").orderBy("slice_ns").rowsBetween(Window.unboundedPreceding, -1)
+    earlier = Window.partitionBy(*_WHOSE).orderBy("slice_ns").rowsBetween(Window.unboundedPreceding, -1)
     before_ns = F.coalesce(F.last("last_ns", ignorenulls=True).over(earlier), "from_ns")
     return (
         slices.join(F.broadcast(measured.select("window", "from_ns")), "window")
         .withColumn("gap_ns", F.greatest("gap_ns", F.col("first_ns") - before_ns))
-        .groupBy("window", "node")
+        .groupBy(*_WHOSE)
         .agg(
             *(F.sum(name).alias(name) for name in ("operations", "answered", "refused")),
             *(F.min(name).alias(name) for name in ("first_ns", "sustained_ns")),

@@ -33,7 +33,7 @@ def figures(runs: DataFrame, verdicts: DataFrame, timelines: Mapping[str, DataFr
         F.count("*").alias("keys"),
         F.sum("operations").alias("operations"),
     )
-    everyone = timelines[AVAILABILITY].where("node is null")
+    everyone = timelines[AVAILABILITY].where("node is null and f is null")
     after = F.col("part") == AFTER
     around = everyone.groupBy("run").agg(
         F.max(F.when(after, F.col("sustained_ok_s"))).alias("measured_s"),

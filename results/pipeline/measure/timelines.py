@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.watch import Sighting
 from results.leadership import Elections
+from results.op_outcomes import OUTCOMES, REFUSED
 from results.pipeline.measure.availability import BEFORE, availability, windows
 from results.pipeline.measure.badness import badness
 from results.series import MAX_BUCKETS, MIN_MS, NICE_S
@@ -32,10 +33,10 @@ ACCURACY: Final = 10_000
 QUANTILES: Final = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 SHOWN_KEYS: Final = 40
 
-RATES: Final = "rates"  # run, f, type, node, time_s (a bucket's start), width_s, operations
+RATES: Final = "rates"  # run, f, type (an outcome), node, time_s (a bucket's start), width_s, operations
 LATENCIES: Final = "latencies"  # of ok operations: run, f, time_s, width_s, operations, p50_ms, p95_ms, p99_ms, max_ms
-# Of a whole run: run, f, ok, info, fail, the same quantiles; and of the operations that measure availability, how many were
-# asked, answered and refused.
+# Of a whole run: run, f, ok, info, fail, refused, the same quantiles; and of the operations that measure availability, how many
+# were asked (without refusals) and answered.
 TOTALS: Final = "totals"
 CONCURRENCY: Final = "concurrency"  # run, time_s, width_s, open: how many operations were open at that time
 AVAILABILITY: Final = "availability"
@@ -121,7 +122,7 @@ def _asked(operations: DataFrame, options: TimelineOptions, runs: DataFrame | No
         "run",
         "key",
         "f",
-        "type",
+        F.when(failed_with("refusals"), REFUSED).otherwise(F.col("type")).alias("type"),
         "node",
         "start_ns",
         "end_ns",
@@ -135,20 +136,30 @@ def _asked(operations: DataFrame, options: TimelineOptions, runs: DataFrame | No
 
 
 def _spans(asked: DataFrame) -> DataFrame:
-    """Returns for each run `horizon_ns` (right after the last operation), `nodes` (those with clients), and `following`.
+    """Returns for each run `horizon_ns` (right after the last operation), `nodes` (those with clients), and two more columns.
 
-    `following` is whether some clients follow the leader. Then only these measure the system.
+    `following` is whether some clients follow the leader. Then only these measure the system. `functions` has the functions of
+    the operations that measure it.
     """
     by_node = asked.groupBy("run", "node").agg(
         (F.max("wanted_ns") + 1).alias("horizon_ns"),
+        F.collect_set(F.when(F.col("follows"), F.col("f"))).alias("followed"),
+        F.collect_set("f").alias("functions"),
         F.max("follows").alias("following"),
         F.min("follows").alias("none_stays"),
     )
     stayed_at = F.when(~F.col("none_stays"), F.col("node"))
-    return by_node.groupBy("run").agg(
-        F.max("horizon_ns").alias("horizon_ns"),
-        F.collect_list(stayed_at).alias("nodes"),
-        F.max("following").alias("following"),
+    return (
+        by_node.groupBy("run")
+        .agg(
+            F.max("horizon_ns").alias("horizon_ns"),
+            F.collect_list(stayed_at).alias("nodes"),
+            F.array_distinct(F.flatten(F.collect_list("followed"))).alias("followed"),
+            F.array_distinct(F.flatten(F.collect_list("functions"))).alias("functions"),
+            F.max("following").alias("following"),
+        )
+        .withColumn("functions", F.when(F.col("following"), F.col("followed")).otherwise(F.col("functions")))
+        .drop("followed")
     )
 
 
@@ -180,13 +191,11 @@ def _with_quantiles(rows: GroupedData, *others: Column) -> DataFrame:
 
 
 def _totals(bucketed: DataFrame) -> DataFrame:
-    counts = [F.count(F.when(F.col("type") == kind, 1)).alias(kind) for kind in ("ok", "info", "fail")]
+    counts = [F.count(F.when(F.col("type") == kind, 1)).alias(kind) for kind in OUTCOMES]
     measures = (F.col("follows") | ~F.col("following")) & ~F.col("refused")
-    refused = (F.col("follows") | ~F.col("following")) & F.col("refused")
     counts += [
         F.count(F.when(measures, 1)).alias("asked"),
         F.count(F.when(measures & F.col("good"), 1)).alias("answered"),
-        F.count(F.when(refused, 1)).alias("refused"),
     ]
     return _with_quantiles(bucketed.groupBy("run", "f"), *counts)
 

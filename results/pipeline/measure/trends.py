@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import types as t
 
-from harness.expectation import Expectation, Outcome
+from harness.expectation import Expectation, Outcome, Shown
 from harness.parts import OF_ANY_RUN
 from harness.verdict import Verdict, worst
 
@@ -58,6 +58,7 @@ TRENDS: Final = t.StructType(
         t.StructField("said_verdict", t.StringType()),  # from results.json; null without one
         t.StructField("expects", t.StringType()),  # the verdict that the suite expects; null without a suite
         t.StructField("outcome", t.StringType()),  # one of `harness.expectation.Outcome`; null if nothing was judged
+        t.StructField("crossed", t.ArrayType(t.StringType())),  # a sentence for each threshold that the run crossed
         t.StructField("keys", t.LongType()),
         t.StructField("operations", t.LongType()),
         t.StructField("availability", t.DoubleType()),  # the share answered over the run, 0 to 1
@@ -132,6 +133,7 @@ def _of_line(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
             **_recovery(row),
             "verdict": None if severity is None else verdicts[severity],
             "outcome": None if outcome is None else str(outcome),
+            "crossed": row["said_crossed"],
             "behind": None if row["said_failures"] is None else row["said_behind"] is not None,
         }
         trend["regressions"] = list(past.worse(trend))
@@ -158,7 +160,15 @@ def outcome_of(row: Mapping[str, Any]) -> Outcome | None:
         known_failures=frozenset(row["known_failures"] or ()),
         parts=frozenset(row["expects_parts"] or ()),
     )
-    return expectation.outcome(worst(verdicts), failures, row["said_fault_violations"])
+    return expectation.outcome(
+        Shown(
+            verdict=worst(verdicts),
+            failures=failures,
+            fault_violations=row["said_fault_violations"],
+            crossed=row["said_crossed"] or (),
+            behind=row["said_behind"] is not None,
+        )
+    )
 
 
 def _is_of_keys(failure: str) -> bool:

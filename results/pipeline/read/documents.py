@@ -17,13 +17,11 @@ from pyspark.sql import types as t
 from checker.deciders import MODEL_HINT
 from harness.errors import InputError, LabrysError
 from harness.fault_events import fault_event
+from results.outcome import behind, crossed, failures, fault_violations
 from results.pipeline.read.sources import TEST
 from results.pipeline.schema import FAULTS, MOST_NS, RUNS, SIGHTINGS
 from results.reading import (
-    behind,
     checked,
-    failures,
-    fault_violations,
     faults_from,
     parts_from,
     verdict_from,
@@ -55,7 +53,7 @@ PARSED: Final = t.StructType(
         RUNS["refusals"],
         t.StructField("options", t.StringType()),  # the options of the test, as JSON
         *(RUNS[name] for name in ("said_recovery_s", "said_restarted", "said_recovery_error")),
-        *(RUNS[name] for name in ("said_failures", "said_fault_violations", "said_behind")),
+        *(RUNS[name] for name in ("said_failures", "said_fault_violations", "said_behind", "said_crossed")),
         *(RUNS[name] for name in ("suite", "suite_case", "line", "expects", "expects_in_fault", "known_failures")),
         RUNS["expects_parts"],
         t.StructField("fault_rows", t.ArrayType(t.StructType(FAULTS.fields[1:]))),
@@ -185,6 +183,7 @@ def _failures(document: Mapping[str, Any]) -> dict[str, Any]:
         "said_failures": [_plain(part) for part in failures(parts)],
         "said_fault_violations": fault_violations(document),
         "said_behind": None if late is None else _plain(late),
+        "said_crossed": [_plain(sentence) for sentence in crossed(document)],
     }
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from checker.formats.jepsen_reader import conventions_at
 from checker.formats.jsonl import EVENT
-from checker.formats.read import EDN, JSONL, PARQUET, detect
+from checker.formats.read import EDN, JSONL, NO_CSV, PARQUET, detect, is_csv
 from checker.formats.source import Source
 from harness.below import LINK
 from harness.errors import InputError
@@ -99,6 +99,9 @@ def find_sources(files: Files, paths: Sequence[str]) -> list[Input]:
         matches = files.glob(path)
         if not matches:
             raise BadInput(f"{path}: expected runs, histories or tables of operations, but nothing has this name")
+        csv = next((match.path for match in matches if not match.is_folder and is_csv(match.path)), None)
+        if csv is not None:
+            raise BadInput(f"{csv.removeprefix(_FILE)}: {NO_CSV}")
         before = len(found)
         seen = 0
         for match in matches:
@@ -143,7 +146,7 @@ def _folder(files: Files, path: str, depth: int) -> Iterator[Input]:
         if found.is_folder:
             if depth > 1 and found.name not in POINTERS and not found.name.startswith((".", "_")):
                 yield from _folder(files, found.path, depth - 1)
-        elif found.name.endswith(SUFFIXES):
+        elif found.name.endswith(SUFFIXES) or is_csv(found.name):
             yield _file(files, found)
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from harness.op import OpType
 from harness.units import NS_PER_S
-from results.availability import error_code
+from results.op_outcomes import REFUSED, error_code
 from results.series import bucket_s
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Asked:
 
     Attributes:
         f: The function of each.
-        type: Its outcome.
+        outcome: Its outcome, one of `results.op_outcomes.OUTCOMES`.
         node: The node that the client asked.
         key: Its key.
         code: The code of its error.
@@ -69,7 +69,7 @@ class Asked:
     """
 
     f: Named
-    type: Named
+    outcome: Named
     node: Named
     key: Named
     code: Named
@@ -103,6 +103,7 @@ def asked_of(operations: pa.Table, answers: Sequence[str], refusals: Sequence[st
     errors = _named(rows, "error")
     code = _recoded(errors)
     failed = type_.equal(OpType.FAIL)
+    refused = failed & code.among(refusals)
     follows = rows.column("via").is_valid().to_numpy()
     horizon_ns = int(wanted_ns.max()) + 1
     width_s = bucket_s((horizon_ns - 1) / NS_PER_S)
@@ -111,7 +112,7 @@ def asked_of(operations: pa.Table, answers: Sequence[str], refusals: Sequence[st
     time_s = np.round((at_s - np.fmod(at_s, width_s)) / width_s) * width_s
     return Asked(
         f=_named(rows, "f"),
-        type=type_,
+        outcome=Named(places=np.where(refused, len(type_.texts), type_.places), texts=[*type_.texts, REFUSED]),
         node=_named(rows, "node"),
         key=_named(rows, "key"),
         code=code,
@@ -119,7 +120,7 @@ def asked_of(operations: pa.Table, answers: Sequence[str], refusals: Sequence[st
         end_ns=_numbers(pc.fill_null(rows.column("end_ns"), ABSENT)),
         wanted_ns=wanted_ns,
         good=type_.equal(OpType.OK) | (failed & code.among(answers)),
-        refused=failed & code.among(refusals),
+        refused=refused,
         follows=follows,
         measures=follows | ~follows.any(),
         horizon_ns=horizon_ns,

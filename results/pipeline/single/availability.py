@@ -84,7 +84,7 @@ def _end_ns(row: Mapping[str, Any], horizon_ns: int) -> int:
 
 
 def availability(asked: Asked | None, stretches: Sequence[Stretch]) -> Iterator[Row]:
-    """Yields the rows of `availability`, without the run: for each stretch one of the system, and one of each node.
+    """Yields the rows of `availability`, without the run: for each stretch one of the system, of each node and each function.
 
     Args:
         asked: The operations; None for none.
@@ -94,20 +94,23 @@ def availability(asked: Asked | None, stretches: Sequence[Stretch]) -> Iterator[
     before: dict[int, float] = {}
     for each in stretches:
         if each.part == BEFORE and measured is not None:
-            before[each.fault] = measured.within(each, None)["answered"] / (each.length_ns / NS_PER_S)
-    nodes = [] if measured is None else measured.nodes
+            before[each.fault] = measured.within(each)["answered"] / (each.length_ns / NS_PER_S)
+    whose: list[tuple[str | None, str | None]] = [(None, None)]
+    if measured is not None:
+        whose += [*((node, None) for node in measured.nodes), *((None, f) for f in measured.functions)]
     for each in stretches:
         if each.part == BEFORE:
             continue
-        for node in [None, *nodes]:
-            measures = measured.within(each, node) if measured is not None else _nothing(each)
-            of_system = node is None and each.part == DURING
+        for node, f in whose:
+            measures = measured.within(each, node, f) if measured is not None else _nothing(each)
+            of_system = node is None and f is None and each.part == DURING
             rate_before = before.get(each.fault) if of_system else None
             rate = measures["answered"] / (each.length_ns / NS_PER_S)
             yield {
                 "fault": each.fault,
                 "kind": each.kind,
                 "node": node,
+                "f": f,
                 "part": each.part,
                 "start_s": each.from_ns / NS_PER_S,
                 "end_s": each.to_ns / NS_PER_S,
@@ -134,13 +137,16 @@ class _Measured:
         self._times = asked.wanted_ns[self._order]
         stay = np.unique(asked.node.places[~asked.follows & (asked.node.places != ABSENT)])
         self.nodes = sorted(asked.node.texts[place] for place in stay.tolist())
+        self.functions = sorted(asked.f.texts[place] for place in np.unique(asked.f.places[asked.measures]).tolist())
 
-    def within(self, stretch: Stretch, node: str | None) -> Row:
-        """Measures one stretch, of the system or of the clients of a node."""
+    def within(self, stretch: Stretch, node: str | None = None, f: str | None = None) -> Row:
+        """Measures one stretch: of the system, of the clients of a node, or of a function."""
         asked = self._asked
         low, high = np.searchsorted(self._times, (stretch.from_ns, stretch.to_ns))
         rows = self._order[low:high]
         whose = asked.measures if node is None else ~asked.follows & asked.node.equal(node)
+        if f is not None:
+            whose = whose & asked.f.equal(f)
         rows = rows[whose[rows]]
         codes = asked.code.places[rows]
         counts = np.bincount(codes[codes != ABSENT], minlength=len(asked.code.texts))

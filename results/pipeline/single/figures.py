@@ -27,8 +27,8 @@ def figures(root: str, manifest: Manifest) -> Iterable[Mapping[str, Any]]:
         its["severity"] = max(its["severity"] or 0, Verdict(row["verdict"]).severity)
         its["keys"] = (its["keys"] or 0) + 1
         its["operations"] = (its["operations"] or 0) + row["operations"]
-    for row in read_table(root, manifest, AVAILABILITY, ("node", "part", "sustained_ok_s")):
-        if row["node"] is None and row["part"] == AFTER:
+    for row in read_table(root, manifest, AVAILABILITY, ("node", "f", "part", "sustained_ok_s")):
+        if row["node"] is None and row["f"] is None and row["part"] == AFTER:
             its = found[row["run"]]
             its["healed"] += 1
             its["unseen"] += row["sustained_ok_s"] is None

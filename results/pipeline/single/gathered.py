@@ -39,8 +39,8 @@ def gathered(root: str, manifest: Manifest, names: Sequence[str]) -> Gathered:
     faults = read_table(root, manifest, "faults", ("kind", "start_ns", "end_ns", "effective"), names)
     take(FAULTS, sorted(faults, key=lambda row: row["start_ns"]))
     during: dict[tuple[str, str], tuple[int, int]] = {}
-    for row in read_table(root, manifest, AVAILABILITY, ("kind", "node", "part", "operations", "answered")):
-        if row["node"] is None and row["part"] == DURING:
+    for row in read_table(root, manifest, AVAILABILITY, ("kind", "node", "f", "part", "operations", "answered")):
+        if row["node"] is None and row["f"] is None and row["part"] == DURING:
             asked, answered = during.get((row["run"], row["kind"]), (0, 0))
             during[row["run"], row["kind"]] = asked + row["operations"], answered + row["answered"]
     kinds = [

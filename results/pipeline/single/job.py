@@ -13,8 +13,11 @@ import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from checker.formats.read import PARQUET
-from results.drawing import drawing
+from checker.formats.read import EDN, JSONL, PARQUET
+from checker.formats.source import UNPACK_LIMIT, opened
+from harness.errors import InputError
+from harness.plain import counted
+from results.drawing import draw_all
 from results.pipeline.decide.withhold import unjudged
 from results.pipeline.errors import RowsRefused
 from results.pipeline.measure.trends import trends
@@ -37,7 +40,6 @@ from results.pipeline.write.page import render
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from results.drawing import Draw
     from results.pipeline.options import AnalysisOptions
     from results.pipeline.progress import Steps
     from results.pipeline.read.documents import Known
@@ -47,9 +49,9 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 QUARANTINE: Final = "quarantine"
-MOST_OPERATIONS: Final = 1_000_000
-_BYTES_OF_EVENTS: Final = 100  # the minimum size of an operation's events, as lines
-_PACKED: Final = 10  # the assumed ratio of compression
+# The word that each operation has once in the file, whatever the size of its other members.
+_INVOKES: Final = {JSONL: b'"invoke"', EDN: b":invoke"}
+_ANY: Final = b"\n"  # for a log, whose lines have no such word
 
 
 def analyze(options: AnalysisOptions, steps: Steps) -> Summary:
@@ -65,8 +67,9 @@ def analyze(options: AnalysisOptions, steps: Steps) -> Summary:
     files = LocalFiles()
     with steps.step("find") as shown:
         sources = find_sources(files, options.paths)
-        shown.text = f"{len(sources)} sources"
-    _require_small(sources)
+        shown.text = counted(len(sources), "source")
+    with steps.step("count") as shown:
+        shown.text = counted(_require_small(sources, options.in_process), "operation")
     output = Output(files, options.out)
     try:
         if options.incremental:
@@ -81,32 +84,48 @@ def analyze(options: AnalysisOptions, steps: Steps) -> Summary:
     return found
 
 
-def _require_small(sources: Sequence[Input]) -> None:
-    """Checks that the input is small enough for one process.
+def _require_small(sources: Sequence[Input], limit: int) -> int:
+    """Checks that the input is small enough for one process, and returns the number of its operations.
 
     Raises:
-        NotSuited: It may not be, or a source is a data set of several files.
+        NotSuited: It is not, or a source is a data set of several files.
     """
-    most = 0
+    count = 0
     for source in sources:
         if source.is_folder:
             raise NotSuited(f"{source.path}: is a data set of several files")
         if source.trouble is None:
-            most += _at_most(source)
-    if most > MOST_OPERATIONS:
-        raise NotSuited(f"the sources may hold {most:,} operations, and one process takes {MOST_OPERATIONS:,}")
+            count += _count(source, limit - count)
+        if count > limit:
+            raise NotSuited(
+                f"the sources have more than {limit:,} operations, the limit of this process (--in-process)"
+            )
+    return count
 
 
-def _at_most(source: Input) -> int:
-    """Returns the maximum number of operations in a source."""
+def _count(source: Input, enough: int) -> int:
+    """Returns the number of operations in a source. It counts to the end, or until there are more than `enough`.
+
+    A table has the number in its footer. In a history, the invokes are counted, in a few percent of the time that reading
+    takes. A value may have the same word, so the number can be too high.
+    """
     path = local(source.data)
     try:
         if source.format == PARQUET:
             return int(parquet.read_metadata(path).num_rows)
-        size = path.stat().st_size
-    except (OSError, pa.ArrowException) as error:
+        word = _INVOKES.get(source.format, _ANY)
+        count = 0
+        end = b""
+        with opened(str(path)) as stream:
+            for part in stream.parts(UNPACK_LIMIT):
+                joined = end + part
+                count += joined.count(word)
+                end = joined[max(len(joined) - len(word) + 1, 0) :]
+                if count > enough:
+                    break
+    except (InputError, OSError, pa.ArrowException) as error:
         raise NotSuited(f"{source.path}: {error}") from error
-    return size * (_PACKED if path.suffix == ".gz" else 1) // _BYTES_OF_EVENTS
+    return count
 
 
 class _Job:
@@ -120,16 +139,14 @@ class _Job:
         self._rows: dict[str, dict[str, list[dict[str, Any]]]] = {}  # by run and table
 
     def run(self, sources: Sequence[Input]) -> Summary:
-        """Reads, judges and commits; the process that draws starts meanwhile."""
-        with drawing(len(sources) if self._options.pictures else 0) as draw:
-            return self._run(sources, draw)
-
-    def _run(self, sources: Sequence[Input], draw: Draw) -> Summary:
+        """Reads, judges and commits."""
         with self._steps.step("read") as shown:
             runs, known = self._read(sources)
             operations = sum(run.operations.num_rows for run in runs)
             bad = len(self._quarantine)
-            shown.text = f"{len(runs)} runs, {operations:,} operations, {bad:,} rows in quarantine"
+            shown.text = (
+                f"{counted(len(runs), 'run')}, {counted(operations, 'operation')}, {counted(bad, 'row')} in quarantine"
+            )
         self._steps.note_bare(sources)
         with self._steps.step("judge"):
             for run in runs:
@@ -158,8 +175,8 @@ class _Job:
         pages: dict[str, bytes] = {}
         if self._options.pictures:
             with self._steps.step("draw") as shown:
-                pages = render(found, compared, partial(gathered, root, manifest), draw)
-                shown.text = f"{len(pages)} files"
+                pages = render(found, compared, partial(gathered, root, manifest), draw_all)
+                shown.text = counted(len(pages), "file")
         self._output.commit(manifest, pages)
         return found
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
+from pyarrow import dataset, parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from results.op_outcomes import OUTCOMES
 from results.pipeline.measure.availability import AVAILABILITY_COLUMNS
 from results.pipeline.measure.timelines import AVAILABILITY, CONCURRENCY, HEAT, LATENCIES, LEADERS, RATES, TOTALS
 from results.pipeline.measure.trends import TRENDS
@@ -40,7 +41,7 @@ LAYOUTS: Final[Mapping[str, pa.Schema]] = {
     TOTALS: pa.schema(
         {
             **dict.fromkeys(("run", "f"), _TEXT),
-            **dict.fromkeys(("ok", "info", "fail", "asked", "answered", "refused"), _WHOLE_NUMBER),
+            **dict.fromkeys((*OUTCOMES, "asked", "answered"), _WHOLE_NUMBER),
             **_QUANTILES,
         }
     ),
@@ -106,9 +107,14 @@ def read_table(
             continue
         if name in WHOLE:
             found.clear()
-        rows = parquet.read_table(
-            local(f"{root}/{GENERATIONS}/{generation.id}/{name}"), columns=wanted, partitioning=None
-        )
+        place = local(f"{root}/{GENERATIONS}/{generation.id}/{name}")
+        there = dataset.dataset(place, format="parquet").schema.names  # an earlier version may lack a column
+        rows = parquet.read_table(place, columns=[each for each in wanted if each in there], partitioning=None)
+        for each in wanted:
+            if each not in there:
+                rows = rows.append_column(
+                    LAYOUTS[name].field(each), pa.nulls(len(rows), LAYOUTS[name].field(each).type)
+                )
         if "run" in wanted:
             gone = pc.is_in(rows.column("run"), pa.array(generation.superseded, pa.string()))
             rows = rows.filter(pc.invert(gone))

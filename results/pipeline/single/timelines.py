@@ -16,6 +16,7 @@ from harness.units import NS_PER_MS, NS_PER_S
 from harness.verdict import Verdict
 from harness.watch import Sighting
 from results.leadership import Elections
+from results.op_outcomes import OUTCOMES
 from results.pipeline.measure.availability import BEFORE
 from results.pipeline.measure.timelines import (
     AVAILABILITY,
@@ -88,10 +89,12 @@ def _groups(*columns: NDArray[Any], only: Flags | None = None) -> Iterator[tuple
 
 
 def _rates(asked: Asked) -> Iterator[Row]:
-    for (f, type_, node, time_s), rows in _groups(asked.f.places, asked.type.places, asked.node.places, asked.time_s):
+    for (f, outcome, node, time_s), rows in _groups(
+        asked.f.places, asked.outcome.places, asked.node.places, asked.time_s
+    ):
         yield {
             "f": asked.f.text(f),
-            "type": asked.type.text(type_),
+            "type": asked.outcome.text(outcome),
             "node": asked.node.text(node),
             "time_s": time_s,
             "width_s": asked.width_s,
@@ -109,7 +112,7 @@ def _quantiles(asked: Asked, rows: Integers) -> Row:
 
 
 def _latencies(asked: Asked) -> Iterator[Row]:
-    for (f, time_s), rows in _groups(asked.f.places, asked.time_s, only=asked.type.equal(OpType.OK)):
+    for (f, time_s), rows in _groups(asked.f.places, asked.time_s, only=asked.outcome.equal(OpType.OK)):
         yield {
             "f": asked.f.text(f),
             "time_s": time_s,
@@ -120,15 +123,14 @@ def _latencies(asked: Asked) -> Iterator[Row]:
 
 
 def _totals(asked: Asked) -> Iterator[Row]:
-    kinds = {str(kind): asked.type.equal(kind) for kind in (OpType.OK, OpType.INFO, OpType.FAIL)}
+    kinds = {kind: asked.outcome.equal(kind) for kind in OUTCOMES}
     measured = {
         "asked": asked.measures & ~asked.refused,
         "answered": asked.measures & ~asked.refused & asked.good,
-        "refused": asked.measures & asked.refused,
     }
     for (f,), rows in _groups(asked.f.places):
         counts = {name: int(np.count_nonzero(flags[rows])) for name, flags in (kinds | measured).items()}
-        yield {"f": asked.f.text(f), **counts, **_quantiles(asked, rows[kinds["ok"][rows]])}
+        yield {"f": asked.f.text(f), **counts, **_quantiles(asked, rows[kinds[OpType.OK][rows]])}
 
 
 def _concurrency(asked: Asked) -> Iterator[Row]:

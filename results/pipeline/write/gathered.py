@@ -66,7 +66,7 @@ def gathered(
     ):
         for row in rows.where(F.col("run").isin(list(names))).limit(MAX_ROWS).collect() if names else ():
             found[row["run"]].setdefault(table, []).append(row.asDict())
-    during = timelines[AVAILABILITY].where("node is null and part = 'during'").groupBy("run", "kind").agg(
+    during = timelines[AVAILABILITY].where("node is null and f is null and part = 'during'").groupBy("run", "kind").agg(
         F.sum("operations").alias("asked"), F.sum("answered").alias("answered")
     )  # fmt: skip
     return Gathered(runs=found, kinds=[row.asDict() for row in during.collect()])

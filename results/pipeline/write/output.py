@@ -25,8 +25,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from results.pipeline.errors import BadOutput
+from results.pipeline.measure.availability import AVAILABILITY_COLUMNS
+from results.pipeline.measure.timelines import AVAILABILITY
 from results.pipeline.read.tables import union
-from results.pipeline.schema import FORMAT, VERSION
+from results.pipeline.schema import FORMAT, READABLE, RUNS, VERSION, conform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +46,10 @@ GENERATIONS: Final = "generations"
 STAGED: Final = "_staged"
 PICTURES: Final = "pictures"
 MAX_MANIFEST_BYTES: Final = 256 << 20
+_WIDENED: Final = {
+    "runs": RUNS,
+    AVAILABILITY: AVAILABILITY_COLUMNS,
+}  # earlier versions may lack columns; see `READABLE`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +106,7 @@ def load_manifest(files: Files, root: str) -> Manifest | None:
     try:
         document = json.loads(files.read(path, MAX_MANIFEST_BYTES))
         found = (document["format"], document["version"])
-        if found != (FORMAT, VERSION):
+        if found[0] != FORMAT or found[1] not in READABLE:
             raise BadOutput(
                 f"{path}: expected {FORMAT} version {VERSION}, found {found[0]} {found[1]}; choose another --out"
             )
@@ -123,6 +129,8 @@ def read_table(spark: SparkSession, root: str, manifest: Manifest, name: str) ->
             if name in WHOLE:
                 parts.clear()
             rows = spark.read.parquet(f"{root}/{GENERATIONS}/{generation.id}/{name}")
+            if name in _WIDENED:
+                rows = conform(rows, _WIDENED[name])
             if generation.superseded and "run" in rows.columns:
                 gone = spark.createDataFrame([(run,) for run in generation.superseded], "run string")
                 rows = rows.join(F.broadcast(gone), "run", "left_anti").select(*rows.columns)

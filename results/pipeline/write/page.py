@@ -17,7 +17,7 @@ from markupsafe import Markup
 from harness.plain import plain
 from results.pages import environment
 from results.pipeline.measure.trends import DEVIATIONS, HISTORY
-from results.pipeline.write.pictures import SHOWN_RUNS, chosen, lines_of, of_faults, of_lines, of_runs
+from results.pipeline.write.pictures import SHOWN_RUNS, chosen, lines_of, needs_pictures, of_faults, of_lines, of_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,23 +45,23 @@ def render(
         found: The summary.
         trends: The rows of `trends.trends`.
         gather: Returns the input of the pictures, given the names of the shown runs.
-        draw: Draws pictures.
+        draw: Draws pictures; `results.drawing.draw_all`.
 
     Returns:
-        Files by name: the page, and each picture as SVG and as PNG.
+        Files by name: the page, and each of its pictures.
     """
     rows = chosen(trends, SHOWN_ROWS)
-    gathered = gather([row["run"] for row in rows[:SHOWN_RUNS]])
-    pictured = of_runs(rows[:SHOWN_RUNS], gathered.runs)
-    lines = lines_of(trends)
     links = _links(found.out, trends)
+    drawn_rows = [row for row in rows if needs_pictures(row, links)][:SHOWN_RUNS]
+    gathered = gather([row["run"] for row in drawn_rows])
+    pictured = of_runs(drawn_rows, gathered.runs)
+    lines = lines_of(trends)
     by_line, by_fault = of_lines(lines, links), of_faults(trends, gathered.kinds)
     pictures = [*by_line, *by_fault, *(each for run in pictured for each in run.pictures)]
     drawn = {picture.name: each for picture, each in zip(pictures, draw(pictures), strict=True)}
     files: dict[str, bytes] = {}
     for name, each in drawn.items():
         files[f"{name}.svg"] = _LINK.sub(r'<a xlink:href="../\1"', each.svg).encode()
-        files[f"{name}.png"] = each.png
     pages = environment(finalize=lambda value: plain(value) if type(value) is str else value)
 
     def shown(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
@@ -89,6 +89,7 @@ def render(
         orders={name: found.orders.get(name, 0) for name in ("valid", "invalid", "unknown")} if found.orders else {},
         misordered=found.misordered,
         reasons=found.reasons,
+        reported=sum(row["run"] in links for row in rows) - sum(row["run"] in links for row in drawn_rows),
         pictured=[{"row": run.row, "pictures": shown(run.pictures)} for run in pictured],
     )
     return {PAGE: page.encode(), **files}

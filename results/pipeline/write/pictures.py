@@ -18,6 +18,7 @@ from harness.expectation import Outcome
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from results.drawing import Picture
+from results.op_outcomes import OUTCOMES
 from results.pipeline.measure.trends import FIGURES, LINE
 from results.rows import Cell, Strip, Trend, TrendRun, short
 from results.series import Line, Shade
@@ -63,6 +64,18 @@ def chosen(trends: Sequence[Mapping[str, Any]], limit: int = SHOWN_RUNS) -> list
     return sorted(_latest(trends), key=lambda row: (-_severity(row["outcome"]), -len(row["regressions"])))[:limit]
 
 
+def needs_pictures(row: Mapping[str, Any], links: Mapping[str, str]) -> bool:
+    """Returns whether the page draws a run: one without a report, with a bad outcome, or with a regression.
+
+    The report of any other run has the same plots, and drawing takes longer than the rest of a small analysis.
+
+    Args:
+        row: Its row of trends.
+        links: The link to the report of each run that has one.
+    """
+    return row["run"] not in links or _severity(row["outcome"]) > 0 or bool(row["regressions"])
+
+
 def _severity(outcome: str | None) -> int:
     return (Outcome.UNDECIDED if outcome is None else Outcome(outcome)).severity
 
@@ -81,7 +94,7 @@ def of_runs(rows: Sequence[Mapping[str, Any]], tables: Mapping[str, OfRun]) -> l
 
 
 def _of_run(prefix: str, tables: Mapping[str, Sequence[Any]]) -> list[Picture]:
-    totals = sorted(tables.get("totals", ()), key=lambda row: (-(row["ok"] + row["info"] + row["fail"]), row["f"]))
+    totals = sorted(tables.get("totals", ()), key=lambda row: (-sum(row[each] for each in OUTCOMES), row["f"]))
     functions = {row["f"] for row in totals[:SHOWN_FUNCTIONS]}
     rates = [row for row in tables.get("rates", ()) if row["f"] in functions]
     if not rates:

@@ -17,6 +17,7 @@ from harness.declare import NoOptions
 from harness.faults import PlannedFault
 from harness.healing import CHAIN, UNDO_DIRECTORY
 from harness.node import Node
+from harness.process_clock import asked
 from harness.system import NodeStatus, System
 from nemesis.conductor import Conductor
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from harness.client import Client
     from harness.cluster import Cluster
     from harness.faults import Begun, Proof
+    from harness.process_clock import ClockReading
     from harness.remote import Remote
 
 HOME = "/srv/echo"
@@ -41,7 +43,12 @@ import os, socket, socketserver, time
 class Echo(socketserver.StreamRequestHandler):
     def handle(self):
         with open("{HOME}/role") as f:
-            self.wfile.write(f.read().rstrip("}}").encode() + b', "clock": %f}}' % time.time())
+            said = f.read().rstrip("}}").encode()
+        with open("/proc/stat") as f:
+            booted = next(float(line.split()[1]) for line in f if line.startswith("btime "))
+        with open("/proc/uptime") as f:
+            kernel = booted + float(f.read().split()[0])
+        self.wfile.write(said + b', "clock": %f, "kernel": %f}}' % (time.time(), kernel))
 class Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     daemon_threads = True
@@ -56,6 +63,8 @@ class Echo(System):
     """A minimal system; see the module. It trusts a pid file, unlike good systems."""
 
     name = "echo"
+    clock_field = "clock"
+    resolution_s = 0.000_001
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster, NoOptions(), "none")
@@ -126,7 +135,21 @@ class Echo(System):
                 writer.close()
         except (OSError, TimeoutError, ValueError):
             return None
-        return NodeStatus(node=node.name, role=said["role"], term=said["term"], details={"clock": said["clock"]})
+        return NodeStatus(
+            node=node.name,
+            role=said["role"],
+            term=said["term"],
+            details={"clock": said["clock"], "kernel": said["kernel"]},
+        )
+
+    async def clock(self, node: Node, role: str, timeout_s: float) -> ClockReading | None:
+        """Asks the server for its time, as a status has it."""
+
+        async def ask() -> float | None:
+            status = await self.status(node, timeout_s)
+            return None if status is None or status.details is None else float(str(status.details[self.clock_field]))
+
+        return await asked(ask, source="its answer", resolution_s=self.resolution_s)
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
         before = [status for status in [await self.status(each, 1.0) for each in self.cluster.nodes] if status]

@@ -10,14 +10,17 @@ import pytest
 
 from harness.capabilities import Capabilities
 from harness.daemon import ENVIRONMENT
+from harness.errors import InputError
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError
-from tests.integration.nemesis.bench import Versatile, planned
+from tests.integration.nemesis.bench import Echo, Versatile, planned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from harness.daemon import Daemon
     from harness.faults import Proof
+    from harness.node import Node
     from tests.integration.nemesis.bench import Bench
 
 pytestmark = pytest.mark.integration
@@ -179,6 +182,52 @@ def test_a_process_sees_time_jump(bench: Bench, own_time: Conductor) -> None:
     assert 0 < sum(off > 2.5 for off in seen) < len(seen)
     assert abs(bench.run(off_s(bench, "n2"))) < 0.2
     bench.assert_clean()
+
+
+def test_a_process_that_does_not_see_the_offset_has_no_proof(bench: Bench, own_time: Conductor) -> None:
+    """The server has libfaketime in its memory, and asks the kernel for the time: the fault had no effect on this system."""
+
+    class Steadfast(Echo):
+        """A system that goes by what the kernel says about the time, as a Go program does."""
+
+        clock_field = "kernel"
+        resolution_s = 1.01
+
+    conductor = Conductor(cluster=bench.cluster, system=Steadfast(bench.cluster))
+    fault = planned("clock-skew", ["n1"], offset_ms=200_000)
+
+    async def work() -> Proof:
+        await conductor.begin(fault)
+        try:
+            return await conductor.prove(fault)
+        finally:
+            await conductor.end(fault)
+
+    proof = bench.run(work())
+    assert not proof.effective
+    assert "expected +200.000 s" in proof.reason
+    bench.assert_clean()
+
+
+def test_a_static_program_is_refused_before_the_run(bench: Bench) -> None:
+    """No library can be loaded into it, so no clock fault could have an effect."""
+    program = "/usr/sbin/ldconfig"
+    if "static" not in bench.shell("n1", f"ldd {program} 2>&1 || true") and "not a dynamic" not in bench.shell(
+        "n1", f"ldd {program} 2>&1 || true"
+    ):
+        pytest.skip(f"{program} is not linked statically here")
+
+    class Static(Echo):
+        """A system with this program."""
+
+        def processes(self, node: Node) -> Sequence[Daemon]:
+            """Returns a process of the program."""
+            return [replace(daemon, argv=(program,)) for daemon in super().processes(node)]
+
+    conductor = Conductor(cluster=bench.cluster, system=Static(bench.cluster))
+    with pytest.raises(InputError, match="n1: /usr/sbin/ldconfig, the echo, is linked statically"):
+        bench.run(conductor.prepare([planned("clock-skew", ["n1"])]))
+    assert "absent" in bench.shell("n1", f"ls {ENVIRONMENT} 2>/dev/null || echo absent")
 
 
 def test_a_clock_that_cannot_be_set_is_no_fault(bench: Bench) -> None:

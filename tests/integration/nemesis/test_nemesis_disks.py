@@ -67,6 +67,56 @@ def test_a_power_loss_takes_what_was_not_synced(bench: Bench, volumes: Conductor
     bench.assert_clean()
 
 
+def through(bench: Bench, conductor: Conductor, kind: str, node: str) -> Proof:
+    """Carries out a fault with the conductor that prepared the nodes."""
+
+    async def work() -> Proof:
+        await conductor.begin(planned(kind, [node]))
+        try:
+            return await conductor.prove(planned(kind, [node]))
+        finally:
+            await conductor.end(planned(kind, [node]))
+            await conductor.heal()
+
+    proof: Proof = bench.run(work())
+    return proof
+
+
+def test_a_crash_takes_the_data_out_of_memory(bench: Bench, volumes: Conductor) -> None:
+    """The restart must read its files from disk; the process is another one, and the data are whole."""
+    before = {node.name: bench.system.process_state(node) for node in bench.cluster.nodes}
+    sum_before = bench.shell("n2", f"cd {HOME}/data; head -c 3000000 /dev/urandom > big; cksum < big")
+    proof = through(bench, volumes, "crash", "n2")
+    assert proof.effective, proof.reason
+    cached = proof.measured["page_cache"]["n2"]
+    assert cached["before_kb"] >= 2900
+    assert cached["after_kb"] < 300
+    assert bench.shell("n2", f"cksum < {HOME}/data/big") == sum_before
+    after = {node.name: bench.system.process_state(node) for node in bench.cluster.nodes}
+    assert {name for name in before if before[name] != after[name]} == {"n2"}
+    bench.assert_clean()
+
+
+def test_a_crash_of_data_that_stay_in_memory_has_no_proof(bench: Bench) -> None:
+    """Without a volume, the files of a local node are in memory: dropping the cache of the machine does not touch them."""
+    bench.shell("n4", f"head -c 3000000 /dev/urandom > {HOME}/data/big")
+    _, proof, _ = bench.through(planned("crash", ["n4"]))
+    bench.shell("n4", f"rm {HOME}/data/big")
+    assert not proof.effective
+    assert proof.measured["page_cache"]["n4"]["after_kb"] >= 2900
+    assert proof.measured["vanished"] == ["n4"]
+
+
+@pytest.mark.parametrize("kind", ["crash", "power-loss", "disk-full"])
+def test_a_volume_without_files_of_the_process_has_no_proof(bench: Bench, volumes: Conductor, kind: str) -> None:
+    """A system that names the wrong folder as its data would lose nothing: only files of Labrys were seen."""
+    bench.shell("n3", f"rm -rf {HOME}/data/*")
+    proof = through(bench, volumes, kind, "n3")
+    assert not proof.effective
+    assert "has a file there" in proof.reason or "0 kB of n3's data were in memory" in proof.reason
+    bench.assert_clean()
+
+
 def test_a_full_disk_refuses_writes_until_it_is_healed(bench: Bench, volumes: Conductor) -> None:
     """The volume is full, other file systems are not, and the volume has space again afterwards."""
     fault = planned("disk-full", ["n3"])

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.parametrize("kind", ["kill", "crash"])
-def test_a_killed_process_is_gone_and_comes_back_with_another_pid(bench: Bench, kind: str) -> None:
+def test_a_killed_process_is_gone_and_comes_back_with_another_pid(bench: Bench) -> None:
     """The proof has the pid that vanished; after the end another pid serves."""
     before = {node.name: bench.system.process_state(node) for node in bench.cluster.nodes}
-    begun, proof, _ = bench.through(planned(kind, ["n2", "n5"]))
+    begun, proof, _ = bench.through(planned("kill", ["n2", "n5"]))
     assert begun.targets == ("n2", "n5")
     assert proof.effective, proof.reason
     assert proof.measured["vanished"] == ["n2", "n5"]

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.node_clocks import Clocks, NodeClock
+from results.document import build
+from results.publish import draw
 from results.store import Store
 from tests.integration.results.browser import CHROMIUM, Browser
 from tests.unit.results.stored import store_run
-from tests.unit.results.synthetic import record
+from tests.unit.results.synthetic import STARTED, record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from results.record import RunRecord
 
@@ -188,6 +194,35 @@ def test_the_violation_is_shown_and_named(browser: Browser, url: str, made: RunR
         if not browser.evaluate("document.getElementById('tip').hidden"):
             texts.append(browser.evaluate("document.getElementById('tip').innerText"))
     assert any(f"read → {read['result']}" in text and "part of the counterexample" in text for text in texts)
+
+
+def test_a_line_of_a_log_is_a_tick_with_its_text(browser: Browser, made: RunRecord, tmp_path: Path) -> None:
+    """The tick is in the row of its node; on hover it shows the time and the text, as text."""
+    clock = NodeClock(offset_ns=0, uncertain_ns=0, zone_s=0)
+    few = replace(
+        made,
+        operations=made.operations[:300],
+        parts=[],
+        faults=[],
+        clocks=Clocks(began_utc=STARTED, nodes={"n3": clock}),
+    )
+    few = replace(few, test=replace(few.test, log_texts=("candidate",)))
+    run = store_run(Store(tmp_path), few)
+    (run.nodes_dir / "n3" / "own.log").write_text(
+        f"{STARTED + timedelta(seconds=30):%Y-%m-%d %H:%M:%S.%f} <b>n3 is candidate\n"
+    )
+    draw(run, few, build(few))
+    browser.open(run.report_html.as_uri())
+    box = canvas(browser)
+    _, near, far = lanes(browser)
+    across = 84 + (30e6 - near) / (far - near) * (box["width"] - 84)
+    texts = set()
+    for down in range(20, int(box["height"]), 5):
+        browser.mouse("Moved", box["x"] + across, box["y"] + down)
+        if not browser.evaluate("document.getElementById('tip').hidden"):
+            texts.add(browser.evaluate("document.getElementById('tip').innerText"))
+    assert any("n3's log, 30.000 s" in text and "<b>n3 is candidate" in text for text in texts)
+    assert not browser.complaints
 
 
 def test_twenty_thousand_operations_stay_fluid(browser: Browser, url: str) -> None:

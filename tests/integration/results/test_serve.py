@@ -11,6 +11,7 @@ import shutil
 import socket
 import threading
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import quote
@@ -19,6 +20,7 @@ import pytest
 
 from harness import below
 from harness.errors import InputError
+from harness.thresholds import read_threshold
 from results.publish import publish
 from results.serve import ACCEPT_PAUSE_S, LEFT_OUT, StoreServer
 from results.store import Run, Store
@@ -372,7 +374,7 @@ def test_suites_have_a_list_and_a_page_each(server: StoreServer, run: Run) -> No
         status, _, listed = get(server, "/suites")
         assert status == 200
         assert b'href="/suites/s%20s/20260729T000000.000Z"' in listed
-        assert b"1 of 4 as expected" in listed
+        assert b"1 of 4 cases was as expected; 2 did not run" in listed
         status, _, page = get(server, "/suites/s%20s/20260729T000000.000Z")
         assert status == 200
         assert f'href="{place(run)}report.html"'.encode() in page
@@ -392,3 +394,21 @@ def test_a_port_in_use_is_said(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(InputError, match=f"port {port} on 127.0.0.1 cannot be taken: .*--port"):
             StoreServer(Store(tmp_path), port)
+
+
+def test_a_run_that_crosses_a_threshold_is_not_green(server: StoreServer) -> None:
+    """The list and the page of the run name the threshold, and a search finds its words."""
+    made = record(seed=7, operations=300)
+    test = replace(made.test, name="slow", thresholds=(read_threshold("operations < 1"),))
+    crossed = store_run(server.store, replace(made, test=test))
+    try:
+        for path in ("/", "/?q=crossed", place(crossed)):
+            status, _, page = get(server, path)
+            assert status == 200
+            if path != "/?q=crossed":
+                assert '<span class="mark invalid">✗ valid, crossed a threshold</span>'.encode() in page
+                assert f"Crossed operations &lt; 1: it is {len(made.operations)}.".encode() in page
+            assert "✓ valid".encode() not in page
+        assert b"slow" in get(server, "/?q=crossed")[2]
+    finally:
+        shutil.rmtree(crossed.path.parent)

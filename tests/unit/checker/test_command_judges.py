@@ -69,7 +69,7 @@ def test_a_run_is_judged_by_its_workload(run: Callable[..., Ran], tmp_path: Path
     assert found["counts"] == {"ids": 4, "twice": 1}
     assert found["keys"] == {"total": 2, "valid": 1, "unknown": 0, "invalid": 1}
     assert found["failures"] == ["b"]
-    assert found["explanation"] == "Key b: The id 7 was given 2 times. 1 of 2 keys are invalid. In all: 4 ids, 1 twice."
+    assert found["explanation"] == "Key b: The id 7 was given 2 times. 1 of 2 keys is invalid. In all: 4 ids, 1 twice."
 
 
 def test_a_person_reads_it(run: Callable[..., Ran], tmp_path: Path) -> None:

@@ -99,8 +99,8 @@ def test_a_module_in_the_working_folder_is_found(
         ("tests.own_models:WithoutStep", r"lacks the method step\(state, op\); docs/checker.md shows one"),
         ("tests.own_models:Demanding", "its `__init__` needs size; give each parameter a default value"),
         ("tests.own_models:Broken", r"step \(.*own_models.py:\d+\) failed: ZeroDivisionError.*; correct the model"),
-        ("own_needs:Latch", "ModuleNotFoundError: No module named 'nothing_there'; correct the module, `python -c"),
-        ("own_ends:Latch", "SystemExit: 0; correct the module"),
+        ("own_needs:Latch", r"No module named 'nothing_there' \(.*own_needs.py:3\); correct the module, `python -c"),
+        ("own_ends:Latch", r"SystemExit: 0 \(.*own_ends.py:1\); correct the module"),
     ],
 )
 def test_a_broken_place_is_a_sentence(
@@ -112,6 +112,95 @@ def test_a_broken_place_is_a_sentence(
     with pytest.raises(InputError, match=expected) as caught:
         run(file(GOOD), "--model", place)
     assert caught.value.exit_code == ExitCode.BAD_ARGUMENTS
+
+
+BROKEN = {
+    "no-op": (
+        "def step(self, state):  # here\n        return state",
+        r"expected step\(self, state, op\), found step\(self, state\);",
+    ),
+    "no-self": (
+        "def step(state, op):  # here\n        return state",
+        r"expected step\(self, state, op\), found step\(state, op\)",
+    ),
+    "keyword": (
+        "def step(self, state, op, *, now):  # here\n        return state",
+        r"expected step\(self, state, op\), found step\(self, state, op, \*, now\)",
+    ),
+    "async": (
+        "async def step(self, state, op):  # here\n        return state",
+        r"step\(self, state, op\), a function without `async`",
+    ),
+    "generator": ("def step(self, state, op):  # here\n        yield", "a function without `yield`, found another"),
+    "no-function": ("step = 5", r"expected step\(self, state, op\), found 5"),
+    "raises": ("def step(self, state, op):\n        return state.missing  # here", "failed: AttributeError: .*missing"),
+    "exits": ("def step(self, state, op):\n        raise SystemExit(0)  # here", "failed: SystemExit: 0; correct"),
+    "class": ("def step(self, state, op):  # here\n        return Inconsistent", "expected a state or an object"),
+    "error": ("def step(self, state, op):  # here\n        return ValueError()", "found ValueError"),
+    "not-implemented": ("def step(self, state, op):  # here\n        return NotImplemented", "found NotImplemented"),
+    "unhashable": ("def step(self, state, op):  # here\n        return Unhashable()", "expected hashable states"),
+    "changed": (
+        "initial = []\n    def step(self, state, op):  # here\n        state.append(1)\n        return state",
+        "expected a new state, and the given one as it was, found a state that `step` changed in place",
+    ),
+    "observes": (
+        "def step(self, state, op):\n        return 1\n    def observes(self):  # here\n        return False",
+        r"expected observes\(self, op\), found observes\(self\)",
+    ),
+    "flow": (
+        "def step(self, state, op):\n        return 1\n    def flow(self, op):  # here\n        return [1]",
+        "expected a Flow or None",
+    ),
+    "flow-values": (
+        "def step(self, state, op):\n        return 1\n    def flow(self, op):  # here\n        return Flow(5)",
+        "expected a Flow or None",
+    ),
+    "describe": (
+        'def step(self, state, op):\n        return Inconsistent("")\n    def describe(self, _):  # here\n        return 5',
+        "expected a mapping with names as keys",
+    ),
+    "name": (
+        "name = 5\n    def step(self, state, op):\n        return 1",
+        "expected a text as its attribute `name`, found 5",
+    ),
+    "keeps-failed": (
+        'keeps_failed = "cas"\n    def step(self, state, op):\n        return 1',
+        "expected a set of names of functions as its attribute `keeps_failed`, found 'cas'",
+    ),
+    "initial-values": (
+        "initial_values = 5\n    def step(self, state, op):\n        return 1",
+        "expected a list of values as its attribute `initial_values`, found 5",
+    ),
+    "initial": (
+        "initial = Unhashable()\n    def step(self, state, op):\n        return 1",
+        r"own_mistake.py:\d+\): expected hashable states",
+    ),
+    "no-step": ("nothing = 1", r"lacks the method step\(state, op\).*; found Mistake \(.*own_mistake.py:8\)"),
+    "import": ("import nothing_there  # here", "ModuleNotFoundError: No module named 'nothing_there'"),
+}
+
+
+@pytest.mark.parametrize("mistake", BROKEN)
+@pytest.mark.parametrize("form", ["text", "json", "edn"])
+def test_a_mistake_in_a_model_is_an_error_with_its_line(
+    run: Callable[..., Ran], file: Callable[..., Path], folder: Path, mistake: str, form: str
+) -> None:
+    """Bad input, with the file, the line, what Labrys expected and what it found; never a traceback, never a verdict."""
+    body, expected = BROKEN[mistake]
+    text = (
+        "from checker.models import Flow, Inconsistent, Model\n\n"
+        "class Unhashable:\n    __hash__ = None\n    def __eq__(self, other):\n        return self is other\n\n"
+        f"class Mistake(Model):\n    name = 'mistake'\n    {body}\n"
+    )
+    (folder / "own_mistake.py").write_text(text)
+    with pytest.raises(InputError, match=expected) as caught:
+        run(file(BAD), "--model", "own_mistake:Mistake", "--format", form)
+    assert caught.value.exit_code == ExitCode.BAD_ARGUMENTS
+    line = next((number for number, each in enumerate(text.splitlines(), 1) if "# here" in each), None)
+    if line is not None:
+        assert f"own_mistake.py:{line})" in str(caught.value)
+    elif mistake != "no-function":
+        assert "own_mistake.py:" in str(caught.value)
 
 
 def test_a_file_of_defaults_never_names_a_module(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
@@ -140,6 +229,19 @@ def test_a_workload_may_name_a_model_beside_it(
     ran = run(file(BAD), "--workload", "tests.judges:Ids")
     assert ran.code == ExitCode.INVALID
     assert "(max-register, 2 operations" in ran.out
+
+
+def test_a_long_counterexample_is_cut_on_the_terminal(run: Callable[..., Ran], file: Callable[..., Path]) -> None:
+    """A stack of forty takes forty pushes: the text has the last thirty operations and the number of all, JSON has all."""
+    pushes = [operation(0, "push", value, 2 * value, 2 * value + 1) for value in range(40)]
+    path = file([*pushes, operation(0, "pop", None, 80, 81, 38)])
+    lines_ = run(path, "--model", "tests.own_models:Stack").out.splitlines()
+    assert lines_[1].endswith("is not possible: the top is 39.")
+    place = lines_.index("These operations alone have no legal order; the last 30 of 41:")
+    assert len(lines_) == place + 31
+    assert "  pop " in lines_[-1]
+    found = json.loads(run(path, "--model", "tests.own_models:Stack", "--format", "json").out)
+    assert len(found["counterexample"]) == 41
 
 
 def test_the_search_is_told_of_in_every_format(run: Callable[..., Ran], file: Callable[..., Path]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from benchmarks.checker.subjects import BankSubject, MaxRegisterSubject, StoreSu
 from checker import brute
 from checker.analysis import analysis
 from checker.certificate import replay
+from checker.chained import follow
 from checker.checking import Request, check_file
 from checker.deciders import Wanted
 from checker.encode import encode
@@ -27,13 +29,14 @@ from checker.identity import identity
 from checker.independent import check_keys
 from checker.linearizable import linearizability
 from checker.models import Call, Inconsistent, Model, names
-from checker.placement import Allowance
+from checker.placement import Allowance, place
 from checker.presentation import as_edn, as_json, as_text
 from harness.event_lines import LineEncoder
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 from results.document import reason_of, verdict_of
-from tests.own_models import MaxRegister
+from tests.own_models import BoundedStack, MaxRegister
+from tests.own_models import draw as draw_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -224,6 +227,60 @@ def test_hints_decide_every_built_in_model(draw: Callable[..., Any], name: str) 
         hold(object_, hinted(operations, drawn))
 
 
+@pytest.mark.parametrize("name", ["register", "set", "fifo-queue", "bounded-stack", "max-register"])
+def test_the_kernel_follows_an_order_as_the_search_for_places_does(draw: Callable[..., Any], name: str) -> None:
+    """Both find an order or none; the kernel leaves to the other one only what it cannot represent."""
+    own = {model.name: model for model in (BoundedStack, MaxRegister)}
+    random = Random(f"followed {name}")
+    seen = Counter[bool]()
+    for _ in range(4 * HISTORIES):
+        if name in own:
+            object_: Model = own[name]()
+            operations = draw_own(object_, random)
+        else:
+            object_, operations = draw(name, random)
+        drawn = {op.invoke_index: random.randint(0, 3) for op in operations if random.random() < 0.7}
+        operations = hinted(operations, drawn)
+        encoded = encode(object_, operations)
+        places = [i for i, op in enumerate(encoded.operations) if op.order is not None]
+        chain = checker.hints._steps(object_, encoded, places)
+        if not chain or checker.hints._against_time(encoded, chain) is not None:
+            continue
+        found = follow(object_, encoded, chain, Allowance.of(5.0))
+        if found is None:
+            continue
+        other = place(object_, encoded, chain, Allowance.of(5.0))
+        assert found.exhausted
+        assert other.exhausted
+        assert (found.order is None) is (other.order is None), operations
+        if found.order is not None:
+            replay(object_, operations, [encoded.operations[i] for i in found.order])
+        seen[found.order is None] += 1
+    assert min(seen[True], seen[False]) > 10
+
+
+@pytest.mark.parametrize("name", ["register", "fifo-queue", "max-register"])
+def test_a_race_changes_no_verdict(draw: Callable[..., Any], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without time for the first attempt, the order and the search run at the same time: the answers are as with it."""
+    random = Random(f"race {name}")
+    compared = 0
+    for _ in range(HISTORIES // 2):
+        if name == MaxRegister.name:
+            object_: Model = MaxRegister()
+            operations = draw_own(object_, random)
+        else:
+            object_, operations = draw(name, random)
+        drawn = {op.invoke_index: random.randint(0, 3) for op in operations if random.random() < 0.7}
+        operations = hinted(operations, drawn)
+        first = check_keys(object_, operations)
+        with monkeypatch.context() as patched:
+            patched.setattr(checker.hints, "_MOMENT_S", 1e-9)
+            second = check_keys(object_, operations)
+        assert (first.valid, first.order_agrees) == (second.valid, second.order_agrees), operations
+        compared += first.order_agrees is not None
+    assert compared > 20
+
+
 def test_what_would_need_two_at_once_is_found_in_a_later_round() -> None:
     """A returned operation needs several consecutive crashed ones before it, more than the first rounds allow."""
 
@@ -388,7 +445,7 @@ def test_each_key_is_held_to_its_own_order_and_the_worst_one_decides() -> None:
     part = part_of(found)
     assert part is not None
     assert (part.name, part.verdict, part.details) == (PART, Verdict.VALID, {"valid": 1, "unknown": 0, "invalid": 0})
-    assert part.reason == "The system's own order is a legal one on all keys whose operations carry one: 1 of 2."
+    assert part.reason == "The system's own order is a legal one on all keys whose operations carry one: 1 of 2 keys."
     found = check_keys("register", [*agrees, write("b", 2, 20, 4), write("b", 3, 30, 3)])
     assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.INVALID)
     assert found.order_reason.startswith("Key b: The system's own order is not a legal one: ")

@@ -63,7 +63,7 @@ def test_rows_of_an_anomaly_belong_to_its_object() -> None:
     assert part.details["counterexample"]["op"]["invoke_index"] == 8
     assert part.details["invalid_keys"] == ["b"]
     assert part.details["counts"] == {"ok": 4, "lost": 1}
-    assert part.reason == "Key b: It is lost. 1 of 3 keys are invalid. In all: 4 ok, 1 lost."
+    assert part.reason == "Key b: It is lost. 1 of 3 keys is invalid. In all: 4 ok, 1 lost."
 
 
 def test_an_anomaly_during_a_fault_is_shown_first() -> None:

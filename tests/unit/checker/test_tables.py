@@ -173,6 +173,40 @@ def test_a_long_history_is_decided_from_arrays(long: Path) -> None:
     assert "but process 0's write of 900 had completed at" in invalid.explanation
 
 
+@pytest.mark.parametrize("value", [7007, "torn", 1.5])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {300: {"type": OpType.FAIL, "error": "not-leader: n2"}},
+        {300: {"type": OpType.FAIL, "error": "not-leader"}, 304: {"type": OpType.FAIL}},
+        {300: {"type": OpType.FAIL}, 954: {}},
+        {954: {}, 958: {}},
+        {300: {"type": OpType.FAIL, "f": "cas"}},
+        {954: {"f": "cas", "type": OpType.INFO, "end_ns": None, "complete_index": None, "process": 99}},
+    ],
+)
+def test_a_part_of_a_history_is_told_like_the_whole(
+    long: Path, monkeypatch: pytest.MonkeyPatch, value: Any, changes: dict[int, dict[str, Any]]
+) -> None:
+    """The sentence names the operations that made the value, failed ones too, or says that there are none."""
+    monkeypatch.setattr(tables, "OBJECTS", 100)
+    operations = _register(1000)
+    operations[901] = replace(operations[901], result=value)
+    for place, change in changes.items():
+        made = [-1, value] if change.get("f") == "cas" else value
+        operations[place] = replace(operations[place], value=made, **change)
+        if change.get("type", OpType.OK) is not OpType.OK:
+            operations[place + 1] = replace(operations[place + 1], result=place - 2)
+        else:
+            operations[place + 1] = replace(operations[place + 1], result=value)
+    found = _checked(long, operations, wanted=Wanted(model="cas-register")).analysis.worst
+    expected = check_keys(model("cas-register"), operations).worst
+    assert expected is not None
+    assert (found.op, found.explanation) == (expected.op, expected.explanation)
+    assert found.op == operations[901]
+
+
 @pytest.mark.parametrize(
     ("row", "change", "asked"),
     [

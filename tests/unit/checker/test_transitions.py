@@ -107,7 +107,7 @@ def test_a_transition_is_asked_for_once() -> None:
 
 
 def test_a_state_that_is_not_hashable_is_an_error() -> None:
-    """The error names the model and the state."""
+    """The error names the model, its `step` with the line, and the state."""
 
     class Unhashable:
         __hash__ = None  # type: ignore[assignment]
@@ -116,7 +116,9 @@ def test_a_state_that_is_not_hashable_is_an_error() -> None:
             return "what nobody can hash"
 
     table = Transitions(Becomes())
-    with pytest.raises(ModelError, match="model becomes: expected hashable states, found what nobody can hash"):
+    with pytest.raises(
+        ModelError, match=r"test_transitions.py:\d+\): expected hashable states, found what nobody can hash;"
+    ):
         table.step(0, table.add(call(Unhashable())))
 
 

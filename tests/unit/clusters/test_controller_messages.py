@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +12,7 @@ from clusters.systems.remoting import RemotingError
 from clusters.systems.rocketmq.client import Controllers
 from clusters.systems.rocketmq.controller import LOGS, RocketMQController
 from clusters.systems.rocketmq.options import ControllerOptions
+from harness import readiness
 from harness.errors import InfrastructureError, NodeError
 from harness.node import Node
 from harness.remote import Result
@@ -84,7 +86,7 @@ def test_a_controller_that_dies_at_its_start(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("clusters.systems.waiting.ALIVE_CHECK_S", 0.0)
 
     def answer(command: str) -> tuple[int, str, str]:
-        return (0, "java.io.IOException: No space left on device\n" if command.startswith("tail") else "", "")
+        return (0, "java.io.IOException: No space left on device\n" if "tail" in command else "", "")
 
     made = system(answer)
     asked: list[str] = []
@@ -95,11 +97,12 @@ def test_a_controller_that_dies_at_its_start(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(made, "status", status)
     with pytest.raises(InfrastructureError) as raised:
-        made.wait_ready(NODES, 60.0)
+        asyncio.run(readiness.until_ready(made, NODES, 60.0))
     message = str(raised.value)
     assert "n3 runs no process of RocketMQ's controller any more" in message
-    assert f"--- last lines of {LOGS[0]} on n3\njava.io.IOException: No space left on device" in message
-    assert "on n1" not in message
+    assert "--- n3: process controller does not run; it reports no status\n" in message
+    assert "--- n1: process controller does not run; reports follower, sees n3\n" in message
+    assert f"last lines of {LOGS[0]} on n3:\njava.io.IOException: No space left on device" in message
     assert len(asked) < 100
 
 

@@ -14,11 +14,13 @@ from clusters.systems.dledger.nodes import FATAL
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.system import DLedgerSystem
 from harness.cluster import Paper
-from harness.errors import ExitCode, InputError
+from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.node import Node
 from harness.system import NodeStatus
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.cluster import Cluster
 
 
@@ -78,6 +80,12 @@ def test_a_node_that_is_behind_says_how_far() -> None:
     assert got == {"n2": "has applied 4 of 9 entries"}
 
 
+def test_an_empty_group_has_nothing_to_apply() -> None:
+    """The entry 0 of a leader that serves is its own empty entry; a follower need not know yet that it is committed."""
+    assert lacking(status("n1", ready=3, applied=0, committed=0), status("n2", applied=-1, committed=-1)) == {}
+    assert lacking(status("n1", ready=3, applied=1, committed=1), status("n2", applied=-1)) != {}
+
+
 def test_names_that_dledger_would_cut() -> None:
     """A member has the form `id-host:port`; a name or address that breaks this form is an error."""
     cluster = cast("Cluster", SimpleNamespace(nodes=[Node(name="n1", address="fd00::1")]))
@@ -116,3 +124,18 @@ def test_fatal_lines(line: str) -> None:
 def test_lines_of_a_healthy_node(line: str) -> None:
     """Log lines of a start, of lost peers, and of a late transfer are not fatal."""
     assert not re.search("|".join(FATAL), line)
+
+
+@pytest.mark.parametrize(
+    ("is_clone", "remedy"), [(True, "`make a/b/c/node/target/node.jar` builds it"), (False, "install.md")]
+)
+def test_a_jar_that_is_missing_names_what_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_clone: bool, remedy: str
+) -> None:
+    """Only a clone has the sources, and a Makefile."""
+    jar = tmp_path / "a" / "b" / "c" / "node" / "target" / "node.jar"
+    (jar.parents[1] / ("src" if is_clone else "other")).mkdir(parents=True)
+    monkeypatch.setattr(nodes, "JAR", jar)
+    system = DLedgerSystem(cast("Cluster", Paper(["n1"])), DLedgerOptions(), "register")
+    with pytest.raises(InfrastructureError, match=re.escape(remedy)):
+        system.versions()

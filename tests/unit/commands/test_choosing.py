@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 import cli
+from commands import choosing
 from harness import plugins
+from harness.cluster import Paper
 from harness.errors import ExitCode
 from nemesis.kinds import registry
+from workloads.lock.options import LockOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from harness.cluster import Cluster
 
 MODULE = """
 from dataclasses import dataclass
@@ -121,8 +127,8 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    """Returns the document that `labrys plan` prints."""
-    code, out, err = run(capsys, "plan", *arguments)
+    """Returns the document that `labrys plan --format json` prints."""
+    code, out, err = run(capsys, "plan", "--format", "json", *arguments)
     assert code == ExitCode.VALID, err
     document = json.loads(out)
     assert isinstance(document, dict)
@@ -306,3 +312,41 @@ def test_faults_aim_at_the_roles_of_a_system(
     assert "front" in refused(capsys, "plan", "--system", "kv", "--nemesis", "kill:frnt")
     (elsewhere / "plan.json").write_text(json.dumps(drawn["plan"]))
     assert "unknown role 'back'; the roles are: node on n1" in refused(capsys, "plan", "--plan", "plan.json")
+
+
+LEASES = """
+from harness.errors import InputError
+
+class Leases(Store):
+    name = "leases"
+    serves = {"lock": "SET NX with a time to live", "register": "GET and PUT"}
+
+    def processes(self, node):
+        if self.workload != "lock":
+            return super().processes(node)
+        if self.workload_options.lease_s is None:
+            raise InputError("leases frees a lock after its lease; give --lease-s")
+        argv = ["locks", "--ttl-ms", f"{self.workload_options.lease_s * 1000:g}"]
+        return [Daemon(role=f"locks-{argv[-1]}", argv=argv, pattern="^locks", ports=[1], data_dir="/d", log_files=["/l"])]
+"""
+
+
+def test_a_system_sees_the_options_of_the_workload(
+    capsys: pytest.CaptureFixture[str], package: Callable[..., None]
+) -> None:
+    """So a lease is given once. The system may need an option that the workload leaves open."""
+    package("kvpack", "[labrys.systems]\nleases = kvpack:Leases\n", MODULE + LEASES)
+    lock = ("--system", "leases", "--workload", "lock", "--nemesis", "kill:locks-2500", "--seed", "1")
+    drawn = planned(capsys, *lock, "--lease-s", "2.5")
+    assert {fault["options"]["role"] for fault in drawn["plan"]["faults"]} == {"locks-2500"}
+    assert "leases frees a lock after its lease; give --lease-s" in refused(capsys, "plan", *lock)
+    options = {
+        choosing.SYSTEM: "leases",
+        choosing.WORKLOAD: "lock",
+        "lease_ms": 50,
+        "fsync": True,
+        **asdict(LockOptions(lease_s=2.5)),
+    }
+    system = choosing.system_of(cast("Cluster", Paper(["n1"])), options)
+    assert system.workload_options == LockOptions(lease_s=2.5)
+    assert [daemon.argv[-1] for daemon in system.processes(system.cluster.nodes[0])] == ["2500"]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,9 @@ import pytest
 
 import cli
 from checker.linearizable import linearizability
+from harness.client import Client
+from harness.daemon import Daemon
+from harness.system import NodeStatus, ReplicaState, System
 from harness.workload import Observed
 from tests.own_models import operation
 from tests.slow_faults import forget_plugins, install_slow_faults
@@ -27,10 +34,12 @@ def blocks_with(page: str, words: str) -> list[str]:
     return [text.strip() for _, text in blocks(page) if words in text]
 
 
+# The system that reads the options of its workload. `test_choosing.py` runs one.
+LEASES = blocks_with("new-system.md", "self.workload_options.lease_s")
 # The workload that a model judges. Another test runs it.
 MODELLED = blocks_with("new-workload.md", "linearizability(")
 # Code that is not in the templates.
-ELSEWHERE = {'serves = {"unique-ids": "generate is POST /ids"}', *MODELLED}
+ELSEWHERE = {'serves = {"unique-ids": "generate is POST /ids"}', *MODELLED, *LEASES}
 
 
 @pytest.mark.parametrize(("page", "kind"), [("new-system.md", "system"), ("new-workload.md", "workload")])
@@ -67,7 +76,7 @@ def test_the_fault_of_the_page_is_found(
         for arguments, expected in (
             (["faults"], "low-priority"),
             (["faults", "nice"], "The nice value that the processes get."),
-            (["plan", "--nemesis", "low-priority:leader", "--fault-options", "low-priority.nice=10"], '"nice": 10'),
+            (["plan", "--nemesis", "low-priority:leader", "--fault-options", "low-priority.nice=10"], "nice=10"),
         ):
             with pytest.raises(SystemExit) as ended:
                 cli.main(arguments)
@@ -92,3 +101,46 @@ def test_a_workload_that_a_model_judges_returns_its_parts(tmp_path: Path, monkey
     ]
     [part] = made["Made"]().check(history, Observed())
     assert (part.name, str(part.verdict)) == ("linearizable", "invalid")
+
+
+def test_the_page_of_members_is_made_from_the_docstrings() -> None:
+    """After a change of a docstring, `python tools/system_reference.py` writes the page again."""
+    written = (ROOT / "docs" / "system-reference.md").read_text(encoding="utf-8")
+    made = subprocess.run(
+        [sys.executable, "-c", "import system_reference; print(system_reference.page(), end='')"],
+        env={"PYTHONPATH": f"{ROOT / 'tools'}:{ROOT}"}, capture_output=True, text=True, check=True, timeout=60,
+    ).stdout  # fmt: skip
+    assert written == made, "run: python tools/system_reference.py"
+
+
+@pytest.mark.parametrize("of", [System, Daemon, NodeStatus, ReplicaState, Client])
+def test_the_page_has_every_member(of: type) -> None:
+    """Public methods, class attributes and fields, with a text."""
+    (section,) = re.findall(
+        rf"^## {of.__name__}\n(.*?)(?=^## |\Z)",
+        (ROOT / "docs" / "system-reference.md").read_text(),
+        re.DOTALL | re.MULTILINE,
+    )
+    members = {name for name in (*vars(of), *inspect.get_annotations(of)) if not name.startswith("_")}
+    documented = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
+    documented |= set(re.findall(r"^### `(?:async )?(\w+)\(", section, re.MULTILINE))
+    assert members <= documented
+    assert not re.search(r"\|\s*\|$", section, re.MULTILINE), "a member without a meaning"
+
+
+def test_the_commands_of_the_installation_name_what_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    """Targets of make, files of the clone, and commands of Labrys; `test_outside.py` runs the way of a stranger."""
+    makefile = (ROOT / "Makefile").read_text()
+    lines = [line for language, text in blocks("install.md") if language == "sh" for line in text.splitlines()]
+    assert len(lines) > 15
+    for line in lines:
+        words = shlex.split(line.removeprefix("sudo "))
+        for word in words:
+            path = word.removeprefix("CLONE/")
+            assert path == word or "*" in path or (ROOT / path).exists(), line
+        if words[0] == "make":
+            assert re.search(rf"^{words[-1]}:", makefile, re.MULTILINE), line
+        if words[0].rpartition("/")[2] == "labrys":
+            words = ["dledger" if word == "my-store" else word for word in words]  # it is not installed here
+            assert cli.invoke([*words[1:], "--help"] if words[1:] != ["--version"] else words[1:]) == 0, line
+            capsys.readouterr()

@@ -1,10 +1,12 @@
 """Carries out every command of docs/failing-seed.md and of the beginning of docs/tutorial.md, in the simulator.
 
-The numbers in the outputs may change from version to version. The exit codes and the words may not.
+The pages show what the commands print. Only the times that commands take, and the names of runs, may differ.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shlex
 from pathlib import Path
@@ -12,8 +14,11 @@ from pathlib import Path
 import pytest
 
 import cli
+from harness.parts import CONTROL_NODE
+from tests.trials import trial
 
 DOCS = Path(__file__).parents[3] / "docs"
+FLAGS = re.DOTALL | re.MULTILINE
 
 
 @pytest.fixture(autouse=True)
@@ -29,62 +34,96 @@ def commands(page: str, *, until: str = "") -> list[str]:
     return [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
 
 
-def carried_out(line: str, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str]:
-    """Carries out a line of a page; returns the exit code and the output."""
+def steps(page: str, *, until: str = "") -> list[tuple[str, list[str]]]:
+    """Returns the commands of a page, each with the outputs that the page shows after it."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    found: list[tuple[str, list[str]]] = []
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text.partition(until)[0] if until else text, FLAGS):
+        if language == "sh":
+            found += [(line, []) for line in block.splitlines()]
+        elif not language and found:
+            found[-1][1].append(block)
+    return found
+
+
+def plainly(text: str) -> str:
+    """Returns a text without line breaks, the times of this machine and the names of runs."""
+    text = re.sub(r"\d{8}T\d{6}\.\d{3}Z", "STAMP", " ".join(text.split()))
+    return re.sub(r"(\] . \w+ seed \d+|as expected \S+) [\d.]+ m?s", r"\1 TIME", text)
+
+
+def missing(shown: str, printed: str) -> list[str]:
+    """Returns the pieces of a page's block, between dots, that an output does not have in this order."""
+    at, lost = 0, []
+    for piece in filter(None, map(str.strip, plainly(shown).split("..."))):
+        place = printed.find(piece, at)
+        if place < 0:
+            lost.append(piece)
+        else:
+            at = place + len(piece)
+    return lost
+
+
+def carried_out(line: str, *more: str) -> tuple[int, str]:
+    """Carries out a line of a page; returns the exit code, and both outputs as a terminal shows them."""
     labrys, *words = shlex.split(line)
     assert labrys == "labrys"
-    code = cli.invoke([*words, *more])
-    captured = capsys.readouterr()
-    return code, captured.out + captured.err
+    screen = io.StringIO()
+    with contextlib.redirect_stdout(screen), contextlib.redirect_stderr(screen):
+        code = cli.invoke([*words, *more])
+    return code, screen.getvalue()
 
 
-def test_the_way_from_a_red_build_to_a_cause(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each step ends as the page says, and the next step uses its files."""
+def test_the_way_from_a_red_build_to_a_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step ends and prints as the page says, and the next step uses its files."""
     monkeypatch.chdir(tmp_path)
-    expected = [
-        (1, ["linearizable", "✗ invalid"]),
-        (1, ["[3/3]", "of 3 runs are invalid", "with 95 % confidence", "store/repeats/"]),
-        (0, ["operations on key", "The events around them", "last entries on the key", "is leader in term"]),
-        (
-            1,
-            [
-                "linearizable is invalid in both",
-                "before  3 faults",
-                "after   1 fault",
-                "kept    regressions/halves.toml",
-            ],
-        ),
-        (0, ["✓ invalid, as expected  halves", "1 of 1 cases were as expected"]),
-        (0, ["✓ valid"]),
-    ]
-    lines = commands("failing-seed.md")
-    assert len(lines) == len(expected)
-    for line, (code, parts) in zip(lines, expected, strict=True):
-        found, output = carried_out(line, capsys)
-        assert found == code, output
-        assert [part for part in parts if part not in output] == [], output
-    test = (tmp_path / "regressions" / "halves.toml").read_text()
-    assert 'expect-parts = ["linearizable"]' in test
+    found = steps("failing-seed.md")
+    codes = [1, 0, 1, 1, 0, 0]  # test, explain, --repeat, shrink, suite, and the test without the bug
+    assert [line.split()[1] for line, _ in found] == ["test", "explain", "test", "shrink", "suite", "test"]
+    for (line, outputs), code in zip(found, codes, strict=True):
+        ended, printed = carried_out(line)
+        assert ended == code, printed
+        if "shrink" in line:  # the page shows the file, too
+            printed += (tmp_path / "regressions" / "halves.toml").read_text()
+        assert [missing(shown, plainly(printed)) for shown in outputs] == [[] for _ in outputs], printed
+    assert sum(len(outputs) for _, outputs in found) == 6
     assert (tmp_path / "store" / "latest" / "report.html").is_file()
 
 
-def test_the_tutorial_begins_with_a_bug(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_tutorial_begins_with_a_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without root and Java, the hunt finds the planted bug, and no run of the correct version is invalid."""
     monkeypatch.chdir(tmp_path)
-    hunt, explain, correct = commands("tutorial.md", until="## 2.")
-    code, output = carried_out(hunt, capsys, "--jobs", "1")
-    assert (code, " is invalid: " in output, "report     " in output) == (1, True, True), output
-    code, output = carried_out(explain, capsys)
+    (hunt, (shown,)), (explain, _), (correct, _) = steps("tutorial.md", until="## 2.")
+    code, output = carried_out(hunt, "--jobs", "1")
+    assert (code, missing(shown, plainly(output)), "report     " in output) == (1, [], True), output
+    code, output = carried_out(explain)
     assert (code, "last entries on the key" in output) == (0, True), output
     page = (tmp_path / "store" / "latest" / "report.html").read_text()
     assert "What happened, in order" in page
     assert "A cell has the last index" in page
-    code, output = carried_out(correct, capsys, "--jobs", "1")
+    code, output = carried_out(correct, "--jobs", "1")
     assert (code, ": 0 invalid, 4 valid" in output) == (0, True), output
+
+
+def test_the_readme_has_every_part_of_a_verdict() -> None:
+    """Its table names all parts of a run, and its sentence those that may be unknown in a valid run."""
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    run = trial("--system", "sim-raft", "--cluster", "sim", "--time-limit", "22", "--nemesis", "kill", seed=1)
+    listed = {name for row in re.findall(r"^\| (`[^|]*`) \| [A-Z]", readme, re.MULTILINE) for name in row.split("`")}
+    assert {part.name for part in run.parts} | {CONTROL_NODE} <= listed
+    (sentence,) = re.findall(r"Only\s+(`[^.]*) can be unknown in a valid run", readme)
+    assert set(re.findall(r"`([\w-]+)`", sentence)) == {part.name for part in run.parts if part.extra} | {
+        CONTROL_NODE,  # only on real nodes
+    }
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/clusters.md"])
+def test_a_page_says_what_removes_the_nodes_of_a_killed_test(page: str) -> None:
+    """Nobody can clean up after a SIGKILL, so the paragraph names the command that does."""
+    for paragraph in (DOCS.parent / page).read_text(encoding="utf-8").split("\n\n"):
+        if "kill -9" in paragraph:
+            assert "labrys cluster down" in " ".join(paragraph.split())
+            assert "also after `kill -9`" not in " ".join(paragraph.split())
 
 
 @pytest.mark.parametrize("page", ["failing-seed.md", "tutorial.md", "simulator.md"])

@@ -94,12 +94,28 @@ def test_a_hunt_draws_the_settings_that_are_left_open() -> None:
 
 
 @pytest.mark.parametrize(
-    ("among", "sentence"), [("partition-fixed", "cannot draw partition-fixed"), ("kil", "unknown fault 'kil'")]
+    ("among", "names"),
+    [("all", "kill pause"), ("all,-pause", "kill"), ("all,-pause,crash", "kill crash"), ("crash,kill", "crash kill")],
+)
+def test_the_kinds_to_draw_from_can_leave_some_out(among: str, names: str) -> None:
+    """`all` means the kinds that a hunt draws by default, and `-KIND` beside it leaves one out."""
+    possible = [find_kind(name) for name in ("kill", "pause", "crash")]
+    assert " ".join(kind.name for kind in named(possible, among, possible[:2])) == names
+
+
+@pytest.mark.parametrize(
+    ("among", "sentence"),
+    [
+        ("partition-fixed", "cannot draw partition-fixed"),
+        ("kil", "unknown fault 'kil'"),
+        ("all,-kill,-pause", "leaves no kind"),
+        ("kill,-pause", "leaves a kind out of `all`"),
+    ],
 )
 def test_kinds_to_draw_from_are_checked(among: str, sentence: str) -> None:
     """The hunt refuses a name that is no kind, and a kind that it cannot draw."""
     with pytest.raises(InputError, match=sentence):
-        named([find_kind("kill"), find_kind("pause")], among)
+        named([find_kind("kill"), find_kind("pause")], among, [find_kind("kill"), find_kind("pause")])
 
 
 def test_kinds_with_new_features_are_drawn_more_often() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 import cli
-from commands.repeating import Repetition, Tally, repeat
+from commands.repeating import Repetition, Tally, document_of, repeat
 from harness.errors import ExitCode, InfrastructureError, InputError, InterruptedEarly
 from harness.randomness import repeat_seed
 from harness.verdict import Verdict
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 FORGETS = ("--nemesis", "power-loss:n1", "--fault-on", "1-2", "--fault-off", "1-2", "--forgets")
 
 
-def session(verdict: Verdict, *, interrupted: bool = False) -> Session:
+def session(verdict: Verdict, *thresholds: dict[str, Any], interrupted: bool = False) -> Session:
     """Returns the outcome of a run with a verdict."""
-    parts = {"linearizable": {"valid": verdict.as_json}}
-    document = {"valid": verdict.as_json, "reason": "Because.", "parts": parts}
+    parts: dict[str, Any] = {"linearizable": {"valid": verdict.as_json, "reason": "Because.", "details": {}}}
+    document = {"valid": verdict.as_json, "reason": "Because.", "parts": parts, "thresholds": list(thresholds)}
     outcome = SimpleNamespace(run=SimpleNamespace(path="r"), document=document, interrupted=interrupted, error=None)
     return cast("Session", outcome)
 
@@ -68,7 +68,7 @@ V, X, U, E = Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN, InfrastructureErro
     [
         ([V, X, V, V, X], ExitCode.INVALID, "2 of 5 runs are invalid: 11.8% to 76.9% with 95 % confidence (Wilson"),
         ([V, V], ExitCode.VALID, "0 of 2 runs are invalid"),
-        ([V, U, E], ExitCode.INTERNAL, "0 of 1 runs are invalid: 0.0% to 79.3% with 95 % confidence"),
+        ([V, U, E], ExitCode.INTERNAL, "0 of 1 run is invalid: 0.0% to 79.3% with 95 % confidence"),
         ([V, U], ExitCode.UNKNOWN, "Not counted: 1 unknown."),
         ([X, E, U], ExitCode.INVALID, "Not counted: 1 unknown, 1 broken off."),
     ],
@@ -106,10 +106,12 @@ def test_the_page_escapes_foreign_text(tmp_path: Path) -> None:
     """A reason may have any text; the link leads to the report."""
     folder = RepeatFolder.create(tmp_path, "t", datetime(2026, 1, 1, tzinfo=UTC))
     document: dict[str, Any] = {
-        "counts": {"runs": 1, "invalid": 1, "valid": 0, "unknown": 0, "error": 0}, "test": "t", "valid": False, "asked": 1,
+        "counts": {"runs": 1, "invalid": 1, "valid": 0, "unknown": 0, "error": 0, "crossed": 0, "crossed_behind": 0},
+        "test": "t", "valid": False, "asked": 1,
         "reason": "1 of 1", "reproduce": "labrys test", "runs": [{
             "number": 1, "seed": "7", "valid": False, "reason": "<script>alert(1)</script>\u202e", "seconds": 1.0,
-            "run": str(tmp_path / "t" / "a b"), "reproduce": "labrys test --seed 7"}],
+            "run": str(tmp_path / "t" / "a b"), "reproduce": "labrys test --seed 7", "crossed": ["<i>"],
+            "behind": False}],
     }  # fmt: skip
     folder.save(document)
     page = folder.page.read_text()
@@ -138,3 +140,20 @@ def test_a_tally_with_an_error_has_no_verdict() -> None:
     """Its only run broke off."""
     run = Repetition(number=1, seed=1, verdict=None, reason="", invalid=(), seconds=0.0, run=None, reproduce="")
     assert Tally(runs=[run], asked=1, until_fail=False, interrupted=False).verdict is None
+
+
+@pytest.mark.parametrize(("behind", "code"), [(False, ExitCode.INVALID), (True, ExitCode.UNKNOWN)])
+def test_a_run_that_crosses_a_threshold_decides_the_exit_code(*, behind: bool, code: ExitCode) -> None:
+    """Its verdict stays valid, and the confidence interval is of verdicts only."""
+    found = session(Verdict.VALID, {"crossed": "p99_ms < 1: it is 2"})
+    if behind:
+        late = {"valid": "unknown", "reason": "Late.", "details": {}, "extra": True}
+        cast("dict[str, Any]", found.document["parts"])["control-node"] = late
+    counted = repeat(lambda _: found, range(2), asked=2, until_fail=False, reproduce=str, on_run=lambda _: None)
+    assert counted.exit_code is code
+    assert counted.count(Verdict.VALID) == 2
+    words = "crossed one with a control node that was behind" if behind else "crossed a threshold"
+    assert "0 of 2 runs are invalid: 0.0% to 65.8% with 95 % confidence" in counted.describe()
+    assert counted.describe().endswith(f". 2 runs {words}.")
+    document = document_of(counted, test="t", seed=1, reproduce="r", folder="f")
+    assert [run["crossed"] for run in document["runs"]] == [["p99_ms < 1: it is 2"]] * 2

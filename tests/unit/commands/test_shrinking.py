@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+import cli
 from commands.regressions import toml_lines
 from commands.shrinking import MIN_FAULT_S, Candidate, shrink, shrinkable, steps
 from commands.shrinking_by_chance import Chance, confirmed
+from harness.errors import InputError
 from harness.faults import PlannedFault
 from harness.randomness import stream
+from tests.trials import TOY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 def fault(place: int, kind: str, *targets: str) -> PlannedFault:
@@ -31,7 +36,7 @@ WHOLE = Candidate(
 
 def test_only_what_matters_is_left() -> None:
     """If a pause of n3 alone has the finding, the result has a short pause in a short run and nothing else."""
-    best = shrink(WHOLE, lambda each: any(fault.kind == "pause" for fault in each.faults), enough=lambda: False)
+    best = shrink(WHOLE, lambda each: any(fault.kind == "pause" for fault in each.faults), enough=lambda _: False)
     (left,) = best.faults
     assert (left.kind, left.target, left.id) == ("pause", ("n3",), 0)
     assert left.end_s - left.start_s < 2 * MIN_FAULT_S
@@ -44,10 +49,10 @@ def test_a_wait_for_a_message_is_left_out_or_gets_shorter() -> None:
     """If the finding needs no wait, the result has none. Otherwise each step leaves some time for the fault."""
     waits = replace(WHOLE, faults=tuple(replace(fault, wait_s=2.0) for fault in WHOLE.faults))
     (left,) = shrink(
-        waits, lambda each: any(fault.kind == "pause" for fault in each.faults), enough=lambda: False
+        waits, lambda each: any(fault.kind == "pause" for fault in each.faults), enough=lambda _: False
     ).faults
     assert left.wait_s == 0
-    needs_it = shrink(waits, lambda each: any(fault.wait_s for fault in each.faults), enough=lambda: False)
+    needs_it = shrink(waits, lambda each: any(fault.wait_s for fault in each.faults), enough=lambda _: False)
     assert all(0 < fault.wait_s < 2.0 and fault.lasts_s >= MIN_FAULT_S for fault in needs_it.faults)
 
 
@@ -57,7 +62,7 @@ def test_targets_are_left_out_one_by_one() -> None:
     def needs_n2(each: Candidate) -> bool:
         return any(fault.kind == "kill" and "n2" in fault.target for fault in each.faults)
 
-    (left,) = shrink(WHOLE, needs_n2, enough=lambda: False).faults
+    (left,) = shrink(WHOLE, needs_n2, enough=lambda _: False).faults
     assert left.target == ("n2",)
 
 
@@ -69,20 +74,20 @@ def test_a_run_that_cannot_be_smaller_stays_the_same() -> None:
         tried.append(each)
         return False
 
-    assert shrink(WHOLE, never, enough=lambda: False) == WHOLE
+    assert shrink(WHOLE, never, enough=lambda _: False) == WHOLE
     assert len(tried) == len({repr(each) for each in tried}) == len({repr(each) for each in steps(WHOLE)})
 
 
 def test_a_budget_ends_the_search() -> None:
     """The result is the smallest candidate so far."""
-    assert shrink(WHOLE, lambda _: True, enough=lambda: True) == WHOLE
+    assert shrink(WHOLE, lambda _: True, enough=lambda _: True) == WHOLE
 
 
 def test_fewer_clients_and_keys_are_tried_one_by_one() -> None:
     """If the finding needs two workers and three keys, the result has these."""
     whole = replace(WHOLE, faults=(), options={"concurrency": 10, "keys": 12})
     best = shrink(
-        whole, lambda each: each.options["concurrency"] >= 2 and each.options["keys"] >= 3, enough=lambda: False
+        whole, lambda each: each.options["concurrency"] >= 2 and each.options["keys"] >= 3, enough=lambda _: False
     )
     assert best.options == {"concurrency": 2, "keys": 3}
 
@@ -132,7 +137,7 @@ def test_a_step_that_was_taken_by_luck_is_undone() -> None:
     taken = [replace(WHOLE, time_limit_s=limit_s) for limit_s in (30.0, 20.0, 10.0)]
 
     def last(finds: Callable[[Candidate], bool], *, enough: bool = False) -> tuple[float, str]:
-        best, text = confirmed(taken, finds, frequent=0.5, enough=lambda: enough)
+        best, text = confirmed(taken, finds, frequent=0.5, enough=lambda _: enough)
         return best.time_limit_s, text
 
     assert last(lambda _: True)[0] == 10
@@ -143,6 +148,68 @@ def test_a_step_that_was_taken_by_luck_is_undone() -> None:
     assert last(lambda _: False)[0] == 30
     text = last(lambda _: True, enough=True)[1]
     assert text == "The result was invalid in 0 of 0 further runs; then the time was over."
+
+
+def invalid_run(store: Path, *words: str) -> list[str]:
+    """Carries out an invalid simulated run, and returns the words that shrink it."""
+    forgets = ("--nemesis", "power-loss:n1,pause:n2", "--fault-on", "1-2", "--fault-off", "1-2", "--forgets")
+    assert cli.invoke(["test", *TOY, *forgets, *words, "--seed", "1", "--store", str(store), "--name", "found"]) == 1
+    return ["shrink", "found", "--system", "tests.toy_register:ToyRegisters", "--store", str(store)]
+
+
+def rewrite(store: Path, **members: object) -> None:
+    """Changes members of the stored results."""
+    path = store / "found" / "latest" / "results.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **members}))
+
+
+@pytest.mark.parametrize(("valid", "word"), [(True, "valid"), ("unknown", "unknown"), (None, "has no verdict")])
+def test_a_run_that_is_not_invalid_is_refused_at_once(valid: object, word: str, tmp_path: Path) -> None:
+    """Its stored verdict decides, so no run is carried out. The error says what to do."""
+    words = invalid_run(tmp_path)
+    rewrite(tmp_path, valid=valid)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match=f"{word}.*`labrys replay RUN --repeat 10`.*`labrys hunt`"):
+        cli.invoke(words)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_time_that_is_too_short_for_one_run_is_refused(tmp_path: Path) -> None:
+    """The stored length of the run decides."""
+    words = invalid_run(tmp_path)
+    rewrite(tmp_path, duration_s=90.0)
+    with pytest.raises(InputError, match="takes about 90 s, and --minutes leaves 60 s for the search"):
+        cli.invoke([*words, "--minutes", "1"])
+
+
+@pytest.mark.parametrize("by_chance", [(), ("--any-seed",)])
+def test_the_end_of_the_time_ends_a_run(
+    by_chance: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that takes longer than expected has no verdict, and the search ends. Nobody interrupted it."""
+    words = invalid_run(tmp_path, "--time-limit", "300", "--rate", "20")
+    rewrite(tmp_path, duration_s=0.01)
+    capsys.readouterr()
+    assert cli.invoke([*words, "--minutes", "0.01", *by_chance]) == 2
+    assert "the time was over before it was invalid again; give more --minutes" in capsys.readouterr().err
+
+
+def test_a_step_without_time_for_its_run_is_passed_over() -> None:
+    """Shorter runs are still tried."""
+    best = shrink(WHOLE, lambda each: len(each.faults) > 1, enough=lambda each: each.time_limit_s > 20)
+    assert best.time_limit_s <= 20
+    assert len(best.faults) == 2
+
+
+def test_a_run_without_a_verdict_does_not_count() -> None:
+    """The end of the time can end a run. It is neither invalid nor not invalid."""
+    chance = Chance()
+    answers = iter([True, None])
+    assert chance.begin(lambda: next(answers), enough=lambda: False)
+    assert (chance.hits_before, chance.runs_before) == (1, 1)
+    assert not chance.decides(lambda: None, enough=lambda: False)
+    assert (chance.undecided, chance.runs) == (1, 1)
+    assert "0 of 0 further runs" in confirmed([WHOLE], lambda _: None, frequent=0.5, enough=lambda _: False)[1]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -97,3 +98,18 @@ def test_a_system_in_the_wrong_place_is_refused(words: Sequence[str], sentence: 
     """The error names the right cluster, or the systems for this one."""
     with pytest.raises(InputError, match=sentence):
         trial(*words)
+
+
+def test_a_node_that_serves_no_clients_is_listed() -> None:
+    """The final reads are valid if each key was read through some node; the part says how many were at each."""
+    run = trial(*TOY, "--system", "tests.toy_register:Witnesses")
+    (part,) = [part for part in run.parts if part.name == "final-reads"]
+    assert part.verdict is Verdict.VALID
+    assert re.search(r"through n1, n2, n3 \(0 of \d+ keys\), n4, n5\.", part.reason), part.reason
+
+
+def test_a_status_that_raises_ends_the_polling() -> None:
+    """The run goes on, and says so."""
+    run = trial(*TOY, "--system", "tests.toy_register:Raising")
+    assert [problem for problem in run.result.problems if "watching the nodes ended early" in problem]
+    assert max(sighting.last_ns for sighting in run.result.sightings) <= 4_000_000_000

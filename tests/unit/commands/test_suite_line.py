@@ -50,7 +50,7 @@ def test_a_dry_run_lists_the_cases_and_runs_none(capsys: pytest.CaptureFixture[s
     lines = out.splitlines()
     assert lines[0] == "faults[nemesis=kill]  p99_ms < 200"
     assert lines[1].startswith("  labrys test --seed ")
-    assert lines[1].endswith(" --nemesis kill")
+    assert lines[1].endswith(" --nemesis kill --threshold 'p99_ms < 200'")
     assert lines[-1] == "2 cases of seed 7, whose workloads take 120.0 s; nothing was run"
     assert [path.name for path in tmp_path.iterdir()] == ["short.toml"]
 
@@ -84,6 +84,41 @@ def test_a_case_that_cannot_run_is_refused_before_the_first_runs(
     code, out, err = run(capsys)
     assert (code, out) == (ExitCode.BAD_ARGUMENTS, "")
     assert "the case control: Invalid value for '--rate': -3.0 is not in the range" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["short.toml"]
+
+
+def test_the_name_of_a_case_selects_this_case_alone(capsys: pytest.CaptureFixture[str], suite: Path) -> None:
+    """So the command that a summary prints for a case runs no other, also if its name is a part of another name."""
+    suite.write_text('[[test]]\nname = "kill"\n[[test]]\nname = "kill-leader or not (all)"\n')
+    for only, names in (
+        ("kill", ["kill"]),
+        ("kil", ["kill", "kill-leader or not (all)"]),
+        ("kill-leader or not (all)", ["kill-leader or not (all)"]),
+    ):
+        _, out, _ = run(capsys, "--dry-run", "--format", "json", "--only", only)
+        assert [case["name"] for case in json.loads(out)] == names
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('expect-part = ["linearizable"]', "has no key 'expect-part'. Did you mean 'expect-parts'?"),
+        ('treshold = ["p99_ms < 1"]', "has no key 'treshold'. Did you mean 'thresholds'?"),
+        ('threshold = "p99_ms < 1"', "has no key 'threshold'. Did you mean 'thresholds'?"),
+        (
+            'thresholds = ["raed.p99_ms < 1"]',
+            "'raed.p99_ms < 1' names the function 'raed', and the workload register has the functions cas, read, write",
+        ),
+    ],
+)
+def test_a_misspelt_key_or_function_is_refused_before_the_first_case(
+    capsys: pytest.CaptureFixture[str], suite: Path, tmp_path: Path, line: str, message: str
+) -> None:
+    """The error names the right key, or the functions of the workload; no folder is made."""
+    suite.write_text(f"{SUITE}{line}\n")
+    code, out, err = run(capsys)
+    assert (code, out) == (ExitCode.BAD_ARGUMENTS, "")
+    assert message in err
     assert [path.name for path in tmp_path.iterdir()] == ["short.toml"]
 
 

@@ -14,33 +14,44 @@ from harness.verdict import Verdict
 
 def result(name: str, exit_code: int, reason: str = "Fine.") -> CaseResult:
     """Returns the result of a case that expects valid."""
-    case = Case(name=name, test=name, options={"nemesis": "kill"}, seed=7, expect=Verdict.VALID)
+    case = Case(
+        reproduce="labrys suite s.toml --only x --seed 9",
+        name=name,
+        test=name,
+        options={"nemesis": "kill"},
+        seed=7,
+        expect=Verdict.VALID,
+    )
     return CaseResult(case=case, exit_code=exit_code, reason=reason, seconds=61.0, run=None)
 
 
 def test_failed_cases_are_first_and_can_be_run_again() -> None:
     """The heading has the counts, and the text has the number of cases that did not run."""
-    text = suite_markdown("smoke", 9, [result("good", 0), result("bad", 1, "Stale."), result("broken", 255)], cases=4)
+    text = suite_markdown(
+        "smoke", 9, [result("good", 0), result("bad", 1, "Stale."), result("broken", 255)], counts=(4, 4)
+    )
     lines = text.splitlines()
-    assert lines[0] == "## <code>smoke</code>: 1 of 4 cases were as expected"
-    assert lines[2] == "The seed of the suite is 9. 1 of 4 cases did not run."
+    assert lines[0] == "## <code>smoke</code>: 1 of 4 cases was as expected; 1 did not run"
+    assert lines[2] == "The seed of the suite is 9."
     assert [line.split(" | ")[1] for line in lines if line.startswith(("| ✓", "| ✗"))] == [
         f"<code>{name}</code>" for name in ("bad", "broken", "good")
     ]
     assert "| invalid, expected valid |" in text
     assert "| error 255 |" in text
-    assert lines[-2:] == ["- <code>labrys test --seed 7 --nemesis kill</code>"] * 2
+    assert lines[-2:] == ["- <code>labrys suite s.toml --only x --seed 9</code>"] * 2
 
 
 def test_a_suite_as_expected_has_no_commands() -> None:
     """A suite without a result has no table either."""
-    assert "again" not in suite_markdown("s", 1, [result("a", 0)], cases=1)
-    assert suite_markdown("s", 1, [], cases=2).count("\n") == 3
+    assert "again" not in suite_markdown("s", 1, [result("a", 0)], counts=(1, 1))
+    assert suite_markdown("s", 1, [], counts=(2, 2)).count("\n") == 3
 
 
 def test_the_table_of_a_long_suite_is_cut() -> None:
     """A line has the number of the other cases."""
-    text = suite_markdown("s", 1, [result(f"c{number}", 0) for number in range(MAX_ROWS + 5)], cases=MAX_ROWS + 5)
+    text = suite_markdown(
+        "s", 1, [result(f"c{number}", 0) for number in range(MAX_ROWS + 5)], counts=(MAX_ROWS + 5, MAX_ROWS + 5)
+    )
     assert "The file junit.xml has 5 more cases." in text
     assert text.count("\n| ✓") == MAX_ROWS
 
@@ -48,11 +59,17 @@ def test_the_table_of_a_long_suite_is_cut() -> None:
 @given(st.text(), st.text())
 def test_no_foreign_text_is_markup(name: str, reason: str) -> None:
     """No text adds a tag, cell, mention, reference, link, emphasis or line break."""
-    plain = suite_markdown("s", 1, [result("n", 1, "r")], cases=1)
-    text = suite_markdown("s", 1, [result(name, 1, reason)], cases=1)
+    plain = suite_markdown("s", 1, [result("n", 1, "r")], counts=(1, 1))
+    text = suite_markdown("s", 1, [result(name, 1, reason)], counts=(1, 1))
     assert len(text.splitlines()) == len(plain.splitlines())
     row = next(line for line in text.splitlines() if line.startswith("| ✗"))
     cells = re.findall(r"<code>(.*?)</code>", row)
     assert len(cells) == 2
     for cell in cells:
         assert re.fullmatch(r"(?:[A-Za-z0-9 .,=/-]|&#\d+;)*", cell)
+
+
+def test_the_heading_has_the_selection() -> None:
+    """Three numbers that differ by their meaning have their meaning beside them."""
+    text = suite_markdown("s", 1, [result("a", 0)], counts=(1, 3))
+    assert text.startswith("## <code>s</code>: 1 of 1 case was as expected; 1 of 3 cases selected\n")

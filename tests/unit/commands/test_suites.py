@@ -15,8 +15,10 @@ import pytest
 from rich.console import Console
 
 from commands.suite import known_options
+from commands.suite_folder import SuiteFolder, file_names, plain_name, seed_of
+from commands.suite_jobs import Jobs
 from commands.suite_summary import github_lines, print_summary
-from commands.suites import EXTRA_S, SuiteFolder, _plain_name, file_names, limit_s, run_suite, seed_of, workload_s
+from commands.suites import EXTRA_S, limit_s, run_suite, workload_s
 from harness.errors import ExitCode, InputError
 from harness.suite import Case, CaseResult, Suite, exit_code, load_suite
 from harness.thresholds import read_threshold
@@ -25,7 +27,17 @@ from results.errors import StoreError
 from results.record import suite_case_from
 from results.store import Store
 
-CONTROL = Case(name="control", test="control", options={}, seed=7, expect=Verdict.INVALID, expect_during_fault=True)
+CONTROL = Case(
+    reproduce="labrys suite s.toml",
+    name="control",
+    test="control",
+    options={},
+    seed=7,
+    expect=Verdict.INVALID,
+    expect_during_fault=True,
+)
+CROSSED = {"threshold": "p99_ms < 200", "measured": 312.4, "kept": False, "crossed": "p99_ms < 200: it is 312.4"}
+KEPT = {"threshold": "availability > 0.9", "measured": 0.95, "kept": True, "crossed": None}
 NO_VIOLATION = "invalid, but no violation was seen during or after a fault"
 
 
@@ -42,9 +54,18 @@ def run(
     out = io.StringIO()
     console = Console(file=out, width=4000)
     (result,) = run_suite(
-        suite, place, store=folder / "store", console=console, exit_first=False, before={}, time_limit_s=60, config=None
+        suite,
+        place,
+        store=folder / "store",
+        console=console,
+        exit_first=False,
+        before={},
+        time_limit_s=60,
+        config=None,
+        selected={case.name},
+        jobs=Jobs(),
     )
-    print_summary(console, [result])
+    print_summary(console, [result], (1, 1))
     assert place.finished(suite) == {case.name: result}
     return result, out.getvalue(), place
 
@@ -83,12 +104,18 @@ def test_a_control_of_a_fault_needs_a_violation_in_or_after_one(
 def test_a_crossed_threshold_fails_a_valid_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The summary, JUnit, the annotations and `suite.json` have the threshold and the measured value."""
     demands = (read_threshold("p99_ms < 200"), read_threshold("availability > 0.9"))
-    case = Case(name="c", test="c", options={}, seed=7, expect=Verdict.VALID, thresholds=demands)
-    document = {
-        "valid": True, "reason": "Good.", "parts": {}, "run": "r",
-        "latency": {"read": {"p99_ms": 312.4}}, "availability": {"share": 0.95},
-    }  # fmt: skip
-    result, printed, place = run(case, tmp_path, monkeypatch, ExitCode.VALID, document)
+    case = Case(
+        reproduce="labrys suite s.toml",
+        name="c",
+        test="c",
+        options={},
+        seed=7,
+        expect=Verdict.VALID,
+        thresholds=demands,
+    )
+    assert case.arguments()[3:] == ["--threshold", "p99_ms < 200", "--threshold", "availability > 0.9"]
+    document = {"valid": True, "reason": "Good.", "parts": {}, "run": "r", "thresholds": [CROSSED, KEPT]}
+    result, printed, place = run(case, tmp_path, monkeypatch, ExitCode.INVALID, document)
 
     assert result.crossed == ("p99_ms < 200: it is 312.4",)
     assert not result.passed
@@ -98,9 +125,9 @@ def test_a_crossed_threshold_fails_a_valid_case(tmp_path: Path, monkeypatch: pyt
     failure = ET.parse(place.path / "junit.xml").getroot().find(".//failure")  # noqa: S314 - our own file
     assert failure is not None
     assert "p99_ms < 200: it is 312.4" in str(failure.get("message"))
-    first, last = github_lines("s", [result])
+    first, last = github_lines("s", [result], (1, 1))
     assert first.startswith("::error title=s c::valid, crossed a threshold: crossed the threshold p99_ms < 200")
-    assert last == "::notice title=s::0 of 1 cases were as expected"
+    assert last == "::notice title=s::0 of 1 case was as expected"
 
 
 def test_a_threshold_of_a_run_whose_control_node_was_behind_is_unknown(
@@ -108,24 +135,18 @@ def test_a_threshold_of_a_run_whose_control_node_was_behind_is_unknown(
 ) -> None:
     """Such numbers are not the system's (decision 0012). A threshold that is not crossed still counts as kept."""
     part = {"valid": "unknown", "reason": "The control node was behind: too late.", "details": {}, "extra": True}
-    document = {
-        "valid": True, "reason": "Good.", "parts": {"control-node": part}, "run": "r",
-        "latency": {"read": {"p99_ms": 312.4}}, "availability": {"share": 0.95},
-    }  # fmt: skip
-    for demand, code in (("p99_ms < 200", ExitCode.UNKNOWN), ("availability > 0.9", ExitCode.VALID)):
-        case = Case(name="c", test="c", options={}, seed=7, expect=Verdict.VALID, thresholds=(read_threshold(demand),))
+    document = {"valid": True, "reason": "Good.", "parts": {"control-node": part}, "run": "r"}
+    case = Case(reproduce="labrys suite s.toml", name="c", test="c", options={}, seed=7, expect=Verdict.VALID)
+    for threshold, code in ((KEPT, ExitCode.VALID), ({**CROSSED, "kept": "unknown"}, ExitCode.UNKNOWN)):
         folder = tmp_path / str(code)
         folder.mkdir()
-        result, *_ = run(case, folder, monkeypatch, ExitCode.VALID, document)
+        result, printed, place = run(case, folder, monkeypatch, code, {**document, "thresholds": [threshold]})
         assert exit_code([result]) is code
         assert result.passed is (code is ExitCode.VALID)
-    result, printed, place = run(
-        replace(case, thresholds=(read_threshold("p99_ms < 200"),)), tmp_path, monkeypatch, ExitCode.VALID, document
-    )
     assert "✗ valid, thresholds unknown  c" in printed
     assert "it is unknown whether the system keeps the threshold p99_ms < 200: it is 312.4. The control node" in printed
     assert ET.parse(place.path / "junit.xml").getroot().find(".//error") is not None  # noqa: S314 - our own file
-    assert next(iter(github_lines("s", [result]))).startswith("::warning")
+    assert next(iter(github_lines("s", [result], (1, 1)))).startswith("::warning")
     wrong = replace(result, exit_code=ExitCode.INVALID, failures=("linearizable=invalid",))
     assert exit_code([wrong]) is ExitCode.INVALID
     broken = replace(result, exit_code=ExitCode.INTERNAL)
@@ -135,7 +156,7 @@ def test_a_threshold_of_a_run_whose_control_node_was_behind_is_unknown(
 def test_each_case_has_a_folder_name_of_its_own() -> None:
     """It has the whole name of the case; names that would be equal get a digest."""
     cases = [
-        Case(name=name, test="faults", options={}, seed=1, expect=Verdict.VALID)
+        Case(reproduce="labrys suite s.toml", name=name, test="faults", options={}, seed=1, expect=Verdict.VALID)
         for name in ("faults[nemesis=kill]", "faults[nemesis=bridge,rate=3]#2", "a b", "a[b]")
     ]
     names = file_names(Suite(name="s", seed=1, cases=cases))
@@ -154,18 +175,18 @@ def test_a_suite_shows_the_progress_of_its_case(tmp_path: Path, monkeypatch: pyt
     command.write_text(f"#!/bin/sh\nls {link}/suite.json >&2 && echo '   12 of 60 s   7 ok' >&2\n{wait}\necho '{{}}'\n")
     command.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(command))
-    case = Case(name="c[x=1]", test="c", options={}, seed=7, expect=Verdict.VALID)
+    case = Case(reproduce="labrys suite s.toml", name="c[x=1]", test="c", options={}, seed=7, expect=Verdict.VALID)
     suite = Suite(name="s", seed=1, cases=[case])
     place = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
     with (tmp_path / "out").open("w", buffering=1) as out:
         run_suite(
             suite, place, store=tmp_path / "store", console=Console(file=out), exit_first=False, before={},
-            time_limit_s=60, config=None,
+            time_limit_s=60, config=None, selected={case.name}, jobs=Jobs(),
         )  # fmt: skip
     printed = (tmp_path / "out").read_text()
     assert printed.startswith("[1/1] c[x=1]\n")
     assert not link.is_symlink()
-    assert json.loads((place.path / "suite.json").read_text())["running"] is None
+    assert json.loads((place.path / "suite.json").read_text())["running"] == []
 
 
 def test_only_the_chosen_cases_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,13 +195,16 @@ def test_only_the_chosen_cases_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     command.write_text("#!/bin/sh\necho '{}'\nexit 255\n")
     command.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(command))
-    cases = [Case(name=name, test=name, options={}, seed=1, expect=Verdict.VALID) for name in "abc"]
+    cases = [
+        Case(reproduce="labrys suite s.toml", name=name, test=name, options={}, seed=1, expect=Verdict.VALID)
+        for name in "abc"
+    ]
     suite = Suite(name="s", seed=1, cases=cases)
     place = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
     known = CaseResult(case=cases[0], exit_code=0, reason="", seconds=1.0, run=None)
     results = run_suite(
         suite, place, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False,
-        before={"a": known}, time_limit_s=60, config=None, chosen={"c"},
+        before={"a": known}, time_limit_s=60, config=None, selected={"c"}, jobs=Jobs(),
     )  # fmt: skip
     assert [result.case.name for result in results] == ["a", "c"]
     assert set(place.finished(suite)) == {"a", "c"}
@@ -189,7 +213,13 @@ def test_only_the_chosen_cases_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_an_extra_part_that_is_unknown_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So a known failure stays known, even if the budget of an extra part ends."""
     case = Case(
-        name="c", test="c", options={}, seed=7, expect=Verdict.VALID, known_failures=frozenset({"recovered=invalid"})
+        name="c",
+        test="c",
+        reproduce="",
+        options={},
+        seed=7,
+        expect=Verdict.VALID,
+        known_failures=frozenset({"recovered=invalid"}),
     )
     order = {"valid": "unknown", "reason": "The budget ended.", "details": {}, "extra": True}
     recovered = {"valid": False, "reason": "Never.", "details": {}}
@@ -207,7 +237,14 @@ def test_an_extra_part_that_is_unknown_is_no_failure(tmp_path: Path, monkeypatch
 
 def test_the_summary_has_the_kinds_that_were_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The terminal and JUnit name each kind, also after a long reason, and also for a case that passed."""
-    case = Case(name="each", test="each", options={"nemesis": "all"}, seed=7, expect=Verdict.VALID)
+    case = Case(
+        reproduce="labrys suite s.toml",
+        name="each",
+        test="each",
+        options={"nemesis": "all"},
+        seed=7,
+        expect=Verdict.VALID,
+    )
     left_out = [{"kind": "packet-delay", "reason": "n1 lacks netem"}, {"kind": "crash", "reason": "n1 lacks caches"}]
     document = {"reason": "Good " * 100, "parts": {}, "run": "r", "left_out": left_out}
     result, printed, place = run(case, tmp_path, monkeypatch, ExitCode.VALID, {"valid": True, **document})
@@ -229,7 +266,7 @@ def test_a_case_has_the_defaults_of_its_suite(tmp_path: Path, monkeypatch: pytes
     place = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
     (result,) = run_suite(
         suite, place, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False, before={},
-        time_limit_s=60, config=tmp_path / "my.toml",
+        time_limit_s=60, config=tmp_path / "my.toml", selected={"control"}, jobs=Jobs(),
     )  # fmt: skip
     words, _, document = result.reason.partition(" --suite-case ")
     assert words == (
@@ -261,7 +298,7 @@ def test_the_duration_of_a_case(
     """It comes from its time limit, else from its plan, else from the default."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.json").write_text(plan)
-    case = Case(name="c", test="c", options=options, seed=7, expect=Verdict.VALID)
+    case = Case(reproduce="labrys suite s.toml", name="c", test="c", options=options, seed=7, expect=Verdict.VALID)
     assert workload_s(case, 30) == seconds
 
 
@@ -278,9 +315,9 @@ def test_a_case_on_slow_nodes_has_more_time(slowness: float | str | None, factor
 @pytest.mark.parametrize("name", ["x" * 5000, "-x", "[nemesis=" + "kill," * 200 + "]", "\ud800" * 200, ""])
 def test_any_name_becomes_the_name_of_a_file(tmp_path: Path, name: str) -> None:
     """The log of a case with this name can be made; long names that differ at the end stay different."""
-    (tmp_path / f"{_plain_name(name)}.log").touch()
-    assert Store(tmp_path).create_run(_plain_name(name), datetime.now(UTC)).path.is_dir()
-    assert len(name) < 200 or _plain_name(f"{name}a") != _plain_name(f"{name}b")
+    (tmp_path / f"{plain_name(name)}.log").touch()
+    assert Store(tmp_path).create_run(plain_name(name), datetime.now(UTC)).path.is_dir()
+    assert len(name) < 200 or plain_name(f"{name}a") != plain_name(f"{name}b")
 
 
 @pytest.mark.parametrize(
@@ -299,7 +336,7 @@ def test_any_name_becomes_the_name_of_a_file(tmp_path: Path, name: str) -> None:
 def test_a_damaged_suite_is_not_resumed(tmp_path: Path, text: str) -> None:
     """A bad seed or a bad result is an error."""
     (tmp_path / "suite.json").write_text(text, encoding="utf-8")
-    case = Case(name="a", test="a", options={}, seed=1, expect=Verdict.VALID)
+    case = Case(reproduce="labrys suite s.toml", name="a", test="a", options={}, seed=1, expect=Verdict.VALID)
     with pytest.raises(InputError, match="resume"):
         SuiteFolder(tmp_path).finished(Suite(name="s", seed=seed_of(tmp_path), cases=[case]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.expectation import Expectation, Outcome
+from harness.expectation import Expectation, Outcome, Shown
 from harness.verdict import Verdict
 
 VALID, INVALID, UNKNOWN = Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN
@@ -41,7 +41,28 @@ def test_an_outcome(
     expectation: Expectation, verdict: Verdict, failures: tuple[str, ...], in_fault: int | None, outcome: Outcome
 ) -> None:
     """An expected verdict or a known failure passes, and an unknown is undecided."""
-    assert expectation.outcome(verdict, failures, in_fault) is outcome
+    assert expectation.outcome(Shown(verdict=verdict, failures=failures, fault_violations=in_fault)) is outcome
+
+
+@pytest.mark.parametrize(
+    ("expectation", "verdict", "behind", "outcome"),
+    [
+        (Expectation(), VALID, False, Outcome.UNEXPECTED),
+        (Expectation(), VALID, True, Outcome.UNDECIDED),
+        (Expectation(), UNKNOWN, False, Outcome.UNEXPECTED),
+        (Expectation(), INVALID, True, Outcome.UNEXPECTED),
+        (CONTROL, INVALID, False, Outcome.UNEXPECTED),
+        (CONTROL, INVALID, True, Outcome.UNDECIDED),
+        (KNOWN, INVALID, False, Outcome.UNEXPECTED),
+    ],
+)
+def test_a_run_that_crosses_a_threshold_is_not_as_expected(
+    expectation: Expectation, verdict: Verdict, *, behind: bool, outcome: Outcome
+) -> None:
+    """It is unexpected with any verdict, and undecided if its control node was behind."""
+    failures = ("recovered=invalid",) if verdict is INVALID else ()
+    shown = Shown(verdict=verdict, failures=failures, crossed=("p99_ms < 1: it is 2",), behind=behind)
+    assert expectation.outcome(shown) is outcome
 
 
 def test_only_an_unexpected_outcome_counts_as_invalid() -> None:

@@ -1,9 +1,11 @@
-"""The leader is the node that claims to lead in the highest term."""
+"""The leader is the node that claims to lead in the highest term; two in one term are rivals."""
 
 from __future__ import annotations
 
-from harness.leaders import leader_of, leaders_by_term
+from harness.leaders import leader_of, leaders_by_term, rivals
 from harness.system import NodeStatus
+from harness.units import NS_PER_S as S
+from harness.watch import Sighting
 
 
 def status(node: str, role: str, term: int | None) -> NodeStatus:
@@ -30,3 +32,33 @@ def test_without_a_claim_there_is_no_leader() -> None:
     """A candidate is not a leader."""
     assert leader_of([status("n1", "candidate", 4)]) is None
     assert leader_of([]) is None
+
+
+def claim(node: str, term: int | None, *, role: str = "leader", from_s: int = 1, to_s: int = 2) -> Sighting:
+    """Returns what a node reported about itself in the polls of a stretch."""
+    return Sighting(time_ns=from_s * S, node=node, role=role, term=term, until_ns=to_s * S)
+
+
+def test_two_leaders_in_one_term_are_noticed() -> None:
+    """They need not lead at the same time. Term 0 counts."""
+    found = rivals([claim("n2", 0, from_s=9, to_s=9), claim("n1", 0, from_s=3, to_s=5), claim("n3", 7)])
+    assert [(each.term, [seen.node for seen in each.claims]) for each in found] == [(0, ["n1", "n2"])]
+    assert str(found[0]) == (
+        "2 nodes reported that they led in term 0: n1 in polls from 3.000 s to 5.000 s, n2 in the poll at 9.000 s."
+    )
+
+
+def test_only_reports_of_nodes_about_themselves_make_rivals() -> None:
+    """One leader in two stretches, a follower's view, an old leader in its old term, and missing terms accuse nobody."""
+    assert rivals([claim("n1", 3), claim("n1", 3, from_s=5, to_s=6)]) == []
+    follower = Sighting(time_ns=S, node="n2", role="follower", term=3, leader="n3")
+    assert rivals([claim("n1", 3), follower, claim("n2", 3, role="candidate")]) == []
+    assert rivals([claim("n1", 3), claim("n2", 4)]) == []
+    assert rivals([claim("n1", None), claim("n2", None)]) == []
+
+
+def test_a_sentence_about_many_rivals_is_short() -> None:
+    """It names the first five, and has the number of all."""
+    (found,) = rivals([claim(f"n{number}", 2) for number in range(9)])
+    assert str(found).startswith("9 nodes reported")
+    assert str(found).endswith(", and 4 more.")

@@ -16,6 +16,7 @@ from harness.recovery import Recovery
 from harness.replicas import Difference, Replicas
 from harness.run import RunResult
 from harness.verdict import Part, Verdict, worst
+from harness.watch import Sighting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,7 +150,7 @@ def test_replicas_are_compared_only_at_one_index() -> None:
     assert parts.replicas_equal(behind).verdict is Verdict.UNKNOWN
     assert "Not compared with them: n3 (at index 5), n4 (no answer)." in parts.replicas_equal(behind).reason
     assert parts.replicas_equal(differ).verdict is Verdict.INVALID
-    assert "in 1 keys; k at index 7: n1 has 1, n2 lacks it." in parts.replicas_equal(differ).reason
+    assert "in 1 key; k at index 7: n1 has 1, n2 lacks it." in parts.replicas_equal(differ).reason
     assert "n3 (at index 5)" in parts.replicas_equal(differ).reason
     assert parts.replicas_equal(alone).verdict is Verdict.UNKNOWN
     assert "n1 (at index 7), n2 (no answer)" in parts.replicas_equal(alone).reason
@@ -197,6 +198,7 @@ class Modest:
     nodes = (Node(name="n1", address="192.0.2.1"), Node(name="n2", address="192.0.2.2"))
     plan = ()
     time_limit_s = 5.0
+    one_leader_per_term = ""
 
     def __init__(self, *, dumps: bool, patterns: Sequence[str], final_reads: bool) -> None:
         self.cluster = self.system = self.workload = self
@@ -207,6 +209,10 @@ class Modest:
     def fatal_log_patterns(self) -> Sequence[str]:
         """Returns the patterns."""
         return self.patterns
+
+    def holds_replica(self, node: Node) -> bool:
+        """Returns whether the node has a replica."""
+        return True
 
     def check(self, operations: Any, observed: Any) -> list[Part]:
         """Returns no parts."""
@@ -222,9 +228,34 @@ def test_a_part_that_a_test_cannot_have_is_left_out_and_named() -> None:
     assert found["completed"].details["left_out"] == {
         "final-reads": "the test does not ask for them",
         "replicas-equal": "modest does not dump its replicas",
+        "one-leader-per-term": "modest does not promise it",
         "log-patterns": "modest defines no fatal log lines",
     }
     assert "replicas-equal (modest does not dump its replicas)" in found["completed"].reason
+
+
+def test_virtual_time_has_no_part_of_the_control_node() -> None:
+    """Nothing was measured, so nothing says that the control node kept up."""
+    simulated: Any = Modest(dumps=False, patterns=(), final_reads=False)
+    simulated.world = object()
+    found = {part.name: part for part in parts.of_run(simulated, RunResult(), [operation()])}
+    assert parts.CONTROL_NODE not in found
+    assert "virtual time" in found["completed"].details["left_out"][parts.CONTROL_NODE]
+
+
+def test_one_node_with_a_replica_leaves_the_comparison_out() -> None:
+    """A comparison needs two nodes that hold a replica."""
+
+    class Lonely(Modest):
+        """Only n1 has a replica."""
+
+        def holds_replica(self, node: Node) -> bool:
+            """Returns whether this is n1."""
+            return node.name == "n1"
+
+    lonely: Any = Lonely(dumps=True, patterns=(), final_reads=True)
+    found = {part.name: part for part in parts.of_run(lonely, RunResult(), [operation()])}
+    assert found["completed"].details["left_out"]["replicas-equal"] == "fewer than two nodes hold a replica"
 
 
 def test_an_answer_that_cannot_be_judged_leaves_the_other_parts() -> None:
@@ -259,3 +290,42 @@ def test_invalid_beats_unknown_beats_valid() -> None:
     assert worst([Verdict.VALID, Verdict.UNKNOWN, Verdict.INVALID]) is Verdict.INVALID
     assert worst([Verdict.VALID, Verdict.UNKNOWN]) is Verdict.UNKNOWN
     assert worst([]) is Verdict.UNKNOWN
+
+
+LEADS = [
+    Sighting(time_ns=1, node="n1", role="leader", term=4, until_ns=9),
+    Sighting(time_ns=3, node="n2", role="follower", term=4, leader="n1"),
+]
+
+
+def test_two_leaders_in_a_term_make_a_run_invalid() -> None:
+    """The sentence has both nodes, the term, and the promise of the system."""
+    part = parts.one_leader_per_term(
+        [*LEADS, Sighting(time_ns=5, node="n5", role="leader", term=4)], "Raft promises it."
+    )
+    assert part.verdict is Verdict.INVALID
+    assert part.reason.startswith("2 nodes reported that they led in term 4: n1 ")
+    assert part.reason.endswith("Raft promises it.")
+    assert part.details["rivals"] == [{"term": 4, "nodes": ["n1", "n5"]}]
+    assert part.decides
+
+
+def test_one_leader_in_a_term_is_valid_and_no_leader_is_unknown() -> None:
+    """Without a report of a leader with a term, nothing was tested. This does not make the run unknown."""
+    assert (
+        parts.one_leader_per_term(LEADS, "P.").reason
+        == "No two nodes reported that they led in one term; 1 term had a leader."
+    )
+    for seen in ([], LEADS[1:], [replace(LEADS[0], term=None)]):
+        part = parts.one_leader_per_term(seen, "P.")
+        assert part.verdict is Verdict.UNKNOWN
+        assert not part.decides
+
+
+@pytest.mark.parametrize(("promise", "expected"), [("", []), ("It promises so.", ["one-leader-per-term"])])
+def test_only_a_system_that_promises_one_leader_is_held_to_it(promise: str, expected: list[str]) -> None:
+    """Another system may report role and term of two moments."""
+    modest: Any = Modest(dumps=False, patterns=(), final_reads=False)
+    modest.one_leader_per_term = promise
+    found = parts.of_run(modest, RunResult(sightings=[*LEADS]), [])
+    assert [part.name for part in found if part.name == "one-leader-per-term"] == expected

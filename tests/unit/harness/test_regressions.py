@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from commands.suites import how_often
+from commands.suite_results import how_often
 from harness.errors import InputError
 from harness.randomness import repeat_seed
 from harness.suite import Case, load_suite
@@ -98,7 +98,15 @@ def result(case: Case, runs: Sequence[bool | str | None], parts: tuple[str, ...]
 def case(expect: Verdict, at_least: int, *parts: str) -> Case:
     """Returns a case of five runs."""
     return Case(
-        name="c", test="c", options={}, seed=1, expect=expect, expect_parts=frozenset(parts), runs=5, at_least=at_least
+        name="c",
+        test="c",
+        reproduce="",
+        options={},
+        seed=1,
+        expect=expect,
+        expect_parts=frozenset(parts),
+        runs=5,
+        at_least=at_least,
     )
 
 
@@ -106,7 +114,7 @@ def test_enough_runs_as_expected_pass() -> None:
     """The result has the first of them."""
     found = result(case(Verdict.INVALID, 1, "linearizable"), [True, True, False])
     assert (found.passed, found.run) == (True, "3")
-    assert found.reason.startswith("1 of 3 runs are invalid by linearizable, and at least 1 of 5 should be. Run 3.")
+    assert found.reason.startswith("1 of 3 runs is invalid by linearizable, and at least 1 of 5 should be. Run 3.")
 
 
 @pytest.mark.parametrize(

@@ -11,20 +11,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import InputError
-from harness.thresholds import MEASURES, crossed, read_threshold
+from harness.thresholds import MEASURES, measured, read_threshold, refuse_unknown_functions
 from results.measures import measure
 
+# fmt: off
 RUN: dict[str, Any] = {
-    "counts": {"operations": 100, "ok": 90, "fail": 6, "info": 4},
-    "availability": {"share": 0.9, "longest_gap_s": 2.5},
+    "counts": {
+        "operations": 100, "ok": 90, "fail": 6, "info": 3, "refused": 1,
+        "by_f": {
+            "read": {"ok": 60, "fail": 0, "info": 1, "refused": 1},
+            "write": {"ok": 30, "fail": 6, "info": 2, "refused": 0},
+        },
+    },
+    "availability": {
+        "share": 0.9, "longest_gap_s": 2.5,
+        "by_f": {"read": {"share": 1.0, "longest_gap_s": 0.25}, "write": {"share": 0.8, "longest_gap_s": 5.5}},
+    },
     "latency": {"read": {"p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 3.0, "max_ms": 4.0}, "write": {"p99_ms": 30.0}},
     "timings": {"workload": 30.0},
     "faults": [
-        {"availability": {"during": {"operations": 10, "answered": 4}, "after": {"sustained_ok_s": 1.5}}},
+        {
+            "availability": {
+                "during": {"operations": 10, "answered": 4}, "after": {"sustained_ok_s": 1.5},
+                "by_f": {"write": {"during": {"operations": 5, "answered": 1}, "after": {"sustained_ok_s": 7}}},
+            }
+        },
         {"availability": {"during": {"operations": 10, "answered": 8}, "after": {"sustained_ok_s": 0.5}}},
         {"availability": None},
     ],
 }
+# fmt: on
 
 
 @pytest.mark.parametrize(
@@ -40,14 +56,45 @@ RUN: dict[str, Any] = {
         ("recovery_s < 1", "recovery_s < 1: it is 1.5"),
         ("longest_gap_s < 2.5", "longest_gap_s < 2.5: it is 2.5"),
         ("ok_per_s >= 3", None),
-        ("info != 4", "info != 4: it is 4"),
+        ("info != 3", "info != 3: it is 3"),
+        ("refused == 1", None),
         ("cas.p99_ms < 9", "cas.p99_ms < 9: the run did not measure cas.p99_ms"),
     ],
 )
 def test_a_threshold_compares_a_measure_with_a_number(text: str, sentence: str | None) -> None:
     """Its sentence has the measured number."""
-    sentences = crossed([read_threshold(text)], lambda name, function: measure(RUN, name, function))
-    assert sentences == (() if sentence is None else (sentence,))
+    (found,) = measured([read_threshold(text)], lambda name, function: measure(RUN, name, function))
+    assert found.crossed == sentence
+
+
+def test_a_function_that_the_workload_does_not_have_is_refused() -> None:
+    """No run could keep such a threshold; the error has the functions that the workload has."""
+    known = ("read", "write")
+    refuse_unknown_functions([read_threshold("read.p99_ms < 3"), read_threshold("p99_ms < 3")], known, "register")
+    with pytest.raises(InputError, match="'raed', and the workload register has the functions read, write"):
+        refuse_unknown_functions([read_threshold("raed.p99_ms < 3")], known, "register")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("longest_gap_s < 3", None),
+        ("write.longest_gap_s < 3", "write.longest_gap_s < 3: it is 5.5"),
+        ("read.longest_gap_s < 3", None),
+        ("write.availability > 0.8", "write.availability > 0.8: it is 0.8"),
+        ("write.availability_during_faults == 0.2", None),
+        ("write.recovery_s < 2", "write.recovery_s < 2: it is 7"),
+        ("write.fail == 6", None),
+        ("read.refused == 0", "read.refused == 0: it is 1"),
+        ("read.operations == 62", None),
+        ("write.ok_per_s == 1", None),
+        ("cas.availability > 0", "cas.availability > 0: the run did not measure cas.availability"),
+    ],
+)
+def test_every_measure_can_be_that_of_one_function(text: str, sentence: str | None) -> None:
+    """Answered reads do not hide that no write was answered."""
+    (found,) = measured([read_threshold(text)], lambda name, function: measure(RUN, name, function))
+    assert found.crossed == sentence
 
 
 def test_a_run_without_measurements_crosses_every_threshold() -> None:
@@ -59,7 +106,8 @@ def test_a_run_without_measurements_crosses_every_threshold() -> None:
             {"faults": [], "latency": {}, "counts": None, "availability": None, "timings": []},
         )
         for empty in empties:
-            assert crossed([read_threshold(f"{name} >= 0")], partial(measure, empty)), name
+            (found,) = measured([read_threshold(f"{name} >= 0")], partial(measure, empty))
+            assert found.crossed, name
 
 
 def test_a_system_that_never_recovered_has_no_time_of_recovery() -> None:
@@ -72,7 +120,6 @@ def test_a_system_that_never_recovered_has_no_time_of_recovery() -> None:
     ("text", "message"),
     [
         ("p99 < 200", "Did you mean 'p99_ms'"),
-        ("read.availability > 0.5", "names a function, which only"),
         ("p99_ms < x", "expected a threshold such as"),
         ("p99_ms", "expected a threshold such as"),
         ("p99_ms =< 3", "expected a threshold such as"),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 import pytest
 
-from harness.capabilities import NAMES, Capabilities
+from harness.capabilities import CLOCK, NAMES, Capabilities
 from harness.errors import InputError
 from harness.node import Node
 from harness.options import Origin
@@ -20,9 +22,11 @@ from nemesis.choices import (
     PLAN_FILE,
     follow_plan,
     given_plan,
+    kinds_like,
     make_plan,
     parse_options,
     refuse_impossible,
+    supported,
 )
 from nemesis.faults.leadership import Transfer
 from nemesis.kinds import all_kinds, choose_all
@@ -272,3 +276,37 @@ def test_impossible_faults_are_refused_before_anything_starts() -> None:
     refuse_impossible(make(), can, nodes)
     with pytest.raises(InputError, match="n5 lacks netem, which packet-delay needs: no such qdisc"):
         refuse_impossible(make(nemesis="packet-delay"), can, nodes)
+
+
+@pytest.mark.parametrize(
+    ("faketime", "tells", "provable", "reason"),
+    [
+        (True, True, True, None),
+        (True, False, False, None),
+        (True, False, True, "the processes of mine do not say their time"),
+        (False, True, False, "the system mine does not run with it (`faketime = False`)"),
+    ],
+)
+def test_a_system_can_refuse_libfaketime(reason: str | None, *, faketime: bool, tells: bool, provable: bool) -> None:
+    """Then clock faults are refused by name on nodes that share this machine's clock, and `all` leaves them out."""
+    mine: Any = SimpleNamespace(name="mine", faketime=faketime, simulated=False, tells_time=lambda: tells)
+    shared = {"n1": Capabilities(available=frozenset(NAMES) - {CLOCK}, missing={CLOCK: "one clock for all"})}
+    can = supported(mine, shared, provable=provable)
+    if reason is None:
+        assert can == shared
+        return
+    nodes = [Node(name="n1", address="192.0.2.1")]
+    with pytest.raises(InputError, match=re.escape(f"alternative faketime: {reason}")):
+        refuse_impossible(make(nemesis="clock-skew"), can, nodes)
+    own = supported(mine, {"n1": Capabilities(available=frozenset(NAMES))}, provable=provable)
+    refuse_impossible(make(nemesis="clock-skew"), own, nodes)
+    left = {item.kind: item.missing for item in make(dict(can), nemesis="all", time_limit=300.0).left_out}
+    assert reason in left["clock-skew"]
+    assert reason in left["clock-strobe"]
+
+
+def test_a_kind_to_leave_out_is_completed() -> None:
+    """`-KIND` can follow a comma, and only with a kind that `all` includes."""
+    found = kinds_like("all,-clock")
+    assert {"all,-clock-skew", "all,-clock-strobe", "all,kill"} <= set(found)
+    assert not {"all,-leader-kill", "-kill"} & {*found, *kinds_like("-k")}

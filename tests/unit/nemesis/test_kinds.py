@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,35 @@ def test_the_documentation_names_every_kind_alias_and_option() -> None:
         *(option for kind in all_kinds().values() for option in kind.fault.OPTIONS),
     }
     assert {name for name in names if f"`{name}`" not in text} == set()
+
+
+def test_a_kind_can_be_left_out_of_all() -> None:
+    """`all,-KIND` is `all` without this kind, by its name or an alias; a kind that is asked for beside it stays."""
+    whole = [choice.label for choice in choose_all(["all"], NODES)]
+    assert {"kill", "clock-skew"} <= set(whole)
+    found = choose_all(["all,-clock-bump", "-kill , kill:n1"], NODES)
+    assert [choice.label for choice in found if choice.label != "kill:n1"] == [
+        label for label in whole if label not in {"kill", "clock-skew"}
+    ]
+    assert {choice.label for choice in found} - set(whole) == {"kill:n1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kill,-pause", "leaves a kind out of `all`, and `all` is not there; e.g. all,-pause"),
+        ("all,-leader-kill", "leaves out leader-kill, which `all` does not include"),
+        ("all,-clock-skwe", "unknown fault 'clock-skwe'. Did you mean 'clock-skew'"),
+    ],
+)
+def test_a_kind_that_cannot_be_left_out_is_an_error(text: str, message: str) -> None:
+    """A request that would leave out nothing is a mistake."""
+    with pytest.raises(PlanError, match=re.escape(message)):
+        choose_all([text], NODES)
+
+
+def test_a_kind_that_the_user_leaves_out_is_not_reported_as_left_out() -> None:
+    """The report names the kinds that the nodes do not support, not those that nobody wanted."""
+    unable = {"n1": Capabilities(available=frozenset(), missing={})}
+    names = {item.kind for item in left_out(unable)}
+    assert names - {item.kind for item in left_out(unable, "all,-crash")} == {"crash"}

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.faults import PlannedFault
+from harness.faults import PlannedFault, Proof
 from harness.node import Node
-from nemesis import grudges, rules
+from nemesis import grudges, pagecache, rules
 from nemesis.errors import FaultError
 from nemesis.evidence import parse_listeners
 from nemesis.faults import egress
 from nemesis.faults.egress import Reorder, Sample
-from nemesis.faults.partition import Evidence, judge
+from nemesis.faults.partition import Evidence, in_the_end, judge
 from nemesis.probes import Answer, Probe, parse_probes
 
 if TYPE_CHECKING:
@@ -199,3 +199,23 @@ def test_a_reorder_needs_packets_ahead_and_late_connections(during: Sample, effe
     field: Any = None
     fault = Reorder(planned=planned, targets=("n1",), field=field)
     assert fault.seen(sample([1.0] * 16, 0), during)[0] is effective
+
+
+def test_a_cache_is_cold_when_most_of_the_data_left_it() -> None:
+    """What was never in memory cannot leave it, and what stays there is not read from disk."""
+    cold, kept, empty = pagecache.parse("100 3\n50 1\n0 0\n2 3\n40 1\n0 0\n", 3)
+    assert cold == pagecache.Cached(files=3, before_kb=400, after_kb=8)
+    assert [each.is_cold for each in (cold, kept, empty)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("total", "lasted_s", "silent"), [(70, 9.0, False), (40, 9.0, True), (40, 2.0, False), (0, 9.0, True)]
+)
+def test_a_cut_that_the_system_never_meets_says_so(total: int, lasted_s: float, *, silent: bool) -> None:
+    """The probes had 40 packets dropped. A system that talks by other addresses, or not at all, had none."""
+    for effective in (True, False):
+        proof = Proof(effective=effective, reason="All 4 cut pairs were silent.", measured={"probes": {}})
+        final = in_the_end(proof, {("n1", "n2"): total}, dropped_by_probes=40, lasted_s=lasted_s)
+        assert final.effective is effective
+        assert final.measured["dropped_after_probes"] == total - 40
+        assert ("the system sent nothing across the cut in 9 s" in final.reason) is silent

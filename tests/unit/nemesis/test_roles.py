@@ -364,8 +364,22 @@ def test_a_role_without_a_leader_is_named(conductor: Conductor, monkeypatch: pyt
     """A fault on the leading back needs a leader among the backs."""
 
     async def silent(self: Two, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        return [NodeStatus(node=node.name, role="leader")]  # the status does not name the process
+        return [NodeStatus(node=node.name, role="leader", process="front")]
 
     monkeypatch.setattr(Two, "statuses", silent)
     with pytest.raises(FaultError, match="1-held needs a leader, and within 3 s no back reported that it leads"):
         run_virtual(conductor.begin(planned(1, "leader", "back")))
+
+
+def test_a_status_without_a_process_counts_for_each_role(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a sentinel, one process can lead, and its status need not name it: the leader of a role is on its node."""
+
+    async def nameless(self: Two, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        return [NodeStatus(node=node.name, role="leader" if node.name == "n2" else "follower")]
+
+    monkeypatch.setattr(Two, "statuses", nameless)
+
+    async def hit() -> list[Begun]:
+        return [await conductor.begin(planned(number, "leader", role)) for number, role in ((1, "back"), (2, "front"))]
+
+    assert [begun.targets for begun in run_virtual(hit())] == [("n2",), ("n2",)]

@@ -27,7 +27,7 @@ LINK = 'x <a xlink:href="../store/s/1/report.html" target="_blank"> y'
 
 def draw(pictures: Sequence[Picture]) -> list[Drawn]:
     """Draws nothing but a link."""
-    return [Drawn(svg=LINK, png=b"png", element=f"<svg>{picture.name}</svg>") for picture in pictures]
+    return [Drawn(svg=LINK, element=f"<svg>{picture.name}</svg>") for picture in pictures]
 
 
 def page(out: Path, rows: Sequence[dict[str, Any]], **outcomes: int) -> dict[str, bytes]:
@@ -44,10 +44,10 @@ def page(out: Path, rows: Sequence[dict[str, Any]], **outcomes: int) -> dict[str
     ("outcomes", "colour", "title"),
     [
         ({"as_expected": 1, "known_failure": 1}, "valid", "All 2 runs came out as expected"),
-        ({"as_expected": 1, "undecided": 1}, "unknown", "1 of 2 runs undecided"),
-        ({"as_expected": 1}, "unknown", "1 of 2 runs undecided"),
+        ({"as_expected": 1, "undecided": 1}, "unknown", "1 of 2 runs is undecided"),
+        ({"as_expected": 1}, "unknown", "1 of 2 runs is undecided"),
         ({"undecided": 1, "unexpected": 1}, "invalid", "1 of 2 runs came out unexpectedly"),
-        ({}, "unknown", "2 of 2 runs undecided"),
+        ({}, "unknown", "2 of 2 runs are undecided"),
     ],
 )
 def test_the_colour_of_the_page_is_that_of_outcomes(
@@ -79,6 +79,38 @@ def test_a_run_leads_to_its_report_where_it_has_one(tmp_path: Path) -> None:
     assert "<b>1 <b>" not in shown
     assert "expected invalid" in shown
     assert files["trend-1.svg"] == LINK.replace('href="', 'href="../').encode()
+
+
+def test_only_what_its_report_does_not_show_is_drawn(tmp_path: Path) -> None:
+    """A run as expected has its plots in its report. A bad run, and one without a report, is drawn on the page."""
+    for name in "123":
+        report = tmp_path / "store" / name / "report.html"
+        report.parent.mkdir(parents=True)
+        report.write_text("")
+    rows = trends(
+        [
+            *(of_case(name, name, report=f"file:{tmp_path}/store/{name}/report.html") for name in "12"),
+            of_case("3", "3", severity=Verdict.INVALID.severity, report=f"file:{tmp_path}/store/3/report.html"),
+            of_case("4", "4"),
+        ]
+    )
+    asked: list[Sequence[str]] = []
+
+    def gather(names: Sequence[str]) -> Gathered:
+        asked.append(sorted(names))
+        return Gathered(runs={}, kinds=[])
+
+    found = Summary(
+        out=f"file:{tmp_path}/out", runs=4, read=4, operations=4, counts={"valid": 3, "invalid": 1}, quarantined=0,
+        outcomes={"as-expected": 3, "unexpected": 1}, refuted=[], undecided=[], orders={}, misordered=[], reasons=[], tables={},
+    )  # fmt: skip
+    files = render(found, rows, gather, draw)
+    assert asked == [["3", "4"]]
+    shown = files[PAGE].decode()
+    assert "2 runs of the table above are not drawn here: their reports have their plots." in shown
+    drawn = shown[shown.index('id="pictures"') :]
+    assert sorted(re.findall(r"<summary><b>(\d)</b>", drawn)) == ["3", "4"]
+    assert not [name for name in files if name.endswith(".png")]
 
 
 def test_lines_with_a_bad_latest_run_come_first() -> None:

@@ -5,11 +5,13 @@ That its tables are Spark's is held in tests/spark.
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,17 +26,17 @@ from harness.errors import ExitCode
 from results.pipeline.errors import BadInput, BadOutput, RowsRefused
 from results.pipeline.options import AnalysisOptions
 from results.pipeline.progress import Steps
+from results.pipeline.read.sources import find_sources
 from results.pipeline.single import job
 from results.pipeline.single.errors import NotSuited
 from results.pipeline.single.local_files import LocalFiles, is_local
 from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest
 from tests.spark.damaged import NO_OPERATION, histories, make_files, make_half, make_histories, make_tables
 from tests.spark.histories import two_writes_and_a_read
-from tests.spark.runs import in_one_process, make_results, make_run
+from tests.spark.runs import in_one_process, make_results, make_run, make_valid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from results.pipeline.write.summary import Summary
 
@@ -173,9 +175,64 @@ def test_what_is_too_much_for_one_process_is_a_matter_of_spark(tmp_path: Path, m
     with pytest.raises(NotSuited, match="a key has 3 operations, and 1 fit into its memory limit"):
         run(store, tmp_path / "out", memory_limit=2000)
     assert not list((tmp_path / "out").glob("*.json"))
-    monkeypatch.setattr(job, "MOST_OPERATIONS", 2)
-    with pytest.raises(NotSuited, match="may hold 3 operations, and one process takes 2"):
-        run(store, tmp_path / "out")
+    with pytest.raises(NotSuited, match=r"more than 2 operations, the limit of this process \(--in-process\)"):
+        run(store, tmp_path / "out", in_process=2)
+    run(store, tmp_path / "out", in_process=3)
+
+
+def long_events(count: int, spaces: int) -> bytes:
+    """A history of `count` reads in JSON Lines, each event padded with spaces."""
+    pad = " " * spaces
+    return b"".join(
+        b'{"index":%d,"time":%d,%s"type":"%s","process":0,"f":"read","value":null}\n'
+        % (2 * number + later, 2 * number + later, pad.encode(), kind)
+        for number in range(count)
+        for later, kind in enumerate((b"invoke", b"ok"))
+    )
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".edn", ".edn.gz"])
+def test_operations_are_counted_and_not_estimated(tmp_path: Path, ending: str) -> None:
+    """Neither long lines nor compression change the number. A word on the border of two parts counts once."""
+    count = 500
+    data = long_events(count, spaces=300)
+    if ".edn" in ending:
+        data = b"".join(
+            b"{:index %d, :time %d, :type :%s, :process 0, :f :read, :value nil}%s\n"
+            % (2 * n + later, n, kind, b" " * 300)
+            for n in range(count)
+            for later, kind in enumerate((b"invoke", b"ok"))
+        )
+    path = tmp_path / f"history{ending}"
+    path.write_bytes(gzip.compress(data) if ending.endswith(".gz") else data)
+    run(path, tmp_path / "out", in_process=count)
+    with pytest.raises(NotSuited, match="more than 499 operations"):
+        run(path, tmp_path / "out2", in_process=count - 1)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 64])
+def test_counting_does_not_depend_on_the_parts(size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The file comes in parts of any size."""
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(long_events(20, spaces=3))
+    monkeypatch.setattr("checker.formats.source._BUFFER_BYTES", size)
+    (source,) = find_sources(LocalFiles(), [str(path)])
+    assert job._count(source, 100) == 20
+
+
+def test_csv_is_refused_by_name(tmp_path: Path) -> None:
+    """A file that the user names ends the job; one in a folder is a source that cannot be read, and is never skipped."""
+    store = tmp_path / "store"
+    make_run(store, "1", stale=False)
+    table = store / "table.csv"
+    table.write_text("run,f,type\nr,read,ok\n")
+    with pytest.raises(
+        BadInput, match=r"table\.csv: expected a history, found a table in CSV, which Labrys does not read"
+    ):
+        run(table, tmp_path / "out")
+    found = run(store, tmp_path / "out")
+    assert found.counts["unknown"] == 1
+    assert [reason.reason for reason in found.reasons if "CSV, which Labrys does not read" in reason.reason]
 
 
 def test_paths_of_other_file_systems_are_a_matter_of_spark(tmp_path: Path) -> None:
@@ -284,3 +341,45 @@ def test_checksums_of_hadoop_go_with_the_file_that_they_are_of(tmp_path: Path) -
     assert [entry.name for entry in files.folder(str(tmp_path))] == ["manifest.json"]
     files.delete(f"file:{path}")
     assert list(tmp_path.iterdir()) == []
+
+
+def trends_of(found: Summary) -> dict[str, dict[str, Any]]:
+    """Returns the rows of the newest table of trends, by run."""
+    return {row["run"]: row for row in parquet.read_table(found.tables["trends"][-1].removeprefix("file:")).to_pylist()}
+
+
+def test_a_run_that_crosses_a_threshold_is_unexpected_on_the_page(tmp_path: Path) -> None:
+    """Its verdict stays valid; the row and the page have the threshold."""
+    store, out = tmp_path / "store", tmp_path / "out"
+    make_valid(make_run(store, "1", stale=False))
+    make_valid(make_run(store, "2", stale=False), "p99_ms < 1: it is 2")
+    found = run(store, out, pictures=True)
+    assert dict(found.outcomes) == {"as-expected": 1, "unexpected": 1}
+    rows = trends_of(found)
+    assert (rows["demo/1"]["crossed"], rows["demo/1"]["outcome"]) == ([], "as-expected")
+    assert (rows["demo/2"]["crossed"], rows["demo/2"]["outcome"]) == (["p99_ms < 1: it is 2"], "unexpected")
+    assert rows["demo/2"]["verdict"] == "valid"
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert '<span class="mark invalid">✗ valid</span><br><span class="quiet">crossed p99_ms &lt; 1: it is 2' in page
+    assert "1 of 2 runs came out unexpectedly" in page
+
+
+def test_an_analysis_of_the_version_before_goes_on(tmp_path: Path) -> None:
+    """Its runs have no crossed thresholds and no availability of functions; an older version is refused."""
+    store, out = tmp_path / "store", tmp_path / "out"
+    make_valid(make_run(store, "1", stale=False))
+    found = run(store, out, incremental=True)
+    for name, later in (("runs", "said_crossed"), ("availability", "f")):
+        (folder,) = (path.removeprefix("file:") for path in found.tables[name])
+        for file in Path(folder).glob("*.parquet"):
+            table = parquet.read_table(file)
+            parquet.write_table(table.drop_columns([later]), file)
+    manifest = next(path for path in out.iterdir() if path.suffix == ".json")
+    document = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**document, "version": 5}))
+    make_valid(make_run(store, "2", stale=False), "p99_ms < 1: it is 2")
+    rows = trends_of(run(store, out, incremental=True))
+    assert {name: row["crossed"] for name, row in rows.items()} == {"demo/1": None, "demo/2": ["p99_ms < 1: it is 2"]}
+    manifest.write_text(json.dumps({**document, "version": 4}))
+    with pytest.raises(BadOutput, match="found labrys-analysis 4"):
+        run(store, out, incremental=True)

@@ -141,6 +141,8 @@ def test_runs_are_compared_with_those_of_their_line() -> None:
             {"expects": "invalid", "expects_in_fault": True, "said_verdict": "invalid", "said_fault_violations": 0},
             Outcome.UNEXPECTED,
         ),
+        (Verdict.VALID, {"said_crossed": ["p99_ms < 1: it is 2"]}, Outcome.UNEXPECTED),
+        (Verdict.VALID, {"said_crossed": ["p99_ms < 1: it is 2"], "said_behind": "late"}, Outcome.UNDECIDED),
     ],
 )
 def test_an_outcome_is_that_of_the_run_and_of_its_keys(keys: Verdict, said: dict[str, Any], outcome: Outcome) -> None:

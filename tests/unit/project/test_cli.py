@@ -57,8 +57,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def plan(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    """What `labrys plan` prints."""
-    code, out, err = run(capsys, "plan", *arguments)
+    """What `labrys plan --format json` prints."""
+    code, out, err = run(capsys, "plan", "--format", "json", *arguments)
     assert code == ExitCode.VALID, err
     document = json.loads(out)
     assert isinstance(document, dict)
@@ -107,7 +107,7 @@ def test_what_is_not_understood_is_refused_with_a_hint(
 
 def test_the_same_seed_gives_the_same_plan_byte_for_byte(capsys: pytest.CaptureFixture[str]) -> None:
     """Operations and faults depend on seed and options alone, and another seed gives others."""
-    arguments = ("plan", "--nemesis", "kill,partition-random-halves", "--time-limit", "90")
+    arguments = ("plan", "--format", "json", "--nemesis", "kill,partition-random-halves", "--time-limit", "90")
 
     first = run(capsys, *arguments, "--seed", "11")
     again = run(capsys, *arguments, "--seed", "11")
@@ -168,6 +168,92 @@ def test_a_bad_default_is_named_with_its_source(
     assert "has this value" not in refused(capsys, "plan", "--rate", "abc")
     monkeypatch.setenv("LABRYS_TEST_RATE", "def")
     assert "LABRYS_TEST_RATE has this value" in refused(capsys, "plan")
+
+
+def test_a_variable_that_is_no_option_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line suggests the nearest variable. Variables of other commands and other systems may stay."""
+    for variable in (
+        "LABRYS_TEST_TIMELIMIT",
+        "LABRYS_TEST_READS",
+        "LABRYS_TEST_STORE",
+        "LABRYS_HUNT_X",
+        "LABRYS_VM_NODES",
+    ):
+        monkeypatch.setenv(variable, "5")
+    code, _, err = run(capsys, "plan")
+    assert code == 0
+    assert [line for line in err.splitlines() if "LABRYS_" in line] == [
+        "LABRYS_TEST_TIMELIMIT has no effect: `labrys test` has no such option. Did you mean LABRYS_TEST_TIME_LIMIT?"
+    ]
+    monkeypatch.setenv("LABRYS_SYSTEMS_XYZZY", "5")
+    code, _, err = run(capsys, "systems")
+    assert code == 0
+    assert "LABRYS_SYSTEMS_XYZZY has no effect" in err
+    assert "`labrys systems --help` lists the options." in err
+
+
+@pytest.mark.parametrize(
+    ("system", "served", "sections"),
+    [
+        ("sim-raft", "register|set|log|lock|counter", ["register"]),
+        ("rocketmq-controller", "broker-id|elect|sync-state-set|controller",
+         ["broker-id", "controller", "elect", "sync-state-set"]),
+    ],
+)  # fmt: skip
+def test_the_help_of_a_system_has_only_its_workloads(
+    system: str, served: str, sections: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If it does not serve the default workload, the help has the options of all that it serves."""
+    code, out, _ = run(capsys, "test", "--system", system, "--help")
+    assert code == 0
+    assert f"--workload [{served}]" in out
+    assert [
+        line.split()[-1].rstrip(":") for line in out.splitlines() if line.startswith("Options of the workload")
+    ] == sections
+    assert ("does not serve the default" in " ".join(out.split())) == (system != "sim-raft")
+
+
+def test_a_plan_is_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fault and each stream has a line. The format is not that of `labrys test`."""
+    monkeypatch.setenv("LABRYS_TEST_FORMAT", "github")
+    arguments = ("--seed", "5", "--nemesis", "kill,packet-loss", "--fault-options", "packet-loss.probability=0.5")
+    code, out, err = run(capsys, "plan", *arguments)
+    assert (code, err) == (ExitCode.VALID, "")
+    document = plan(capsys, *arguments)
+    first, second, *_ = lines = out.splitlines()
+    assert first == f"reproduce  {document['reproduce']}"
+    faults = document["plan"]["faults"]
+    assert second == f"plan       seed 5, 5 nodes, 60 s of workload, {len(faults)} faults"
+    table = [line.split() for line in lines[4 : 4 + len(faults)]]
+    for fault, cells in zip(faults, table, strict=True):
+        times = (f"{fault['start_s']:.1f}", "s", f"{fault['end_s']:.1f}", "s")
+        options = ["probability=0.5"] if fault["options"] else []
+        assert cells == [str(fault["id"]), fault["kind"], *fault["target"], *times, *options]
+    streams = [line for line in lines if line.startswith("stream ")]
+    assert len(streams) == len(document["streams"]) == 5
+    operation = document["streams"][0]["operations"][0]
+    assert f"stream 0   {operation['f']} {operation['key']}" in streams[0]
+
+
+def test_a_file_for_tests_does_not_set_the_format_of_a_plan(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path
+) -> None:
+    """The table [test] may have a format that `labrys plan` does not have."""
+    (elsewhere / "labrys.toml").write_text("[test]\nformat = 'github'\nrate = 7\n")
+    code, out, _ = run(capsys, "plan", "--seed", "1")
+    assert code == ExitCode.VALID
+    assert out.startswith("reproduce  ")
+    assert "--rate 7" in out
+
+
+def test_a_misspelt_choice_has_one_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    """The error does not list all choices."""
+    err = refused(capsys, "hunt", "--bug", "lease-to-long")
+    assert "'lease-to-long' is not one of the choices. Did you mean 'lease-too-long'?" in err
+    assert "half-is-majority" not in err
+    assert "Known are: closed, open." in refused(capsys, "plan", "--load", "xyz")
 
 
 def test_a_plan_can_be_edited_and_carried_out(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
@@ -244,13 +330,13 @@ def test_a_plan_is_the_whole_truth_about_its_run(capsys: pytest.CaptureFixture[s
     drawn = plan(capsys, "--seed", "5", "--nemesis", "kill", "--time-limit", "40")
     (elsewhere / "plan.json").write_text(json.dumps(drawn))
 
-    code, out, err = run(capsys, "plan", "--plan", "plan.json")
+    code, out, err = run(capsys, "plan", "--plan", "plan.json", "--format", "json")
     carried = json.loads(out)
     assert (code, err) == (0, "")
     assert (carried["plan"], carried["streams"]) == (drawn["plan"], drawn["streams"])
     assert carried["reproduce"] == "labrys test --seed 5 --plan plan.json --time-limit 40"
 
-    code, out, err = run(capsys, "plan", "--plan", "plan.json", "--time-limit", "60", "--seed", "6")
+    code, out, err = run(capsys, "plan", "--plan", "plan.json", "--time-limit", "60", "--seed", "6", "--format", "json")
     assert err == "--seed 6 overrides seed 5 of plan.json\n--time-limit 60 overrides 40 s of plan.json\n"
     longer = json.loads(out)
     assert (longer["plan"]["seed"], longer["plan"]["time_limit_s"]) == (6, 60)
@@ -298,7 +384,10 @@ def test_a_test_records_what_the_file_decides(
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 6))
     cluster = SimpleNamespace(nodes=nodes, capabilities=dict)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    system = SimpleNamespace(name="dledger", versions=dict, answers=(), refusals=(), processes=lambda _: ())
+    system = SimpleNamespace(
+        name="dledger", versions=dict, answers=(), refusals=(), processes=lambda _: (), faketime=True, simulated=False,
+        tells_time=lambda: True, telling_log_texts=(),
+    )  # fmt: skip
     monkeypatch.setattr(choosing, "system_of", lambda *_: system)
     begun: list[TestInfo] = []
 
@@ -326,7 +415,7 @@ def test_what_a_file_draws_gives_way_to_a_plan(
     (elsewhere / "labrys.toml").write_text("[test]\nnemesis = 'pause'\nrate = 3\n")
     monkeypatch.setenv("LABRYS_TEST_TIME_LIMIT", "50")
 
-    code, out, err = run(capsys, "plan", "--plan", "plan.json")
+    code, out, err = run(capsys, "plan", "--plan", "plan.json", "--format", "json")
 
     assert code == ExitCode.VALID
     assert err.splitlines() == [
@@ -384,7 +473,7 @@ def test_options_that_contradict_the_cluster_are_refused(capsys: pytest.CaptureF
     assert "--nodes 4 contradicts the cluster, which has 3: ada, bob, eve" in err
 
     (elsewhere / "labrys.toml").write_text('[test]\ninventory = "lab.toml"\nnodes = 4\n')
-    code, out, err = run(capsys, "plan")
+    code, out, err = run(capsys, "plan", "--format", "json")
     told = f"defaults of {elsewhere / 'labrys.toml'}: nodes = 4, inventory = lab.toml\n"
     assert (code, err) == (0, f"{told}inventory = lab.toml of labrys.toml has no effect with --cluster local\n")
     assert "--inventory" not in json.loads(out)["reproduce"]
@@ -399,7 +488,7 @@ def test_the_nodes_of_vagrant_are_read_or_assumed(
     capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The Vagrantfile names them; without one, a sentence says what the plan assumes."""
-    code, out, err = run(capsys, "plan", "--cluster", "vagrant")
+    code, out, err = run(capsys, "plan", "--cluster", "vagrant", "--format", "json")
     assert code == ExitCode.VALID
     assert "the nodes are assumed to be n1, n2, n3, n4, n5" in err
     assert len(json.loads(out)["plan"]["nodes"]) == 5
@@ -451,7 +540,10 @@ def test_what_all_leaves_out_is_told_before_the_run(
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 4))
     cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(["n1", "n2", "n3"], can))
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    system = SimpleNamespace(name="dledger", versions=dict, answers=(), refusals=(), processes=lambda _: ())
+    system = SimpleNamespace(
+        name="dledger", versions=dict, answers=(), refusals=(), processes=lambda _: (), faketime=True, simulated=False,
+        tells_time=lambda: True, telling_log_texts=(),
+    )  # fmt: skip
     monkeypatch.setattr(choosing, "system_of", lambda *_: system)
     begun: list[tuple[TestInfo, str]] = []
 
@@ -481,7 +573,7 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
     monkeypatch.setattr("commands.session.compose", lambda *_, **__: (None, SimpleNamespace(left_out={}, name="t"), ""))
     session = Session(
         run=SimpleNamespace(report_html=None, path="run"),  # type: ignore[arg-type]
-        document={"valid": valid, "reason": "because"},
+        document={"valid": valid, "reason": "because", "parts": {}},
         interrupted=False,
         error="the disk is full",
         result=RunResult(),
@@ -663,12 +755,14 @@ def test_a_run_of_an_earlier_version_is_replayed(
     capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]]
 ) -> None:
     """What its test.json does not know has the built-in default, whatever `labrys.toml` says; a line names it."""
-    stored = stored_for_replay(capsys, elsewhere, "labrys test --read-mode unsafe", read_mode=..., hot_keys=...)
+    stored = stored_for_replay(
+        capsys, elsewhere, "labrys test --read-mode unsafe", read_mode=..., hot_keys=..., threshold=...
+    )
     (elsewhere / "labrys.toml").write_text("[test]\nread-mode = 'raft-log'\n")
     code, _, err = run(capsys, "replay", str(stored.path))
     assert code == ExitCode.INTERNAL
-    assert "lacks --read-mode, --hot-keys; the replay uses built-in defaults" in err
-    assert (opened[0]["read_mode"], opened[0]["hot_keys"]) == ("read-index", 2)
+    assert "lacks --threshold, --read-mode, --hot-keys; the replay uses built-in defaults" in err
+    assert (opened[0]["read_mode"], opened[0]["hot_keys"], opened[0]["threshold"]) == ("read-index", 2, ())
 
 
 def test_a_suite_knows_the_time_limit_that_its_cases_have(

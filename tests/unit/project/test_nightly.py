@@ -12,32 +12,22 @@ import shlex
 import shutil
 import subprocess
 import tarfile
+import textwrap
 import tomllib
 from pathlib import Path
 
 import pytest
 
 import cli
+from tests.stand_ins import asked, stand_in
 
 ROOT = Path(__file__).parents[3]
 TOOLS = ROOT / "tools" / "nightly"
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+OUTSIDE = TOOLS / "github.yml"  # a workflow to copy
+ACTION = ROOT / ".github" / "actions" / "suite" / "action.yml"
 SUITES = sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))
 PAGE = (ROOT / "docs" / "nightly.md").read_text()
-
-
-def stand_in(folder: Path, name: str, script: str) -> Path:
-    """Makes a program that adds its arguments to a file `asked` beside it, and then does as the script says."""
-    folder.mkdir(exist_ok=True)
-    program = folder / name
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>"{folder}/asked"\n{script}\n')
-    program.chmod(0o755)
-    return program
-
-
-def asked(folder: Path) -> list[str]:
-    """What the stand-ins of a folder were asked."""
-    return (folder / "asked").read_text().splitlines()
 
 
 def run(
@@ -221,35 +211,144 @@ def test_each_script_says_its_usage(tmp_path: Path, script: str) -> None:
 
 @pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed; CI installs it")
 def test_actionlint_passes() -> None:
-    """It knows the syntax, the expressions and the well-known actions."""
-    done = subprocess.run(["actionlint", *map(str, WORKFLOWS)], capture_output=True, text=True, check=False, timeout=60)
+    """It knows the syntax, the expressions and the well-known actions, and the inputs of the action here."""
+    done = subprocess.run(
+        ["actionlint", *map(str, (*WORKFLOWS, OUTSIDE))], capture_output=True, text=True, check=False, timeout=60
+    )
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize("workflow", [*WORKFLOWS, TOOLS / "gitlab-ci.yml"], ids=lambda path: path.name)
+def steps_of_the_action() -> dict[str, str]:
+    """Returns the script of each step of the action that has one."""
+    found = re.findall(
+        r"- name: ([^\n]+)\n(?:(?!    - )[^\n]*\n)*?      run: \|\n((?:        [^\n]*\n)+)", ACTION.read_text()
+    )
+    return {name: textwrap.dedent(script) for name, script in found}
+
+
+def run_step(name: str, cwd: Path, programs: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a step of the action as a runner does."""
+    return subprocess.run(
+        ["bash", "-e", "-c", steps_of_the_action()[name]],
+        cwd=cwd,
+        env={
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "GITHUB_ACTION_PATH": str(ACTION.parent),
+            "GITHUB_STEP_SUMMARY": str(cwd / "summary"),
+            "GITHUB_OUTPUT": str(cwd / "output"),
+            "RUNNER_TEMP": str(cwd / "temp"),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+def test_the_action_installs_labrys_with_the_packages(tmp_path: Path) -> None:
+    """In a repository without Labrys, from the clone that the action is in; any number of packages."""
+    programs = tmp_path / "bin"
+    stand_in(programs, "make", "exit 0")
+    stand_in(programs, "python3", f'mkdir -p "$3/bin" && cp "{programs}/python" "{programs}/labrys" "$3/bin"')
+    for name in ("python", "labrys"):
+        stand_in(programs, name, "exit 0")
+    wheel = tmp_path / "labrys-1-any.whl"
+    wheel.touch()
+    for packages in ("", "./one ./two"):
+        (programs / "asked").unlink(missing_ok=True)
+        done = run_step("Install", tmp_path, programs, PACKAGES=packages, WHEEL=str(wheel))
+        assert done.returncode == 0, done.stderr
+        made, again, pip, version = asked(programs)
+        assert (made, version) == (f"-m venv {tmp_path}/temp/labrys", "--version")
+        assert again.endswith(f" --force-reinstall --no-deps {wheel}")
+        assert pip == f"-m pip install --quiet --disable-pip-version-check {wheel} {packages}".strip()
+
+
+@pytest.mark.parametrize("code", [0, 1, 2])
+def test_the_action_runs_a_suite_and_keeps_its_reports(tmp_path: Path, code: int) -> None:
+    """The suite's code ends its step; the next one packs what is there, and the artifact has the name of the suite."""
+    programs = tmp_path / "bin"
+    stand_in(programs, "sudo", 'exec "$@"')
+    stand_in(
+        programs,
+        "labrys",
+        'mkdir -p "$6/suites/own/20261122T010203.000Z" && echo "## own" >"$6/suites/own/20261122T010203.000Z/summary.md"\n'
+        f"exit {code}",
+    )
+    done = run_step(
+        "Regressions and suite", tmp_path, programs,
+        SUITE="suites/own.toml", SEED="77", MINUTES="5", LABRYS=str(programs / "labrys"),
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert "suite suites/own.toml --seed 77 --store night/own/store --format github" in asked(programs)
+    packed = run_step("Pack", tmp_path, programs, SUITE="suites/own.toml")
+    assert packed.returncode == 0, packed.stderr
+    assert (tmp_path / "summary").read_text() == "## own\n"
+    assert (tmp_path / "output").read_text() == "name=own\n"
+    kept = re.findall(r"night/\$\{\{ steps\.pack\.outputs\.name \}\}/(\S+)", ACTION.read_text())
+    assert [(tmp_path / "night" / "own" / file).is_file() for file in kept] == [True] * 3
+
+
+def test_a_suite_that_takes_too_long_is_interrupted(tmp_path: Path) -> None:
+    """As by Ctrl-C, so that Labrys heals its nodes; the reports are kept."""
+    programs = tmp_path / "bin"
+    stand_in(programs, "sudo", 'exec "$@"')
+    stand_in(programs, "labrys", f"trap 'echo healed >{tmp_path}/healed; exit 130' INT\nsleep 20 & wait")
+    done = run_step(
+        "Regressions and suite", tmp_path, programs,
+        SUITE="suites/own.toml", SEED="77", MINUTES="0.01", LABRYS=str(programs / "labrys"),
+    )  # fmt: skip
+    assert done.returncode == 124
+    assert (tmp_path / "healed").is_file()
+
+
+@pytest.mark.parametrize("script", ["night.sh", "trend.sh"])
+@pytest.mark.parametrize("where", ["LABRYS", ".venv", "PATH"])
+def test_the_scripts_find_labrys(tmp_path: Path, script: str, where: str) -> None:
+    """The variable first, then the environment of the working folder, then the PATH."""
+    folders = {"LABRYS": tmp_path / "named", ".venv": tmp_path / ".venv" / "bin", "PATH": tmp_path / "bin"}
+    there = list(folders)[list(folders).index(where) :]
+    for name in there:
+        folders[name].mkdir(parents=True)
+        stand_in(folders[name], "labrys", "exit 0")
+    (tmp_path / "night" / "store").mkdir(parents=True)
+    (tmp_path / "night" / "store.tar.gz").touch()
+    arguments = {"night.sh": ("suites/own.toml", "1", "new"), "trend.sh": ("trend", "night")}[script]
+    environment = {"LABRYS": str(folders["LABRYS"] / "labrys")} if where == "LABRYS" else {"LABRYS": ""}
+    done = run(script, *arguments, cwd=tmp_path, programs=folders["PATH"], **environment)
+    assert done.returncode == 0, done.stderr
+    assert [name for name in there if (folders[name] / "asked").exists()] == [where]
+
+
+@pytest.mark.parametrize("workflow", [*WORKFLOWS, OUTSIDE, ACTION, TOOLS / "gitlab-ci.yml"], ids=lambda path: path.name)
 def test_a_workflow_names_what_exists(workflow: Path) -> None:
-    """Scripts, targets of make, and files; actions have a version."""
+    """Scripts, targets of make, and files; actions have a version, or are in this repository."""
     text = workflow.read_text()
     for script in re.findall(r"tools/nightly/[\w-]+\.sh", text):
         assert (ROOT / script).is_file(), script
     makefile = (ROOT / "Makefile").read_text()
     targets = re.findall(r"^ +[^#\n]*\bmake ([\w-]+)", text, re.MULTILINE)
-    assert targets
+    assert targets or workflow in {OUTSIDE, ACTION}
     for target in targets:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
     for action in re.findall(r"uses: (\S+)", text):
+        if action.startswith("./"):  # outside, the repository is in a folder `labrys`
+            assert (ROOT / action.removeprefix("./labrys/") / "action.yml").is_file(), action
+            continue
         assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", action), action
 
 
 def test_the_workflows_have_the_least_permissions() -> None:
     """Reading, but for the one job that writes issues."""
-    for workflow in WORKFLOWS:
+    for workflow in (*WORKFLOWS, OUTSIDE):
         text = workflow.read_text()
         assert "\npermissions:\n  contents: read\n\n" in text
         wanted = re.findall(r"^ +(\S+): write$", text, re.MULTILINE)
-        assert wanted == (["issues"] if workflow.name == "nightly.yml" else [])
-        for expression in re.findall(r"run: .*", text):
-            assert "${{" not in expression, "a value of others in a shell line; give it by env"
+        assert wanted == (["issues"] if workflow.name != "ci.yml" else [])
+    for file in (*WORKFLOWS, OUTSIDE, ACTION):
+        for script in re.findall(r"run: (?:\|\n(?: {8,}.*\n)+|.*)", file.read_text()):
+            assert "${{" not in script, "a value of others in a shell line; give it by env"
 
 
 def test_gitlab_runs_every_suite() -> None:
@@ -280,6 +379,7 @@ def test_a_command_of_the_page_can_be_run(
     """Its files exist, and `labrys` knows its options. Other commands name files and artifacts that exist."""
     words = shlex.split(line)
     for word in words:
+        word = word.removeprefix("/opt/labrys/")  # noqa: PLW2901 - the clone of the page
         if word.startswith(("tools/", "suites/")) or word == "Containerfile":
             assert (ROOT / word).is_file(), word
     nightly = (ROOT / ".github" / "workflows" / "nightly.yml").read_text()
@@ -288,7 +388,8 @@ def test_a_command_of_the_page_can_be_run(
             assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         case ["gh", "run", "download", "--name", artifact, *_]:
             assert artifact.removeprefix("night-") in SUITES
-            assert "name: night-${{ matrix.suite }}" in nightly
+            assert "suite: suites/${{ matrix.suite }}.toml" in nightly
+            assert "name: night-${{ steps.pack.outputs.name }}" in ACTION.read_text()
         case ["gh", "workflow", "run", workflow]:
             assert (ROOT / ".github" / "workflows" / workflow).is_file()
         case ["docker", "run", *rest]:
@@ -315,12 +416,12 @@ def test_a_command_of_the_page_can_be_run(
 
 
 def test_the_version_stands_in_one_place() -> None:
-    """Cargo.toml has it; the package takes it from there, and the newest entry of CHANGELOG.md is of it."""
+    """Cargo.toml has it; the package takes it from there, and the newest release of CHANGELOG.md is of it."""
     version = tomllib.loads((ROOT / "checker/kernel/Cargo.toml").read_text())["package"]["version"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert ("version" in project, project["dynamic"]) == (False, ["version"])
     locked = tomllib.loads((ROOT / "checker/kernel/Cargo.lock").read_text())["package"]
     assert [package["version"] for package in locked if package["name"] == "labrys-kernel"] == [version]
-    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    newest = re.search(r"^## (?!Unreleased$)(\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == version

@@ -56,6 +56,7 @@ COMMANDS = (
     Command("suite suite.toml", ExitCode.BAD_ARGUMENTS, err=True),
     Command("chek", ExitCode.BAD_ARGUMENTS, err=True),
 )
+LEFT = "the reader has left"
 STREAMS = {
     "all is well": "",
     "stdin and stdout closed": "<&- >&-",
@@ -63,9 +64,9 @@ STREAMS = {
     "stdout full": ">/dev/full",
     "stderr full": "2>/dev/full",
     "all closed": "<&- >&- 2>&-",
-    "the reader has left": None,
+    LEFT: None,
 }
-NO_OUT = {"stdin and stdout closed", "stdout full", "all closed", "the reader has left"}
+NO_OUT = {"stdin and stdout closed", "stdout full", "all closed", LEFT}
 NO_ERR = {"stdin and stderr closed", "stderr full", "all closed"}
 # A command that writes to standard error alone does not notice what becomes of its standard output.
 CASES = [(command, name) for command in COMMANDS for name in STREAMS if command.out or name not in NO_OUT - NO_ERR]
@@ -127,8 +128,14 @@ def ended(place: Path) -> Mapping[tuple[Command, str], Ended]:
 
 @pytest.mark.parametrize(("command", "name"), CASES, ids=[f"{command.line}: {name}" for command, name in CASES])
 def test_every_exit_code_is_true(ended: Mapping[tuple[Command, str], Ended], command: Command, name: str) -> None:
-    """A lost output turns 0 into 255 and leaves every other code, and it is said on the stream that is left."""
+    """A lost output turns 0 into 255 and leaves every other code, and it is said on the stream that is left.
+
+    A reader that has left loses nothing, so the code stays, and nothing is said.
+    """
     code, out, err = ended[command, name]
+    if name == LEFT:
+        assert (code, bool(err), "could not be written" in err) == (command.code, command.err, False)
+        return
     no_out, no_err = name in NO_OUT and command.out, name in NO_ERR and command.err
     lost = no_out or no_err
     assert code == (ExitCode.INTERNAL if lost and command.code == ExitCode.VALID else command.code)
@@ -152,6 +159,17 @@ def test_completion(place: Path, word: str) -> None:
     assert run(place, "", "", _LABRYS_COMPLETE=word).code == (ExitCode.VALID if known else ExitCode.BAD_ARGUMENTS)
     if word == "zsh_source":
         assert run(place, "", ">/dev/full", _LABRYS_COMPLETE=word).code == ExitCode.INTERNAL
+
+
+@pytest.mark.parametrize(("file", "code"), [("valid.edn", ExitCode.VALID), ("invalid.edn", ExitCode.INVALID)])
+def test_nothing_is_said_after_head(place: Path, file: str, code: int) -> None:
+    """`head` leaves after its first line. The command says nothing, and keeps its code."""
+    script = 'set -o pipefail; "$@" 2>err.txt | head -1 >/dev/null; echo "${PIPESTATUS[0]}"'
+    ended = subprocess.run(
+        ["bash", "-c", script, "bash", *LABRYS, "check", *[file] * 3000],
+        cwd=place, env=environment(), capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+    )  # fmt: skip
+    assert (int(ended.stdout), (place / "err.txt").read_text()) == (code, "")
 
 
 def test_standard_input_that_is_closed(place: Path) -> None:
@@ -259,6 +277,17 @@ def test_a_signal_that_the_parent_ignores_stays_ignored(place: Path) -> None:
         waiting.send_signal(signal.SIGHUP)
         out, _ = waiting.communicate(INVALID.encode(), timeout=DEADLINE_S)
         assert (waiting.returncode, b"invalid" in out) == (ExitCode.INVALID, True)
+
+
+def test_under_nohup_these_tests_start_programs_that_take_sighup() -> None:
+    """A test process that ignores SIGHUP goes on after one, and its children end by one."""
+    script = (
+        "import os, signal, subprocess, tests.conftest\n"
+        "os.kill(os.getpid(), signal.SIGHUP)\n"
+        "print(subprocess.run(['sh', '-c', 'kill -HUP $$; echo went on'], check=False).returncode)"
+    )
+    code, out, err = run(ROOT, "", "", ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", sys.executable, "-c", script])
+    assert (code, out) == (0, f"{-signal.SIGHUP}\n"), err
 
 
 LATE = {

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType
 from harness.parts import client_errors, faults_effective, progress
+from harness.phases import Phase
 from harness.randomness import stream
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
@@ -301,6 +302,21 @@ def sightings(world: World, faults: Sequence[FaultRecord], duration_s: float) ->
     return seen
 
 
+def phases(duration_s: float) -> list[Phase]:
+    """The phases of a run; the judgement overlaps the comparison of the replicas."""
+    end_s = 3.2 + duration_s
+    return [
+        Phase(name="start", start_s=0.0, end_s=3.2),
+        Phase(name="workload", start_s=3.2, end_s=end_s),
+        *(
+            Phase(name="final reads", node=node, start_s=end_s + number, end_s=end_s + number + 1)
+            for number, node in enumerate(NODES)
+        ),
+        Phase(name="compare replicas", start_s=end_s + 5, end_s=end_s + 6),
+        Phase(name="judge", start_s=end_s + 5, end_s=end_s + 5.5),
+    ]
+
+
 def record(
     *, seed: int = 7, operations: int = 3000, duration_s: float = 60.0, stale: bool = False, pool: int = 8
 ) -> RunRecord:
@@ -365,5 +381,6 @@ def record(
         operations=done,
         sightings=sightings(world, faults, duration_s),
         timings={"ready": 3.2, "workload": duration_s, "check": 0.41},
+        phases=phases(duration_s),
         problems=["n2: the log /var/log/dledger/gc.log could not be fetched: no such file"] if stale else [],
     )

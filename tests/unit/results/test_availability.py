@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from harness.units import NS_PER_S as S
-from results.availability import Codes, FaultAvailability, around, overall
+from results.availability import FaultAvailability, around, overall
+from results.op_outcomes import OUTCOMES, Codes, outcome
 
 CODES = Codes(answers={"mismatch"}, refusals={"not-leader"})
 
@@ -176,11 +177,52 @@ def test_a_healthy_cluster_is_available() -> None:
     refusals = [operation(i / 10, OpType.FAIL, node="n1", error="not-leader: n3 leads") for i in range(100)]
     first = operation(0.01, OpType.FAIL, via="n1", error="not-leader: n3 leads")
     served = [operation(0.02 + i / 10, via="n3") for i in range(100)]
-    whole = overall([*refusals, first, *served, operation(20, phase="final")], CODES)
-    assert whole is not None
+    found = overall([*refusals, first, *served, operation(20, phase="final")], CODES)
+    assert found is not None
+    whole, _ = found
     assert (whole.operations, whole.answered, whole.refused) == (100, 100, 1)
     assert whole.longest_gap_s < 0.2
     assert overall([], CODES) is None
+
+
+def test_each_function_is_measured_alone() -> None:
+    """Reads are answered all the time, and no write for 5.5 s: the gap of all functions together hides that of writes."""
+    reads = [operation(i / 10) for i in range(200)]
+    bad = [operation(10 + i / 10, OpType.INFO, f="write", error="timeout") for i in range(55)]
+    writes = [operation(i / 10, f="write") for i in range(200) if not 100 <= i < 155]
+    operations = [*reads, *bad, *writes]
+    found = overall(operations, CODES)
+    assert found is not None
+    whole, by_f = found
+    assert whole.longest_gap_s < 0.2
+    assert {f: each.longest_gap_s for f, each in by_f.items()} == {
+        "read": pytest.approx(0.1),
+        "write": pytest.approx(5.6),
+    }
+    assert (by_f["write"].operations, by_f["write"].answered) == (200, 145)
+    around_fault = one(operations, fault(10, 14))
+    during, after = around_fault.functions["write"]
+    assert after is not None
+    assert (during.answered, during.longest_gap_s) == (0, 4.0)
+    assert after.first_ok_s == pytest.approx(1.5)
+    assert around_fault.functions["read"][0].answered == 40
+
+
+def test_the_clients_that_measure_the_system_measure_each_function() -> None:
+    """A write through a client that stays at a cut-off node does not count against writes."""
+    stuck = [operation(10 + i / 10, OpType.INFO, f="write", error="timeout") for i in range(20)]
+    moving = [operation(10 + i / 10, f="write", via="n3") for i in range(20)]
+    assert one([*stuck, *moving], fault(10, 12)).functions["write"][0].answered == 20
+
+
+@given(kind=st.sampled_from([OpType.OK, OpType.FAIL, OpType.INFO]), error=st.none() | st.sampled_from(
+    ["not-leader", "not-leader: n3 leads", " not-leader : n3", "no-leader", "mismatch"]))  # fmt: skip
+def test_only_a_fail_with_a_code_of_refusals_is_refused(kind: OpType, error: str | None) -> None:
+    """Every other operation has its type as its outcome."""
+    found = outcome(kind, error, CODES)
+    assert found in OUTCOMES
+    assert (found == "refused") == (kind is OpType.FAIL and error is not None and error.strip().startswith("not-"))
+    assert found in {"refused", kind}
 
 
 def test_the_rate_is_a_share_of_the_rate_before() -> None:

@@ -114,7 +114,12 @@ def test_a_timeline_has_as_many_operations_as_it_has_lanes_for(valid_record: Run
     """Every column of the timeline's data has one entry for each shown operation."""
     record = many_nodes(valid_record)
     data = timeline(
-        operations=record.operations, faults=record.faults, sightings=(), nodes=record.test.nodes, marked=[0, 5000]
+        operations=record.operations,
+        faults=record.faults,
+        sightings=(),
+        nodes=record.test.nodes,
+        codes=record.test.codes,
+        marked=[0, 5000],
     )
     assert len(data["lanes"]) == bounds.MAX_LANES
     assert {len(data[column]) for column in "sdwlpftkvei"} == {bounds.MAX_LANES}

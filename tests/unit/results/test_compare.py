@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from commands.choosing import loadable
 from commands.test import run_test
 from harness.options import options_of
 from results.compare import MAX_BYTES, MAX_NAMES, comparison, flag
+from results.document import build
+from results.overlay import overlay
+from results.pages import environment
 from results.store import Run
+from tests.unit.results.stored import store_run
+from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
+
+    from results.store import Store
 
 
 def test_differences_are_marked(stored_run: Run, tmp_path: Path) -> None:
@@ -26,14 +36,93 @@ def test_differences_are_marked(stored_run: Run, tmp_path: Path) -> None:
     assert rows["verdict"]["texts"] == ["invalid", "none"]
     assert rows["verdict"]["differs"]
     assert rows["--read-mode"]["texts"] == ["unsafe", "—"]
-    assert rows["faults with a proven effect"]["texts"] == ["4 of 5", "0 of 1"]
+    assert rows["faults with a proven effect"]["texts"] == ["4 of 5 faults", "0 of 1 fault"]
     assert rows["read p50"]["texts"][1] == "—"
     assert rows["part linearizable"]["texts"] == ["invalid", "—"]
+
+
+def test_a_crossed_threshold_is_a_difference(tmp_path: Path) -> None:
+    """Two valid runs differ if one of them crosses a threshold."""
+    good, slow = (Run(tmp_path / name) for name in ("good", "slow"))
+    row = {"threshold": "p99_ms < 1", "measured": 2.0, "kept": False, "crossed": "p99_ms < 1: it is 2"}
+    for run, thresholds in ((good, []), (slow, [row])):
+        run.path.mkdir()
+        run.results_json.write_text(json.dumps({"valid": True, "thresholds": thresholds}))
+    rows = {row["name"]: row for row in comparison([good, slow])["rows"]}
+    assert rows["verdict"]["texts"] == ["valid", "valid, crossed a threshold"]
+    assert rows["crossed thresholds"]["texts"] == ["—", "p99_ms < 1: it is 2"]
 
 
 def test_equal_runs_do_not_differ(stored_run: Run) -> None:
     """No row is marked."""
     assert not any(row["differs"] for row in comparison([stored_run, stored_run])["rows"])
+
+
+def test_outcomes_and_gaps_are_compared(stored_run: Run, tmp_path: Path) -> None:
+    """Documents of version 1 count refusals as failures too, and have no function alone."""
+    other = Run(tmp_path)
+    counts = {"operations": 9, "ok": 4, "fail": 4, "info": 1, "refused": 3}
+    document = {"version": 1, "counts": counts, "availability": {"longest_gap_s": 0.25}}
+    other.results_json.write_text(json.dumps(document))
+    rows = {row["name"]: row for row in comparison([stored_run, other])["rows"]}
+    assert [rows[f"operations that ended {each}"]["texts"][1] for each in ("fail", "refused")] == ["1", "3"]
+    assert rows["longest gap"]["texts"][1] == "250 ms"
+    assert rows["longest gap of write"]["texts"][0].endswith("s")
+    assert rows["longest gap of write"]["texts"][1] == "—"
+
+
+def page_of(runs: list[Run]) -> str:
+    """Returns the page that `labrys serve` sends."""
+    latency = overlay(runs, "ABCDEF"[: len(runs)])
+    pages = environment()
+    return pages.get_template("compare.html").render(
+        table=comparison(runs), place=lambda run: run.stamp, names="ABCDEF", latency=latency
+    )
+
+
+def test_differences_stand_first(stored_run: Run, store: Store) -> None:
+    """Equal rows are behind a click, which needs no script, and the latencies of all runs are in one plot."""
+    other = store_run(store, record(seed=7, operations=300))
+    page = page_of([stored_run, other])
+    differences, equal = page.split("<h2>Equal</h2>")
+    assert differences.index("<td>verdict</td>") < differences.index("<svg")
+    assert "<td>--seed</td>" not in equal
+    assert "<details" in equal[: equal.index("<table>")]
+    rows = comparison([stored_run, other])["rows"]
+    differing = {row["name"] for row in rows if row["differs"]}
+    assert set(re.findall(r"<tr><td>([^<]*)</td>", differences)) == differing
+    assert set(re.findall(r"<tr><td>([^<]*)</td>", equal)) == {row["name"] for row in rows} - differing
+    assert f"The runs differ in {len(differing)} of the {len(rows)} properties" in page
+    assert page.count("<svg") == 1
+    same = page_of([stored_run, stored_run])
+    assert "The runs do not differ in any of the" in same
+
+
+def test_the_latencies_of_all_runs_are_in_each_panel(stored_run: Run, store: Store) -> None:
+    """Each run has a line and a dashed line for each function, in a colour of its own."""
+    other = store_run(store, record(seed=7, operations=300))
+    found = overlay([stored_run, other], "AB")
+    assert found.drawing is not None
+    assert not found.problems
+    drawn = re.findall(r'style="fill: none; ([^"]*stroke: var\(--fault-(\d)\)[^"]*)"', found.drawing)
+    functions = len(build(record(seed=7, operations=300))["counts"]["by_f"])
+    for run in "01":
+        own = [style for style, colour in drawn if colour == run and "stroke-width: 1.3" in style]
+        assert len(own) == 2 * functions
+        assert sum("stroke-dasharray" in style for style in own) == functions
+
+
+def test_a_run_that_cannot_be_drawn_is_named(stored_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A damaged, missing or large history does not hide the other runs."""
+    empty = Run(tmp_path)
+    found = overlay([stored_run, empty], "AB")
+    assert found.drawing is not None
+    assert [problem.split(":")[0] for problem in found.problems] == ["B is not drawn"]
+    assert overlay([empty, empty], "AB").drawing is None
+    monkeypatch.setattr("results.overlay.MAX_BYTES", 10)
+    found = overlay([stored_run, empty], "AB")
+    assert "exceeds the maximum size" in found.problems[0]
+    assert found.drawing is None
 
 
 def test_what_is_too_large_is_not_compared_and_named(stored_run: Run, tmp_path: Path) -> None:

@@ -15,12 +15,23 @@ from jsonschema import Draft202012Validator
 
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import OpType
+from harness.thresholds import read_threshold
 from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
 from results.document import build, jsonable, reason_of, verdict_of
 from results.errors import BadRecord
 from results.formatting import outcomes
-from results.reading import checked, faults_from, parts_from, positions_from, sightings_from, workload_sightings_from
+from results.op_outcomes import OUTCOMES
+from results.reading import (
+    checked,
+    faults_from,
+    parts_from,
+    phases_from,
+    positions_from,
+    shown_from,
+    sightings_from,
+    workload_sightings_from,
+)
 from results.record import test_document as as_document
 from results.record import test_from_document as from_document
 
@@ -247,18 +258,19 @@ def test_counts_add_up(valid_record: RunRecord) -> None:
     """By type, by function, and in total."""
     counts = build(valid_record)["counts"]
     assert counts["operations"] == len(valid_record.operations)
-    assert counts["operations"] == counts["ok"] + counts["fail"] + counts["info"]
-    for kind in ("ok", "fail", "info"):
+    assert counts["operations"] == sum(counts[kind] for kind in OUTCOMES)
+    for kind in OUTCOMES:
         assert counts[kind] == sum(by_type[kind] for by_type in counts["by_f"].values())
 
 
-def test_refusals_are_a_part_of_what_failed(valid_record: RunRecord) -> None:
-    """An answer that names the leader is not a failure, so it has its own count."""
+def test_refusals_are_not_failures(valid_record: RunRecord) -> None:
+    """An answer that names the leader has its own count, in total and by function."""
     refusal = replace(valid_record.operations[0], type=OpType.FAIL, error="not-leader: n3 leads")
     other = replace(refusal, error="no-leader")
     test = replace(valid_record.test, refusals=("not-leader",))
     counts = build(replace(valid_record, test=test, operations=[refusal, refusal, other]))["counts"]
-    assert (counts["fail"], counts["refused"]) == (3, 2)
+    assert (counts["fail"], counts["refused"]) == (1, 2)
+    assert counts["by_f"][refusal.f] == {"ok": 0, "info": 0, "fail": 1, "refused": 2}
     assert outcomes(counts) == "0 ok, 1 fail, 0 info, 2 refused"
 
 
@@ -287,6 +299,17 @@ def test_a_foreign_document_is_refused(document: Any) -> None:
         checked(document, "here")
 
 
+def test_documents_of_earlier_versions_are_read(valid_record: RunRecord) -> None:
+    """Version 1 counts refusals among the failures and measures no function alone; no reader uses these members."""
+    document = json.loads(json.dumps(build(valid_record)))
+    document["version"] = 1
+    del document["availability"]["by_f"]
+    for fault in document["faults"]:
+        del fault["availability"]["by_f"]
+    assert len(parts_from(checked(document, "here"))) == len(valid_record.parts)
+    assert [fault.planned.id for fault in faults_from(checked(document, "here"))] == [0, 1, 2, 3]
+
+
 def test_a_test_comes_back_from_its_document(valid_record: RunRecord) -> None:
     """test.json restores the run's description, with all bits of the seed."""
     test = valid_record.test
@@ -300,3 +323,65 @@ def test_a_damaged_test_is_refused(valid_record: RunRecord, change: dict[str, An
     """Without a valid file there is no report."""
     with pytest.raises(BadRecord, match="here"):
         from_document({**as_document(valid_record.test), **change}, "here")
+
+
+def test_the_phases_are_read_back_in_the_order_of_their_starts(valid_record: RunRecord) -> None:
+    """A document of an earlier version has none."""
+    document = build(replace(valid_record, phases=list(reversed(valid_record.phases))))
+    Draft202012Validator(SCHEMA).validate(document)
+    read = phases_from(document)
+    assert {(phase.name, phase.node) for phase in read} == {(phase.name, phase.node) for phase in valid_record.phases}
+    assert [phase.start_s for phase in read] == sorted(phase.start_s for phase in read)
+    assert phases_from({}) == []
+    without = {name: value for name, value in document.items() if name != "phases"}
+    Draft202012Validator(SCHEMA).validate(without)
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [
+        {"name": "start", "node": None, "start_s": 2.0, "end_s": 1.0},
+        {"name": "start", "node": None, "start_s": -1.0, "end_s": 1.0},
+        {"name": 1, "node": None, "start_s": 0.0, "end_s": 1.0},
+        {"name": "start", "node": 1, "start_s": 0.0, "end_s": 1.0},
+        {"name": "start", "start_s": 0.0, "end_s": "x"},
+        [],
+    ],
+)
+def test_a_foreign_phase_is_checked(phase: Any) -> None:
+    """Types and ranges, and an end before its start."""
+    with pytest.raises(BadRecord, match="phases"):
+        phases_from({"phases": [phase]})
+
+
+def test_thresholds_are_in_the_document(valid_record: RunRecord) -> None:
+    """Each has its number, and whether the run kept it; a control node that was behind makes a crossed one unknown."""
+    limits = ("operations > 0", "p99_ms < 0", "availability_during_faults >= 0")
+    test = replace(valid_record.test, thresholds=tuple(map(read_threshold, limits)))
+    record = replace(valid_record, test=test, faults=())
+    document = build(record)
+    validate(document)
+    assert [row["threshold"] for row in document["thresholds"]] == list(limits)
+    assert [row["kept"] for row in document["thresholds"]] == [True, False, False]
+    assert document["thresholds"][0]["measured"] == len(record.operations)
+    assert document["thresholds"][2]["measured"] is None
+    shown = shown_from(document)
+    assert (shown.verdict, shown.alone, shown.words) == (
+        Verdict.VALID,
+        Verdict.INVALID,
+        "valid, crossed a threshold",
+    )
+    late = Part(name="control-node", verdict=Verdict.UNKNOWN, reason="Late.", extra=True)
+    behind = build(replace(record, parts=[*record.parts, late]))
+    validate(behind)
+    assert [row["kept"] for row in behind["thresholds"]] == [True, "unknown", "unknown"]
+    assert shown_from(behind).alone is Verdict.UNKNOWN
+    written = json.loads(json.dumps(as_document(test)))
+    assert from_document(written, "here") == test
+    written["thresholds"] = ["p99_ms is fine"]
+    with pytest.raises(BadRecord, match="here: thresholds: expected a threshold such as"):
+        from_document(written, "here")
+    del written["thresholds"]
+    assert from_document(written, "here").thresholds == ()
+    del document["thresholds"]
+    assert shown_from(document).crossed == ()

@@ -72,7 +72,14 @@ def test_an_expected_verdict_passes() -> None:
     """A negative control that is found invalid is a success; with any other verdict it fails."""
 
     def result(exit_code: int) -> CaseResult:
-        case = Case(name="c", test="t", options={"read-mode": "unsafe"}, seed=7, expect=Verdict.INVALID)
+        case = Case(
+            reproduce="labrys suite s.toml --only c --seed 7",
+            name="c",
+            test="t",
+            options={"read-mode": "unsafe"},
+            seed=7,
+            expect=Verdict.INVALID,
+        )
         return CaseResult(case=case, exit_code=exit_code, reason="because", seconds=1.5, run=None)
 
     codes = (ExitCode.INVALID, ExitCode.VALID, ExitCode.UNKNOWN, ExitCode.INTERNAL)
@@ -82,4 +89,4 @@ def test_an_expected_verdict_passes() -> None:
     assert [case.reason for case in suite.cases] == [
         "because", "valid, expected invalid: because", "unknown, expected invalid: because", "because"
     ]  # fmt: skip
-    assert "labrys test --seed 7 --read-mode unsafe" in (root.findtext(".//testcase/system-out") or "")
+    assert "labrys suite s.toml --only c --seed 7" in (root.findtext(".//testcase/system-out") or "")

@@ -68,14 +68,16 @@ def test_a_run_without_operations_has_no_plots(stale_record: RunRecord) -> None:
 def test_the_size_of_a_plot_is_bounded() -> None:
     """Two hundred thousand operations make a file of less than 2 MB."""
     draw = np.random.default_rng(1)
-    many = Points(f="read", type="ok", time_s=draw.uniform(0, 600, 200_000), latency_ms=draw.lognormal(1, 1, 200_000))
+    many = Points(
+        f="read", outcome="ok", time_s=draw.uniform(0, 600, 200_000), latency_ms=draw.lognormal(1, 1, 200_000)
+    )
     assert len(latency_points_svg([many], [])) < 2_000_000
 
 
 def test_a_dot_is_drawn_for_every_lonely_operation() -> None:
     """Points in different pixels are all drawn."""
     times = np.arange(0.0, 50.0)
-    svg = latency_points_svg([Points(f="read", type="info", time_s=times, latency_ms=np.full(50, 3.0))], [])
+    svg = latency_points_svg([Points(f="read", outcome="info", time_s=times, latency_ms=np.full(50, 3.0))], [])
     assert svg.count("h0") == 50
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from harness.op import Op, OpType
 from results.live import run_state
+from results.op_outcomes import Codes
 from results.progress import Progress
 from results.store import Run
 
@@ -36,7 +37,9 @@ def test_refusals_are_counted_apart() -> None:
     errors = ["not-leader: n3 leads", "not-leader: n3 leads", "no-leader"]
     ops = [Op(n, n, OpType.FAIL, n, "read", error=error) for n, error in enumerate(errors)]
     ops.append(Op(3, 3, OpType.OK, 3, "read", 5))
-    progress = Progress(console=Console(file=io.StringIO()), ops=ops, time_limit_s=60, refusals=["not-leader"])
+    progress = Progress(
+        console=Console(file=io.StringIO()), ops=ops, time_limit_s=60, codes=Codes(refusals={"not-leader"})
+    )
     fake: Any = Told()
     progress.workload_began(fake, fake)
     assert progress.line().plain == "    7 of 60 s   1 ok   1 fail   0 info   2 refused   leader n3 in term 2"
@@ -47,7 +50,7 @@ def test_a_run_says_who_leads_while_it_goes_on(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("results.progress.LIVE_FILE_INTERVAL_S", 0.01)
     run = Run(tmp_path)
     fake: Any = Told()
-    with Progress(console=Console(file=io.StringIO()), ops=[], time_limit_s=60, folder=run) as progress:
+    with Progress(console=Console(file=io.StringIO()), ops=[], time_limit_s=60, codes=Codes(), folder=run) as progress:
         progress.phase("workload")
         progress.workload_began(fake, fake)
         deadline_s = time.monotonic() + 20

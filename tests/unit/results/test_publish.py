@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from harness.phases import Phases
 from results.publish import publish
 
 if TYPE_CHECKING:
@@ -24,6 +25,31 @@ def test_a_run_leaves_all_its_files(store: Store, valid_record: RunRecord) -> No
     for path in (run.results_edn, run.report_html, run.junit_xml, run.plots_dir / "rate.svg"):
         assert path.stat().st_size > 100
     assert not [path for path in run.path.rglob("*") if path.name.endswith(".tmp")]
+
+
+def test_the_time_of_writing_is_measured_too(store: Store, valid_record: RunRecord) -> None:
+    """results.json has the phase `write`; the report, which is a part of it, has the others."""
+    run = store.create_run("t", NOW)
+    phases = Phases()
+    with phases.during("judge"):
+        pass
+    document = publish(run, replace(valid_record, phases=list(phases.done)), phases=phases)
+    assert [phase["name"] for phase in document["phases"]] == ["judge", "write"]
+    assert document["phases"][1]["end_s"] > document["phases"][1]["start_s"]
+    assert json.loads(run.results_json.read_text()) == document
+    shown = run.report_html.read_text().partition('id="phases"')[2]
+    assert "<td>judge" in shown
+    assert "<td>write" not in shown
+
+
+def test_plots_that_are_drawn_already_are_used(store: Store, valid_record: RunRecord) -> None:
+    """They may be drawn while the run goes on."""
+    run = store.create_run("t", NOW)
+    drawn = {"rate": ("Early", "<svg xmlns='http://www.w3.org/2000/svg'></svg>")}
+    document = publish(run, valid_record, drawn=drawn)
+    assert document["problems"] == []
+    assert [path.name for path in run.plots_dir.iterdir()] == ["rate.svg"]
+    assert "Early" in run.report_html.read_text()
 
 
 def test_a_report_that_cannot_be_made_costs_no_verdict(store: Store, valid_record: RunRecord) -> None:

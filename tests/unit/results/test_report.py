@@ -13,8 +13,11 @@ import pytest
 
 from harness.below import LINK
 from harness.op import OpType
+from harness.thresholds import read_threshold
 from harness.verdict import Part, Verdict
+from results.counterexample import counterexamples_of
 from results.document import build
+from results.formatting import percent, seconds
 from results.report import key_names, key_pages, plots_of, render, tails
 from results.store import Run
 from tests.unit.results.synthetic import record as made_record
@@ -78,6 +81,17 @@ def test_the_first_screen_says_it_all(stale_record: RunRecord) -> None:
     assert "Why it is invalid" in first
 
 
+def test_a_crossed_threshold_colours_the_first_screen(valid_record: RunRecord) -> None:
+    """A valid run that crosses one is red, and the table has the measured number."""
+    test = replace(valid_record.test, thresholds=(read_threshold("operations < 1"), read_threshold("ok > 1")))
+    text = page_of(replace(valid_record, test=test))
+    assert 'class="verdict invalid"' in text
+    assert "<h1>Valid, crossed a threshold</h1>" in text
+    assert f"Crossed operations &lt; 1: it is {len(valid_record.operations)}." in text
+    assert text.count("✗ crossed") == text.count("✓ kept") == 1
+    assert 'class="verdict valid"' in page_of(valid_record)
+
+
 def test_a_counterexample_stands_above_the_faults(stale_record: RunRecord, valid_record: RunRecord) -> None:
     """Violations come before the operations. A valid run begins with the faults."""
     text = page_of(stale_record)
@@ -90,7 +104,7 @@ def test_each_invalid_key_has_a_page(stale_record: RunRecord, valid_record: RunR
     document = build(stale_record)
     ((file, text),) = key_pages(stale_record, document)
     assert file == "key-k0.html"
-    assert f'<a href="{file}">k0</a>' in page_of(stale_record)
+    assert f'<a href="{file}">The page of key k0</a>' in page_of(stale_record)
     page = Page(text)
     ids = [attrs["id"] for _, attrs in page.found if "id" in attrs]
     assert len(ids) == len(set(ids))
@@ -103,6 +117,47 @@ def test_each_invalid_key_has_a_page(stale_record: RunRecord, valid_record: RunR
     assert len(data["marked"]) == 3
     assert not re.search(r"<(link|iframe|object|embed)\b|@import|\bsrc=|https?://(?!www.w3.org)", text)
     assert list(key_pages(valid_record, build(valid_record))) == []
+
+
+def with_keys(record: RunRecord, number: int) -> RunRecord:
+    """Returns a run whose counterexample is that of so many keys."""
+    part = next(part for part in record.parts if part.verdict is Verdict.INVALID)
+    (found,) = counterexamples_of(record, part.reason)
+    many = [replace(found, key=f"k{place}") for place in range(number)]
+    counts = {"total": number, "during_faults": number, "after_faults": 0, "before_faults": 0}
+    return replace(record, parts=[replace(part, details={**part.details, "violations": counts}, counterexamples=many)])
+
+
+def test_five_other_violations_are_shown_after_the_faults(stale_record: RunRecord) -> None:
+    """The others are one click away, also without a script. Each has a link to its page."""
+    text = page_of(with_keys(stale_record, 57))
+    assert text.index('id="counterexample"') < text.index('id="faults"') < text.index('id="others"')
+    assert "k5" not in text[: text.index('id="others"')]
+    section = text[text.index('id="others"') : text.index('id="timeline"')]
+    shown, hidden = section.split('<details class="more"><summary>Show all 56</summary>')
+    assert re.findall(r"<summary><b>(k\d+)</b>", shown) == [f"k{place}" for place in range(1, 6)]
+    assert set(re.findall(r'href="key-(k\d+)\.html"', shown + hidden)) == {f"k{place}" for place in range(1, 57)}
+    assert "There are 57 violations in all: 57 during a fault" in section
+    few = page_of(with_keys(stale_record, 6))
+    assert "Show all" not in few
+    assert "<b>k5</b>" in few
+    assert "5 more violations</a>, on other keys, stand after the faults" in few
+    assert "1 more violation</a>, on other keys, stands after the faults" in page_of(with_keys(stale_record, 2))
+
+
+def test_a_fault_has_the_availability_of_each_function(valid_record: RunRecord) -> None:
+    """A row for each function in both windows; the whole workload has a table of its own."""
+    document = build(valid_record)
+    text = page_of(valid_record)
+    faults = text[text.index('id="faults"') : text.index('id="timeline"')]
+    for f, pair in document["faults"][0]["availability"]["by_f"].items():
+        during = pair["during"]
+        share = percent(during["answered"], during["operations"])
+        assert f"<tr><td>{f}</td><td>{share}</td><td>{seconds(during['longest_gap_s'])}</td></tr>" in faults
+    table = text[text.index('id="by-function"') :]
+    for f, own in document["availability"]["by_f"].items():
+        assert f"<td>{f}</td>" in table[: table.index("</table>")]
+        assert f">{seconds(own['longest_gap_s'])}</td>" in table[: table.index("</table>")]
 
 
 @pytest.mark.parametrize("key", ["k", "../up", "a/b", "", ".", "\ud800", "x" * 500, HOSTILE])

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from results.op_outcomes import Codes
 from results.series import (
     MAX_BUCKETS,
     Points,
@@ -31,7 +32,7 @@ POINTS = st.lists(st.tuples(st.floats(0, 100), st.floats(0.001, 1e5)), min_size=
 def points(pairs: list[tuple[float, float]], kind: str = "ok") -> Points:
     """Returns points of reads."""
     times, latencies = zip(*pairs, strict=True)
-    return Points(f="read", type=kind, time_s=np.array(times), latency_ms=np.array(latencies))
+    return Points(f="read", outcome=kind, time_s=np.array(times), latency_ms=np.array(latencies))
 
 
 @given(POINTS, st.sampled_from([0.5, 1.0, 7.0]))
@@ -71,7 +72,7 @@ def test_buckets_are_few(duration_s: float) -> None:
 def test_latency_counts_from_when_it_was_wanted(valid_record: RunRecord) -> None:
     """In an open loop, the wait before the request counts."""
     operation = next(op for op in valid_record.operations if op.scheduled_ns is not None and op.end_ns is not None)
-    (group,) = latency_points([operation])
+    (group,) = latency_points([operation], Codes())
     assert operation.end_ns is not None
     assert operation.scheduled_ns is not None
     assert group.latency_ms[0] == pytest.approx((operation.end_ns - operation.scheduled_ns) / 1e6)
@@ -82,7 +83,7 @@ def test_thinning_keeps_one_point_a_cell() -> None:
     draw = np.random.default_rng(1)
     times, latencies = draw.uniform(0, 60, 100_000), draw.lognormal(1, 0.3, 100_000)
     times[7], latencies[7] = 30.0, 5000.0
-    thin = thinned(Points(f="read", type="ok", time_s=times, latency_ms=latencies), span_s=60.0)
+    thin = thinned(Points(f="read", outcome="ok", time_s=times, latency_ms=latencies), span_s=60.0)
     assert thin.time_s.size < 30_000
     assert 5000.0 in thin.latency_ms
     assert set(thin.latency_ms) <= set(latencies)

@@ -169,3 +169,25 @@ def test_json_is_written_whole_and_strict(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
         run.write_json(run.results_json, {"x": float("nan")})
     assert "grün" in run.results_json.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("kept", "alone", "words"),
+    [
+        (False, "invalid", "valid, crossed a threshold"),
+        ("unknown", "unknown", "valid, thresholds unknown"),
+        (True, "valid", "valid"),
+    ],
+)
+def test_a_list_shows_the_thresholds_of_a_run(store: Store, *, kept: bool | str, alone: str, words: str) -> None:
+    """A valid run that crosses one is not green; a run of an earlier version has none."""
+    run = store.create_run("t", NOW)
+    rows = [{"threshold": "p99_ms < 1", "kept": kept, "crossed": None if kept is True else "p99_ms < 1: it is 2"}]
+    run.write_json(run.results_json, {"valid": True, "reason": "Fine.", "thresholds": rows})
+    found = summarize(run)
+    assert found.shown is not None
+    assert (found.shown.alone, found.shown.words) == (alone, words)
+    assert found.crossed == (() if kept is True else ("p99_ms < 1: it is 2",))
+    for earlier in ({"valid": True}, {"valid": True, "thresholds": "x"}, {"valid": True, "thresholds": [3]}):
+        run.write_json(run.results_json, earlier)
+        assert summarize(run).crossed == ()

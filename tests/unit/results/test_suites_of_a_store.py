@@ -54,6 +54,19 @@ def test_a_suite_passes_if_each_case_does(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_case_that_was_not_selected_did_not_fail_to_run(tmp_path: Path) -> None:
+    """The page has the words of the terminal; a file of an earlier version selects all cases."""
+    results = suite_document()["results"]
+    only_a = {"results": {"a": results["a"]}, "running": None}
+    save(tmp_path, suite_document(selected=["a"], **only_a), name="some")
+    save(tmp_path, suite_document(**only_a), name="earlier")
+    rows = {row.folder[0]: row for row in newest_suites(Store(tmp_path), 10)}
+    assert [str(case.state) for case in rows["some"].cases] == ["passed"] + ["not selected"] * 3
+    assert rows["some"].passed is True
+    assert rows["some"].standing == "1 of 1 case was as expected; 1 of 4 cases selected"
+    assert rows["earlier"].standing == "1 of 4 cases was as expected; 3 did not run"
+
+
 def test_the_newest_suite_comes_first(tmp_path: Path) -> None:
     """The list ends after the wanted number; folders with other names are not suites."""
     save(tmp_path, suite_document(), name="old")

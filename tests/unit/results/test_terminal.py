@@ -5,15 +5,19 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
 
+from harness.op import OpType
+from harness.phases import Phase
 from harness.plain import one_line, plain
 from harness.verdict import Part, Verdict
+from harness.watch import Sighting
 from results.document import build
 from results.formatting import elections, fault_availability, percent, ratio, seconds, size
+from results.report import render
 from results.terminal import print_summary
 
 if TYPE_CHECKING:
@@ -61,10 +65,22 @@ def test_what_all_left_out_is_told(valid_record: RunRecord, width: int) -> None:
     assert "left out" not in printed(valid_record, width)
 
 
+def test_the_time_beside_the_workload_is_told(valid_record: RunRecord) -> None:
+    """The longest phases come first, those of the final reads with each node; a record without phases has no such line."""
+    text = " ".join(printed(valid_record, 200).split())
+    assert (
+        "time: 9.2 s beside the workload of 60.0 s: final reads 5.0 s (n1 1.0 s, n2 1.0 s, n3 1.0 s, n4 1.0 s, n5 1.0 s), "
+        in text
+    )
+    assert "start 3.2 s, compare replicas 1.0 s, judge 500 ms " in text
+    assert "time: " not in printed(replace(valid_record, phases=()), 200)
+
+
 def test_foreign_text_cannot_command_the_terminal(valid_record: RunRecord) -> None:
     """Escape sequences and rich's markup are shown as text."""
     part = Part(name="p", verdict=Verdict.INVALID, reason="bad \x1b]0;owned\x07\x9b31m [bold red]x[/] \r\n y")
-    record = replace(valid_record, parts=[part], problems=["\x1b[2J"])
+    phase = Phase(name="\x1b[31m", node="\x1b]0;x\x07", start_s=0.0, end_s=1.0)
+    record = replace(valid_record, parts=[part], problems=["\x1b[2J"], phases=[phase])
     text = printed(record, 200)
     assert "\x1b" not in text
     assert "\x9b" not in text
@@ -74,12 +90,28 @@ def test_foreign_text_cannot_command_the_terminal(valid_record: RunRecord) -> No
 def test_what_was_not_measured_is_left_out_of_a_line() -> None:
     """No dash stands in a sentence, and `no ok` says that nothing was answered during the fault."""
     during = {"answered": 0, "operations": 4, "first_ok_s": None, "longest_gap_s": 1.5}
-    around = {"during": during, "after": {"sustained_ok_s": None}, "rate_share": None}
+    around: dict[str, Any] = {"during": during, "after": {"sustained_ok_s": None}, "rate_share": None, "by_f": {}}
     assert fault_availability(around) == "answered 0.0 %, no ok, longest gap 1.5 s"
     during |= {"answered": 4, "first_ok_s": 0.5}
     around |= {"after": {"sustained_ok_s": 2.0}, "rate_share": 0.25}
     told = "answered 100.0 %, rate 25 % of before, first ok 500 ms, longest gap 1.5 s; ok again 2.0 s after healing"
     assert fault_availability(around) == told
+
+
+def test_the_function_with_the_longest_gap_is_named(valid_record: RunRecord) -> None:
+    """Reads that are answered do not hide that no write was. A function whose gap reads the same is not named."""
+    template = replace(valid_record.operations[0], via=None, phase=None, scheduled_ns=None, type=OpType.OK, error=None)
+    every_ns = 100_000_000
+    reads = [replace(template, f="read", start_ns=n * every_ns, end_ns=n * every_ns + 1) for n in range(200)]
+    writes = [replace(op, f="write") for op in reads if not 100 <= op.start_ns // every_ns < 155]
+    record = replace(valid_record, operations=[*reads, *writes])
+    for width in (80, 200):
+        text = " ".join(printed(record, width).split())
+        assert "longest gap 100 ms, and 5.6 s without an answered write; measured by all clients" in text
+        assert (
+            "by function: write 100.0 % answered, longest gap 5.6 s; read 100.0 % answered, longest gap 100 ms" in text
+        )
+    assert "without an answered" not in printed(replace(valid_record, operations=reads), 200)
 
 
 def test_a_run_without_faults_has_no_table_of_them(valid_record: RunRecord) -> None:
@@ -88,7 +120,7 @@ def test_a_run_without_faults_has_no_table_of_them(valid_record: RunRecord) -> N
     assert "ok again" not in without
     assert "\n\n\n" not in without
     many = [valid_record.faults[0]] * 50
-    assert "and 20 more faults; the report has all" in printed(replace(valid_record, faults=many), 160)
+    assert "and 20 more faults; results.json has all" in printed(replace(valid_record, faults=many), 160)
 
 
 @pytest.mark.parametrize(
@@ -126,11 +158,11 @@ def test_plain_text_shows_what_it_escapes() -> None:
 @pytest.mark.parametrize(
     ("changes", "terms", "expected"),
     [
-        (0, [3], "no change, term 3"),
-        (0, [], "no change"),
+        (0, [3], "no change of leader, term 3"),
+        (0, [], "no change of leader"),
         (0, [2, 3], "no new leader seen, term rose from 2 to 3"),
-        (1, [3, 5], "1 change, terms 3-5"),
-        (4, [], "4 changes"),
+        (1, [3, 5], "1 change of leader, terms 3-5"),
+        (4, [], "4 changes of leader"),
     ],
 )
 def test_leader_changes_are_said_in_few_words(changes: int, terms: list[int], expected: str) -> None:
@@ -139,3 +171,13 @@ def test_leader_changes_are_said_in_few_words(changes: int, terms: list[int], ex
     assert elections({"changes": 0, "leaders": [], "terms": []}) == "—"
     assert elections({"changes": 0, "leaders": [], "terms": [4]}) == "no leader seen, term 4"
     assert elections({"changes": 0, "leaders": [], "terms": [4, 6]}) == "no leader seen, term rose from 4 to 6"
+
+
+def test_two_leaders_in_one_term_have_a_sentence(valid_record: RunRecord) -> None:
+    """Also in a run without the part: the terminal and the report name both nodes, the term, and the polls."""
+    claims = [Sighting(time_ns=place * 10**9, node=f"n{place}", role="leader", term=0) for place in (1, 2)]
+    record = replace(valid_record, sightings=claims)
+    sentence = "2 nodes reported that they led in term 0: n1 in the poll at 1.000 s, n2 in the poll at 2.000 s."
+    assert f"! {sentence}" in printed(record, 200)
+    assert sentence in render(record, build(record), drawn={}, logs=[])
+    assert sentence not in printed(valid_record, 200)

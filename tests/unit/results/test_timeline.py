@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from harness.op import Operation, OpType
 from harness.watch import Sighting
 from results import timeline as module
+from results.op_outcomes import OUTCOMES, REFUSED, Codes
 from results.timeline import embedded, end_ns_of, timeline
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def of(record: RunRecord, **changes: Any) -> dict[str, Any]:
         "faults": record.faults,
         "sightings": record.sightings,
         "nodes": record.test.nodes,
+        "codes": Codes(),
     }
     return timeline(**{**whole, **changes})
 
@@ -77,7 +79,7 @@ def test_lanes_never_collide(lives: list[tuple[int, int, int, str | None]]) -> N
                 node=node,
             )
         )
-    data = timeline(operations=operations, faults=(), sightings=(), nodes=("n1", "n2"))
+    data = timeline(operations=operations, faults=(), sightings=(), nodes=("n1", "n2"), codes=Codes())
     lanes: dict[int, dict[int, tuple[int, int]]] = {}
     for op, lane in zip(operations, data["l"], strict=True):
         place = data["lanes"][lane]
@@ -94,9 +96,9 @@ def test_lanes_never_collide(lives: list[tuple[int, int, int, str | None]]) -> N
 def test_a_refusal_has_a_type_of_its_own(stale_record: RunRecord) -> None:
     """A refusal is drawn apart from failures if its code is one with which a node names another."""
     named = replace(stale_record.operations[0], type=OpType.FAIL, error="not-leader: n3 leads")
-    data = timeline(operations=[named], faults=(), sightings=(), nodes=("n1",), refusals={"not-leader"})
-    assert data["t"] == [module.REFUSED]
-    assert of(stale_record)["t"].count(module.REFUSED) == 0
+    data = timeline(operations=[named], faults=(), sightings=(), nodes=("n1",), codes=Codes(refusals={"not-leader"}))
+    assert data["t"] == [OUTCOMES.index(REFUSED)]
+    assert of(stale_record)["t"].count(OUTCOMES.index(REFUSED)) == 0
 
 
 def test_nothing_in_the_data_can_end_its_element() -> None:
@@ -160,7 +162,7 @@ def test_a_bar_never_covers_a_poll_that_saw_something_else(polls: list[tuple[str
                 continue
             places[name] = len(sightings)
             sightings.append(Sighting(time_ns=poll * 1000, node=name, role=now, term=at, until_ns=poll * 1000))
-    data = timeline(operations=(), faults=(), sightings=sightings, nodes=("n1", "n2"))
+    data = timeline(operations=(), faults=(), sightings=sightings, nodes=("n1", "n2"), codes=Codes())
     covered = 0
     for first, last, node, role, term in data["roles"]:
         for poll in range(first, last + 1):
@@ -189,7 +191,7 @@ def test_bars_of_earlier_files_end_with_the_watch() -> None:
         Sighting(time_ns=0, node="n1", role="leader", term=1, until_ns=5000),
         Sighting(time_ns=5000, node="n1", role="follower", term=2, until_ns=9000),
     ]
-    data = timeline(operations=(), faults=(), sightings=seen, nodes=("n1",))
+    data = timeline(operations=(), faults=(), sightings=seen, nodes=("n1",), codes=Codes())
     assert data["leaders"] == [[0, 5, 0, 1], [5, 9, None, None]]
 
 
@@ -210,6 +212,8 @@ def test_a_value_that_the_verdict_is_about_has_its_operations() -> None:
         operation(4, "read", None, ["x", 7]),
         operation(5, "read", 99, [77]),
     ]
-    data = timeline(operations=operations, faults=(), sightings=(), nodes=("n1",), subjects=[7, "x", True])
+    data = timeline(
+        operations=operations, faults=(), sightings=(), nodes=("n1",), codes=Codes(), subjects=[7, "x", True]
+    )
     assert data["subjects"] == [["7", [0, 2, 4]], ["x", [3, 4]], ["true", []]]
     assert data["a"] == [7, 12, [12, 13], None, None, 99]

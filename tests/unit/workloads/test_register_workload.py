@@ -269,7 +269,7 @@ def test_final_reads_are_counted_by_key_and_node() -> None:
     part = final_reads([*written, first, lost, *found], through)
     assert part.verdict is Verdict.VALID
     assert part.reason == (
-        "All 2 keys were read after healing, through n2 (1 of 2), n1."
+        "All 2 keys were read after healing, through n2 (1 of 2 keys), n1."
         " n3 was left out: it did not become leader in 15 s."
     )
 
@@ -281,7 +281,7 @@ def test_final_reads_that_were_asked_for_are_never_absent() -> None:
     for operations, reads, reason in (
         (written, Outcomes(missing="The run ended before its final reads."), "ended before"),
         ([], Outcomes(through=("n1",)), "used no key"),
-        (written, Outcomes(through=("n1",)), "1 of 1 keys could not be read"),
+        (written, Outcomes(through=("n1",)), "1 of 1 key could not be read"),
     ):
         parts = {part.name: part for part in workload.check(operations, Observed(final_reads=reads))}
         assert parts["final-reads"].verdict is Verdict.UNKNOWN

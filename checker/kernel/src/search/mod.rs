@@ -78,6 +78,8 @@ pub struct Found {
     pub order: Option<Vec<u32>>,
     /// Configurations at the end, or before `op`.
     pub configs: Vec<Config>,
+    /// Whether these are all; only the breadth-first search alone knows that.
+    pub has_all_configs: bool,
     /// The number of model steps.
     pub steps: u64,
     /// How often each reduction applied.
@@ -109,6 +111,10 @@ const SMALL: u64 = 1000;
 const CLASSICAL: &str = "wgl";
 /// The maximum number of reported configurations.
 const MAX_CONFIGS: usize = 10;
+/// The same for the breadth-first search alone, and the maximum length of all their paths together.
+const MAX_LINEAR_CONFIGS: usize = 2000;
+const MAX_PATHS_LENGTH: usize = 1 << 19;
+const LINEAR: &str = "linear";
 
 /// Runs a search on a plan.
 pub fn search<M: Machine>(
@@ -192,7 +198,8 @@ impl<'h> Classical<'h> {
         }
         let order = (progress == Progress::Valid && want_order).then_some(order);
         let counts = Counts::default();
-        Found { progress, analyzer: CLASSICAL, op: furthest, order, configs, steps: meter.steps, counts }
+        let (analyzer, op, steps) = (CLASSICAL, furthest, meter.steps);
+        Found { progress, analyzer, op, order, configs, has_all_configs: false, steps, counts }
     }
 }
 
@@ -342,7 +349,7 @@ fn within<M: Machine, B: Bits>(
     meter.beside = plan.bytes();
     if method == Method::Linear {
         let progress = bfs.run(machine, meter, u64::MAX);
-        return breadth(plan, &bfs, machine, meter, progress, "linear");
+        return breadth(plan, &bfs, machine, meter, progress, LINEAR);
     }
     let mut dfs: Dfs<B> = Dfs::new(rules);
     let end = meter.steps.saturating_add(most);
@@ -474,7 +481,8 @@ fn depth<M: Machine, B: Bits>(
     let order = (progress == Progress::Valid && want_order).then(|| dfs.witness());
     let configs = if progress == Progress::Valid { Vec::new() } else { deepest(plan, dfs, dfs.rules, machine) };
     let op = plan.returns.get(at).copied().unwrap_or(NONE);
-    Found { progress, analyzer: "jit-dfs", op, order, configs, steps: meter.steps, counts: Counts::default() }
+    let counts = Counts::default();
+    Found { progress, analyzer: "jit-dfs", op, order, configs, has_all_configs: false, steps: meter.steps, counts }
 }
 
 fn breadth<M: Machine, B: Bits>(
@@ -485,14 +493,25 @@ fn breadth<M: Machine, B: Bits>(
     progress: Progress,
     analyzer: &'static str,
 ) -> Found {
-    let nodes = bfs.frontier.iter().take(MAX_CONFIGS);
-    let configs = nodes.map(|node| config(plan, &bfs.window, machine, &node.bits, node.state, node.last)).collect();
+    let most = if analyzer == LINEAR { MAX_LINEAR_CONFIGS } else { MAX_CONFIGS };
+    let mut configs = Vec::new();
+    let mut length = 0;
+    for node in &bfs.frontier {
+        if configs.len() == most || (configs.len() >= MAX_CONFIGS && length > MAX_PATHS_LENGTH) {
+            break;
+        }
+        let next = config(plan, &bfs.window, machine, &node.bits, node.state, node.last);
+        length += next.path.len();
+        configs.push(next);
+    }
+    let has_all_configs = analyzer == LINEAR && configs.len() == bfs.frontier.len();
     let order = match (progress, bfs.frontier.first()) {
         (Progress::Valid, Some(node)) => bfs.marks(node).map(|marks| resolve(plan, &marks)),
         _ => None,
     };
     let op = plan.returns.get(bfs.window.at).copied().unwrap_or(NONE);
-    Found { progress, analyzer, op, order, configs, steps: meter.steps, counts: Counts::default() }
+    let counts = Counts::default();
+    Found { progress, analyzer, op, order, configs, has_all_configs, steps: meter.steps, counts }
 }
 
 fn deepest<M: Machine, B: Bits>(plan: &Plan, dfs: &Dfs<B>, rules: &Rules, machine: &M) -> Vec<Config> {

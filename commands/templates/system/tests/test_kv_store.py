@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
 from typing import TYPE_CHECKING
 
-from kv_store.client import OUTCOMES, KvStoreClient
-from kv_store.server import make_server
+import pytest
+from labrys_kv_store.client import OUTCOMES, KvStoreClient
+from labrys_kv_store.server import make_server
 
 from harness.clock import Clock
 from harness.combinators import limit
@@ -72,6 +74,26 @@ def test_only_a_write_that_never_happens_fails() -> None:
     alone.shutdown()
     assert isinstance(outcome, Fail)
     assert {503: Fail, 504: Info} == OUTCOMES
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.0", b"HTTP/1.0 200 OK\r\n\r\n", b"HTTP/1.0 200 OK\r\n\r\n{"])
+def test_a_write_without_a_whole_answer_may_have_happened(answer: bytes) -> None:
+    """A node that was killed closes the connection, before its answer or in the middle of it."""
+
+    def serve(listener: socket.socket) -> None:
+        for _ in range(2):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(answer)
+
+    with socket.create_server((PRIMARY, 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        node, port = Node(name="n1", address=PRIMARY), int(listener.getsockname()[1])
+        assert isinstance(ask(node, port, "write", 1), Info)
+        assert isinstance(ask(node, port, "read"), Fail)
+        thread.join(10)
 
 
 def test_a_run_without_faults_is_linearizable() -> None:

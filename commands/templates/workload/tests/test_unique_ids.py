@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 import pytest
-from unique_ids.workload import UniqueIdsWorkload
+from labrys_unique_ids.workload import UniqueIdsWorkload
 
 from harness.combinators import limit
 from harness.history import pair
@@ -15,8 +16,13 @@ from harness.simulation import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
 
+if TYPE_CHECKING:
+    from harness.op import Invocation, Outcome
+    from harness.simulation import Respond
+    from harness.verdict import Part
 
-def run(respond, seed):
+
+def run(respond: Respond, seed: int) -> Part:
     """Runs 300 operations against a service, and returns the part of the verdict."""
     workload = UniqueIdsWorkload()
     ops = simulate(limit(300, workload.generator(seed=seed, streams=3)), respond=respond, seed=seed)
@@ -25,7 +31,7 @@ def run(respond, seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_correct_service_is_valid(seed):
+def test_a_correct_service_is_valid(seed: int) -> None:
     """Lost answers do not matter."""
     numbers, draws = itertools.count(), stream(seed, "service")
     part = run(lambda *_: Info("lost") if draws.random() < 0.1 else Ok(next(numbers)), seed)
@@ -33,19 +39,21 @@ def test_a_correct_service_is_valid(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_an_identifier_that_is_given_twice_is_invalid(seed):
+def test_an_identifier_that_is_given_twice_is_invalid(seed: int) -> None:
     """The bug: sometimes the service answers the previous number."""
     numbers, draws = itertools.count(1), stream(seed, "service")
 
-    def respond(process, invocation):
+    def respond(process: int, invocation: Invocation) -> Outcome:
         number = next(numbers)
         return Ok(number - 1 if draws.random() < 0.05 else number)
 
     part = run(respond, seed)
     assert part.verdict is Verdict.INVALID
-    assert part.details["counterexample"]["kind"] == "given-twice"
+    counterexample = part.details["counterexample"]
+    assert isinstance(counterexample, dict)
+    assert counterexample["kind"] == "given-twice"
 
 
-def test_a_service_that_never_answers_is_unknown():
+def test_a_service_that_never_answers_is_unknown() -> None:
     """Nothing was tested."""
     assert run(lambda *_: Info("lost"), 1).verdict is Verdict.UNKNOWN

@@ -5,6 +5,7 @@ import io.labrys.dledger.read.ReadIndex;
 import io.labrys.dledger.read.Turns;
 import io.labrys.dledger.serve.DumpProcessor;
 import io.labrys.dledger.serve.KvProcessor;
+import io.labrys.dledger.serve.PromptProcessor;
 import io.labrys.dledger.serve.StatusProcessor;
 import io.labrys.dledger.state.RegisterState;
 import io.labrys.dledger.state.RegisterStateMachine;
@@ -52,13 +53,15 @@ public final class RegisterNode implements Node {
 
         DLedgerRaft raft = new DLedgerRaft(server);
         readIndex = new ReadIndex(raft, state::get, turns, Math.max(MIN_ROUND_MILLIS, options.heartbeatMillis()));
-        server.getDLedgerLeaderElector().addRoleChangeHandler(new Roles(readIndex));
+        Promptness promptness = new Promptness(server.getDLedgerConfig(), raft);
+        server.getDLedgerLeaderElector().addRoleChangeHandler(new Roles(readIndex, promptness));
 
         KvProcessor kv = new KvProcessor(server, workers, state, waiting, raft, readIndex);
         server.registerUserDefineProcessors(List.of(
             kv,
             new StatusProcessor(server, workers, state, machine, waiting, readIndex, kv),
-            new DumpProcessor(server, workers, machine)));
+            new DumpProcessor(server, workers, machine),
+            new PromptProcessor(server, workers, promptness)));
     }
 
     @Override
@@ -88,9 +91,12 @@ public final class RegisterNode implements Node {
         });
     }
 
-    private record Roles(ReadIndex readIndex) implements DLedgerLeaderElector.RoleChangeHandler {
+    private record Roles(ReadIndex readIndex, Promptness promptness) implements DLedgerLeaderElector.RoleChangeHandler {
         @Override
         public void handle(long term, MemberState.Role role) {
+            if (role == MemberState.Role.LEADER) {
+                promptness.lead(term);
+            }
             readIndex.roleChanged(term, role == MemberState.Role.LEADER);
         }
 

@@ -10,6 +10,7 @@ import com.alibaba.fastjson.JSON;
 import com.alibaba.fastjson.JSONObject;
 import io.labrys.dledger.serve.DumpRequest;
 import io.labrys.dledger.serve.KvRequest;
+import io.labrys.dledger.serve.PromptRequest;
 import io.labrys.dledger.serve.StatusRequest;
 import io.openmessaging.storage.dledger.protocol.DLedgerRequestCode;
 import io.openmessaging.storage.dledger.protocol.userdefine.UserDefineCommandHeader;
@@ -135,6 +136,15 @@ class RegisterNodeTest {
         assertEquals(1, refused.getLongValue("value"));
         assertTrue(ask(KvRequest.TYPE, Map.of("op", "cas", "key", "a", "expected", 1, "value", 2)).getBoolean("applied"));
         assertEquals(2, get("a", "raft-log").getLongValue("value"));
+    }
+
+    /** A request makes the node its own preferred leader, which takes over without the wait of an election. */
+    @Test
+    void promptness() throws Exception {
+        assertNull(node.server().getDLedgerConfig().getPreferredLeaderIds());
+        assertEquals(200, ask(PromptRequest.TYPE, Map.of()).getIntValue("code"));
+        assertEquals("n1", node.server().getDLedgerConfig().getPreferredLeaderIds());
+        assertEquals(401, ask(PromptRequest.TYPE, Map.of("remoteId", "n2")).getIntValue("code"));
     }
 
     /** A bad request gets an answer with its own code, and has no effect. */

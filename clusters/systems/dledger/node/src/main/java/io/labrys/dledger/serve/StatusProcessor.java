@@ -15,7 +15,7 @@ import java.util.concurrent.Executor;
 
 /**
  * Returns this node's view of itself. It asks no other node and takes no lock of the library, so an isolated or stuck node
- * answers too. It reads the fields one after the other, so they can be inconsistent.
+ * answers too. Role and term are of one moment. It reads the other fields one after the other, so they can be inconsistent.
  */
 public final class StatusProcessor extends TypedProcessor<StatusRequest, StatusResponse> {
     private final RegisterState state;
@@ -51,7 +51,6 @@ public final class StatusProcessor extends TypedProcessor<StatusRequest, StatusR
         DLedgerStore store = dLedgerServer.getDLedgerStore();
         SnapshotManager snapshots = dLedgerServer.getFsmCaller().getSnapshotManager();
         StatusResponse status = blank();
-        status.setRole(member.getRole().name().toLowerCase(Locale.ROOT));
         status.setCommittedIndex(member.getCommittedIndex());
         status.setAppliedIndex(member.getAppliedIndex());
         status.setAppliedTerm(member.getAppliedTerm());
@@ -69,6 +68,23 @@ public final class StatusProcessor extends TypedProcessor<StatusRequest, StatusR
         status.setForeignEntries(machine.foreignEntries());
         status.setWaitingWrites(waiting.size());
         status.setUptimeMillis(ManagementFactory.getRuntimeMXBean().getUptime());
+        status.setWallClockMillis(System.currentTimeMillis());
         return CompletableFuture.completedFuture(status);
+    }
+
+    /**
+     * Adds role, leader and term. The term only rises, so it was the same throughout if it is the same before and after. A
+     * deposed leader would otherwise claim the term of its successor.
+     */
+    @Override
+    void setView(StatusResponse status) {
+        MemberState member = dLedgerServer.getMemberState();
+        long term;
+        do {
+            term = member.currTerm();
+            status.setRole(member.getRole().name().toLowerCase(Locale.ROOT));
+            status.setLeaderId(member.getLeaderId());
+        } while (term != member.currTerm());
+        status.setTerm(term);
     }
 }

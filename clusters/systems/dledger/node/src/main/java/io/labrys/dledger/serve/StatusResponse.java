@@ -20,6 +20,7 @@ public class StatusResponse extends NodeResponse {
     private long foreignEntries;
     private int waitingWrites;
     private long uptimeMillis;
+    private long wallClockMillis;
 
     /** Returns leader, follower, candidate or unknown. */
     public String getRole() {
@@ -199,5 +200,15 @@ public class StatusResponse extends NodeResponse {
     /** Sets {@link #getUptimeMillis}. */
     public void setUptimeMillis(long uptimeMillis) {
         this.uptimeMillis = uptimeMillis;
+    }
+
+    /** Returns the wall clock of this process, in milliseconds since 1970. */
+    public long getWallClockMillis() {
+        return wallClockMillis;
+    }
+
+    /** Sets {@link #getWallClockMillis}. */
+    public void setWallClockMillis(long wallClockMillis) {
+        this.wallClockMillis = wallClockMillis;
     }
 }

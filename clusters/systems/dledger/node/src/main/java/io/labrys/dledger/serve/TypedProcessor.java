@@ -95,8 +95,13 @@ abstract class TypedProcessor<Q extends UserDefineRequest, R extends NodeRespons
     private R signed(R answer) {
         answer.setGroup(member.getGroup());
         answer.setLocalId(member.getSelfId());
+        setView(answer);
+        return answer;
+    }
+
+    /** Adds this node's view of the group to an answer: its leader and its term, which may belong to two moments. */
+    void setView(R answer) {
         answer.setLeaderId(member.getLeaderId());
         answer.setTerm(member.currTerm());
-        return answer;
     }
 }

@@ -72,5 +72,8 @@ async def _post(
     writer.write(head.encode() + content)
     await writer.drain()
     answer = await reader.read()
+    if not answer:
+        raise EOFError("the node closed the connection before it answered")
     start, _, body = answer.partition(b"\r\n\r\n")
-    return int(start.split(maxsplit=2)[1]), json.loads(body)
+    _, status, *_ = start.split(maxsplit=2)  # a ValueError if this is no answer of HTTP, as for `int` and `loads`
+    return int(status), json.loads(body)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from checker.formats.columns import Columns
-    from harness.generator import Generator
+    from harness.generator import Asker, Generator
     from harness.node import Node
     from harness.op import Op, Operation, Value
     from harness.verdict import Part
@@ -51,7 +51,7 @@ class UniqueIdsWorkload:
         """CHANGE: the operations of the clients. Draw only from streams of the seed, so that a run can be repeated."""
         draws = [stream(seed, f"worker/{number}") for number in range(streams)]
 
-        def next_operation(asker):
+        def next_operation(asker: Asker) -> Invocation:
             key = f"s{draws[asker.worker].randrange(self._options.sequences)}"
             return Invocation("generate", None, key)
 

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, ClassVar
 from harness.daemon import Daemon
 from harness.declare import option
 from harness.errors import InfrastructureError
+from harness.process_clock import asked, http_date_s
 from harness.system import System
-from kv_store.client import KvStoreClient
+from labrys_kv_store.client import KvStoreClient
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.node import Node
+    from harness.process_clock import ClockReading
 
 PORT = 8070
 SERVER = "/opt/labrys/kv_store_server.py"
@@ -84,6 +86,14 @@ class KvStoreSystem(System):
                 return True
         except OSError:
             return False
+
+    async def clock(self, node: Node, role: str, timeout_s: float) -> ClockReading | None:
+        """CHANGE: ask a process for its time, for the proof of clock faults; or remove this method."""
+
+        async def ask() -> float | None:
+            return await http_date_s(node.address, PORT, timeout_s)
+
+        return await asked(ask, source="the Date of its answer", resolution_s=1.0)
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> KvStoreClient:
         """Returns a client that uses only this node, so `pinned` makes no difference."""

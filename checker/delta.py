@@ -1,0 +1,38 @@
+"""Delta debugging: makes a list smaller as long as a property holds, by leaving out ever smaller pieces.
+
+Zeller and Hildebrandt, *Simplifying and isolating failure-inducing input*, IEEE TSE 28(2), 2002.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def smaller(kept: Sequence[int], op: int, holds: Callable[[list[int]], bool], deadline_s: float) -> list[int]:
+    """Returns a part of a list without most of what the property does not need.
+
+    Args:
+        kept: The list; the property holds for it.
+        op: The member that stays.
+        holds: The property.
+        deadline_s: The end, on the clock `time.monotonic`.
+    """
+    kept = list(kept)
+    size = max(len(kept) // 2, 1)
+    while time.monotonic() < deadline_s:
+        place, removed = 0, False
+        while place < len(kept) and time.monotonic() < deadline_s:
+            chunk = frozenset(kept[place : place + size])
+            trial = [i for i in kept if i == op or i not in chunk]
+            if len(trial) < len(kept) and holds(trial):
+                kept, removed = trial, True
+            else:
+                place += size
+        if size == 1 and not removed:
+            break
+        size = max(size // 2, 1)
+    return kept

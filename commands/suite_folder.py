@@ -1,0 +1,310 @@
+"""The folder of a run of a suite, `store/suites/NAME/TIME/`, with `suite.json`, `junit.xml` and `summary.md`.
+
+All three are written after each case. After an interruption, the suite goes on from its folder. `suite.json` has a digest of
+each case, so that a file that changed meanwhile is noticed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from commands.suite_markdown import suite_markdown
+from harness import below
+from harness.errors import InputError
+from harness.expectation import SuiteCase
+from harness.plain import name as plain_text
+from harness.suite import PLAN, CaseResult
+from results import members as must
+from results.errors import BadRecord, StoreError
+from results.junit import junit_xml, of_cases
+from results.record import suite_case_document
+from results.store import CURRENT, SUITES, Store, fresh_folder, point, unpoint, write_text
+from results.suites import FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
+
+    from harness.op import Value
+    from harness.suite import Case, Suite
+
+FORMAT = "labrys-suite"
+VERSION = 1
+MAX_PLAIN_NAME = 120
+DIGEST_CHARACTERS = 12
+MAX_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """How a suite's file differs from the one that an earlier run had.
+
+    Attributes:
+        new: The names of the cases that the earlier run did not have.
+        changed: The names of the cases with another command, plan or expectation.
+        removed: The names of the cases that are gone.
+        known: Whether the earlier run recorded digests, so that `changed` is complete.
+    """
+
+    new: Sequence[str]
+    changed: Sequence[str]
+    removed: Sequence[str]
+    known: bool
+
+    def lines(self) -> Iterator[str]:
+        """Yields what changed, and what follows from it."""
+        for names, what, then in (
+            (self.changed, "changed in", "; the earlier results of these cases do not count"),
+            (self.new, "new in", ""),
+            (self.removed, "gone from", "; the results of these cases are left out"),
+        ):
+            if names:
+                shown = ", ".join(map(plain_text, names[:MAX_NAMED]))
+                more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+                yield f"{what} the suite's file: {shown}{more}{then}"
+        if not self.known:
+            yield "suite.json is of an earlier version without digests, so cases that changed since are not noticed"
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteFolder:
+    """The folder with the results of a suite.
+
+    Attributes:
+        path: The folder.
+    """
+
+    path: Path
+
+    @classmethod
+    def create(cls, store: Path, suite: Suite, utc: datetime) -> SuiteFolder:
+        """Makes the folder of a new run of a suite."""
+        parent = store / SUITES / plain_name(suite.name)
+        try:
+            return cls(fresh_folder(parent, utc))
+        except OSError as error:
+            raise StoreError(f"a folder in {parent} could not be made: {error.strerror or error}") from error
+
+    def read(self) -> Value:
+        """Returns the content of `suite.json`."""
+        with below.open_file(self.path, self.path / FILE) as file:
+            return json.loads(file.read())
+
+    def finished(self, suite: Suite) -> dict[str, CaseResult]:
+        """Returns the results of the cases that finished before, by name, without those of cases that changed since.
+
+        Raises:
+            InputError: The folder belongs to another suite or seed, or cannot be read.
+        """
+        path = self.path / FILE
+        try:
+            document = self.read()
+            if document["format"] != FORMAT or document["suite"] != suite.name or document["seed"] != str(suite.seed):
+                raise InputError(
+                    f"{path} belongs to another suite or seed: {document['suite']}, seed {document['seed']}"
+                )
+            changed = self._changes(document, suite).changed
+            cases = {case.name: case for case in suite.cases if case.name not in changed}
+            return {
+                name: _result_from(cases[name], must.mapping(result, f"results.{name}"))
+                for name, result in must.mapping(document["results"], "results").items()
+                if name in cases
+            }
+        except (BadRecord, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(f"{path} cannot be resumed: {type(error).__name__}: {error}") from error
+
+    def changes(self, suite: Suite) -> Changes:
+        """Returns how the suite's file differs from the one that this folder's cases are from.
+
+        Raises:
+            InputError: The folder cannot be read.
+        """
+        try:
+            return self._changes(self.read(), suite)
+        except (BadRecord, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(f"{self.path / FILE} cannot be resumed: {type(error).__name__}: {error}") from error
+
+    def _changes(self, document: Value, suite: Suite) -> Changes:
+        members = must.mapping(document, "the document")
+        before = must.texts(members.get("cases", []), "cases")
+        digests = must.mapping(members.get("digests", {}), "digests")  # earlier versions have none
+        now = {case.name: case for case in suite.cases}
+        return Changes(
+            new=tuple(name for name in now if name not in before),
+            changed=tuple(name for name, case in now.items() if digests.get(name, digest_of(case)) != digest_of(case)),
+            removed=tuple(name for name in before if name not in now),
+            known="digests" in members,
+        )
+
+    def selection(self, suite: Suite) -> frozenset[str]:
+        """Returns the names of the cases that its run selected. If it selected all, new cases are among them.
+
+        Raises:
+            InputError: The folder cannot be read.
+        """
+        try:
+            members = must.mapping(self.read(), "the document")
+            before = must.texts(must.member(members, "cases"), "cases")
+            selected = must.texts(members.get("selected", list(before)), "selected")  # earlier versions have none
+        except (BadRecord, OSError, ValueError, RecursionError) as error:
+            raise InputError(f"{self.path / FILE} cannot be read: {error}") from error
+        return frozenset(case.name for case in suite.cases) if set(before) == set(selected) else frozenset(selected)
+
+    def not_as_expected(self) -> frozenset[str]:
+        """Returns the names of the selected cases that were not as expected, or have no result.
+
+        Raises:
+            InputError: The folder cannot be read.
+        """
+        try:
+            members = must.mapping(self.read(), "the document")
+            selected = must.texts(members.get("selected", must.member(members, "cases")), "selected")
+            results = must.mapping(must.member(members, "results"), "results")
+            passed = {
+                name
+                for name, result in results.items()
+                if must.flag(must.member(must.mapping(result, f"results.{name}"), "passed"), "passed")
+            }
+        except (BadRecord, OSError, ValueError, RecursionError) as error:
+            raise InputError(f"{self.path / FILE} cannot be read: {error}") from error
+        return frozenset(selected) - passed
+
+    @contextlib.contextmanager
+    def current(self, store: Path) -> Iterator[None]:
+        """Points `suites/current` of the store at this folder inside the context, for `labrys serve`."""
+        link = store / SUITES / CURRENT
+        try:
+            link.parent.mkdir(parents=True, exist_ok=True)
+            point(link, self.path)
+        except OSError as error:
+            raise StoreError(f"{link} could not be made: {error.strerror or error}") from error
+        try:
+            yield
+        finally:
+            unpoint(link, self.path)
+
+    def save(
+        self, suite: Suite, results: Mapping[str, CaseResult], *, selected: Collection[str], running: Sequence[str] = ()
+    ) -> None:
+        """Writes the results: `suite.json` for `--resume`, `junit.xml` and `summary.md` for CI.
+
+        Args:
+            suite: The suite.
+            results: The results so far, by case.
+            selected: The names of the cases that should run or have run.
+            running: The names of the cases that run now.
+        """
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "suite": suite.name,
+            "seed": str(suite.seed),
+            "cases": [case.name for case in suite.cases],
+            "selected": [case.name for case in suite.cases if case.name in selected],
+            "digests": {case.name: digest_of(case) for case in suite.cases},
+            "running": list(running),
+            "results": {name: _result_json(result) for name, result in results.items()},
+        }
+        write_text(self.path, self.path / FILE, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        write_text(self.path, self.path / "junit.xml", junit_xml([of_cases(suite.name, list(results.values()))]))
+        counts = (len(selected), len(suite.cases))
+        summary = suite_markdown(suite.name, suite.seed, list(results.values()), counts=counts)
+        write_text(self.path, self.path / "summary.md", summary)
+
+
+def seed_of(folder: Path) -> int:
+    """Returns the seed of the suite in a folder."""
+    try:
+        return must.whole(int(SuiteFolder(folder).read()["seed"]), "seed")
+    except (BadRecord, OSError, ValueError, OverflowError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"{folder} has no suite to resume: {error}") from error
+
+
+def newest_folder(store: Path, suite: str) -> SuiteFolder:
+    """Returns the folder of the newest run of a suite in a store.
+
+    Raises:
+        InputError: There is none.
+    """
+    name = plain_name(suite)
+    found = next((path for path in Store(store).suites() if path.parent.name == name), None)
+    if found is None:
+        raise InputError(
+            f"the store {store} has no run of the suite {plain_text(suite)!r}; run it once, or name its store"
+        )
+    return SuiteFolder(found)
+
+
+def digest_of(case: Case) -> str:
+    """Returns a digest of what a case runs and expects, with the content of its plan."""
+    expected = SuiteCase(suite="", case=case.name, line=case.line, expectation=case.expectation)
+    parts = [json.dumps([case.arguments(), case.runs, case.at_least])]
+    parts.append(json.dumps(suite_case_document(expected), sort_keys=True))
+    plan = case.options.get(PLAN)
+    if isinstance(plan, str):
+        with contextlib.suppress(OSError):  # the case's own command refuses a plan that it cannot read
+            parts.append(hashlib.sha256(Path(plan).read_bytes()).hexdigest())
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def file_names(suite: Suite) -> dict[str, str]:
+    """Returns a legible and unique file name for each case, by the case's name.
+
+    So the store, `labrys serve` and the trends distinguish the runs of two cases.
+    """
+    plain = {case.name: plain_name(case.name) for case in suite.cases}
+    times = Counter(plain.values())
+    return {case: name if times[name] == 1 else _with_digest(name, case) for case, name in plain.items()}
+
+
+def plain_name(text: str) -> str:
+    """Returns a text as a file name; a long one is cut, and gets a digest so that it stays unique."""
+    plain = re.sub(r"[^A-Za-z0-9.+-]+", "_", text).strip("_")
+    plain = plain if plain[:1].isalnum() else f"s{plain}"
+    return plain if len(plain) <= MAX_PLAIN_NAME else _with_digest(plain, text)
+
+
+def _with_digest(plain: str, text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARACTERS]
+    return f"{plain[: MAX_PLAIN_NAME - DIGEST_CHARACTERS - 1]}-{digest}"
+
+
+def _result_from(case: Case, result: Mapping[str, Value]) -> CaseResult:
+    violations = result.get("fault_violations")
+    return CaseResult(
+        case=case,
+        exit_code=must.whole(must.member(result, "exit_code"), "exit_code", minimum=-255),
+        reason=must.text(must.member(result, "reason"), "reason"),
+        seconds=must.seconds(must.member(result, "seconds"), "seconds"),
+        run=must.text_or_none(result.get("run"), "run"),
+        failures=must.texts(result.get("failures", []), "failures"),
+        left_out=must.texts(result.get("left_out", []), "left_out"),
+        fault_violations=None if violations is None else must.whole(violations, "fault_violations"),
+        crossed=must.texts(result.get("crossed", []), "crossed"),
+        behind=must.text_or_none(result.get("behind"), "behind"),
+    )
+
+
+def _result_json(result: CaseResult) -> dict[str, Value]:
+    return {
+        "exit_code": result.exit_code,
+        "reason": result.reason,
+        "seconds": result.seconds,
+        "run": result.run,
+        "failures": list(result.failures),
+        "left_out": list(result.left_out),
+        "fault_violations": result.fault_violations,
+        "crossed": list(result.crossed),
+        "behind": result.behind,
+        "passed": result.passed,
+        "ended": result.ended,
+        "why": result.why,
+        "reproduce": result.case.reproduce,
+    }

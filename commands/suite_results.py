@@ -1,0 +1,123 @@
+"""The result of a case of a suite, from the end of its process."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.errors import ExitCode
+from harness.plain import counted_of
+from harness.suite import CaseResult
+from harness.verdict import Verdict
+from results.outcome import behind, crossed, failures, fault_violations, shown
+from results.reading import parts_from
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.op import Value
+    from harness.suite import Case
+    from harness.verdict import Part
+
+REASON_LINES = 3
+ERROR_PREFIX = "labrys: "  # of each error that a command writes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """The end of the process of a case.
+
+    Attributes:
+        code: Its exit code.
+        output: Its standard output.
+        lines: The lines of its standard error.
+        seconds: Its duration.
+    """
+
+    code: int
+    output: str
+    lines: Sequence[str]
+    seconds: float
+
+
+def result_of(case: Case, ended: Ended) -> CaseResult:
+    """Returns the result of a case."""
+    errors = [number for number, line in enumerate(ended.lines) if line.startswith(ERROR_PREFIX)]
+    ending = ended.lines[errors[-1] :][:REASON_LINES] if errors else ended.lines[-REASON_LINES:]
+    document = _document(ended.output)
+    if case.runs > 1 and "runs" in document:
+        return how_often(case, document, seconds=ended.seconds)
+    parts = parts_from(document) if "parts" in document else []
+    return CaseResult(
+        case=case,
+        exit_code=_code(ended.code, document, parts),
+        reason=str(document.get("reason") or " / ".join(ending) or "the command printed nothing"),
+        seconds=ended.seconds,
+        run=document.get("run"),
+        failures=failures(parts),
+        left_out=tuple(str(left["kind"]) for left in document.get("left_out", ())),
+        fault_violations=fault_violations(document),
+        crossed=crossed(document),
+        behind=behind(parts),
+    )
+
+
+def how_often(case: Case, document: Mapping[str, Value], *, seconds: float) -> CaseResult:
+    """Returns the result of a case with several runs: as expected if at least `at_least` runs are.
+
+    Otherwise the worst of the other runs decides, in the order invalid, error, unknown, valid.
+
+    Args:
+        case: The case.
+        document: The JSON output of `labrys test --repeat`.
+        seconds: The duration of all runs.
+    """
+    runs = document["runs"]
+    hits = [
+        run
+        for run in runs
+        if Verdict.from_json(run["valid"]) is case.expect and case.expect_parts.issubset(run["invalid"])
+    ]
+    others = [run for run in runs if run not in hits]
+    enough = len(hits) >= case.at_least
+    shown: Mapping[str, Value] = next(iter(hits if enough else _worst_first(others)), {})
+    text = f"{counted_of(len(hits), len(runs), 'run', 'are')} {case.expect}"
+    text += f" by {', '.join(sorted(case.expect_parts))}" if case.expect_parts else ""
+    verdict = Verdict.from_json(shown.get("valid"))
+    code = ExitCode.INTERNAL if verdict is None else verdict.exit_code
+    return CaseResult(
+        case=case,
+        exit_code=int(code),
+        reason=f"{text}, and at least {case.at_least} of {case.runs} should be. {shown.get('reason') or 'None ran.'}",
+        seconds=seconds,
+        run=shown.get("run"),
+        failures=tuple(f"{part}={Verdict.INVALID}" for part in shown.get("invalid", ())),
+    )
+
+
+def _worst_first(runs: Sequence[Mapping[str, Value]]) -> list[Mapping[str, Value]]:
+    """Returns runs in the order invalid, error, unknown, valid."""
+    order = {Verdict.INVALID: 0, None: 1, Verdict.UNKNOWN: 2, Verdict.VALID: 3}
+    return sorted(runs, key=lambda run: order[Verdict.from_json(run["valid"])])
+
+
+def _code(returncode: int, document: Mapping[str, Value], parts: Sequence[Part]) -> int:
+    """Returns the exit code of a case's verdict; that of an error if its process ends with another code than its document has.
+
+    A Python that cannot start also ends with 1, and a negative control must not pass by that.
+    """
+    if returncode not in {int(each.exit_code) for each in Verdict}:
+        return returncode
+    verdict = Verdict.from_json(document.get("valid"))
+    if verdict is None or shown(document, verdict, parts).alone.exit_code != returncode:
+        return int(ExitCode.INTERNAL)
+    return int(verdict.exit_code)
+
+
+def _document(output: str) -> Mapping[str, Value]:
+    try:
+        document = json.loads(output)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}

@@ -1,0 +1,104 @@
+"""The clocks of the nodes, so that a line of a node's log has a time of the run.
+
+A node writes its own time, in its own zone. Labrys asks each node for both once, before the workload and without faults. The
+answer lies between the start and the end of the question, so the offset is known up to half of that time. A fault that changes
+a clock later is not in it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from harness.cluster import on_nodes
+from harness.errors import LabrysError, headline
+from harness.units import NS_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.cluster import Cluster
+    from harness.node import Node
+    from harness.remote import Remote
+
+TIMEOUT_S: Final = 5.0
+COMMAND: Final = "date '+%s.%N %z'"
+_ANSWER: Final = re.compile(r"(\d{1,11})\.(\d{9}) ([+-])(\d\d)(\d\d)\s*")
+_MINUTE_S: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeClock:
+    """The clock of a node, compared with that of the control node.
+
+    Attributes:
+        offset_ns: How far it is ahead.
+        uncertain_ns: How far the offset may be wrong in either direction.
+        zone_s: Its time zone, in seconds east of UTC.
+    """
+
+    offset_ns: int
+    uncertain_ns: int
+    zone_s: int
+
+    @property
+    def ahead_ns(self) -> int:
+        """Returns the offset; 0 if it may be none."""
+        return self.offset_ns if abs(self.offset_ns) > self.uncertain_ns else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """The clocks at the start of the workload.
+
+    Attributes:
+        began_utc: The control node's time at the start of the workload.
+        nodes: The clock of each node that told it.
+        unknown: For each other node, the reason.
+    """
+
+    began_utc: datetime
+    nodes: Mapping[str, NodeClock] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def began_ns(self) -> int:
+        """Returns the start of the workload in nanoseconds since 1970."""
+        return (self.began_utc - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1_000
+
+
+def read_clocks(cluster: Cluster, nodes: Sequence[Node]) -> tuple[dict[str, NodeClock], dict[str, str]]:
+    """Asks all nodes at once. Returns the clock of each node, and for each node without one the reason."""
+    clocks: dict[str, NodeClock] = {}
+    unknown: dict[str, str] = {}
+    for name, found in on_nodes(nodes, lambda node: _read(cluster.remote(node))).items():
+        if isinstance(found, Exception):
+            unknown[name] = headline(str(found)) or type(found).__name__
+        else:
+            clocks[name] = found
+    return clocks, unknown
+
+
+def _read(remote: Remote) -> NodeClock:
+    """Asks twice, because the first answer may wait for a connection, and returns the more certain answer."""
+    return min((_ask(remote) for _ in range(2)), key=lambda clock: clock.uncertain_ns)
+
+
+def _ask(remote: Remote) -> NodeClock:
+    before_ns = time.time_ns()
+    answer = remote.run(COMMAND, timeout_s=TIMEOUT_S).stdout
+    after_ns = time.time_ns()
+    match = _ANSWER.fullmatch(answer)
+    if match is None:
+        raise LabrysError(f"expected a time such as 1767225600.123456789 +0000 from `{COMMAND}`, got {answer[:80]!r}")
+    seconds, nanos, sign, hours, minutes = match.groups()
+    theirs_ns = int(seconds) * NS_PER_S + int(nanos)
+    zone_s = (int(hours) * 60 + int(minutes)) * _MINUTE_S
+    return NodeClock(
+        offset_ns=theirs_ns - (before_ns + after_ns) // 2,
+        uncertain_ns=(after_ns - before_ns) // 2,
+        zone_s=-zone_s if sign == "-" else zone_s,
+    )

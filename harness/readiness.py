@@ -1,0 +1,142 @@
+"""Waits until a system serves. If it does not, the error has what a person looks for first.
+
+Below the reason of the system, the error names each node with the states of its processes, its own status and the end of its
+logs. This holds for every system, since a system only tells whether it serves. Logs are foreign text: they are bounded, and
+safe for a terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import tempfile
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from harness.cluster import on_all, on_nodes
+from harness.errors import InfrastructureError, InputError, LabrysError, sentence
+from harness.plain import one_line, plain
+from harness.slowness import slowed
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from harness.node import Node
+    from harness.system import NodeStatus, System
+
+LINES: Final = 12
+MAX_LINE: Final = 300
+MAX_LOG_BYTES: Final = 16_384
+MAX_LOGS: Final = 3
+MAX_REASON: Final = 300
+STATUS_TIMEOUT_S: Final = 2.0
+TAIL_TIMEOUT_S: Final = 10.0
+STATES: Final = {"T": "is stopped", "Z": "is dead"}
+
+
+async def until_ready(system: System, nodes: Sequence[Node], timeout_s: float) -> None:
+    """Waits until the nodes serve together.
+
+    Raises:
+        InfrastructureError: They do not; the message has the circumstances of each node.
+    """
+    await explained(system, nodes, system.until_ready(nodes, timeout_s))
+
+
+async def on_each(system: System, nodes: Sequence[Node], action: Callable[[Node], None]) -> None:
+    """Starts or restarts all nodes at once, in a thread for each.
+
+    Raises:
+        InfrastructureError: It failed on a node; the message has the circumstances of each node.
+    """
+    await explained(system, nodes, asyncio.to_thread(on_all, nodes, action))
+
+
+async def explained(system: System, nodes: Sequence[Node], attempt: Awaitable[object]) -> None:
+    """Awaits an attempt to make the nodes serve, and adds their circumstances to its error."""
+    try:
+        await attempt
+    except InputError:
+        raise
+    except LabrysError as error:
+        # It stays the same error, with its notes and its exit code.
+        error.args = (f"{sentence(error)}{await circumstances(system, nodes)}",)
+        raise
+    except OSError as error:
+        raise InfrastructureError(f"{sentence(error)}{await circumstances(system, nodes)}") from error
+
+
+async def circumstances(system: System, nodes: Sequence[Node]) -> str:
+    """Returns a paragraph for each node: the states of its processes, its own status, and the end of its logs."""
+    statuses = await asyncio.gather(*(_status(system, node) for node in nodes))
+    processes = await asyncio.to_thread(on_nodes, nodes, lambda node: _processes(system, node))
+    logs = await asyncio.to_thread(on_nodes, nodes, lambda node: _ends(system, node))
+    text = ""
+    for node, status in zip(nodes, statuses, strict=True):
+        log = logs[node.name]
+        text += f"\n--- {node.name}: {_said(processes[node.name])}; {status}"
+        text += f"\n(its logs cannot be read: {_reason(log)})" if isinstance(log, Exception) else log
+    return text
+
+
+async def _status(system: System, node: Node) -> str:
+    try:
+        async with asyncio.timeout(2 * slowed(STATUS_TIMEOUT_S)):
+            found = await system.statuses(node, slowed(STATUS_TIMEOUT_S))
+    except Exception as error:  # noqa: BLE001 - a status that fails must not hide why the system does not serve
+        return f"its status cannot be read: {_reason(error)}"
+    return " and ".join(map(_described, found)) if found else "it reports no status"
+
+
+def _described(status: NodeStatus) -> str:
+    process = "" if status.process is None else f"{status.process} "
+    term = "" if status.term is None else f" in term {status.term}"
+    sees = f", sees {status.leader or 'no leader'}"
+    applied = "" if status.applied_index is None else f", has applied {status.applied_index}"
+    return one_line(f"{process}reports {status.role}{term}{sees}{applied}")[:MAX_REASON]
+
+
+def _processes(system: System, node: Node) -> str:
+    states = system.process_states(node)
+    if not states:
+        return "it has no processes"
+    return ", ".join(
+        f"process {one_line(role)} {'does not run' if state is None else STATES.get(state[1], 'runs')}"
+        for role, state in states.items()
+    )
+
+
+def _said(processes: str | Exception) -> str:
+    return f"its processes cannot be seen: {_reason(processes)}" if isinstance(processes, Exception) else processes
+
+
+def _reason(error: BaseException) -> str:
+    return one_line(sentence(error))[:MAX_REASON]
+
+
+def _ends(system: System, node: Node) -> str:
+    """Returns the ends of the first logs of a node that are not empty."""
+    found: dict[str, str] = {}
+    for path in system.log_files(node):
+        if len(found) < MAX_LOGS and (lines := _end(system, node, path)):
+            found[path] = "\n".join(plain(line)[:MAX_LINE] for line in lines)
+    if not found:
+        return "\n(it has no log)"
+    return "".join(f"\nlast lines of {one_line(path)} on {node.name}:\n{lines}" for path, lines in found.items())
+
+
+def _end(system: System, node: Node, path: str) -> list[str]:
+    remote = system.cluster.remote(node)
+    if not system.simulated:
+        quoted = shlex.quote(path)
+        script = f"[ ! -f {quoted} ] || tail -c {MAX_LOG_BYTES} {quoted} | tail -n {LINES}"
+        return remote.run(script, check=False, timeout_s=TAIL_TIMEOUT_S).stdout.splitlines()[-LINES:]
+    with tempfile.TemporaryDirectory(prefix="labrys-") as folder:  # a simulated node runs no command
+        local = Path(folder, "log")
+        try:
+            remote.get(path, local)
+        except FileNotFoundError:
+            return []
+        with local.open(encoding="utf-8", errors="replace") as lines:
+            return [line.rstrip("\n") for line in deque(lines, LINES)]

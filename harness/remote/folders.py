@@ -1,0 +1,92 @@
+"""Copies a folder of this machine to a node, if the node does not have the same folder yet.
+
+A local node sees this machine's files, and gets a link instead: copies for five nodes would take five times the memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import shlex
+import subprocess
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import InfrastructureError, NodeError
+
+if TYPE_CHECKING:
+    from harness.remote.protocol import Remote
+
+TIMEOUT_S = 300.0
+
+
+def put_folder(remote: Remote, here: Path, there: str) -> None:
+    """Makes the folder `there` on a node the same as `here`. The folder `here` must not change meanwhile.
+
+    Args:
+        remote: The shell on the node.
+        here: The folder on this machine.
+        there: The absolute path on the node; it is replaced if it differs.
+
+    Raises:
+        NodeError: The node cannot unpack the folder.
+        InfrastructureError: The folder cannot be read here.
+    """
+    wanted = digest(here)
+    place, source = shlex.quote(there), shlex.quote(str(here))
+    parent = shlex.quote(str(Path(there).parent))
+    link = f"mkdir -p {parent} && rm -rf {place} && ln -s {source} {place}"
+    same = f'[ -d {{0}} ] && [ "$({_digesting("{0}")})" = {shlex.quote(wanted)} ]'
+    linked = remote.run(
+        f"{same.format(place)} || {{ {same.format(source)} && {link}; }}",
+        check=False,
+        timeout_s=TIMEOUT_S,
+    )
+    if linked.status != 0:
+        _copy(remote, here, there)
+
+
+@functools.cache
+def digest(folder: Path) -> str:
+    """Returns the SHA-256 of a folder: of the names, modes, links and contents of its files.
+
+    Raises:
+        InfrastructureError: It cannot be read.
+    """
+    done = subprocess.run(
+        ["sh", "-c", f"cd {shlex.quote(str(folder))} && {_digesting('.')}"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise InfrastructureError(f"{folder} cannot be read: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def _digesting(place: str) -> str:
+    """Returns a shell command that prints the digest of a folder; `place` is a word of the shell."""
+    return (
+        f"tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --format=gnu -C {place} -cf - . | "
+        "sha256sum | cut -d' ' -f1"
+    )
+
+
+def _copy(remote: Remote, here: Path, there: str) -> None:
+    packed_there = f"{there}.tar"
+    place, packed_place = shlex.quote(there), shlex.quote(packed_there)
+    with tempfile.NamedTemporaryFile(suffix=".tar") as packed:
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            archive.add(here, ".")
+        packed.flush()
+        remote.run(f"mkdir -p {shlex.quote(str(Path(there).parent))}")
+        remote.put(Path(packed.name), packed_there)
+    unpacked = remote.run(
+        f"rm -rf {place} && mkdir {place} && tar --no-same-owner -pxf {packed_place} -C {place} && rm {packed_place}",
+        check=False,
+        timeout_s=TIMEOUT_S,
+    )
+    if unpacked.status != 0:
+        raise NodeError(remote.node, f"could not unpack {here.name} in {there}: {unpacked.stderr.strip()}")

@@ -1,0 +1,66 @@
+"""A transfer of the leadership is proven by the reports of the nodes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from harness.capabilities import NAMES, Capabilities
+from harness.clock import run_virtual
+from harness.faults import PlannedFault, Proof
+from harness.node import Node
+from harness.system import NodeStatus
+from nemesis.conductor import Conductor
+
+if TYPE_CHECKING:
+    from harness.cluster import Cluster
+    from harness.system import System
+
+NODES = tuple(Node(name=f"n{number}", address=f"192.0.2.{number}") for number in (1, 2))
+
+
+class Reports:
+    """A system whose nodes report terms; after the transfer, n2 reports that it leads in `term`."""
+
+    name = "reports"
+
+    def __init__(self, first: int | None, term: int | None) -> None:
+        self.first = first
+        self.term = term
+        self.asked = False
+
+    def processes(self, node: Node) -> tuple[()]:
+        """Describes no processes, which this kind does not need."""
+        return ()
+
+    async def lead(self, node: Node, timeout_s: float) -> bool:
+        """Accepts."""
+        self.asked = True
+        return True
+
+    async def status(self, node: Node, timeout_s: float) -> NodeStatus:
+        """Reports n1 as the leader of the first term, which never steps down, and then n2 as well."""
+        if node.name == "n1":
+            leads = self.term is not None or not self.asked
+            return NodeStatus(node="n1", role="leader" if leads else "follower", term=self.first)
+        return NodeStatus(node="n2", role="leader" if self.asked else "follower", term=self.term)
+
+
+@pytest.mark.parametrize(
+    ("first", "term", "effective"),
+    [(3, 4, True), (None, None, True), (3, 3, False), (3, 2, False)],
+)
+def test_the_new_leader_needs_a_later_term(first: int | None, term: int | None, *, effective: bool) -> None:
+    """Two leaders of one term are no transfer, and neither is a leader of an earlier one; without terms, the report counts."""
+    able = Capabilities(available=frozenset(NAMES))
+    cluster = SimpleNamespace(nodes=NODES[::-1], capabilities=lambda: {"n1": able, "n2": able})
+    conductor = Conductor(cluster=cast("Cluster", cluster), system=cast("System", Reports(first, term)))
+    fault = PlannedFault(id=1, kind="leadership-transfer", target=["n2"], start_s=0.0, end_s=9.0)
+
+    async def work() -> Proof:
+        await conductor.begin(fault)
+        return await conductor.prove(fault)
+
+    assert run_virtual(work()).effective is effective

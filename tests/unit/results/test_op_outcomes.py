@@ -1,0 +1,122 @@
+"""One rule counts the outcomes of operations, wherever Labrys shows a number of them."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from checker.formats.parquet import NAMES, values_of
+from harness.op import Op, OpType
+from results.document import build
+from results.formatting import outcomes
+from results.live import Tail
+from results.measures import measure
+from results.op_outcomes import OUTCOMES, REFUSED, Codes
+from results.pipeline.single.asked import asked_of
+from results.pipeline.single.read import LAYOUT
+from results.pipeline.single.timelines import timelines
+from results.progress import Progress
+from results.report import render
+from results.series import latency_points, rate_lines
+from results.timeline import timeline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from results.record import RunRecord
+
+CODES = Codes(refusals=frozenset({"not-leader"}))
+
+
+@pytest.fixture(scope="module")
+def refused_record(valid_record: RunRecord) -> RunRecord:
+    """A run in which every third operation is refused, and every seventh fails."""
+    kept = [op for op in valid_record.operations if op.phase is None and op.end_ns is not None]
+    operations = [
+        replace(op, type=OpType.FAIL, error="not-leader: n3 leads")
+        if place % 3 == 0
+        else replace(op, type=OpType.FAIL, error="no-leader")
+        if place % 7 == 0
+        else replace(op, type=OpType.OK, error=None)
+        for place, op in enumerate(kept)
+    ]
+    return replace(
+        valid_record, operations=operations, test=replace(valid_record.test, answers=(), refusals=("not-leader",))
+    )
+
+
+def expected(record: RunRecord) -> Counter[str]:
+    """Returns the number of operations with each outcome."""
+    return Counter(
+        "refused" if op.error == "not-leader: n3 leads" else str(op.type) for op in record.operations
+    )  # fmt: skip
+
+
+def test_every_count_of_a_run_is_the_same(refused_record: RunRecord, tmp_path: Path) -> None:
+    """In results.json, thresholds, the plots and the timeline, the progress, the live view, and `labrys analyze`."""
+    record, count = refused_record, expected(refused_record)
+    assert count["refused"] > 300 < count["ok"]
+    assert count["fail"] > 100
+    document = build(record)
+    found: dict[str, Counter[str]] = {
+        "results.json": Counter({each: document["counts"][each] for each in OUTCOMES}),
+        "by function": sum((Counter(by) for by in document["counts"]["by_f"].values()), Counter()),
+        "thresholds": Counter({each: int(measure(document, each) or 0) for each in OUTCOMES}),
+    }
+    found["thresholds by function"] = Counter(
+        {each: int(sum(measure(document, each, f) or 0 for f in document["counts"]["by_f"])) for each in OUTCOMES}
+    )
+    points = latency_points(record.operations, CODES)
+    found["plot of latency"] = sum((Counter({each.outcome: each.time_s.size}) for each in points), Counter())
+    found["plot of rates"] = sum(
+        (Counter({line.name: round(float(line.value.sum()))}) for line in rate_lines(points, 1.0)), Counter()
+    )
+    data = timeline(operations=record.operations, faults=(), sightings=(), nodes=record.test.nodes, codes=CODES)
+    found["timeline"] = Counter(OUTCOMES[kind] for kind in data["t"])
+    ops = [Op(n, n, op.type, n, op.f, error=op.error) for n, op in enumerate(record.operations)]
+    progress = Progress(console=Console(file=io.StringIO()), ops=ops, time_limit_s=60, codes=CODES)
+    progress.line()
+    found["progress"] = Counter(progress.counts)
+    tail = Tail(tmp_path / "history.jsonl", CODES)
+    tail.path.write_text(
+        "".join(
+            f'{{"index": 1, "time": 1, "type": "{op.type}", "process": 1, "f": "r", "error": {quoted(op.error)}}}\n'
+            for op in record.operations
+        )
+    )
+    tail.read()
+    found["live view"] = Counter(tail.counts)
+    columns = [["r"] * len(record.operations), *(values_of(record.operations, name) for name in NAMES[1:])]
+    table = pa.table([pa.array(column, kind.type) for column, kind in zip(columns, LAYOUT, strict=True)], LAYOUT)
+    tables = timelines(asked_of(table, (), ("not-leader",)), run="r", faults=(), sightings=(), verdicts={})
+    found["analyze, totals"] = Counter({each: sum(row[each] for row in tables["totals"]) for each in OUTCOMES})
+    found["analyze, rates"] = sum(
+        (Counter({row["type"]: row["operations"]}) for row in tables["rates"]), Counter()
+    )  # fmt: skip
+    assert {name: +counts for name, counts in found.items()} == dict.fromkeys(found, count)
+
+
+def quoted(error: str | None) -> str:
+    """Returns an error as JSON."""
+    return "null" if error is None else f'"{error}"'
+
+
+def test_the_report_counts_refusals_apart_in_its_header_and_its_table(refused_record: RunRecord) -> None:
+    """A table of functions has a column of refusals, and the failures do not contain them."""
+    document = build(refused_record)
+    page = render(refused_record, document, drawn={}, logs=[])
+    assert outcomes(document["counts"]) in page
+    table = page[page.index('id="performance"') :]
+    heads = re.findall(r"<th[^>]*>([^<]*)</th>", table[: table.index("</thead>")])
+    rows = re.findall(r"<tr><td>(\w+)</td>(.*?)</tr>", table[: table.index("</table>")], flags=re.DOTALL)
+    shown = {f: dict(zip(heads[1:], re.findall(r"<td[^>]*>([^<]*)</td>", cells), strict=True)) for f, cells in rows}
+    by_f = document["counts"]["by_f"]
+    assert {f: {each: int(shown[f][each].replace(",", "")) for each in OUTCOMES} for f in shown} == by_f
+    assert REFUSED in heads
