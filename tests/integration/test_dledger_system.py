@@ -295,7 +295,7 @@ def test_a_command_line_that_ends_at_once_is_an_error(
 
     def launch() -> None:
         system.start(node)  # says so, if the process is gone before it was seen
-        system.wait_ready(cluster.nodes, READY_S)
+        run(readiness.until_ready(system, cluster.nodes, READY_S))  # as a run waits: the error has the end of the log
 
     with pytest.raises(InfrastructureError, match="NoSuchFlag"):
         launch()
