@@ -8,9 +8,9 @@ machine-readable output go to standard output, and everything else to standard e
 from __future__ import annotations
 
 if __name__ == "__main__":
-    import harness.process
+    import harness.console.process
 
-    harness.process.main()  # imports this module again by its name, so that a failed import ends with 255
+    harness.console.process.main()  # imports this module again by its name, so that a failed import ends with 255
 
 import importlib
 import io
@@ -21,27 +21,27 @@ from pathlib import Path
 
 import click
 
-from harness import options as opt
-from harness import process
-from harness.config import as_defaults
+from harness.console import options as opt
+from harness.console import process
+from harness.console.config import as_defaults
+from harness.console.parameters import existing_file
+from harness.console.terminal import PlainFormatter
 from harness.errors import ExitCode, InputError
-from harness.parameters import existing_file
-from harness.terminal import PlainFormatter
 
 # Each command, with its module and attribute, and its line in `labrys --help`.
 COMMANDS = {
-    "analyze": ("results.pipeline.command:analyze", "Check and plot many histories, with Spark if they are large."),
-    "check": ("checker.command:check", "Check a history."),
-    "cluster": ("clusters.command:cluster", "Make, show, heal and remove local clusters."),
-    "doctor": ("clusters.command:doctor", "Show what this machine and its nodes lack."),
+    "analyze": ("commands.analyze:analyze", "Check and plot many histories, with Spark if they are large."),
+    "check": ("commands.check:check", "Check a history."),
+    "cluster": ("commands.clusters:cluster", "Make, show, heal and remove local clusters."),
+    "doctor": ("commands.clusters:doctor", "Show what this machine and its nodes lack."),
     "explain": ("commands.explain:explain_run", "Print the violation of a run in order."),
     "faults": ("commands.listing:faults", "List the kinds of faults."),
     "hunt": ("commands.hunt:hunt", "Run many seeds in the simulator until a run is invalid."),
     "new": ("commands.new:new", "Make a package for a system or a workload of your own."),
     "plan": ("commands.plan:show_plan", "Print the faults and first operations of a seed."),
     "replay": ("commands.replay:replay_run", "Run the plan of a run again."),
-    "report": ("results.command:report", "Write the report of a run again."),
-    "serve": ("results.command:serve", "Show the store in a browser."),
+    "report": ("commands.report:report", "Write the report of a run again."),
+    "serve": ("commands.report:serve", "Show the store in a browser."),
     "shrink": ("commands.shrink:shrink_run", "Find a smaller run that fails in the same way."),
     "suite": ("commands.suite:run_whole_suite", "Run all tests of a file."),
     "systems": ("commands.listing:systems", "List the systems."),

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from harness.process import end_with
+from harness.console.process import end_with
 
 HERE = Path(__file__).parent
 

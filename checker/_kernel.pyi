@@ -29,7 +29,7 @@ class Transitions:
     """The table of a model that is written in Python: its states and operations as numbers, each transition asked for once.
 
     The search of the kernel asks such a table, and so does the search for places in the order that a system tells
-    (`checker.placement`). State 0 is the initial one.
+    (`checker.search.placement`). State 0 is the initial one.
 
     Attributes:
         calls: By number: what the model sees of the operations that are alike.

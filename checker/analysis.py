@@ -11,22 +11,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from checker.certificate import replay
-from checker.configurations import configurations, final_paths
-from checker.counterexample import SHRINK_S, reason
-from checker.encode import Encoded, encode
 from checker.errors import Disagreement
-from checker.explain import NOTHING_TESTED, Evidence, explain
-from checker.faithful import there
-from checker.hardness import of_objects
-from checker.hints import solve_by_hints
+from checker.explain.counterexample import SHRINK_S, reason
+from checker.explain.faithful import there
+from checker.explain.hardness import of_objects
+from checker.explain.sentences import NOTHING_TESTED, Evidence, explain
 from checker.models import Model
 from checker.models import model as model_of
-from checker.necessary import ANALYZER as FLOW
-from checker.necessary import lack
-from checker.reach import reach
+from checker.near.necessary import ANALYZER as FLOW
+from checker.near.necessary import lack
 from checker.result import EMPTY, Analysis
-from checker.solving import Limits, positions, solve
+from checker.search.certificate import replay
+from checker.search.configurations import configurations, final_paths
+from checker.search.encode import Encoded, encode
+from checker.search.hints import solve_by_hints
+from checker.search.reach import reach
+from checker.search.solving import Limits, positions, solve
 from harness.op import OpType
 from harness.verdict import Verdict
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from checker._kernel import Cancellation, Outcome, Problem
-    from checker.hints import Hints
     from checker.models.base import State
+    from checker.search.hints import Hints
     from harness.op import Operation, Value
 
 # `cross_check` compares the verdict with that of `SECOND_OPINION`, or with `THIRD_OPINION` if that is the same algorithm.
@@ -66,7 +66,7 @@ def analysis(
     Args:
         model: The model of the object, or the name of a built-in model.
         operations: The history; its order is that of `invoke_index` and `complete_index`. Keys are ignored.
-        algorithm: `auto`, or one of `checker.solving.ALGORITHMS`.
+        algorithm: `auto`, or one of `checker.search.solving.ALGORITHMS`.
         time_limit: Seconds; None for no limit.
         memory_limit: Bytes for searches; None for half of the available memory.
         threads: None for all cores.

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from checker.blaming import blaming
-from checker.deciders import MODEL_HINT, Decider, Wanted
 from checker.edn.reader import loads
 from checker.errors import CheckFailed, Disagreement, ModelError
+from checker.explain.blaming import blaming
+from checker.explain.weakening import weakened
 from checker.formats.conventions import OWN
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import rows_of
@@ -26,10 +26,10 @@ from checker.formats.source import STANDARD_INPUT, opened
 from checker.formats.values import PlainValues
 from checker.independent import check_keys
 from checker.models import find_model, made
-from checker.solving import Limits
-from checker.weakening import weakened
-from harness import below
-from harness.documents import parse_json
+from checker.search.deciders import MODEL_HINT, Decider, Wanted
+from checker.search.solving import Limits
+from harness.console import below
+from harness.console.documents import parse_json
 from harness.errors import InputError, LabrysError
 from harness.verdict import Verdict
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from checker.formats.source import Source
     from checker.independent import KeyedAnalysis
-    from checker.judged import Judged
+    from checker.judging.judged import Judged
     from checker.models import Model
 
 RUN_HISTORY: Final = "history.jsonl"
@@ -200,7 +200,7 @@ def _check_each(
 def _check_one(history: History, decider: Decider, request: Request, began_s: float) -> Checked | Judged:
     read_s = time.perf_counter() - began_s
     if decider.judge is not None:
-        from checker.by_judge import judge_history  # noqa: PLC0415 - loads pyarrow, which models do not need
+        from checker.judging.by_judge import judge_history  # noqa: PLC0415 - loads pyarrow, which models do not need
 
         return judge_history(history, decider.judge, empty=request.empty, read_s=read_s)
     conventions = {**conventions_of(history.format), **history.conventions, **request.conventions}
@@ -233,7 +233,7 @@ def _check_parquet(source: Source, decider: Decider, request: Request) -> Iterat
     began_s = time.perf_counter()
     with on_disk(source) as path:
         if decider.judge is not None:
-            from checker.by_judge import judge_table  # noqa: PLC0415 - loads pyarrow, which models do not need
+            from checker.judging.by_judge import judge_table  # noqa: PLC0415 - loads pyarrow, which models do not need
 
             judged = judge_table(path, source.name, decider.judge, empty=request.empty)
             if judged is not None:
@@ -256,7 +256,7 @@ def _class_of(decider: Decider) -> type[Model]:
 
 def _check_long(path: Path, file: str, cls: type[Model], request: Request, began_s: float) -> Checked | None:
     """Decides the only history in a Parquet file from arrays; None if arrays cannot represent it."""
-    from checker.tables import check_table, read_table  # noqa: PLC0415 - only for long histories
+    from checker.search.tables import check_table, read_table  # noqa: PLC0415 - only for long histories
 
     conventions = {**conventions_of(PARQUET), **request.conventions}
     chosen = make_model(cls, request.initial, conventions)

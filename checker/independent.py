@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.analysis import conclude, confirm
-from checker.counterexample import SHRINK_S
-from checker.effort import Effort, effort
-from checker.encode import encode
-from checker.explain import NOTHING_TESTED
-from checker.hints import solve_by_hints
+from checker.explain.counterexample import SHRINK_S
+from checker.explain.effort import Effort, effort
+from checker.explain.sentences import NOTHING_TESTED
 from checker.models import Model
 from checker.models import model as model_of
 from checker.result import EMPTY
-from checker.solving import Limits
-from harness.plain import counted, counted_of
+from checker.search.encode import encode
+from checker.search.hints import solve_by_hints
+from checker.search.solving import Limits
+from harness.console.plain import counted, counted_of
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:

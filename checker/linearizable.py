@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from checker.blaming import blaming
-from checker.hints import part_of
+from checker.explain.blaming import blaming
+from checker.explain.violations import When, count, counterexamples, of_keys, ranked
 from checker.independent import check_keys
 from checker.models import find_model, made
-from checker.violations import When, count, counterexamples, of_keys, ranked
-from harness.plain import counted_of
+from checker.search.hints import part_of
+from harness.console.plain import counted_of
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from checker.explain.violations import Violation
     from checker.independent import KeyedAnalysis
     from checker.models import Model
-    from checker.violations import Violation
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation, Value

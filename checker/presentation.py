@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from checker.checking import Checked, Refused
 from checker.edn.values import EdnMap, Keyword
 from checker.edn.writer import dumps, keywordized
+from checker.explain.weakening import sentences
+from checker.explain.words import value_text
 from checker.identity import same
-from checker.judged import Judged
+from checker.judging.judged import Judged
 from checker.knossos import completion
-from checker.weakening import sentences
-from checker.words import value_text
+from harness.console.plain import message, name, one_line, plain
 from harness.errors import ExitCode
 from harness.op import OpType
-from harness.plain import message, name, one_line, plain
 from harness.units import NS_PER_S
 from harness.verdict import Verdict, worst
 
@@ -47,7 +47,7 @@ def as_json(results: Sequence[Result], *, defaults: Mapping[str, Value] | None =
 
     Args:
         results: The results.
-        defaults: The file of defaults and the options that it set, from `harness.options.from_file`.
+        defaults: The file of defaults and the options that it set, from `harness.console.options.from_file`.
     """
     if len(results) == 1:
         return _dump({**_document(results[0]), "defaults": defaults})

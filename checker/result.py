@@ -11,7 +11,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from checker.hardness import Hardness
+    from checker.explain.hardness import Hardness
     from harness.op import Operation, Value
 
 
@@ -67,14 +67,14 @@ class Analysis:
         final_paths: The paths from there to dead ends; at most ten.
         cause: Unknown: `timeout`, `out-of-memory`, `cancelled`, `unsuited` for an algorithm that does not apply, or `empty`
             if there are no operations.
-        hardness: Unknown: why the search reached a limit, the most important reason first; see `checker.hardness`.
+        hardness: Unknown: why the search reached a limit, the most important reason first; see `checker.explain.hardness`.
         kind: Invalid: the kind of contradiction, e.g. `stale`.
         counterexample: Invalid: a small part of the history that is not linearizable by itself.
         culprit: Invalid: the operation of the counterexample that is impossible, given the others. It is not always `op`,
             because the simplest counterexample may lie elsewhere.
         explanation: One or two sentences.
         certificate: Valid, on request: the operations in the order of a linearization.
-        order_agrees: Whether the system's own order is legal; None if no operation carries one. See `checker.hints`.
+        order_agrees: Whether the system's own order is legal; None if no operation carries one. See `checker.search.hints`.
         order_reason: The reason, in one sentence; empty if no operation carries one.
     """
 

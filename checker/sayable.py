@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from checker.checking import Checked, Refused
-from checker.judged import Judged
+from checker.judging.judged import Judged
 from checker.result import Analysis
 from harness.errors import InputError, sentence
 from harness.verdict import Part

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from harness.console.parameters import Choice, Number, Whole, existing_file
 from harness.errors import InputError
-from harness.parameters import Choice, Number, Whole, existing_file
 from harness.slowness import NORMAL, nodes_slower_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from harness.cluster import Cluster
-    from harness.options import Origin
+    from harness.console.options import Origin
 
 FC = TypeVar("FC", bound="Callable[..., Any] | click.Command")
 

@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any
 import paramiko
 
 from clusters.machines import Machine, MachineCluster, why_unusable
-from harness.documents import read_toml, shown
+from harness.console.documents import read_toml, shown
+from harness.console.suggest import did_you_mean
 from harness.errors import InputError
 from harness.node import Node
 from harness.remote.fabric import Endpoint
-from harness.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

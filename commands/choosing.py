@@ -14,13 +14,13 @@ from click.core import ParameterSource
 
 from clusters.options import SIMULATED
 from commands.suite_case import SUITE_CASE
-from harness import options as opt
-from harness import plugins
-from harness.config import DEFAULTS_OF, as_defaults
+from harness.console import options as opt
+from harness.console import plugins
+from harness.console.config import DEFAULTS_OF, as_defaults
+from harness.console.parameters import PluginName
+from harness.console.plain import name as plain_name
 from harness.declare import build, click_options
 from harness.errors import InputError, LabrysError
-from harness.parameters import PluginName
-from harness.plain import name as plain_name
 from harness.system import System
 
 if TYPE_CHECKING:

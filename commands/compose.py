@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import clusters.options
-import harness.choices
+import harness.console.choices
 import nemesis.choices
 from commands import choosing
 from commands.suite_case import SUITE_CASE, SUITE_CASE_OPTION
-from harness import options as opt
-from harness.parameters import Choice, ThresholdText, Whole, folder
+from harness.console import options as opt
+from harness.console.parameters import Choice, ThresholdText, Whole, folder
+from harness.console.terminal import echo
 from harness.randomness import fresh_seed
-from harness.terminal import echo
-from harness.thresholds import Threshold, read_threshold, refuse_unknown_functions
+from harness.suites.thresholds import Threshold, read_threshold, refuse_unknown_functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.op import Value
     from harness.run import Test
     from nemesis.planfile import Plan
-    from results.record import TestInfo
+    from results.store.record import TestInfo
 
     Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -43,7 +43,7 @@ RUN_OPTIONS = (
     *clusters.options.OPTIONS,
     *choosing.OPTIONS,
     *nemesis.choices.OPTIONS,
-    *harness.choices.OPTIONS,
+    *harness.console.choices.OPTIONS,
 )
 
 STORE_OPTION = click.option(
@@ -159,7 +159,7 @@ def settle(ctx: click.Context, options: dict[str, Any], *, assume_nodes: bool = 
     nemesis.choices.check(
         options, nodes=names, seed=options["seed"], time_limit_s=options["time_limit"], given=given, roles=roles
     )
-    harness.choices.make_load(options, len(names))
+    harness.console.choices.make_load(options, len(names))
     return Settled(nodes=names, roles=roles, given=given)
 
 
@@ -203,7 +203,7 @@ def compose(
     from harness.run import Test
     from nemesis.conductor import Conductor
     from nemesis.planfile import to_json
-    from results.record import TestInfo
+    from results.store.record import TestInfo
 
     names = [node.name for node in cluster.nodes]
     seed, time_limit_s = options["seed"], options["time_limit"]
@@ -228,7 +228,7 @@ def compose(
         nemesis=Conductor(cluster=cluster, system=system),
         plan=plan.faults,
         in_turn=plan.in_turn,
-        load=harness.choices.make_load(options, len(names)),
+        load=harness.console.choices.make_load(options, len(names)),
         time_limit_s=time_limit_s,
         operation_timeout_s=options["operation_timeout"],
         recovery_timeout_s=options["recovery_timeout"],

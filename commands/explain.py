@@ -10,8 +10,8 @@ import clusters.options
 from commands.compose import STORE_OPTION, settle
 from commands.replay import SYSTEM_OPTION, WORKLOAD_OPTION, recalled
 from commands.test import run_test
-from harness.terminal import echo, open_console
-from results.naming import RunCommand, RunName
+from harness.console.terminal import echo, open_console
+from results.store.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from harness.counterexample import Counterexample
     from harness.node_states import ClusterState
-    from results.record import RunRecord
-    from results.store import Run
+    from results.store.record import RunRecord
+    from results.store.store import Run
 
 
 @click.command("explain", cls=RunCommand)
@@ -39,21 +39,21 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     """
     from rich.text import Text
 
+    from harness.console.plain import one_line
     from harness.errors import ExitCode
     from harness.leaders import rivals
     from harness.parts import ONE_LEADER
-    from harness.plain import one_line
     from harness.verdict import Verdict
-    from results.counterexample import counterexamples_of
-    from results.document import build, reason_of, verdict_of
-    from results.evidence import evidence, logs_of
-    from results.load import load_record
-    from results.log_lines import spans_of
-    from results.node_states import FILE, states_document
-    from results.publish import draw
-    from results.store import Store
-    from results.story import story
-    from results.story_text import print_evidence, print_story
+    from results.measure.log_lines import spans_of
+    from results.page.counterexample import counterexamples_of
+    from results.page.evidence import evidence, logs_of
+    from results.page.story import story
+    from results.page.story_text import print_evidence, print_story
+    from results.store.document import build, reason_of, verdict_of
+    from results.store.load import load_record
+    from results.store.node_states import FILE, states_document
+    from results.store.publish import draw
+    from results.store.store import Store
 
     console = open_console(stderr=False)
     found = Store(store_dir).open_run(run)
@@ -98,8 +98,8 @@ def _states(
 ) -> Sequence[ClusterState]:
     """Returns the states of the nodes of a simulated run; prints a line and returns none if the run does not repeat itself."""
     from commands.explaining import states_of
-    from results.node_states import MAX_STATES
-    from results.story import times_of
+    from results.page.story import times_of
+    from results.store.node_states import MAX_STATES
 
     words, _ = recalled(ctx, str(found.path), store_dir=store_dir, targets="role", more=more)
     with run_test.make_context("test", words, parent=ctx.find_root()) as test:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from rich.live import Live
 from rich.text import Text
 
-from harness import below
-from harness.plain import one_line, plain
+from harness.console import below
+from harness.console.plain import one_line, plain
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,12 +20,12 @@ from commands.hunt_runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, in_simu
 from commands.hunt_space import drawn_options, prepare, words_of
 from commands.needs import planted_bugs
 from commands.test import run_once, run_test
-from harness import options as opt
+from harness.console import options as opt
+from harness.console.parameters import Number, Whole
+from harness.console.plain import counted, counted_of
+from harness.console.terminal import echo, open_console
 from harness.errors import ExitCode, InfrastructureError, InputError
-from harness.parameters import Number, Whole
-from harness.plain import counted, counted_of
 from harness.randomness import fresh_seed
-from harness.terminal import echo, open_console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -158,7 +158,7 @@ def _settle(ctx: click.Context, options: dict[str, Any], own: dict[str, Any]) ->
 
 def _print_counts(console: Console, tried: Sequence[HuntRun], seconds: float, *, with_interval: bool) -> None:
     """Prints the number of runs with each outcome, and the share of invalid runs with its confidence interval."""
-    from harness.proportions import interval
+    from harness.suites.proportions import interval
 
     counts = Counter(each.outcome for each in tried)
     broken = f", {counts[BROKEN]} broken off" if counts[BROKEN] else ""
@@ -218,7 +218,7 @@ def _carrying_out(
 ) -> Iterator[CarryOut]:
     """Yields the function that carries out runs of this hunt."""
     from commands.session import compose_and_carry_out
-    from results.store import Store
+    from results.store.store import Store
 
     if options["cluster_kind"] == clusters.options.SIMULATED:
         drawing = {name: options[name] for name in nemesis.choices.DRAWING}

@@ -18,8 +18,8 @@ from commands.compose import settle
 from commands.hunting import Shown, shown_by
 from commands.repeating import outcome_of
 from commands.test import run_test
+from harness.console.plain import one_line
 from harness.errors import InputError, InterruptedEarly, LabrysError
-from harness.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

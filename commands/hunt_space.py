@@ -12,8 +12,8 @@ from commands import choosing, hunting
 from commands.compose import settle
 from commands.needs import planted_bugs
 from commands.test import run_test
-from harness import options as opt
 from harness.capabilities import SIMULATED, Capabilities
+from harness.console import options as opt
 from harness.declare import hunted
 from harness.errors import InputError
 from nemesis.kinds import ALL_KINDS, WITHOUT, all_kinds, excluded, find_kind, impossible, parts_of

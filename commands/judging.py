@@ -17,7 +17,7 @@ from harness import parts
 from harness import phases as ph
 from harness.clock import in_virtual_time
 from harness.history import pair
-from results.record import RunRecord
+from results.store.record import RunRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from harness.run import RunResult, Test
     from harness.verdict import Part
     from harness.workload import Observed
-    from results.record import TestInfo
-    from results.store import Run
+    from results.store.record import TestInfo
+    from results.store.store import Run
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Judged:
     Attributes:
         operations: The operations of the clients.
         parts: The parts of the workload.
-        drawn: The plots, as `results.report.plots_of` returns them; None if they could not be drawn.
+        drawn: The plots, as `results.page.report.plots_of` returns them; None if they could not be drawn.
     """
 
     operations: Sequence[Operation]
@@ -113,7 +113,7 @@ class EarlyJudge:
         """Draws the plots. Only parts of the workload have plots of their own."""
         record = RunRecord(test=self.info, duration_s=0.0, parts=found, faults=observed.faults, operations=operations)
         try:
-            from results.report import plots_of
+            from results.page.report import plots_of
 
             return plots_of(record)
         except Exception:

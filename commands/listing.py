@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from commands.choosing import Chosen, installed
-from harness import plugins
+from harness.console import plugins
+from harness.console.options import DefaultsCommand
+from harness.console.parameters import Choice, Completed
+from harness.console.plain import one_line
+from harness.console.terminal import echo
 from harness.errors import InputError
-from harness.options import DefaultsCommand
-from harness.parameters import Choice, Completed
-from harness.plain import one_line
-from harness.terminal import echo
 
 
 def _kinds(_: str) -> list[str]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commands import choosing
-from harness import options as opt
+from harness.console import options as opt
+from harness.console.plain import listed
+from harness.console.terminal import echo
 from harness.declare import Needs, planted
-from harness.plain import listed
-from harness.terminal import echo
 from nemesis.choices import requested_kinds
 from nemesis.kinds import find_kind
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness import installation, plugins
+from harness.console import installation, plugins
+from harness.console.options import DefaultsCommand, Group
+from harness.console.parameters import folder
+from harness.console.plain import name as plain_name
+from harness.console.terminal import echo
 from harness.errors import InfrastructureError, InputError
-from harness.options import DefaultsCommand, Group
-from harness.parameters import folder
-from harness.plain import name as plain_name
-from harness.terminal import echo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

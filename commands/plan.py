@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-import harness.choices
+import harness.console.choices
 import nemesis.choices
 from commands import choosing
 from commands.choosing import ENVIRONMENT_PREFIX, ChoosingCommand
 from commands.compose import OUTPUT_FLAGS, RUN_OPTIONS, THRESHOLD_OPTION, reproduce_line, settle, with_options
-from harness.parameters import Choice
-from harness.terminal import echo
+from harness.console.parameters import Choice
+from harness.console.terminal import echo
 
 PREVIEW_OPERATIONS = 20
 
@@ -56,7 +56,7 @@ def show_plan(ctx: click.Context, /, **options: Any) -> None:
         roles=settled.roles,
     )
     workload = choosing.workload_of(options)
-    streams = harness.choices.make_load(options, len(settled.nodes)).streams(len(settled.nodes))
+    streams = harness.console.choices.make_load(options, len(settled.nodes)).streams(len(settled.nodes))
     preview = workload.describe_streams(seed=options["seed"], streams=streams, count=PREVIEW_OPERATIONS)
     if output == "text":
         for line in lines(reproduce, plan, preview):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from harness.console.plain import counted, name, one_line
 from harness.faults import ROLE, called
-from harness.plain import counted, name, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import nemesis.choices
 from commands.compose import NOT_REPRODUCED
-from harness import options as opt
+from harness.console import options as opt
 from harness.errors import InputError
-from harness.suite import THRESHOLD
+from harness.suites.suite import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,11 +8,11 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from harness.plain import one_line, plain
-from harness.terminal import PIPE_WIDTH
+from harness.console.plain import one_line, plain
+from harness.console.terminal import PIPE_WIDTH
 from harness.verdict import Verdict
-from results.formatting import seconds
-from results.terminal import after_progress
+from results.live.terminal import after_progress
+from results.page.formatting import seconds
 
 if TYPE_CHECKING:
     from pathlib import Path

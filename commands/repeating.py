@@ -10,12 +10,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.console.plain import counted, counted_of, one_line
 from harness.errors import ExitCode, InputError, InterruptedEarly, LabrysError
-from harness.expectation import Shown
-from harness.plain import counted, counted_of, one_line
-from harness.proportions import interval, interval_of_first_hit
+from harness.suites.expectation import Shown
+from harness.suites.proportions import interval, interval_of_first_hit
 from harness.verdict import Verdict, worst
-from results.reading import shown_from
+from results.store.reading import shown_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

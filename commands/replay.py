@@ -12,21 +12,21 @@ import nemesis.choices
 from commands import choosing
 from commands.compose import OUTPUT_OPTIONS, PLACES, REPEAT_OPTIONS, with_options
 from commands.test import run_test
-from harness import options as opt
-from harness import plugins
+from harness.console import options as opt
+from harness.console import plugins
+from harness.console.parameters import Choice, PluginName
+from harness.console.plain import message, name
+from harness.console.terminal import echo
 from harness.errors import InputError
-from harness.parameters import Choice, PluginName
-from harness.plain import message, name
-from harness.terminal import echo
 from harness.verdict import Verdict
-from results.naming import RunCommand, RunName
+from results.store.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from nemesis.planfile import Plan
-    from results.record import RunRecord
-    from results.store import Run
+    from results.store.record import RunRecord
+    from results.store.store import Run
 
 MAX_PLAN_BYTES = 64 << 20
 TIME_LIMIT = "--time-limit"
@@ -95,8 +95,8 @@ def recalled(
     from dataclasses import replace
 
     from nemesis.planfile import by_name, from_json, to_json
-    from results.load import load_record
-    from results.store import Store, is_test_name
+    from results.store.load import load_record
+    from results.store.store import Store, is_test_name
 
     replaced = {name: more[name] for name in (choosing.SYSTEM, choosing.WORKLOAD) if more[name] is not None}
     found = Store(store_dir).open_run(run)

@@ -18,14 +18,14 @@ from commands.compose import compose
 from commands.judging import EarlyJudge
 from harness import parts
 from harness import phases as ph
+from harness.console.plain import counted, one_line
+from harness.console.terminal import PlainFormatter
 from harness.history import HistoryWriter
 from harness.phases import Phases
-from harness.plain import counted, one_line
 from harness.run import run
-from harness.terminal import PlainFormatter
-from results.progress import Progress
-from results.publish import announce, publish
-from results.record import RunRecord
+from results.live.progress import Progress
+from results.store.publish import announce, publish
+from results.store.record import RunRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from commands.compose import Settled
     from harness.op import Operation, Value
     from harness.run import RunResult, Test
-    from results.record import TestInfo
-    from results.store import Run, Store
+    from results.store.record import TestInfo
+    from results.store.store import Run, Store
 
 LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
@@ -191,4 +191,5 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console, ph
 def _load_for_later() -> None:
     """Loads the modules that draw and write. An error is that of the code that needs them."""
     with contextlib.suppress(Exception):
-        from results import junit, report  # noqa: F401 - the point is to load them
+        from results.page import report  # noqa: F401 - the point is to load them
+        from results.store import junit  # noqa: F401 - the point is to load them

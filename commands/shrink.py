@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import clusters.options
-import harness.choices
+import harness.console.choices
 from commands.compose import STORE_OPTION, reproduce_line, settle, with_options
 from commands.replay import SYSTEM_OPTION, WORKLOAD_OPTION, recalled
 from commands.test import run_test
+from harness.console.parameters import Number, PathType
+from harness.console.plain import counted
+from harness.console.terminal import echo, open_console
 from harness.errors import ExitCode, InfrastructureError, InputError, InterruptedEarly
-from harness.parameters import Number, PathType
-from harness.plain import counted
 from harness.randomness import repeat_seed
-from harness.terminal import echo, open_console
 from harness.verdict import Verdict
-from results.naming import RunCommand, RunName
+from results.store.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from commands.compose import Settled
     from commands.shrinking import Candidate
-    from results.store import Run
+    from results.store.store import Run
 
 SIMULATED_MINUTES, REAL_MINUTES = 5.0, 60.0
 PROGRESS_S = 10.0  # between two lines of progress
@@ -81,7 +81,7 @@ def shrink_run(
     from commands.shrinking import Candidate, shrinkable
     from harness.load import ClosedLoop
     from nemesis.planfile import to_json
-    from results.store import Store
+    from results.store.store import Store
 
     console = open_console()
     run_s = _stored_length_s(Store(store_dir).open_run(run))
@@ -95,7 +95,7 @@ def shrink_run(
         if any_seed and not simulated:
             raise InputError("--any-seed is for the simulator; on real nodes, a sequential test decides in any case")
         by_chance = any_seed or not simulated
-        load = harness.choices.make_load(options, len(settled.nodes))
+        load = harness.console.choices.make_load(options, len(settled.nodes))
         workers = load.concurrency if isinstance(load, ClosedLoop) else 0
         whole = Candidate(
             faults=tuple(plan.faults),
@@ -140,7 +140,7 @@ def _stored_length_s(run: Run) -> float:
     Raises:
         InputError: The run is not invalid, or has no verdict.
     """
-    from results.store import read_head
+    from results.store.store import read_head
 
     document = read_head(run.results_json, ("valid", "reason", "duration_s"))
     verdict, length_s = Verdict.from_json(document.get("valid")), document.get("duration_s")
@@ -348,7 +348,7 @@ class _Runner:
         """Carries out a run on real nodes. A run that breaks off counts as not invalid; three in a row end the search."""
         from commands.session import compose_and_carry_out
         from nemesis.planfile import to_json
-        from results.store import Store
+        from results.store.store import Store
 
         path = self._folder.path / PLANS / f"{self.runs}.json"
         assert settled.given is not None  # noqa: S101 - a candidate has a plan

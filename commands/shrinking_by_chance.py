@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.proportions import SequentialTest, interval
+from harness.suites.proportions import SequentialTest, interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

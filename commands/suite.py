@@ -16,24 +16,24 @@ from commands import choosing
 from commands.compose import FORMAT_OPTION, REPEAT_FLAGS, STORE_OPTION, thresholds_of
 from commands.suite_case import SUITE_CASE
 from commands.test import run_test
-from harness import options as opt
-from harness import plugins
+from harness.console import options as opt
+from harness.console import plugins
+from harness.console.parameters import MAX_SEED, SuiteFile, Whole, existing_folder
+from harness.console.plain import counted
+from harness.console.plain import name as plain_name
+from harness.console.selection import read_selection
+from harness.console.terminal import echo, open_console
 from harness.errors import ExitCode, InputError
-from harness.expectation import Expectation, SuiteCase
-from harness.parameters import MAX_SEED, SuiteFile, Whole, existing_folder
-from harness.plain import counted
-from harness.plain import name as plain_name
 from harness.randomness import fresh_seed
-from harness.selection import read_selection
-from harness.suite import THRESHOLD
-from harness.terminal import echo, open_console
-from results.record import suite_case_document
+from harness.suites.expectation import Expectation, SuiteCase
+from harness.suites.suite import THRESHOLD
+from results.store.record import suite_case_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from commands.suite_jobs import Place
-    from harness.suite import Case, CaseResult, Suite
+    from harness.suites.suite import Case, CaseResult, Suite
 
 MAX_SHOWN = 5
 MAX_JOBS = 1000
@@ -109,7 +109,7 @@ def run_whole_suite(
     from commands.suite_folder import SuiteFolder
     from commands.suite_jobs import Jobs
     from commands.suites import run_suite
-    from harness.suite import exit_code
+    from harness.suites.suite import exit_code
 
     suite, console = chosen.suite, open_console()
     folder = SuiteFolder.create(store_dir, suite, datetime.now(UTC)) if resume is None else SuiteFolder(resume)
@@ -193,7 +193,7 @@ def _choose(
         InputError: The suite or the run before cannot be read, or no case is selected.
     """
     from commands.suite_folder import SuiteFolder, newest_folder, seed_of
-    from harness.suite import load_suite
+    from harness.suites.suite import load_suite
 
     if resume is not None and last_failed:
         raise click.UsageError("--resume and --last-failed name two different runs to continue from; give one of them")

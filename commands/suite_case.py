@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from click import Context, Parameter
 
-    from harness.expectation import SuiteCase
+    from harness.suites.expectation import SuiteCase
 
 SUITE_CASE = "suite_case"
 
@@ -22,8 +22,8 @@ class SuiteCaseType(click.ParamType["SuiteCase | str"]):
 
     def convert(self, value: SuiteCase | str, param: Parameter | None, ctx: Context | None) -> SuiteCase:
         """Reads a case."""
-        from results.errors import BadRecord
-        from results.record import suite_case_from
+        from results.store.errors import BadRecord
+        from results.store.record import suite_case_from
 
         if not isinstance(value, str):
             return value

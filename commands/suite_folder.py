@@ -16,24 +16,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commands.suite_markdown import suite_markdown
-from harness import below
+from harness.console import below
+from harness.console.plain import name as plain_text
 from harness.errors import InputError
-from harness.expectation import SuiteCase
-from harness.plain import name as plain_text
-from harness.suite import PLAN, CaseResult
-from results import members as must
-from results.errors import BadRecord, StoreError
-from results.junit import junit_xml, of_cases
-from results.record import suite_case_document
-from results.store import CURRENT, SUITES, Store, fresh_folder, point, unpoint, write_text
-from results.suites import FILE
+from harness.suites.expectation import SuiteCase
+from harness.suites.suite import PLAN, CaseResult
+from results.store import members as must
+from results.store.errors import BadRecord, StoreError
+from results.store.junit import junit_xml, of_cases
+from results.store.record import suite_case_document
+from results.store.store import CURRENT, SUITES, Store, fresh_folder, point, unpoint, write_text
+from results.store.suites import FILE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from harness.op import Value
-    from harness.suite import Case, Suite
+    from harness.suites.suite import Case, Suite
 
 FORMAT = "labrys-suite"
 VERSION = 1

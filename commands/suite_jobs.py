@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
-    from harness.suite import Case
+    from harness.suites.suite import Case
 
 BYTES_PER_MIB = 1 << 20
 SIMULATED_BYTES = 512 * BYTES_PER_MIB

@@ -10,13 +10,13 @@ import re
 from typing import TYPE_CHECKING
 
 from commands.suite_summary import SIGNS, standing_of
-from harness.plain import name, one_line
-from results.formatting import seconds
+from harness.console.plain import name, one_line
+from results.page.formatting import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from harness.suite import CaseResult
+    from harness.suites.suite import CaseResult
 
 MAX_ROWS = 100
 MAX_REASON = 300

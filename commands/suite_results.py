@@ -6,18 +6,18 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.console.plain import counted_of
 from harness.errors import ExitCode
-from harness.plain import counted_of
-from harness.suite import CaseResult
+from harness.suites.suite import CaseResult
 from harness.verdict import Verdict
-from results.outcome import behind, crossed, failures, fault_violations, shown
-from results.reading import parts_from
+from results.measure.outcome import behind, crossed, failures, fault_violations, shown
+from results.store.reading import parts_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.op import Value
-    from harness.suite import Case
+    from harness.suites.suite import Case
     from harness.verdict import Part
 
 REASON_LINES = 3

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from harness.plain import counted, one_line, plain
-from harness.suite import standing
-from harness.terminal import annotation
+from harness.console.plain import counted, one_line, plain
+from harness.console.terminal import annotation
+from harness.suites.suite import standing
 from harness.verdict import Verdict
-from results.formatting import seconds
+from results.page.formatting import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from harness.op import Value
-    from harness.suite import Case, CaseResult
+    from harness.suites.suite import Case, CaseResult
 
 COLOURS = {True: "green", False: "bold red"}
 SIGNS = {True: "✓", False: "✗"}

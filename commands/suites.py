@@ -24,13 +24,13 @@ from commands.following import Following
 from commands.suite_folder import file_names, plain_name
 from commands.suite_results import Ended, result_of
 from commands.suite_summary import COLOURS
-from harness import below
+from harness.console import below
+from harness.console.parameters import MAX_RUN_S
+from harness.console.plain import counted, one_line, plain
 from harness.errors import ExitCode, Terminated
-from harness.parameters import MAX_RUN_S
-from harness.plain import counted, one_line, plain
-from results.errors import StoreError
-from results.formatting import seconds
-from results.record import suite_case_document
+from results.page.formatting import seconds
+from results.store.errors import StoreError
+from results.store.record import suite_case_document
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from commands.suite_folder import SuiteFolder
     from commands.suite_jobs import Jobs
     from harness.op import Value
-    from harness.suite import Case, CaseResult, Suite
+    from harness.suites.suite import Case, CaseResult, Suite
 
 EXTRA_S = 900.0  # allowed per run beside its workload on usual nodes: set-up, recovery, final reads, checking
 

@@ -20,9 +20,9 @@ from commands.compose import (
     settle,
     with_options,
 )
-from harness import options as opt
+from harness.console import options as opt
+from harness.console.terminal import annotation, echo, open_console
 from harness.errors import ExitCode, InputError
-from harness.terminal import annotation, echo, open_console
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,9 +72,9 @@ def run_once(ctx: click.Context, options: dict[str, Any], *, summary: Console) -
     """
     from commands.session import compose_and_carry_out
     from harness.verdict import Verdict
-    from results.reading import shown_from
-    from results.store import Store
-    from results.terminal import print_summary
+    from results.live.terminal import print_summary
+    from results.store.reading import shown_from
+    from results.store.store import Store
 
     console = open_console()
     settled = settle(ctx, options)
@@ -114,8 +114,8 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
     from commands.session import compose_and_carry_out
     from harness.randomness import repeat_seed
     from harness.verdict import Verdict
-    from results.repeats import RepeatFolder
-    from results.store import Store
+    from results.store.repeats import RepeatFolder
+    from results.store.store import Store
 
     simulated = options["cluster_kind"] == clusters.options.SIMULATED
     if same_seed and simulated:

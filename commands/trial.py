@@ -20,7 +20,7 @@ from harness import parts
 from harness.history import MemoryHistory, pair
 from harness.run import run
 from harness.verdict import Verdict
-from results.document import verdict_of
+from results.store.document import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -35,7 +35,7 @@ class Client(Protocol):
 class RoutedClient(Client, Protocol):
     """A client that chooses the node it asks, e.g. because it follows the leader.
 
-    Such clients measure the availability of the system, and other clients that of one node (`results.availability`).
+    Such clients measure the availability of the system, and other clients that of one node (`results.measure.availability`).
 
     Attributes:
         via: The name of the node that the last operation was sent to; None if the client stays at `node` after all.

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
+from harness.console.parameters import Choice, Number, Whole, existing_file
+from harness.console.plain import name as plain_name
+from harness.console.plain import one_line
+from harness.console.suggest import did_you_mean
 from harness.errors import InputError
-from harness.parameters import Choice, Number, Whole, existing_file
-from harness.plain import name as plain_name
-from harness.plain import one_line
-from harness.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

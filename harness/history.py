@@ -16,7 +16,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from harness import below
+from harness.console import below
 from harness.errors import InfrastructureError, InputError
 from harness.event_lines import MAX_LINE_BYTES, LineEncoder, decode_event, decode_object
 from harness.op import NEMESIS, Op, Operation, OpType

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from harness.documents import shown
+from harness.console.documents import shown
 from harness.errors import InputError
 
 MAX_WORKERS = 10_000

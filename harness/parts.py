@@ -12,11 +12,11 @@ from collections import Counter
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from harness.console.plain import counted, counted_of
 from harness.errors import LabrysError, headline
 from harness.leaders import LEADER, rivals
 from harness.op import FINAL_PHASE, OpType
 from harness.pace import RECOVERY
-from harness.plain import counted, counted_of
 from harness.verdict import Part, Verdict
 from harness.workload import Observed
 from harness.world import world_of

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.cluster import on_all, on_nodes
+from harness.console.plain import one_line, plain
 from harness.errors import InfrastructureError, InputError, LabrysError, sentence
-from harness.plain import one_line, plain
 from harness.slowness import slowed
 
 if TYPE_CHECKING:

@@ -30,6 +30,7 @@ from harness import readiness
 from harness.clock import Clock, in_virtual_time
 from harness.cluster import on_all, on_nodes
 from harness.combinators import time_limit
+from harness.console.plain import counted
 from harness.daemon import preloads
 from harness.errors import InterruptedEarly, LabrysError
 from harness.final_reads import FinalReads, read_nodes
@@ -38,7 +39,6 @@ from harness.load import ClosedLoop
 from harness.node_clocks import Clocks, read_clocks
 from harness.pace import RECOVERY, WORKLOAD, Pace, Pacer
 from harness.phases import Phases
-from harness.plain import counted
 from harness.recovery import Recovery, recover
 from harness.replicas import Replicas, compare_replicas
 from harness.schedule import conduct

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.capabilities import FAKETIME
-from harness.documents import read_text, shown
+from harness.console.documents import read_text, shown
+from harness.console.options import as_written
+from harness.console.parameters import Completed, Number, existing_file
 from harness.errors import InputError
-from harness.options import as_written
-from harness.parameters import Completed, Number, existing_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from harness.capabilities import Capabilities
+    from harness.console.options import Origin
     from harness.op import Value
-    from harness.options import Origin
     from harness.system import System
     from nemesis.kinds import Choice
     from nemesis.planfile import Plan

@@ -13,13 +13,13 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from harness import plugins
 from harness.capabilities import SIMULATED
-from harness.documents import shown
+from harness.console import plugins
+from harness.console.documents import shown
+from harness.console.plain import name as plain_name
+from harness.console.suggest import did_you_mean
 from harness.errors import InputError
 from harness.faults import ROLE
-from harness.plain import name as plain_name
-from harness.suggest import did_you_mean
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import PlanError

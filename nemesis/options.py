@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.documents import shown
+from harness.console.documents import shown
+from harness.console.suggest import did_you_mean
 from harness.faults import ROLE
-from harness.suggest import did_you_mean
 from nemesis.errors import PlanError
 
 if TYPE_CHECKING:

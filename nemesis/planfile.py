@@ -13,11 +13,11 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from harness.documents import parse_json, shown
+from harness.console.documents import parse_json, shown
+from harness.console.parameters import MAX_RUN_S, MAX_SEED
+from harness.console.suggest import did_you_mean
 from harness.errors import InputError
 from harness.faults import ROLE, PlannedFault
-from harness.parameters import MAX_RUN_S, MAX_SEED
-from harness.suggest import did_you_mean
 from nemesis import targets as tgt
 from nemesis.errors import PlanError
 from nemesis.fault import meet, too_damaged

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.documents import shown
-from harness.parameters import MAX_RUN_S
+from harness.console.documents import shown
+from harness.console.parameters import MAX_RUN_S
 from nemesis.errors import PlanError
 from nemesis.kinds import find_kind
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harness.documents import shown
-from harness.suggest import did_you_mean
+from harness.console.documents import shown
+from harness.console.suggest import did_you_mean
 from nemesis.errors import PlanError
 from nemesis.grudges import majority, minority
 

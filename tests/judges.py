@@ -9,10 +9,10 @@ import numpy as np
 
 from checker.formats.columns import INTEGER, OK
 from checker.judging import Anomaly, Judgement, part_of
+from harness.console.plugins import WORKLOADS, Plugin, plugins
 from harness.declare import option
 from harness.errors import InputError
 from harness.op import Operation, OpType
-from harness.plugins import WORKLOADS, Plugin, plugins
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ INSTALLED = plugins  # before a test puts `registry` in its place
 
 
 def registry(group: str) -> dict[str, Plugin]:
-    """Returns what is installed, in place of `harness.plugins.plugins`: `Ids`, one with a model, and a broken one."""
+    """Returns what is installed, in place of `harness.console.plugins.plugins`: `Ids`, one with a model, and a broken one."""
     if group != WORKLOADS:
         return dict(INSTALLED(group))
     places = {

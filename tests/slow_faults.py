@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness import plugins
+from harness.console import plugins
 from nemesis import kinds
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING
 
+from harness.console.plain import counted_of
 from harness.generator import Later
 from harness.op import FINAL_PHASE, NEMESIS, OpType
-from harness.plain import counted_of
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:

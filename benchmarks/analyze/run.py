@@ -26,7 +26,7 @@ from harness.op import Op, OpType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-LABRYS = [sys.executable, "-c", "from harness.process import main; main()"]
+LABRYS = [sys.executable, "-c", "from harness.console.process import main; main()"]
 KEYS = 1000
 
 

@@ -35,10 +35,10 @@ from benchmarks.checker.own_cases import own_cases
 from benchmarks.checker.peer import UNKNOWN, Answer, Porcupine
 from benchmarks.checker.registers import unique_writes
 from checker._kernel import sort_seconds
-from checker.encode import encode
-from checker.hints import solve_by_hints
 from checker.independent import check_keys
-from checker.solving import Limits, solve
+from checker.search.encode import encode
+from checker.search.hints import solve_by_hints
+from checker.search.solving import Limits, solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

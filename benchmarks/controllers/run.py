@@ -25,9 +25,9 @@ from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.rocketmq.outcomes import SUCCESS
 from clusters.systems.rocketmq.requests import REQUESTS
 from harness.cluster import on_all
+from harness.console.process import end_with
 from harness.errors import LabrysError
 from harness.leaders import LEADER
-from harness.process import end_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

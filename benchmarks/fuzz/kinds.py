@@ -17,7 +17,7 @@ from benchmarks.fuzz import mutate
 from benchmarks.fuzz.law import ROOT
 from checker.formats.parquet import write_operations
 from harness.history import pair, read_history
-from results.store import Store
+from results.store.store import Store
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record
 

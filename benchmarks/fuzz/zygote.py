@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import cli
 import clusters.options
 import commands.suites
-import results.report
+import results.page.report
 from harness.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,20 +32,20 @@ CPU_S = 30
 WALL_S = 180.0
 ESCAPED = 99  # `cli.main` raised an exception other than SystemExit
 _MODULES = (
-    "checker.command",
+    "commands.check",
     "checker.checking",
     "checker.presentation",
-    "checker.tables",
-    "clusters.command",
+    "checker.search.tables",
+    "commands.clusters",
     "clusters.ssh",
     "nemesis.planfile",
-    "results.command",
-    "results.document",
-    "results.load",
-    "results.publish",
-    "results.report",
-    "results.junit",
-    "results.terminal",
+    "commands.report",
+    "results.store.document",
+    "results.store.load",
+    "results.store.publish",
+    "results.page.report",
+    "results.store.junit",
+    "results.live.terminal",
     "workloads.register",
     "pyarrow.parquet",
 )
@@ -72,13 +72,13 @@ def main() -> None:
     commands.suites.run_suite = _no_cases
     for name in _MODULES:
         __import__(name)
-    plots: Callable[[Any], dict[str, tuple[str, str]]] = results.report.plots_of
+    plots: Callable[[Any], dict[str, tuple[str, str]]] = results.page.report.plots_of
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     for line in sys.stdin:
         request = json.loads(line)
         folder = Path(request["folder"])
-        results.report.plots_of = plots if request["plots"] else _no_plots  # type: ignore[assignment]
+        results.page.report.plots_of = plots if request["plots"] else _no_plots  # type: ignore[assignment]
         sys.stdout.write(json.dumps(_run(request["arguments"], folder)) + "\n")
         sys.stdout.flush()
 

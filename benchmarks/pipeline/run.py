@@ -34,14 +34,14 @@ from checker.formats.parquet import schema as file_schema
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
-from results.document import build
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
 from results.pipeline.job import analyze
 from results.pipeline.options import AnalysisOptions
 from results.pipeline.progress import SparkSteps
 from results.pipeline.schema import OPERATIONS
 from results.pipeline.session import SessionOptions, spark_session
-from results.record import RunRecord, TestInfo, test_document
+from results.store.document import build
+from results.store.record import RunRecord, TestInfo, test_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from checker.edn.values import EdnValue
 
 _LONG: Final = range(-(2**63), 2**63)
-# Besides EDN's own escapes, those of `harness.plain`, because the text goes to terminals.
+# Besides EDN's own escapes, those of `harness.console.plain`, because the text goes to terminals.
 _ESCAPED: Final = re.compile(
     r"[\"\\\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]"
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from checker.edn.values import EdnMap, Keyword
 from checker.edn.writer import dumps
-from harness.suggest import did_you_mean
+from harness.console.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 
 from checker.formats.errors import BadHistory, shown
-from harness import below
+from harness.console import below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

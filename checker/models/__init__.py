@@ -9,13 +9,13 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
-from checker.blaming import blaming, place_of
 from checker.errors import ModelError
+from checker.explain.blaming import blaming, place_of
 from checker.models.base import Call, Code, Flow, Inconsistent, Model, NativeModel, Numbers
 from checker.models.contract import hold_to_contract
 from checker.models.registers import CasRegister
+from harness.console.plain import name as plain_name
 from harness.errors import InputError
-from harness.plain import name as plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ DEFAULT: Final = CasRegister.name  # without the metadata of packages, whose imp
 
 def names() -> Iterable[str]:
     """Returns the names of all installed models, without importing them."""
-    from harness import plugins  # noqa: PLC0415 - see `DEFAULT`
+    from harness.console import plugins  # noqa: PLC0415 - see `DEFAULT`
 
     return plugins.plugins(plugins.MODELS)
 
@@ -45,7 +45,7 @@ def find_model(name: str, *, by_place: bool = False) -> type[Model]:
     """
     if name == DEFAULT:
         return CasRegister
-    from harness import plugins  # noqa: PLC0415 - see `DEFAULT`
+    from harness.console import plugins  # noqa: PLC0415 - see `DEFAULT`
 
     try:
         found = plugins.load(plugins.MODELS, name, by_place=by_place)

@@ -10,11 +10,11 @@ import inspect
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
-from checker.blaming import place_of
 from checker.errors import ModelError
+from checker.explain.blaming import place_of
 from checker.models.base import Model
-from harness.plain import name as plain_name
-from harness.plain import one_line
+from harness.console.plain import name as plain_name
+from harness.console.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

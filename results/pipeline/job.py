@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.checking import conventions_of
-from harness.plain import counted, one_line
-from results.drawing import draw_all
+from harness.console.plain import counted, one_line
+from results.page.drawing import draw_all
 from results.pipeline.decide.judges import judged as judged_by
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
 from results.pipeline.decide.withhold import not_judged, withheld
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from checker.deciders import Decider
     from checker.models import Model
+    from checker.search.deciders import Decider
     from results.pipeline.options import AnalysisOptions
     from results.pipeline.progress import Steps
     from results.pipeline.read.files import Files

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from results.formatting import seconds
+from results.page.formatting import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

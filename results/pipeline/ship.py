@@ -16,7 +16,7 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.plugins import MODELS, PLACE_SEPARATOR, WORKLOADS, plugins
+from harness.console.plugins import MODELS, PLACE_SEPARATOR, WORKLOADS, plugins
 from results.pipeline.session import OWN_PYTHON
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from harness.history import HistoryWriter, pair, read_history
 from harness.node import Node
 from harness.op import Fail, Info
 from harness.randomness import stream
-from harness.simulation import drive_virtually
+from harness.testing import drive_virtually
 
 if TYPE_CHECKING:
     import random

@@ -12,7 +12,7 @@ from harness.history import pair
 from harness.load import ClosedLoop
 from harness.op import Invocation
 from harness.randomness import stream
-from harness.simulation import simulate
+from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
 from tests.catches.controllers import MISTAKES, MISTAKES_OF_MEMBERS, Controller, request

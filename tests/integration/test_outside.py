@@ -71,7 +71,7 @@ def test_the_wheel_has_all_that_it_needs(wheel: Path) -> None:
         "clusters/systems/rocketmq/jars/pom.xml",
         "clusters/provision/node.sh",
         "clusters/local/node.sh",
-        "results/templates/report.html",
+        "results/page/templates/report.html",
         "checker/_kernel.pyi",
     } <= files
     assert any(name.startswith("checker/_kernel.") and name.endswith(".so") for name in files)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from checker.deciders import Wanted
 from checker.formats.jepsen import write_history
 from checker.formats.pairing import events_of
+from checker.search.deciders import Wanted
 from harness.errors import ExitCode
 from results.pipeline import job
 from results.pipeline.errors import BadInput, BadOutput, RowsRefused

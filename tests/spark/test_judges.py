@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 
 from checker.checking import Request, check_file
-from checker.deciders import Wanted
 from checker.formats.columns import NEEDED
 from checker.formats.parquet import read_operations, write_operations
-from checker.judged import Judged
-from harness import plugins
+from checker.judging.judged import Judged
+from checker.search.deciders import Wanted
+from harness.console import plugins
 from results.pipeline.decide import judges
 from results.pipeline.job import analyze
 from results.pipeline.options import AnalysisOptions

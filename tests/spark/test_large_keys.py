@@ -11,8 +11,8 @@ import pytest
 
 from checker.checking import make_model
 from checker.result import operation_json
-from checker.solving import Limits
-from checker.tables import OBJECTS, check_table, read_table
+from checker.search.solving import Limits
+from checker.search.tables import OBJECTS, check_table, read_table
 from harness.op import OpType
 from results.pipeline.decide.details import DATAFLOW, KERNEL
 from results.pipeline.decide.kernel import BYTES_PER_OPERATION

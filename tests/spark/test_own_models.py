@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from checker.deciders import Wanted
+from checker.search.deciders import Wanted
 from results.pipeline.decide.details import OBJECTS
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
 from results.pipeline.job import analyze

@@ -18,11 +18,11 @@ from harness.op import Operation, OpType
 from harness.randomness import stream
 from harness.units import NS_PER_S as S
 from harness.watch import Sighting
-from results.availability import around, overall
-from results.document import counts
-from results.drawing import draw
-from results.leadership import Elections
-from results.op_outcomes import OUTCOMES, REFUSED, Codes, outcome
+from results.measure.availability import around, overall
+from results.measure.leadership import Elections
+from results.measure.op_outcomes import OUTCOMES, REFUSED, Codes, outcome
+from results.measure.series import bucket_s, latency_points, latency_table, main_phase, quantile_lines, rate_lines
+from results.page.drawing import draw
 from results.pipeline.measure import timelines as t
 from results.pipeline.measure.figures import figures
 from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends
@@ -34,7 +34,7 @@ from results.pipeline.single.timelines import timelines as of_one_run
 from results.pipeline.write.gathered import gathered
 from results.pipeline.write.page import PAGE, render
 from results.pipeline.write.summary import Refusal, Summary
-from results.series import bucket_s, latency_points, latency_table, main_phase, quantile_lines, rate_lines
+from results.store.document import counts
 from tests.spark.histories import write_runs
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from results.availability import Window
+    from results.measure.availability import Window
 
 pytestmark = pytest.mark.spark
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from checker.errors import ModelError
 from checker.identity import same
 from checker.models.base import Call, Inconsistent, Model
-from harness.documents import shown
+from harness.console.documents import shown
 from workloads.controller.group import FUNCTIONS, MASTER_NOT_AVAILABLE, READS, SUCCESS, Group, respond
 
 if TYPE_CHECKING:

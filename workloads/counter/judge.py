@@ -23,7 +23,7 @@ import numpy as np
 
 from checker.formats.columns import FAIL, INTEGER, OK
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
-from harness.documents import shown
+from harness.console.documents import shown
 from harness.errors import InputError
 from harness.verdict import Verdict
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from checker.formats.columns import INFO, INTEGER, NEVER, NOTHING, OK, OTHER
 from checker.formats.parquet import decode_value
-from harness.documents import shown
+from harness.console.documents import shown
 from harness.errors import InputError
 from harness.units import NS_PER_S
 

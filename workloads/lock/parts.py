@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.plain import counted
+from harness.console.plain import counted
 from harness.verdict import Verdict
 from workloads.finals import final_reads
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from checker.explain.words import Instant, sentence, value_text
 from checker.formats.columns import FAIL, NEVER, PAIR
 from checker.judging import MAX_ANOMALIES, Anomaly
-from checker.words import Instant, sentence, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

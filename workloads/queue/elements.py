@@ -13,7 +13,7 @@ import numpy as np
 
 from checker.formats.columns import GREAT, INFO, INTEGER, NOTHING, OK, OTHER, PAIR, Values, integers_of
 from checker.formats.parquet import decode_value, json_text
-from harness.documents import shown
+from harness.console.documents import shown
 from harness.errors import InputError
 
 if TYPE_CHECKING:

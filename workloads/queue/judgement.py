@@ -10,7 +10,7 @@ import numpy as np
 from checker.formats.columns import FAIL
 from checker.formats.parquet import json_text
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
-from harness.documents import shown
+from harness.console.documents import shown
 from harness.verdict import Verdict
 from workloads.queue.options import Delivery
 

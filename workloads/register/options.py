@@ -6,8 +6,8 @@ import enum
 import re
 from dataclasses import dataclass
 
+from harness.console.documents import shown
 from harness.declare import option
-from harness.documents import shown
 from harness.errors import InputError
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from checker.identity import identity
+from harness.console.plain import counted, counted_of
 from harness.op import OpType
-from harness.plain import counted, counted_of
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:

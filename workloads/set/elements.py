@@ -12,7 +12,7 @@ import numpy as np
 from checker.formats.columns import GREAT, INTEGER, NOTHING, OTHER, PAIR, integers_of
 from checker.formats.parquet import decode_value, json_text
 from checker.judging import value_at
-from harness.documents import shown
+from harness.console.documents import shown
 from harness.errors import InputError
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ import numpy as np
 
 from checker.formats.columns import OK
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
-from harness.documents import shown
+from harness.console.documents import shown
 from harness.errors import InputError
 from harness.verdict import Verdict
 from workloads.set.elements import Elements

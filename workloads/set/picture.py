@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.marks import Marks, plot
+from checker.judging.marks import Marks, plot
 from workloads.set.facts import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from checker.formats.columns import Columns, Int64s
-    from checker.marks import Tone
+    from checker.judging.marks import Tone
     from harness.op import Value
     from workloads.set.facts import Bools, Facts
 

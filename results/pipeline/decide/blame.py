@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from checker.contraction import CIRCLE, LOST, ORDER, PHANTOM
 from checker.models.opcodes import CAS, READ
+from checker.search.contraction import CIRCLE, LOST, ORDER, PHANTOM
 from results.pipeline.decide.clusters import AFTER, until, value_of
 from results.pipeline.decide.coding import INF, NEG
 from results.pipeline.decide.columns import ADDRESS, schema_of

@@ -1,9 +1,9 @@
 """Codes the operations of registers as integers, inside the JVM, so that shuffles move only integers.
 
-The rule: the coding is the one that `checker.encode` makes for the kernel, or the operation is `GENERAL`. An operation has a
-coding if its values are nil, or integers of at most 18 digits in canonical text. One operation with another value sends its key
-to the general route, which works on whole operations. As in `checker.encode`, operations that certainly had no effect, and
-operations that observe nothing, are left out.
+The rule: the coding is the one that `checker.search.encode` makes for the kernel, or the operation is `GENERAL`. An
+operation has a coding if its values are nil, or integers of at most 18 digits in canonical text. One operation with another
+value sends its key to the general route, which works on whole operations. As in `checker.search.encode`, operations that
+certainly had no effect, and operations that observe nothing, are left out.
 
 The columns of a coded operation are `CODED` of `results.pipeline.decide.columns`. Its interval goes from `start` to `end` in
 the order of events. `end` is `INF` if the operation may have happened at any later time.

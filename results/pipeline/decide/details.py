@@ -18,9 +18,9 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.analysis import analysis
-from checker.blaming import blaming
 from checker.errors import Disagreement
-from checker.explain import Evidence, explain
+from checker.explain.blaming import blaming
+from checker.explain.sentences import Evidence, explain
 from checker.result import Analysis, operation_json
 from harness.errors import LabrysError
 from harness.op import OpType

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.formats.columns import NEEDED, ColumnReader
-from checker.judged import UNTESTED
 from checker.judging import composed, operation_at
+from checker.judging.judged import UNTESTED
 from harness.errors import LabrysError, sentence
 from harness.verdict import Verdict
 from results.pipeline.decide.coding import address

@@ -15,11 +15,11 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker._kernel import Problem
-from checker.coding import KernelColumns
-from checker.deciding import decide_all
 from checker.models.opcodes import CAS, READ
-from checker.solving import Limits, solve
-from checker.tables import OBJECTS, Arrays, likely_invalid
+from checker.search.coding import KernelColumns
+from checker.search.deciding import decide_all
+from checker.search.solving import Limits, solve
+from checker.search.tables import OBJECTS, Arrays, likely_invalid
 from results.pipeline.decide.coding import GENERAL
 from results.pipeline.decide.columns import ADDRESS, ANSWER, CODED
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from checker.contraction import BLOCK, CONTRADICTIONS, OPEN, UNSOLVED
+from checker.search.contraction import BLOCK, CONTRADICTIONS, OPEN, UNSOLVED
 from results.pipeline.decide.chains import joined_at_last, joined_in_slices, linked, pieces
 from results.pipeline.decide.clusters import clusters
 from results.pipeline.decide.columns import ADDRESS
@@ -58,7 +58,7 @@ class Scanned:
         late: The first end of an operation that observed a value before its write began.
         early: Whether a value of a chain was observed before it was written.
         limits: The limits of a few zones that other zones meet.
-        contradictions: A few contradictions within chains, as rows of `checker.contraction`.
+        contradictions: A few contradictions within chains, as rows of `checker.search.contraction`.
     """
 
     address: int

@@ -24,11 +24,11 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.checking import conventions_of, make_model
-from checker.deciders import DEFAULT_MODEL
-from checker.explain import VALID
+from checker.explain.sentences import VALID
 from checker.formats.read import PARQUET
 from checker.independent import EXPLAINED
-from checker.tables import OBJECTS as LONGEST_WHOLE
+from checker.search.deciders import DEFAULT_MODEL
+from checker.search.tables import OBJECTS as LONGEST_WHOLE
 from harness.verdict import Verdict
 from results.pipeline.decide.blame import blame
 from results.pipeline.decide.clusters import has_cas

@@ -1,8 +1,8 @@
 """Availability around each fault, from any number of operations.
 
-The rule: each number equals the one of `results.availability`. A worker measures one slice of a time window. It also reads the
-operations of the two seconds after the slice, which decide whether answers were sustained. Then the slices of a window are
-combined. So a worker holds the operations of one slice, and all cores work on one window.
+The rule: each number equals the one of `results.measure.availability`. A worker measures one slice of a time window. It also
+reads the operations of the two seconds after the slice, which decide whether answers were sustained. Then the slices of a
+window are combined. So a worker holds the operations of one slice, and all cores work on one window.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.units import NS_PER_S
-from results.availability import BEFORE_S, SUSTAINED_RATIO, SUSTAINED_S
+from results.measure.availability import BEFORE_S, SUSTAINED_RATIO, SUSTAINED_S
 from results.pipeline.decide.whole import stretches
 from results.pipeline.schema import conform
 
@@ -284,7 +284,7 @@ def _measured(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 def slice_of(
     times: NDArray[np.int64], good: NDArray[np.bool_], own: NDArray[np.bool_], in_time: NDArray[np.bool_]
 ) -> dict[str, int | None]:
-    """Measures a slice of a window as `results.availability` defines it.
+    """Measures a slice of a window as `results.measure.availability` defines it.
 
     Args:
         times: The time of each operation in ns, ascending: the slice, and the window's operations in the `SPAN_NS` after it.

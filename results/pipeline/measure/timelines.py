@@ -1,10 +1,10 @@
 """Timelines: rates, latencies, concurrency, and availability around each fault, in a bounded number of rows.
 
-The rule: `results.availability` defines availability, `results.leadership` defines leaders, and a bucket is as wide as in the
-report. An operation belongs to the moment of its scheduled start. Final reads after healing are left out. Quantiles come from
-Spark's `percentile_approx`, which returns a measured latency. It is the nearest rank for up to some thousand operations in a
-bucket. For more, its rank differs by at most a ten-thousandth of their number. Spark aggregates the operations in place. The
-results have a row for each bucket, function, type and node.
+The rule: `results.measure.availability` defines availability, `results.measure.leadership` defines leaders, and a bucket is
+as wide as in the report. An operation belongs to the moment of its scheduled start. Final reads after healing are left out.
+Quantiles come from Spark's `percentile_approx`, which returns a measured latency. It is the nearest rank for up to some
+thousand operations in a bucket. For more, its rank differs by at most a ten-thousandth of their number. Spark aggregates the
+operations in place. The results have a row for each bucket, function, type and node.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.watch import Sighting
-from results.leadership import Elections
-from results.op_outcomes import OUTCOMES, REFUSED
+from results.measure.leadership import Elections
+from results.measure.op_outcomes import OUTCOMES, REFUSED
+from results.measure.series import MAX_BUCKETS, MIN_MS, NICE_S
 from results.pipeline.measure.availability import BEFORE, availability, windows
 from results.pipeline.measure.badness import badness
-from results.series import MAX_BUCKETS, MIN_MS, NICE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -164,7 +164,7 @@ def _spans(asked: DataFrame) -> DataFrame:
 
 
 def _width_s(horizon_ns: Column) -> Column:
-    """Returns the width of a bucket, as `results.series.bucket_s`."""
+    """Returns the width of a bucket, as `results.measure.series.bucket_s`."""
     duration_s = (horizon_ns - 1) / F.lit(NS_PER_S)
     width: Any = duration_s / MAX_BUCKETS
     for nice in reversed(NICE_S):

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import types as t
 
-from harness.expectation import Expectation, Outcome, Shown
 from harness.parts import OF_ANY_RUN
+from harness.suites.expectation import Expectation, Outcome, Shown
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ TRENDS: Final = t.StructType(
         t.StructField("verdict", t.StringType()),  # the worst of the run's keys; null if none was judged
         t.StructField("said_verdict", t.StringType()),  # from results.json; null without one
         t.StructField("expects", t.StringType()),  # the verdict that the suite expects; null without a suite
-        t.StructField("outcome", t.StringType()),  # one of `harness.expectation.Outcome`; null if nothing was judged
+        t.StructField(
+            "outcome", t.StringType()
+        ),  # one of `harness.suites.expectation.Outcome`; null if nothing was judged
         t.StructField("crossed", t.ArrayType(t.StringType())),  # a sentence for each threshold that the run crossed
         t.StructField("keys", t.LongType()),
         t.StructField("operations", t.LongType()),

@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import types as t
 
-from checker.deciders import MODEL_HINT
+from checker.search.deciders import MODEL_HINT
 from harness.errors import InputError, LabrysError
 from harness.fault_events import fault_event
-from results.outcome import behind, crossed, failures, fault_violations
+from results.measure.outcome import behind, crossed, failures, fault_violations
 from results.pipeline.read.sources import TEST
 from results.pipeline.schema import FAULTS, MOST_NS, RUNS, SIGHTINGS
-from results.reading import (
+from results.store.reading import (
     checked,
     faults_from,
     parts_from,
     verdict_from,
     workload_sightings_from,
 )
-from results.record import test_from_document
+from results.store.record import test_from_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
-    from checker.deciders import Decider, Wanted
-    from harness.expectation import SuiteCase
+    from checker.search.deciders import Decider, Wanted
     from harness.op import Value
+    from harness.suites.expectation import SuiteCase
     from results.pipeline.read.tables import Seen
 
 # The fields of the two files of a run; null if a file is missing or damaged, and then `problem` has the reason.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from checker.deciders import Wanted
+    from checker.search.deciders import Wanted
     from results.pipeline.read.tables import Seen
 
 # The fault in an event of the nemesis.

@@ -19,7 +19,7 @@ from checker.formats.jepsen_reader import conventions_at
 from checker.formats.jsonl import EVENT
 from checker.formats.read import EDN, JSONL, NO_CSV, PARQUET, detect, is_csv
 from checker.formats.source import Source
-from harness.below import LINK
+from harness.console.below import LINK
 from harness.errors import InputError
 from harness.event_lines import decode_object
 from results.pipeline.errors import BadInput

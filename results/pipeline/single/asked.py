@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from harness.op import OpType
 from harness.units import NS_PER_S
-from results.op_outcomes import REFUSED, error_code
-from results.series import bucket_s
+from results.measure.op_outcomes import REFUSED, error_code
+from results.measure.series import bucket_s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ class Asked:
 
     Attributes:
         f: The function of each.
-        outcome: Its outcome, one of `results.op_outcomes.OUTCOMES`.
+        outcome: Its outcome, one of `results.measure.op_outcomes.OUTCOMES`.
         node: The node that the client asked.
         key: Its key.
         code: The code of its error.

@@ -15,9 +15,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.formats.read import EDN, JSONL, PARQUET
 from checker.formats.source import UNPACK_LIMIT, opened
+from harness.console.plain import counted
 from harness.errors import InputError
-from harness.plain import counted
-from results.drawing import draw_all
+from results.page.drawing import draw_all
 from results.pipeline.decide.withhold import unjudged
 from results.pipeline.errors import RowsRefused
 from results.pipeline.measure.trends import trends

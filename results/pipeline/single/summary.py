@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from harness.expectation import Outcome
+from harness.suites.expectation import Outcome
 from harness.verdict import Verdict
 from results.pipeline.single.tables import LAYOUTS, read_table
 from results.pipeline.write.summary import SHOWN_ROWS, Refusal, Summary

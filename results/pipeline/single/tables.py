@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyarrow import dataset, parquet
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from results.op_outcomes import OUTCOMES
+from results.measure.op_outcomes import OUTCOMES
 from results.pipeline.measure.availability import AVAILABILITY_COLUMNS
 from results.pipeline.measure.timelines import AVAILABILITY, CONCURRENCY, HEAT, LATENCIES, LEADERS, RATES, TOTALS
 from results.pipeline.measure.trends import TRENDS

@@ -15,8 +15,9 @@ from harness.op import OpType
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.verdict import Verdict
 from harness.watch import Sighting
-from results.leadership import Elections
-from results.op_outcomes import OUTCOMES
+from results.measure.leadership import Elections
+from results.measure.op_outcomes import OUTCOMES
+from results.measure.series import MIN_MS
 from results.pipeline.measure.availability import BEFORE
 from results.pipeline.measure.timelines import (
     AVAILABILITY,
@@ -31,7 +32,6 @@ from results.pipeline.measure.timelines import (
 )
 from results.pipeline.single.asked import ABSENT
 from results.pipeline.single.availability import availability, windows
-from results.series import MIN_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

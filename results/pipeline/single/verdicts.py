@@ -20,8 +20,8 @@ from results.pipeline.single.errors import NotSuited
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from checker.deciders import Decider
     from checker.judging import Judge
+    from checker.search.deciders import Decider
     from results.pipeline.decide.rows import Group
     from results.pipeline.options import AnalysisOptions
     from results.pipeline.single.read import Run

@@ -14,15 +14,15 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from harness.plain import plain
-from results.pages import environment
+from harness.console.plain import plain
+from results.page.pages import environment
 from results.pipeline.measure.trends import DEVIATIONS, HISTORY
 from results.pipeline.write.pictures import SHOWN_RUNS, chosen, lines_of, needs_pictures, of_faults, of_lines, of_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from results.drawing import Draw, Picture
+    from results.page.drawing import Draw, Picture
     from results.pipeline.write.gathered import Gathered
     from results.pipeline.write.summary import Summary
 
@@ -45,7 +45,7 @@ def render(
         found: The summary.
         trends: The rows of `trends.trends`.
         gather: Returns the input of the pictures, given the names of the shown runs.
-        draw: Draws pictures; `results.drawing.draw_all`.
+        draw: Draws pictures; `results.page.drawing.draw_all`.
 
     Returns:
         Files by name: the page, and each of its pictures.

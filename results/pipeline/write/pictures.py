@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from harness.expectation import Outcome
+from harness.suites.expectation import Outcome
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
-from results.drawing import Picture
-from results.op_outcomes import OUTCOMES
+from results.measure.op_outcomes import OUTCOMES
+from results.measure.series import Line, Shade
+from results.page.drawing import Picture
+from results.page.rows import Cell, Strip, Trend, TrendRun, short
 from results.pipeline.measure.trends import FIGURES, LINE
-from results.rows import Cell, Strip, Trend, TrendRun, short
-from results.series import Line, Shade
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -284,5 +284,5 @@ def _figure(place: str, *arguments: object) -> Figure:
     The drawing library is slow to load. So its functions have names here, and only the process that draws loads them.
     """
     module, _, name = place.partition(":")
-    figure: Figure = getattr(import_module(f"results.{module}"), name)(*arguments)
+    figure: Figure = getattr(import_module(f"results.page.{module}"), name)(*arguments)
     return figure

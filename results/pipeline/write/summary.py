@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from harness.expectation import Outcome
+from harness.suites.expectation import Outcome
 from harness.verdict import Verdict, worst
 from results.pipeline.write.output import read_table
 
@@ -49,7 +49,7 @@ class Summary:
         read: How many of them this job has read.
         operations: The number of judged operations.
         counts: The number of keys with each verdict.
-        outcomes: The number of runs with each outcome, by the names of `harness.expectation.Outcome`.
+        outcomes: The number of runs with each outcome, by the names of `harness.suites.expectation.Outcome`.
         refuted: The first invalid keys, as rows of `schema.VERDICTS` with the `outcome` of the run; unexpected ones first.
         undecided: The first unknown keys, likewise.
         orders: The number of keys with each verdict on the system's own order.

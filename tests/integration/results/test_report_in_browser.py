@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.node_clocks import Clocks, NodeClock
-from results.document import build
-from results.publish import draw
-from results.store import Store
+from results.store.document import build
+from results.store.publish import draw
+from results.store.store import Store
 from tests.integration.results.browser import CHROMIUM, Browser
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import STARTED, record
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 

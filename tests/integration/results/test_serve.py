@@ -18,12 +18,12 @@ from urllib.parse import quote
 
 import pytest
 
-from harness import below
+from harness.console import below
 from harness.errors import InputError
-from harness.thresholds import read_threshold
-from results.publish import publish
-from results.serve import ACCEPT_PAUSE_S, LEFT_OUT, StoreServer
-from results.store import Run, Store
+from harness.suites.thresholds import read_threshold
+from results.live.serve import ACCEPT_PAUSE_S, LEFT_OUT, StoreServer
+from results.store.publish import publish
+from results.store.store import Run, Store
 from tests.unit.results.stored import store_run, suite_document, write_history
 from tests.unit.results.synthetic import record
 

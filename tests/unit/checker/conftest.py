@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from checker.command import check
 from checker.models import Inconsistent, model
+from commands.check import check
 from harness.op import Operation, OpType
 from tests.clients import Clients
 

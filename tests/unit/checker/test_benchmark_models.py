@@ -15,8 +15,8 @@ from benchmarks.checker.peer import Answer
 from benchmarks.checker.run import Decidable, Ours, Row, Table
 from benchmarks.checker.subjects import PLACES, AutomatonSubject, BankSubject, StoreSubject
 from benchmarks.checker.window import refuted
-from checker import brute
 from checker.analysis import analysis
+from checker.search import brute
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from checker.command import ALGORITHM_NAMES, check
 from checker.models import names
+from commands.check import ALGORITHM_NAMES, check
 from harness.errors import ExitCode
 from tests.own_models import lines, operation
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import checker.checking
-from checker.command import ALGORITHM_NAMES
 from checker.edn.reader import load_all, loads
 from checker.edn.values import Keyword
 from checker.errors import Disagreement
 from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
-from checker.solving import ALGORITHMS
+from checker.search.solving import ALGORITHMS
 from cli import main
+from commands.check import ALGORITHM_NAMES
 from tests.unit.checker.conftest import Ran
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from checker.edn.values import Keyword
 from checker.formats.jepsen import write_history
 from checker.formats.pairing import events_of
 from checker.formats.parquet import read_rows_of, write_operations
-from harness import plugins
+from harness.console import plugins
 from harness.errors import LabrysError
 from tests.judges import asks, registry
 
@@ -187,7 +187,7 @@ def test_a_table_is_judged_without_objects(
         read.extend(indexes.tolist())
         return read_rows_of(path, indexes)
 
-    monkeypatch.setattr("checker.by_judge.read_rows_of", counted)
+    monkeypatch.setattr("checker.judging.by_judge.read_rows_of", counted)
     monkeypatch.setattr("checker.checking.from_parquet", None)
     _, out, _ = run(path, "--workload", "ids", "--format", "json")
     found = json.loads(out)

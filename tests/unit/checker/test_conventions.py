@@ -12,8 +12,6 @@ from click.testing import CliRunner
 
 import checker.checking
 from checker.checking import Checked, Request, check_file
-from checker.command import check
-from checker.deciders import Wanted
 from checker.errors import Disagreement
 from checker.formats.errors import BadHistory
 from checker.formats.jepsen import write_history, write_key_histories
@@ -22,6 +20,8 @@ from checker.formats.pairing import events_of
 from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
 from checker.formats.source import opened
+from checker.search.deciders import Wanted
+from commands.check import check
 from harness.history import HistoryWriter
 from harness.load import ClosedLoop
 from harness.op import OpType

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from checker.coding import KernelColumns
-from checker.deciding import Objects, decide_all
-from checker.encode import encode
-from checker.solving import Limits
-from checker.tables import Arrays
+from checker.search.coding import KernelColumns
+from checker.search.deciding import Objects, decide_all
+from checker.search.encode import encode
+from checker.search.solving import Limits
+from checker.search.tables import Arrays
 from tests.own_models import SilentMaxRegister, max_history, operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from checker.encode import Encoded
+    from checker.search.encode import Encoded
 
 HISTORIES = 120
 SAID = ("verdict", "op", "kind", "analyzer", "core")

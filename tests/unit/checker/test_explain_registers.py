@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker import brute
 from checker.analysis import analysis
-from checker.encode import encode
+from checker.explain.words import value_text
 from checker.independent import EXPLAINED, check_keys
 from checker.models import model as chosen
-from checker.patterns import patterns
-from checker.words import value_text
+from checker.near.patterns import patterns
+from checker.search import brute
+from checker.search.encode import encode
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from checker.command import check
+from commands.check import check
 from harness.errors import ExitCode
 from nemesis.planfile import from_json
 

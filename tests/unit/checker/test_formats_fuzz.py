@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
 from checker.models import model
-from checker.tables import read_table
+from checker.search.tables import read_table
 from harness.errors import InputError
 from harness.op import Operation, OpType
 

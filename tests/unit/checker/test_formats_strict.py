@@ -16,7 +16,7 @@ from checker.formats.errors import BadHistory
 from checker.formats.parquet import read_operations, write_operations
 from checker.formats.read import read_histories
 from checker.models import model
-from checker.tables import read_table
+from checker.search.tables import read_table
 from harness.errors import InputError
 from harness.event_lines import decode_object
 from harness.op import Operation, OpType

@@ -13,18 +13,18 @@ import pytest
 
 from checker.analysis import analysis
 from checker.edn.values import Keyword
-from checker.encode import encode
+from checker.explain.hardness import _CONDITIONS, REASONS, of_objects
 from checker.formats.parquet import write_operations
-from checker.hardness import _CONDITIONS, REASONS, of_objects
 from checker.models import Call, Inconsistent, Model, model
-from checker.solving import Limits, solve
-from checker.tables import check_table, read_table
+from checker.search.encode import encode
+from checker.search.solving import Limits, solve
+from checker.search.tables import check_table, read_table
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 from tests.own_models import operation
 
 if TYPE_CHECKING:
-    from checker.hardness import Hardness
+    from checker.explain.hardness import Hardness
 
 ROOT = Path(__file__).parents[3]
 LIMIT_S = 0.2

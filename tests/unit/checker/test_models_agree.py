@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker import brute
 from checker.analysis import analysis
 from checker.models import Call, Inconsistent, Model, names
+from checker.search import brute
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:

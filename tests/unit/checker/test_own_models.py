@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker import brute, relaxing
 from checker.analysis import analysis
-from checker.configurations import configurations
-from checker.encode import encode
 from checker.errors import ModelError
+from checker.explain import relaxing
 from checker.independent import check_keys
-from checker.necessary import lack
-from checker.solving import Limits, solve
+from checker.near.necessary import lack
+from checker.search import brute
+from checker.search.configurations import configurations
+from checker.search.encode import encode
+from checker.search.solving import Limits, solve
 from harness.verdict import Verdict
 from tests.own_models import (
     BoundedStack,

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker import _kernel, brute
+from checker import _kernel
 from checker.analysis import analysis
-from checker.certificate import replay
-from checker.encode import encode
 from checker.models import model
-from checker.necessary import lack
-from checker.pairing import Queue
-from checker.rules import by_rule, by_walk, has_walk
-from checker.solving import Limits, positions, solve
-from checker.walking import LAST, Budget
+from checker.near.necessary import lack
+from checker.near.pairing import Queue
+from checker.near.rules import by_rule, by_walk, has_walk
+from checker.near.walking import LAST, Budget
+from checker.search import brute
+from checker.search.certificate import replay
+from checker.search.encode import encode
+from checker.search.solving import Limits, positions, solve
 from harness.op import OpType
 from harness.verdict import Verdict
 from tests.own_models import operation
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from checker._kernel import Outcome
-    from checker.encode import Encoded
     from checker.models import Model
+    from checker.search.encode import Encoded
     from harness.op import Operation
 
 HISTORIES = 400

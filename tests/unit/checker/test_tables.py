@@ -12,16 +12,16 @@ import pytest
 from pyarrow import parquet
 
 import checker.checking
-from checker import brute, solving, tables
 from checker.analysis import analysis
 from checker.checking import Checked, Request, check_file
-from checker.deciders import Wanted
 from checker.errors import Disagreement
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import write_operations
 from checker.independent import check_keys
 from checker.models import model
-from checker.solving import Limits
+from checker.search import brute, solving, tables
+from checker.search.deciders import Wanted
+from checker.search.solving import Limits
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 

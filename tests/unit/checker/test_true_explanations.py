@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checker.analysis import analysis
-from checker.explain import _STATE, _state_text
+from checker.explain.sentences import _STATE, _state_text
 from checker.identity import identity
 from checker.models import Inconsistent
 from harness.op import OpType

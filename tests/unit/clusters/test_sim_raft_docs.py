@@ -9,8 +9,8 @@ import clusters.systems.sim_raft
 from clusters.systems.sim_raft import outcomes
 from clusters.systems.sim_raft.bugs import TABLE, Bug, Planted
 from clusters.systems.sim_raft.options import Reads, SimRaftOptions
+from harness.console.plain import listed
 from harness.op import Fail
-from harness.plain import listed
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sim-raft.md").read_text(encoding="utf-8")
 

@@ -11,8 +11,8 @@ import pytest
 
 import cli
 from commands import choosing
-from harness import plugins
 from harness.cluster import Paper
+from harness.console import plugins
 from harness.errors import ExitCode
 from nemesis.kinds import registry
 from workloads.lock.options import LockOptions

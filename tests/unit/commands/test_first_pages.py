@@ -24,7 +24,7 @@ FLAGS = re.DOTALL | re.MULTILINE
 @pytest.fixture(autouse=True)
 def without_plots(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out the plots of reports, which take most of the time; other tests check them."""
-    monkeypatch.setattr("results.report.plots_of", lambda _: {})
+    monkeypatch.setattr("results.page.report.plots_of", lambda _: {})
 
 
 def commands(page: str, *, until: str = "") -> list[str]:

@@ -18,8 +18,8 @@ from harness.op import OpType
 from harness.phases import Phases
 from harness.run import RunResult, Test
 from harness.verdict import Part, Verdict
-from results.record import TestInfo
-from results.store import Store
+from results.store.record import TestInfo
+from results.store.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path

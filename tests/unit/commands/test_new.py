@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import cli
-from harness import installation, plugins
+from harness.console import installation, plugins
 from harness.errors import ExitCode
 
 ROOT = Path(__file__).parents[3]
@@ -87,7 +87,7 @@ def test_the_suite_of_a_new_system_names_its_options(
     # The package is not installed, so the suite is asked for the same system at its place.
     monkeypatch.syspath_prepend(str(tmp_path / "labrys-my-db"))
     monkeypatch.setattr(
-        "harness.plugins.plugins",
+        "harness.console.plugins.plugins",
         lambda group, known=plugins.plugins: {**known(group), **({} if group != plugins.SYSTEMS else {"my-db": MY_DB})},
     )
     capsys.readouterr()

@@ -14,7 +14,7 @@ from commands.repeating import Repetition, Tally, document_of, repeat
 from harness.errors import ExitCode, InfrastructureError, InputError, InterruptedEarly
 from harness.randomness import repeat_seed
 from harness.verdict import Verdict
-from results.repeats import RepeatFolder
+from results.store.repeats import RepeatFolder
 from tests.trials import TOY
 
 if TYPE_CHECKING:

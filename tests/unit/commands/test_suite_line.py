@@ -9,8 +9,8 @@ import pytest
 
 import cli
 from harness.errors import ExitCode
-from harness.suite import CaseResult, Suite
-from harness.thresholds import MEASURES
+from harness.suites.suite import CaseResult, Suite
+from harness.suites.thresholds import MEASURES
 
 SUITE = """
 name = "short"

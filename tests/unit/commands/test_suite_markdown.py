@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands.suite_markdown import MAX_ROWS, suite_markdown
-from harness.suite import Case, CaseResult
+from harness.suites.suite import Case, CaseResult
 from harness.verdict import Verdict
 
 

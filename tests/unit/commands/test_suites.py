@@ -20,12 +20,12 @@ from commands.suite_jobs import Jobs
 from commands.suite_summary import github_lines, print_summary
 from commands.suites import EXTRA_S, limit_s, run_suite, workload_s
 from harness.errors import ExitCode, InputError
-from harness.suite import Case, CaseResult, Suite, exit_code, load_suite
-from harness.thresholds import read_threshold
+from harness.suites.suite import Case, CaseResult, Suite, exit_code, load_suite
+from harness.suites.thresholds import read_threshold
 from harness.verdict import Verdict
-from results.errors import StoreError
-from results.record import suite_case_from
-from results.store import Store
+from results.store.errors import StoreError
+from results.store.record import suite_case_from
+from results.store.store import Store
 
 CONTROL = Case(
     reproduce="labrys suite s.toml",

@@ -12,8 +12,8 @@ from commands.regressions import write_regression
 from commands.suite import known_options
 from commands.test import run_test
 from harness.errors import ExitCode
-from harness.suite import load_suite
-from results.store import Store
+from harness.suites.suite import load_suite
+from results.store.store import Store
 from tests.trials import TOY
 
 if TYPE_CHECKING:

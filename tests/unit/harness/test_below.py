@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness import below
+from harness.console import below
 
 if TYPE_CHECKING:
     from pathlib import Path

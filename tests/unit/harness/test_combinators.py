@@ -39,7 +39,7 @@ from harness.errors import InputError
 from harness.generator import Asker, Later
 from harness.load import ClosedLoop, OpenLoop
 from harness.op import Fail, Info, Invocation, Ok, Op, OpType
-from harness.simulation import simulate
+from harness.testing import simulate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

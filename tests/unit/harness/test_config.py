@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.config import as_defaults, load_config, refuse_unread
+from harness.console.config import as_defaults, load_config, refuse_unread
 from harness.errors import InputError
 
 if TYPE_CHECKING:

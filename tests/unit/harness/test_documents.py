@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.documents import MAX_DEPTH, MAX_TOML_BYTES, parse_json, read_bytes, read_toml
+from harness.console.documents import MAX_DEPTH, MAX_TOML_BYTES, parse_json, read_bytes, read_toml
 from harness.errors import InputError
 
 if TYPE_CHECKING:

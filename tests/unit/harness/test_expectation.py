@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.expectation import Expectation, Outcome, Shown
+from harness.suites.expectation import Expectation, Outcome, Shown
 from harness.verdict import Verdict
 
 VALID, INVALID, UNKNOWN = Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN

@@ -25,7 +25,7 @@ from harness.load import ClosedLoop, OpenLoop
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok, Op, OpType
 from harness.randomness import stream
-from harness.simulation import drive_virtually, simulate
+from harness.testing import drive_virtually, simulate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

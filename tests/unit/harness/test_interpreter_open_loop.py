@@ -18,7 +18,7 @@ from harness.load import ClosedLoop, OpenLoop, parse_concurrency
 from harness.node import Node
 from harness.op import Info, Invocation, Ok, Op, OpType
 from harness.randomness import stream
-from harness.simulation import drive_virtually
+from harness.testing import drive_virtually
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -8,8 +8,8 @@ import click
 import pytest
 
 from cli import labrys
-from harness.options import options_of
-from harness.parameters import Number, PathType, Whole, existing_file
+from harness.console.options import options_of
+from harness.console.parameters import Number, PathType, Whole, existing_file
 
 
 def commands(group: click.Group) -> list[click.Command]:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cli
+from harness.console.plain import message, name, one_line, plain
+from harness.console.process import end_with
+from harness.console.terminal import PlainFormatter, echo, open_console
 from harness.errors import ExitCode, InputError
-from harness.plain import message, name, one_line, plain
-from harness.process import end_with
-from harness.terminal import PlainFormatter, echo, open_console
 
 ESCAPE = "\x1b[2J\x1b]0;title\x07"
 

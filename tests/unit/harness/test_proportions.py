@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.proportions import SequentialTest, interval, interval_of_first_hit
 from harness.randomness import stream
+from harness.suites.proportions import SequentialTest, interval, interval_of_first_hit
 
 
 @pytest.mark.parametrize(

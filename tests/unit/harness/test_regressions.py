@@ -9,14 +9,14 @@ import pytest
 from commands.suite_results import how_often
 from harness.errors import InputError
 from harness.randomness import repeat_seed
-from harness.suite import Case, load_suite
+from harness.suites.suite import Case, load_suite
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from harness.suite import Suite
+    from harness.suites.suite import Suite
 
 FILE = """
 [[test]]

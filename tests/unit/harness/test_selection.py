@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.console.selection import read_selection
 from harness.errors import InputError
-from harness.selection import read_selection
 
 NAMES = ("partitions[nemesis=bridge]#1", "partitions[nemesis=kill]", "snapshots[nemesis=kill,pause]", "control")
 

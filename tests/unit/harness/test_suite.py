@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import ExitCode, InputError
-from harness.suite import CaseResult, exit_code, load_suite
+from harness.suites.suite import CaseResult, exit_code, load_suite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

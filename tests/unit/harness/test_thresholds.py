@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import InputError
-from harness.thresholds import MEASURES, measured, read_threshold, refuse_unknown_functions
-from results.measures import measure
+from harness.suites.thresholds import MEASURES, measured, read_threshold, refuse_unknown_functions
+from results.measure.measures import measure
 
 # fmt: off
 RUN: dict[str, Any] = {

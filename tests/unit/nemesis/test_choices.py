@@ -13,9 +13,9 @@ import click
 import pytest
 
 from harness.capabilities import CLOCK, NAMES, Capabilities
+from harness.console.options import Origin
 from harness.errors import InputError
 from harness.node import Node
-from harness.options import Origin
 from nemesis.choices import (
     DRAWING,
     OPTIONS,

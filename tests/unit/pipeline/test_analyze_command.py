@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from commands.analyze import analyze, as_document, as_text
 from harness.errors import ExitCode
 from results.pipeline import session
-from results.pipeline.command import analyze, as_document, as_text
 from results.pipeline.errors import NoSpark
 from results.pipeline.progress import Steps
 from results.pipeline.single.errors import NotSuited
@@ -179,7 +179,7 @@ def test_help_needs_no_spark() -> None:
     asked = "cli.labrys.main(['analyze', '--help'], standalone_mode=False)"
     code = f"import sys, cli\ntry: {asked}\nfinally: print(sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert "'results.pipeline.command'" in done.stdout
+    assert "'commands.analyze'" in done.stdout
     assert "'pyspark" not in done.stdout
     assert "'py4j" not in done.stdout
     assert "'pandas" not in done.stdout

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from checker._kernel import Problem
-from checker.contraction import (
+from checker.models.opcodes import CAS, READ, WRITE
+from checker.search.contraction import (
     BLOCK,
     CONTRADICTIONS,
     ORDER,
@@ -19,8 +20,7 @@ from checker.contraction import (
     UNWRITTEN,
     contract,
 )
-from checker.models.opcodes import CAS, READ, WRITE
-from checker.solving import Limits, solve
+from checker.search.solving import Limits, solve
 from harness.randomness import stream
 from results.pipeline.decide import chains
 from results.pipeline.decide.coding import INF, NEG
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from checker.contraction import Pieces
+    from checker.search.contraction import Pieces
 
 INITIAL = 0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.verdict import Verdict
-from results.drawing import Drawn
+from results.page.drawing import Drawn
 from results.pipeline.measure.trends import trends
 from results.pipeline.write.gathered import Gathered
 from results.pipeline.write.page import PAGE, render
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from results.drawing import Picture
+    from results.page.drawing import Picture
 
 LINK = 'x <a xlink:href="../store/s/1/report.html" target="_blank"> y'
 

@@ -18,10 +18,10 @@ import pytest
 from pyarrow import parquet
 from rich.console import Console
 
-from checker.deciders import Wanted
 from checker.formats.jepsen import write_history
 from checker.formats.pairing import events_of
 from checker.formats.parquet import write_operations
+from checker.search.deciders import Wanted
 from harness.errors import ExitCode
 from results.pipeline.errors import BadInput, BadOutput, RowsRefused
 from results.pipeline.options import AnalysisOptions

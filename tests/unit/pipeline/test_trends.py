@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.expectation import Outcome
+from harness.suites.expectation import Outcome
 from harness.verdict import Verdict
 from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, TRENDS, trends
 from results.pipeline.schema import RUNS

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import cli
-from harness import plugins
+from harness.console import plugins
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

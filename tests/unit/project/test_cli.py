@@ -18,24 +18,24 @@ from commands import choosing
 from commands.session import Session
 from commands.suite import known_options
 from commands.test import run_test
-from harness import options as opt
 from harness.capabilities import NAMES, Capabilities
+from harness.console import options as opt
+from harness.console.options import DefaultsCommand
 from harness.errors import ExitCode, InfrastructureError
 from harness.node import Node
-from harness.options import DefaultsCommand
 from harness.run import RunResult
-from harness.suite import CaseResult, load_suite
-from results import record as records
-from results.document import build
-from results.load import load_record
-from results.publish import announce
-from results.record import RunRecord, TestInfo
-from results.store import Store
+from harness.suites.suite import CaseResult, load_suite
+from results.store import record as records
+from results.store.document import build
+from results.store.load import load_record
+from results.store.publish import announce
+from results.store.record import RunRecord, TestInfo
+from results.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from results.store import Run
+    from results.store.store import Run
 
 ROOT = Path(__file__).parents[3]
 
@@ -580,7 +580,7 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
         operations=(),
     )
     monkeypatch.setattr("commands.session.carry_out", lambda *_, **__: session)
-    monkeypatch.setattr("results.terminal.print_summary", lambda *_, **__: None)
+    monkeypatch.setattr("results.live.terminal.print_summary", lambda *_, **__: None)
     assert run(capsys, "test")[0] == code
 
 

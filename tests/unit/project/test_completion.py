@@ -12,7 +12,7 @@ import pytest
 from click.shell_completion import BashComplete
 
 import cli
-from results.store import Store
+from results.store.store import Store
 
 
 def offered(line: str) -> list[str]:

@@ -10,14 +10,14 @@ import pytest
 
 import cli
 from harness.errors import ExitCode
-from results.store import Store
+from results.store.store import Store
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.store import Run
+    from results.store.store import Run
 
 HIDDEN = "-----BEGIN OPENSSH PRIVATE KEY-----"
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import pytest
 
+from harness.console.process import end_with
 from harness.errors import ExitCode, InputError, LabrysError
-from harness.process import end_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -182,7 +182,7 @@ def test_standard_input_that_is_closed(place: Path) -> None:
     "program",
     [
         LABRYS,
-        (sys.executable, "-c", "from harness.process import main; main()"),
+        (sys.executable, "-c", "from harness.console.process import main; main()"),
         (sys.executable, str(ROOT / "cli.py")),
     ],
     ids=["module", "script", "file"],
@@ -200,7 +200,7 @@ def test_a_failed_import_is_no_verdict(place: Path, tmp_path: Path, program: Seq
 
 def test_the_installed_script_is_the_guarded_one() -> None:
     """The script of the package imports nothing that can fail before its exit code is ours."""
-    assert 'labrys = "harness.process:main"' in (ROOT / "pyproject.toml").read_text()
+    assert 'labrys = "harness.console.process:main"' in (ROOT / "pyproject.toml").read_text()
 
 
 @contextlib.contextmanager
@@ -244,7 +244,7 @@ def test_a_signal_ends_a_command_as_ctrl_c_does(place: Path, number: signal.Sign
 
 LOST = """
 import os, signal, time
-from harness import process
+from harness.console import process
 
 class Deaf:
     def __del__(self):
@@ -313,7 +313,7 @@ LATE = {
 @pytest.mark.parametrize("code", [0, 1])
 def test_what_comes_after_the_verdict_changes_no_code(place: Path, late: str, code: int) -> None:
     """Neither handlers at exit, nor threads, nor signals, with or without a stream to write to."""
-    script = f"from harness.process import end_with\n{LATE[late]}\nend_with(lambda: {code})"
+    script = f"from harness.console.process import end_with\n{LATE[late]}\nend_with(lambda: {code})"
     threads = code or (
         ExitCode.INTERNAL if {"thread", "daemons"} & set(late.split()) else 0
     )  # their output is lost before the end, or not
@@ -393,7 +393,7 @@ def test_a_code_that_no_process_can_have(code: int) -> None:
 
 def test_a_reader_that_does_not_read_cannot_hold_up_the_end() -> None:
     """SIGTERM ends a command that waits for its reader, at once."""
-    script = "from harness.process import end_with\nend_with(lambda: int(bool(print('x' * 1_000_000))))"
+    script = "from harness.console.process import end_with\nend_with(lambda: int(bool(print('x' * 1_000_000))))"
     with subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     ) as stuck:

@@ -1,4 +1,4 @@
-"""Everything that is written to a terminal goes through `harness.terminal`, which escapes it."""
+"""Everything that is written to a terminal goes through `harness.console.terminal`, which escapes it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import cli
+from harness.console.terminal import open_console
 from harness.errors import ExitCode
-from harness.terminal import open_console
 
 ROOT = Path(__file__).parents[3]
 ROOMS = ("harness", "nemesis", "workloads", "checker", "clusters", "results")
@@ -37,7 +37,7 @@ def calls(path: Path) -> list[str]:
 def test_nothing_else_writes_to_a_terminal() -> None:
     """A `click.echo`, a `print` or a console of rich in another module would let foreign text through."""
     files = [ROOT / "cli.py", *(path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py")))]
-    assert [call for path in files if path != ROOT / "harness/terminal.py" for call in calls(path)] == []
+    assert [call for path in files if path != ROOT / "harness/console/terminal.py" for call in calls(path)] == []
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["check", "--format", "json"], ["check", "--format", "edn"]])

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from results.store import Store
+from results.store.store import Store
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.record import RunRecord
-    from results.store import Run
+    from results.store.record import RunRecord
+    from results.store.store import Run
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from harness.units import NS_PER_S as S
-from results.availability import FaultAvailability, around, overall
-from results.op_outcomes import OUTCOMES, Codes, outcome
+from results.measure.availability import FaultAvailability, around, overall
+from results.measure.op_outcomes import OUTCOMES, Codes, outcome
 
 CODES = Codes(answers={"mismatch"}, refusals={"not-leader"})
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.terminal import open_console
-from results import bounds
-from results.document import build
-from results.report import plots_of, render
-from results.terminal import print_summary
-from results.timeline import timeline
+from harness.console.terminal import open_console
+from results.live.terminal import print_summary
+from results.page import bounds
+from results.page.report import plots_of, render
+from results.page.timeline import timeline
+from results.store.document import build
 
 if TYPE_CHECKING:
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 LONG = "a" * 500_000
 MOST_BYTES = 6_000_000

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from commands.choosing import loadable
 from commands.test import run_test
-from harness.options import options_of
-from results.compare import MAX_BYTES, MAX_NAMES, comparison, flag
-from results.document import build
-from results.overlay import overlay
-from results.pages import environment
-from results.store import Run
+from harness.console.options import options_of
+from results.page.compare import MAX_BYTES, MAX_NAMES, comparison, flag
+from results.page.overlay import overlay
+from results.page.pages import environment
+from results.store.document import build
+from results.store.store import Run
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from results.store import Store
+    from results.store.store import Store
 
 
 def test_differences_are_marked(stored_run: Run, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_run_that_cannot_be_drawn_is_named(stored_run: Run, tmp_path: Path, mo
     assert found.drawing is not None
     assert [problem.split(":")[0] for problem in found.problems] == ["B is not drawn"]
     assert overlay([empty, empty], "AB").drawing is None
-    monkeypatch.setattr("results.overlay.MAX_BYTES", 10)
+    monkeypatch.setattr("results.page.overlay.MAX_BYTES", 10)
     found = overlay([stored_run, empty], "AB")
     assert "exceeds the maximum size" in found.problems[0]
     assert found.drawing is None

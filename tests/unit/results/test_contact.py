@@ -12,16 +12,16 @@ from checker.result import operation_json
 from harness.counterexample import Counterexample
 from harness.op import Contact, Operation, OpType
 from harness.verdict import Part, Verdict
-from results.circumstances import circumstances
-from results.counterexample import diagram
-from results.document import build
-from results.op_outcomes import Codes
-from results.report import key_pages, render
-from results.story import OPERATION, story
-from results.timeline import timeline
+from results.measure.circumstances import circumstances
+from results.measure.op_outcomes import Codes
+from results.page.counterexample import diagram
+from results.page.report import key_pages, render
+from results.page.story import OPERATION, story
+from results.page.timeline import timeline
+from results.store.document import build
 
 if TYPE_CHECKING:
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 WRITE = Operation(
     process=4, f="write", value=7, result=7, type=OpType.OK, start_ns=10, end_ns=20, invoke_index=0, complete_index=1, key="k",

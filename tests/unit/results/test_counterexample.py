@@ -11,7 +11,7 @@ import pytest
 from checker.linearizable import linearizability
 from harness.counterexample import Counterexample
 from harness.op import Operation, OpType
-from results.counterexample import (
+from results.page.counterexample import (
     by_index,
     contradiction,
     counterexamples_of,
@@ -20,10 +20,10 @@ from results.counterexample import (
     precedence,
     read_counterexample,
 )
-from results.document import counterexample
+from results.store.document import counterexample
 
 if TYPE_CHECKING:
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 
 def operation(f: str, value: Any, start: int, end: int | None, **changes: Any) -> Operation:
@@ -172,7 +172,7 @@ def test_a_run_that_has_just_ended_shows_the_operations_themselves(
     """JSON is read only for a part from a file. Both ways show the same."""
     [part] = linearizability("cas-register", stale_record.operations)
     from_file = counterexamples_of(replace(stale_record, parts=[replace(part, counterexamples=())]), "")
-    monkeypatch.setattr("results.counterexample.read_counterexample", None)
+    monkeypatch.setattr("results.page.counterexample.read_counterexample", None)
     found = counterexamples_of(replace(stale_record, parts=[part]), "")
     assert found is part.counterexamples
     assert list(found) == list(from_file)

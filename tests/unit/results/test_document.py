@@ -15,14 +15,14 @@ from jsonschema import Draft202012Validator
 
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import OpType
-from harness.thresholds import read_threshold
+from harness.suites.thresholds import read_threshold
 from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
-from results.document import build, jsonable, reason_of, verdict_of
-from results.errors import BadRecord
-from results.formatting import outcomes
-from results.op_outcomes import OUTCOMES
-from results.reading import (
+from results.measure.op_outcomes import OUTCOMES
+from results.page.formatting import outcomes
+from results.store.document import build, jsonable, reason_of, verdict_of
+from results.store.errors import BadRecord
+from results.store.reading import (
     checked,
     faults_from,
     parts_from,
@@ -32,11 +32,11 @@ from results.reading import (
     sightings_from,
     workload_sightings_from,
 )
-from results.record import test_document as as_document
-from results.record import test_from_document as from_document
+from results.store.record import test_document as as_document
+from results.store.record import test_from_document as from_document
 
 if TYPE_CHECKING:
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "results.schema.json").read_text(encoding="utf-8"))
 INT64 = st.integers(-(2**63) + 1, 2**63 - 1)

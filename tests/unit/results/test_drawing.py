@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from results import drawing as module
-from results.drawing import DrawingFailed, Picture, draw_all
-from results.plots import rate
-from results.series import Line
+from results.measure.series import Line
+from results.page import drawing as module
+from results.page.drawing import DrawingFailed, Picture, draw_all
+from results.page.plots import rate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

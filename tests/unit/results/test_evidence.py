@@ -18,18 +18,18 @@ from harness.replicas import Difference, Replicas
 from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Positions, Sighting
-from results import evidence as module
-from results.document import build
-from results.evidence import evidence
-from results.report import render
-from results.store import Store
-from results.story_text import print_evidence
+from results.page import evidence as module
+from results.page.evidence import evidence
+from results.page.report import render
+from results.page.story_text import print_evidence
+from results.store.document import build
+from results.store.store import Store
 from tests.unit.results.stored import store_run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 HOSTILE = "<script>\x1b[31m\u202e"
 STUCK = recovered(

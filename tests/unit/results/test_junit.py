@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import ExitCode
-from harness.suite import Case, CaseResult
+from harness.suites.suite import Case, CaseResult
 from harness.verdict import Part, Verdict
-from results.document import build
-from results.junit import junit_xml, of_cases, of_run
+from results.store.document import build
+from results.store.junit import junit_xml, of_cases, of_run
 
 if TYPE_CHECKING:
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 
 def parsed(text: str) -> ET.Element:

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.watch import Sighting
-from results.formatting import elections
-from results.leadership import Elections, Leadership, leaders
+from results.measure.leadership import Elections, Leadership, leaders
+from results.page.formatting import elections
 
 
 def seen(second: int, node: str, role: str | None, term: int | None) -> Sighting:

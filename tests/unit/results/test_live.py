@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.live import MAX_SECONDS, Tail, refusals_of, run_state, suite_state
-from results.store import Run, Store, point
+from results.live.tail import MAX_SECONDS, Tail, refusals_of, run_state, suite_state
+from results.store.store import Run, Store, point
 from tests.unit.results.stored import suite_document
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 
 def line(**fields: Any) -> bytes:

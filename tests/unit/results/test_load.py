@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from commands.report import report
 from harness.errors import InputError
 from harness.verdict import Verdict
-from results.command import report
-from results.document import build, verdict_of
-from results.errors import BadRecord
-from results.load import load_record
-from results.store import Run
+from results.store.document import build, verdict_of
+from results.store.errors import BadRecord
+from results.store.load import load_record
+from results.store.store import Run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 
 @pytest.fixture

@@ -12,23 +12,23 @@ import pytest
 from harness.node_clocks import Clocks, NodeClock
 from harness.units import NS_PER_S as S
 from harness.verdict import Verdict
-from results import log_lines as module
-from results.counterexample import counterexamples_of
-from results.document import build
-from results.errors import BadRecord
-from results.load import load_record
-from results.log_lines import UNKNOWN, read_logs, spans_of
-from results.reading import clocks_from
-from results.report import render
-from results.store import Run, Store
-from results.story import LOG, story
+from results.measure import log_lines as module
+from results.measure.log_lines import UNKNOWN, read_logs, spans_of
+from results.page.counterexample import counterexamples_of
+from results.page.report import render
+from results.page.story import LOG, story
+from results.store.document import build
+from results.store.errors import BadRecord
+from results.store.load import load_record
+from results.store.reading import clocks_from
+from results.store.store import Run, Store
 from tests.unit.results.stored import store_run
 from tests.unit.results.test_evidence import STUCK
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 BEGAN = datetime(2026, 1, 31, 10, 0, 0, tzinfo=UTC)
 EXACT = NodeClock(offset_ns=0, uncertain_ns=1_000_000, zone_s=0)

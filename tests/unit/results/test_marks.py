@@ -10,17 +10,17 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from checker.marks import MAX_POINTS, Marks, plot
+from checker.judging.marks import MAX_POINTS, Marks, plot
 from harness.verdict import Part, Verdict
-from results.document import build
-from results.errors import BadRecord
-from results.marks import pictures
-from results.plots import inlined, marks_svg
-from results.report import plots_of, render
-from results.series import Shade
+from results.measure.series import Shade
+from results.page.marks import pictures
+from results.page.plots import inlined, marks_svg
+from results.page.report import plots_of, render
+from results.store.document import build
+from results.store.errors import BadRecord
 
 if TYPE_CHECKING:
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 S = 1_000_000_000
 HOSTILE = "</text></svg><script>alert(1)</script>\"'&\\1 $x$"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.errors import InputError
-from results.document import build
-from results.load import load_record
-from results.store import Run
+from results.store.document import build
+from results.store.load import load_record
+from results.store.store import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

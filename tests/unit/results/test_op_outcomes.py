@@ -14,23 +14,23 @@ from rich.console import Console
 
 from checker.formats.parquet import NAMES, values_of
 from harness.op import Op, OpType
-from results.document import build
-from results.formatting import outcomes
-from results.live import Tail
-from results.measures import measure
-from results.op_outcomes import OUTCOMES, REFUSED, Codes
+from results.live.progress import Progress
+from results.live.tail import Tail
+from results.measure.measures import measure
+from results.measure.op_outcomes import OUTCOMES, REFUSED, Codes
+from results.measure.series import latency_points, rate_lines
+from results.page.formatting import outcomes
+from results.page.report import render
+from results.page.timeline import timeline
 from results.pipeline.single.asked import asked_of
 from results.pipeline.single.read import LAYOUT
 from results.pipeline.single.timelines import timelines
-from results.progress import Progress
-from results.report import render
-from results.series import latency_points, rate_lines
-from results.timeline import timeline
+from results.store.document import build
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 CODES = Codes(refusals=frozenset({"not-leader"}))
 

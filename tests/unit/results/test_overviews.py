@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from results.overviews import heat, matrix, trend
-from results.plots import svg
-from results.rows import Cell, Strip, Trend, TrendRun
+from results.page.overviews import heat, matrix, trend
+from results.page.plots import svg
+from results.page.rows import Cell, Strip, Trend, TrendRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,12 +9,12 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from results.plots import inlined, latency_points_svg, latency_quantiles, latency_quantiles_svg, rate_svg
-from results.report import plots_of
-from results.series import Line, Points, Shade
+from results.measure.series import Line, Points, Shade
+from results.page.plots import inlined, latency_points_svg, latency_quantiles, latency_quantiles_svg, rate_svg
+from results.page.report import plots_of
 
 if TYPE_CHECKING:
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from harness.op import Op, OpType
-from results.live import run_state
-from results.op_outcomes import Codes
-from results.progress import Progress
-from results.store import Run
+from results.live.progress import Progress
+from results.live.tail import run_state
+from results.measure.op_outcomes import Codes
+from results.store.store import Run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ def test_refusals_are_counted_apart() -> None:
 
 def test_a_run_says_who_leads_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`live.json` has its phase and its leader until the run ends."""
-    monkeypatch.setattr("results.progress.LIVE_FILE_INTERVAL_S", 0.01)
+    monkeypatch.setattr("results.live.progress.LIVE_FILE_INTERVAL_S", 0.01)
     run = Run(tmp_path)
     fake: Any = Told()
     with Progress(console=Console(file=io.StringIO()), ops=[], time_limit_s=60, codes=Codes(), folder=run) as progress:

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from harness.phases import Phases
-from results.publish import publish
+from results.store.publish import publish
 
 if TYPE_CHECKING:
-    from results.record import RunRecord
-    from results.store import Store
+    from results.store.record import RunRecord
+    from results.store.store import Store
 
 NOW = datetime(2026, 7, 29, tzinfo=UTC)
 

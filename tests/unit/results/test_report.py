@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.below import LINK
+from harness.console.below import LINK
 from harness.op import OpType
-from harness.thresholds import read_threshold
+from harness.suites.thresholds import read_threshold
 from harness.verdict import Part, Verdict
-from results.counterexample import counterexamples_of
-from results.document import build
-from results.formatting import percent, seconds
-from results.report import key_names, key_pages, plots_of, render, tails
-from results.store import Run
+from results.page.counterexample import counterexamples_of
+from results.page.formatting import percent, seconds
+from results.page.report import key_names, key_pages, plots_of, render, tails
+from results.store.document import build
+from results.store.store import Run
 from tests.unit.results.synthetic import record as made_record
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 HOSTILE = "</script></text><img src=x onerror=alert(1)>\"'{{7*7}}\u202e"
 VOID = {"meta", "br", "input", "img", "link", "hr"}

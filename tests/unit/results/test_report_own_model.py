@@ -13,15 +13,15 @@ from checker.models import Call, Inconsistent, Model
 from harness.errors import InputError
 from harness.op import Operation, OpType
 from harness.verdict import Part, Verdict
-from results.counterexample import counterexamples_of
-from results.document import build, reason_of
-from results.report import render
+from results.page.counterexample import counterexamples_of
+from results.page.report import render
+from results.store.document import build, reason_of
 from tests.own_models import Broken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 
 class HighWater(Model):

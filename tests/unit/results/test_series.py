@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.op_outcomes import Codes
-from results.series import (
+from results.measure.op_outcomes import Codes
+from results.measure.series import (
     MAX_BUCKETS,
     Points,
     bucket_s,
@@ -24,7 +24,7 @@ from results.series import (
 )
 
 if TYPE_CHECKING:
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 POINTS = st.lists(st.tuples(st.floats(0, 100), st.floats(0.001, 1e5)), min_size=1, max_size=200)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from results.errors import NoSuchRun, StoreError
-from results.store import HEAD_BYTES, Run, Store, read_head, stamp, summarize, write_text
+from results.store.errors import NoSuchRun, StoreError
+from results.store.store import HEAD_BYTES, Run, Store, read_head, stamp, summarize, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path

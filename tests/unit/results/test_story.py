@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-import results.story
+import results.page.story
 from harness.counterexample import counterexample_of
 from harness.node_states import DEAD, RUNNING, ClusterState, HeldEntry, NodeState
-from results.errors import BadRecord
-from results.node_states import FILE, read_states, states_document
-from results.store import Run, Store
-from results.story import differences, held, story, times_of
-from results.story_picture import picture
-from results.story_text import print_story
+from results.page.story import differences, held, story, times_of
+from results.page.story_picture import picture
+from results.page.story_text import print_story
+from results.store.errors import BadRecord
+from results.store.node_states import FILE, read_states, states_document
+from results.store.store import Run, Store
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.counterexample import Counterexample
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 NODE = '{"format": "labrys-explain", "version": 1, "states": [{"time_s": 1, "nodes": [{"node": "a", %s}]}]}'
 HOSTILE = "<script>\x1b[31m\u202e"
@@ -76,7 +76,7 @@ def test_a_story_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> Non
     example = example_of(found)
     whole = story(example, found)
     own = [moment for moment in whole if moment.kind == "operation"]
-    monkeypatch.setattr(results.story, "MAX_MOMENTS", len(own) + 1)
+    monkeypatch.setattr(results.page.story, "MAX_MOMENTS", len(own) + 1)
     cut = story(example, found)
     assert [moment for moment in cut if moment.kind == "operation"] == own
     assert cut[-1].text == f"{len(whole) - len(own) - 1} later faults and changes of the leader are left out."

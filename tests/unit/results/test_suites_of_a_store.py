@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from results.store import Store, point
-from results.suites import MAX_CASES, MAX_TEXT, SuiteRow, find_suite, newest_suites
+from results.store.store import Store, point
+from results.store.suites import MAX_CASES, MAX_TEXT, SuiteRow, find_suite, newest_suites
 from tests.unit.results.stored import suite_document
 
 if TYPE_CHECKING:

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+from harness.console.plain import one_line, plain
 from harness.op import OpType
 from harness.phases import Phase
-from harness.plain import one_line, plain
 from harness.verdict import Part, Verdict
 from harness.watch import Sighting
-from results.document import build
-from results.formatting import elections, fault_availability, percent, ratio, seconds, size
-from results.report import render
-from results.terminal import print_summary
+from results.live.terminal import print_summary
+from results.page.formatting import elections, fault_availability, percent, ratio, seconds, size
+from results.page.report import render
+from results.store.document import build
 
 if TYPE_CHECKING:
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 
 def printed(record: RunRecord, width: int, *, colour: bool = False) -> str:

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from harness.op import Operation, OpType
 from harness.watch import Sighting
-from results import timeline as module
-from results.op_outcomes import OUTCOMES, REFUSED, Codes
-from results.timeline import embedded, end_ns_of, timeline
+from results.measure.op_outcomes import OUTCOMES, REFUSED, Codes
+from results.page import timeline as module
+from results.page.timeline import embedded, end_ns_of, timeline
 
 if TYPE_CHECKING:
     import pytest
 
     from harness.op import Value
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 
 def of(record: RunRecord, **changes: Any) -> dict[str, Any]:

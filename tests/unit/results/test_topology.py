@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.faults import FaultRecord, PlannedFault
-from results.topology import groups, picture, sentence
+from results.page.topology import groups, picture, sentence
 
 NODES = ("n1", "n2", "n3", "n4", "n5")
 

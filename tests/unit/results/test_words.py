@@ -13,16 +13,16 @@ from rich.console import Console
 
 from checker.linearizable import linearizability
 from harness import parts
+from harness.console.plain import counted_of
 from harness.faults import PlannedFault
-from harness.plain import counted_of
 from harness.replicas import Replicas
-from results.document import build
-from results.report import render
-from results.terminal import print_summary
+from results.live.terminal import print_summary
+from results.page.report import render
+from results.store.document import build
 from workloads.register.parts import reads_saw_writes
 
 if TYPE_CHECKING:
-    from results.record import RunRecord
+    from results.store.record import RunRecord
 
 NOUNS = "keys|operations|faults|runs|reads|replicas|errors|files|lines|violations|moments|nodes|functions|refusals"
 # A number of one before a plural, such as `1 keys` and `1 of 1 planned faults`, but not `1 of 2 keys`.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker import brute
 from checker.analysis import analysis
 from checker.errors import ModelError
+from checker.search import brute
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 from workloads.controller.group import FUNCTIONS, READS, Group, Live, Replica, Sync, respond

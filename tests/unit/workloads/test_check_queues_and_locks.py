@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.command import check
 from checker.formats.jepsen import write_history
 from checker.formats.pairing import events_of
+from commands.check import check
 from harness.errors import InputError
 from tests.unit.workloads.histories import done
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker.brute import linearizable as brute
 from checker.formats.columns import of_operations
 from checker.models import model
+from checker.search.brute import linearizable as brute
 from harness.errors import InputError
 from harness.op import Operation, OpType
 from harness.verdict import Verdict

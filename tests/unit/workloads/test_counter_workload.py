@@ -15,7 +15,7 @@ from harness.history import pair
 from harness.load import ClosedLoop
 from harness.node import Node
 from harness.op import FINAL_PHASE, Invocation, Ok, OpType, Outcome
-from harness.simulation import simulate
+from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
 from workloads.counter import CounterOptions, CounterWorkload

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from checker import brute
 from checker.formats.columns import of_operations
 from checker.models import model
+from checker.search import brute
 from harness.errors import InputError
 from harness.op import OpType
 from harness.verdict import Verdict

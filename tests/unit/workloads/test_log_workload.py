@@ -19,7 +19,7 @@ from harness.history import pair
 from harness.load import ClosedLoop
 from harness.node import Node
 from harness.op import FINAL_PHASE, Fail, Info, Invocation, Ok, Op, OpType
-from harness.simulation import simulate
+from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
 from workloads.finals import ATTEMPTS

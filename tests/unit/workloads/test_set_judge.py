@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from checker.brute import linearizable as brute
 from checker.formats.columns import of_operations
 from checker.identity import identity
 from checker.judging import Judgement, part_of
 from checker.models import model
+from checker.search.brute import linearizable as brute
 from harness.errors import InputError
 from harness.op import Operation, OpType
 from harness.verdict import Verdict

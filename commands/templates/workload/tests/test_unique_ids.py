@@ -12,13 +12,13 @@ from harness.combinators import limit
 from harness.history import pair
 from harness.op import Info, Ok
 from harness.randomness import stream
-from harness.simulation import simulate
+from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
 
 if TYPE_CHECKING:
     from harness.op import Invocation, Outcome
-    from harness.simulation import Respond
+    from harness.testing import Respond
     from harness.verdict import Part
 
 

@@ -1,0 +1,1 @@
+"""Reasons for a verdict: small counterexamples, contradictions, and sentences."""

@@ -1,0 +1,134 @@
+"""Checks histories with the judge of a workload: histories read as operations, and tables as arrays.
+
+The result is the part that the same judge gives in a run. Only the operations of the result become objects, never all rows of a
+table. A row that breaks a rule of histories is an error before the check.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from checker.formats.columns import NEEDED, ColumnReader, Columns, joined, of_operations
+from checker.formats.parquet import open_parquet, read_rows_of
+from checker.formats.read import PARQUET, History
+from checker.judging import composed, judge_keys
+from checker.judging.judged import Judged
+from checker.search.coding import Unsuited
+from checker.search.tables import BATCH_ROWS, Rules
+from harness.errors import LabrysError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from checker.formats.columns import Int64s
+    from checker.judging import Judge, Judgement
+    from harness.op import Operation
+    from harness.verdict import Verdict
+
+
+def judge_history(history: History, judge: Judge, *, empty: Verdict, read_s: float) -> Judged:
+    """Decides a history that was read as operations.
+
+    Args:
+        history: The history.
+        judge: The checker of the workload.
+        empty: The verdict on a history without operations.
+        read_s: Seconds that reading took.
+
+    Raises:
+        InputError: The judge does not know an operation.
+    """
+    began_s = time.perf_counter()
+    operations = history.operations
+    columns = of_operations(operations, history.name)
+    found = judge_keys(judge, columns)
+    return _judged(history, judge, columns, found, operations.__getitem__, empty=empty, began_s=began_s, read_s=read_s)
+
+
+def judge_table(path: Path, name: str, judge: Judge, *, empty: Verdict) -> Judged | None:
+    """Decides the history in a Parquet file of one run from arrays; None if only objects can report its error.
+
+    Args:
+        path: The file.
+        name: Its name for messages.
+        judge: The checker of the workload.
+        empty: The verdict on a history without operations.
+
+    Raises:
+        InputError: The file has another format, or the judge does not know an operation.
+    """
+    began_s = time.perf_counter()
+    rules, reader, parts = Rules(), ColumnReader(name), []
+    file = open_parquet(path, name=name)
+    try:
+        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*NEEDED, "run"]):
+            parts.append(reader.of_batch(batch))
+            rules.add(parts[-1], batch)
+        rules.finish(file.metadata.num_rows)
+    except (Unsuited, LabrysError, pa.ArrowException, OSError):
+        return None
+    columns = joined(parts, reader)
+    history = History(
+        name=name,
+        format=PARQUET,
+        operations=(),
+        events=rules.events,
+        timed=True,
+        keyed=any(key is not None for key in columns.keys),
+        warnings=(),
+    )
+    read_s, began_s = time.perf_counter() - began_s, time.perf_counter()
+    found = judge_keys(judge, columns)
+    shown = _shown(path, columns, found)
+    return _judged(
+        history,
+        judge,
+        columns,
+        found,
+        lambda row: shown[int(columns.start[row])],
+        empty=empty,
+        began_s=began_s,
+        read_s=read_s,
+    )
+
+
+def _shown(path: Path, columns: Columns, found: Mapping[str | None, tuple[Judgement, Int64s]]) -> dict[int, Operation]:
+    """Returns the operations of anomalies by the index of their invoke, from one pass over the file."""
+    rows = {
+        int(of_key[row])
+        for judgement, of_key in found.values()
+        for anomaly in judgement.anomalies
+        for row in (*anomaly.rows, *(() if anomaly.decisive is None else (anomaly.decisive,)))
+    }
+    if not rows:
+        return {}
+    return {op.invoke_index: op for op in read_rows_of(path, columns.start[np.array(sorted(rows), np.int64)])}
+
+
+def _judged(
+    history: History,
+    judge: Judge,
+    columns: Columns,
+    found: Mapping[str | None, tuple[Judgement, Int64s]],
+    operation: Callable[[int], Operation],
+    *,
+    empty: Verdict,
+    began_s: float,
+    read_s: float,
+) -> Judged:
+    part = composed(judge.name, found, len(columns), operation=operation)
+    if not len(columns):
+        part = replace(part, verdict=empty)
+    return Judged(
+        history=history,
+        part=part,
+        operations=len(columns),
+        seconds=time.perf_counter() - began_s,
+        read_s=read_s,
+    )

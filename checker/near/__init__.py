@@ -1,0 +1,1 @@
+"""Algorithms in near-linear time for common families: registers, sets, queues, counters."""

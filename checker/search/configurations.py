@@ -1,0 +1,103 @@
+"""The possible configurations of an object at a moment, and the impossible steps from there.
+
+The kernel returns the operations that lead to a state. The model in Python replays them, so the results have the states of the
+model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from checker.errors import ModelError
+from checker.explain.blaming import place_of
+from checker.models.base import Inconsistent
+from checker.result import Configuration, PathStep
+from harness.console.plain import name as plain_name
+from harness.console.plain import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from checker.models.base import Model, State
+    from harness.op import Operation, Value
+
+MAX_PATHS: Final = 10
+MAX_SHOWN: Final = 10
+_MAX_STEPS: Final = 2000
+_MAX_REPLAYED: Final = 100_000
+
+
+def configurations(
+    model: Model, known: Sequence[Operation], configs: Sequence[tuple[list[int], int | None, list[int]]]
+) -> tuple[Configuration, ...]:
+    """Returns the kernel's configurations with the states of the model; at most ten."""
+    shown: list[Configuration] = []
+    for path, last, pending in configs[:MAX_SHOWN]:
+        state = _replay(model, [known[i] for i in path])
+        if isinstance(state, Inconsistent):
+            continue
+        shown.append(
+            Configuration(
+                model=described(model, state),
+                last_op=None if last is None else known[last],
+                pending=tuple(known[i] for i in pending),
+                state=state,
+            )
+        )
+    return tuple(shown)
+
+
+def described(model: Model, state: State) -> Mapping[str, Value]:
+    """Returns a state in the form for results.
+
+    Raises:
+        ModelError: The model's `describe` returns something else.
+    """
+    found = model.describe(state)
+    if isinstance(found, Mapping) and all(isinstance(name, str) for name in found):
+        return found
+    shown = plain_name(one_line(repr(found)))
+    raise ModelError(
+        f"model {plain_name(model.name)}: {place_of(model.describe)}: expected a mapping with names as keys, found {shown}; "
+        "correct the model"
+    )
+
+
+def _replay(model: Model, path: Sequence[Operation]) -> State | Inconsistent:
+    state = model.initial
+    if len(path) > _MAX_REPLAYED:
+        return Inconsistent("the path is too long to be replayed")
+    for op in path:
+        state = model.step(state, model.call(op))
+        if isinstance(state, Inconsistent):
+            return state
+    return state
+
+
+def final_paths(model: Model, configs: Sequence[Configuration], op: Operation) -> tuple[tuple[PathStep, ...], ...]:
+    """Returns at most ten orders of pending operations that end in an impossible step, as knossos does."""
+    paths: list[tuple[PathStep, ...]] = []
+    for config in configs:
+        start = () if config.last_op is None else (PathStep(op=config.last_op, model=config.model),)
+        pending = sorted(config.pending, key=lambda other: other is not op)
+        for count, path in enumerate(_dead_ends(model, config.state, pending)):
+            if count == _MAX_STEPS or len(paths) == MAX_PATHS:
+                break
+            paths.append((*start, *path))
+    return tuple(paths)
+
+
+def _dead_ends(model: Model, state: State, pending: Sequence[Operation]) -> Iterator[tuple[PathStep, ...]]:
+    stack: list[tuple[State, tuple[Operation, ...], tuple[PathStep, ...]]] = [(state, tuple(pending), ())]
+    steps = 0
+    while stack and steps < _MAX_STEPS:
+        before, left, path = stack.pop()
+        for place, op in enumerate(left):
+            steps += 1
+            after = model.step(before, model.call(op))
+            if isinstance(after, Inconsistent):
+                yield (*path, PathStep(op=op, model=None, message=after.message))
+            else:
+                rest = (*left[:place], *left[place + 1 :])
+                stack.append((after, rest, (*path, PathStep(op=op, model=described(model, after)))))

@@ -1,0 +1,249 @@
+"""Decides histories with the cheapest algorithm first.
+
+Only `auto` works like this; any other `--algorithm` runs alone.
+
+1. A near-linear analyzer decides, if one applies.
+2. Necessary conditions of every linearization are checked (`checker.near.necessary`).
+3. A rule for a family decides, if one applies (`checker.near.rules`). Rules that walk take turns with the search.
+4. The search decides. If it takes long on a user's own model, Labrys looks for a small reason at the furthest return that it
+   reached (`checker.explain.relaxing`). All earlier returns are explained, so if there is a reason, this is the first return
+   after which no linearization is left. If there is none, the search starts again with more time, because a busy machine may
+   have given it little. After three such turns, it has all the remaining time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from checker.explain.relaxing import ANALYZER as RELAXED
+from checker.explain.relaxing import smallest
+from checker.near.elements import is_connected
+from checker.near.necessary import ANALYZER, SEARCH, lack
+from checker.near.rules import by_rule, by_walk, has_walk
+from checker.search.solving import AUTO, Limits, solve
+from checker.search.solving import outcome as made
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checker._kernel import Outcome, Problem
+    from checker.models import Model
+    from checker.near.necessary import Lack
+    from checker.search.encode import Encoded, Events
+
+_NEAR: Final = "zones"
+_SEARCH: Final = "search"
+# By turns: how long the search runs, and then the search for a reason; the last turn has all the remaining time.
+_TURNS: Final = ((0.5, 1.0), (4.0, 4.0), (32.0, 16.0), (None, 0.0))
+# For a history that a rule can walk through, by turns: how long the search runs, and then the walk.
+_WALKS: Final = ((0.1, 2.0), (4.0, 60.0))
+_EARLIER_S: Final = 0.3  # how long to search for a return before that of a violated condition
+_LEAST_S: Final = 1e-3
+
+
+class History(Protocol):
+    """A history without a verdict so far.
+
+    Attributes:
+        problem: The history for the kernel.
+        own: Whether the model is a user's own.
+        events: The history by classes; computed on first use.
+    """
+
+    @property
+    def problem(self) -> Problem: ...  # noqa: D102 - see the class
+
+    @property
+    def own(self) -> bool: ...  # noqa: D102
+
+    @property
+    def events(self) -> Events: ...  # noqa: D102
+
+    def end(self, op: int) -> int:
+        """Returns the end of an operation."""
+
+    def lack(self) -> Lack | None:
+        """Returns a violated necessary condition; see `checker.near.necessary.lack`."""
+
+    def before(self, end: int) -> tuple[Problem, Sequence[int]]:
+        """Returns the operations that began before a moment, with their state right before it, and their positions."""
+
+    def reason(self, op: int, deadline_s: float) -> list[int] | None:
+        """Returns a small reason; see `checker.explain.relaxing.smallest`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """A history whose operations are objects."""
+
+    model: Model
+    encoded: Encoded
+
+    @property
+    def problem(self) -> Problem:
+        """See `History`."""
+        return self.encoded.problem
+
+    @property
+    def own(self) -> bool:
+        """See `History`."""
+        return self.encoded.coder.step is not None
+
+    def end(self, op: int) -> int:
+        """See `History`."""
+        return self.encoded.ends[op]
+
+    def lack(self) -> Lack | None:
+        """See `History`."""
+        return lack(self.model, self.encoded)
+
+    @property
+    def events(self) -> Events:
+        """See `History`."""
+        return self.encoded.events
+
+    def before(self, end: int) -> tuple[Problem, Sequence[int]]:
+        """See `History`."""
+        kept = [i for i, start in enumerate(self.encoded.starts) if start < end]
+        return self.encoded.part(kept, end - 1), kept
+
+    def reason(self, op: int, deadline_s: float) -> list[int] | None:
+        """See `History`."""
+        return smallest(self.encoded, op, deadline_s)
+
+
+def decide_all(
+    histories: Sequence[History], limits: Limits, *, want_order: bool = False, fail_fast: bool = False
+) -> list[Outcome]:
+    """Returns the outcome of each history; see `checker.search.solving.solve`.
+
+    Args:
+        histories: The histories, all of one model.
+        limits: The limits of the check, for all histories together.
+        want_order: Whether to return the order of valid histories.
+        fail_fast: Whether one invalid history is enough.
+    """
+    problems = [each.problem for each in histories]
+    if limits.algorithm != AUTO:
+        return solve(problems, limits, want_order=want_order, fail_fast=fail_fast)
+    clock = _Clock(limits)
+    outcomes = solve(problems, replace(limits, algorithm=_NEAR), want_order=want_order, fail_fast=fail_fast)
+    left = [i for i, outcome in enumerate(outcomes) if outcome["unsuited"] is not None]
+    if fail_fast and any(outcome["verdict"] == "invalid" for outcome in outcomes):
+        return [_cancelled(outcome) if outcome["unsuited"] is not None else outcome for outcome in outcomes]
+    left = _put(outcomes, left, [_lacking(histories[i], clock) for i in left])
+    left = _put(outcomes, left, [_ruled(histories[i], clock, want_order=want_order) for i in left])
+    hard = [i for i in left if not histories[i].own and has_walk(histories[i].events)]
+    walkable = frozenset(hard)
+    others = [i for i in left if i not in walkable]
+    for search_s, walk_s in _WALKS:
+        if not hard:
+            break
+        wanted = clock.limits(_SEARCH, search_s)
+        _put(outcomes, hard, solve([problems[i] for i in hard], wanted, want_order=want_order, fail_fast=fail_fast))
+        hard = [i for i in hard if outcomes[i]["cause"] == "timeout" and not clock.is_over()]
+        hard = _put(outcomes, hard, [_walked(histories[i], clock, walk_s, want_order=want_order) for i in hard])
+    left = sorted([*others, *(i for i in hard if not clock.is_over())])
+    for limit_s, reason_s in _TURNS if any(histories[i].own for i in left) else _TURNS[-1:]:
+        if not left:
+            break
+        wanted = clock.limits(_SEARCH, limit_s)
+        searched = solve([problems[i] for i in left], wanted, want_order=want_order, fail_fast=fail_fast)
+        _put(outcomes, left, searched)
+        left = [i for i in left if limit_s is not None and outcomes[i]["cause"] == "timeout" and not clock.is_over()]
+        left = _put(outcomes, left, [_reasoned(histories[i], outcomes[i], clock, reason_s) for i in left])
+    return outcomes
+
+
+def _put(outcomes: list[Outcome], places: Sequence[int], found: Sequence[Outcome | None]) -> list[int]:
+    """Stores outcomes at their places, and returns the places without an outcome."""
+    for i, outcome in zip(places, found, strict=True):
+        if outcome is not None:
+            outcomes[i] = outcome
+    return [i for i, outcome in zip(places, found, strict=True) if outcome is None]
+
+
+class _Clock:
+    """The remaining time of a check."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._end_s = None if limits.time_limit_s is None else time.monotonic() + limits.time_limit_s
+
+    def limits(self, algorithm: str, most_s: float | None) -> Limits:
+        """Returns the limits of a call that takes at most so many seconds; None for all the remaining time."""
+        left_s = None if self._end_s is None else max(self._end_s - time.monotonic(), _LEAST_S)
+        known = [seconds for seconds in (left_s, most_s) if seconds is not None]
+        return replace(self._limits, algorithm=algorithm, time_limit_s=min(known, default=None))
+
+    def is_over(self) -> bool:
+        """Returns whether no time is left."""
+        return self._end_s is not None and time.monotonic() >= self._end_s
+
+
+def _cancelled(outcome: Outcome) -> Outcome:
+    return {**outcome, "cause": "cancelled", "unsuited": None}
+
+
+def _lacking(history: History, clock: _Clock) -> Outcome | None:
+    """Returns the outcome of a history that violates a necessary condition; None if it violates none."""
+    began_s = time.perf_counter()
+    found = history.lack()
+    if found is None:
+        return None
+    earlier = _earlier(history, found.op, clock)
+    if earlier is not None:
+        return earlier
+    seconds = time.perf_counter() - began_s
+    return made("invalid", ANALYZER, op=found.op, kind=found.kind, core=found.core, seconds=seconds)
+
+
+def _ruled(history: History, clock: _Clock, *, want_order: bool) -> Outcome | None:
+    """Returns the outcome of a history that a rule of its family decides; None if there is none."""
+    if history.own:
+        return None
+    events = history.events
+    found = by_rule(events, clock.limits(AUTO, None), want_order=want_order)
+    if found is None or found["verdict"] != "invalid" or found["op"] is None or not is_connected(events):
+        return found
+    return _earlier(history, found["op"], clock) or found
+
+
+def _walked(history: History, clock: _Clock, walk_s: float, *, want_order: bool) -> Outcome | None:
+    """Returns the outcome of a walk; None if it takes too long."""
+    return by_walk(history.events, clock.limits(AUTO, walk_s), want_order=want_order)
+
+
+def _earlier(history: History, op: int, clock: _Clock) -> Outcome | None:
+    """Searches for an earlier return without a linearization; None if there is none, or time is over."""
+    problem, kept = history.before(history.end(op))
+    [outcome] = solve([problem], clock.limits(_SEARCH, _EARLIER_S))
+    if outcome["verdict"] != "invalid" or outcome["op"] is None:
+        return None
+    configs = [
+        ([kept[i] for i in path], None if last is None else kept[last], [kept[i] for i in pending])
+        for path, last, pending in outcome["configs"]
+    ]
+    return {**outcome, "op": kept[outcome["op"]], "core": [kept[i] for i in outcome["core"]], "configs": configs}
+
+
+def _reasoned(history: History, outcome: Outcome, clock: _Clock, reason_s: float) -> Outcome | None:
+    """Returns the outcome of a history that a small reason at the furthest return refutes; None if there is no reason."""
+    if outcome["op"] is None:
+        return None
+    seconds = clock.limits(_SEARCH, reason_s).time_limit_s
+    assert seconds is not None  # noqa: S101 - `reason_s` is a limit
+    core = history.reason(outcome["op"], time.monotonic() + seconds)
+    if core is None:
+        return None
+    return made(
+        "invalid",
+        RELAXED,
+        op=outcome["op"],
+        kind=SEARCH,
+        core=core,
+        steps=outcome["steps"],
+        seconds=outcome["seconds"],
+    )

@@ -1,0 +1,67 @@
+"""The commands `labrys report` and `labrys serve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.console.options import DefaultsCommand
+from harness.console.parameters import Whole, folder
+from harness.console.terminal import echo, open_console
+from harness.errors import InputError
+from results.store.naming import RunCommand, RunName
+
+_STORE = click.option(
+    "--store",
+    type=folder(),
+    default=Path("store"),
+    show_default=True,
+    help="The folder with all runs.",
+)
+
+
+@click.command(cls=RunCommand)
+@click.argument("run", type=RunName(), default="latest")
+@_STORE
+def report(run: str, store: Path) -> None:
+    """Writes the report of RUN again from its files, and prints its path.
+
+    RUN is the folder of a run, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index. Index 0 is the newest
+    run and -1 the oldest.
+    """
+    from results.live.terminal import print_summary
+    from results.store.document import build
+    from results.store.load import load_record
+    from results.store.publish import draw
+    from results.store.store import Store
+
+    found = Store(store).open_run(run)
+    if found.is_running():
+        raise InputError(
+            f"{found.path} is still running, and writes its report at the end; `labrys serve` shows it live at /live"
+        )
+    record = load_record(found)
+    document = build(record)
+    draw(found, record, document)
+    path = found.report_html
+    if path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    print_summary(open_console(), document, report=path)
+    echo(path)
+
+
+@click.command(cls=DefaultsCommand)
+@_STORE
+@click.option("--port", type=Whole(0, 65535), default=8080, show_default=True, help="The port; 0 chooses a free one.")
+def serve(store: Path, port: int) -> None:
+    """Serves the store to web browsers on this machine."""
+    from results.live.serve import StoreServer
+    from results.store.store import Store
+
+    with StoreServer(Store(store), port) as server:
+        try:
+            echo(f"{server.url} shows {store}; Ctrl-C ends it", err=True)
+            server.serve_forever()
+        except KeyboardInterrupt:
+            echo("", err=True)

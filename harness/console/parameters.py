@@ -1,0 +1,209 @@
+"""The types of option values from the command line, environment variables and `labrys.toml`.
+
+Each number has a range with two finite bounds, and a value outside is an error. A path must be accessible.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.core import ParameterSource
+
+from harness.console import plugins
+from harness.console.documents import shown
+from harness.console.suggest import did_you_mean
+from harness.errors import InputError
+from harness.suites.thresholds import read_threshold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from click.core import Context, Parameter
+    from click.shell_completion import CompletionItem
+
+MAX_SEED: Final = 2**63 - 1
+MAX_RUN_S: Final = 604_800.0  # a week; no run is longer
+MAX_WAIT_S: Final = 86_400.0
+
+
+class Choice(click.Choice[str]):
+    """One of some texts. For another text, the error has the nearest one, or all of them if none is near."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: Context | None) -> str:  # noqa: ARG002 - the same in each context
+        """Returns the error for a text that is none of them."""
+        return f"{shown(str(value))} is not one of the choices. {did_you_mean(str(value), map(str, self.choices))}"
+
+
+class Number(click.FloatRange):
+    """A number with two finite bounds."""
+
+    def __init__(self, low: float, high: float, *, above: bool = False) -> None:
+        """Sets the bounds.
+
+        Args:
+            low: The lower bound.
+            high: The upper bound.
+            above: Whether the lower bound itself is excluded.
+        """
+        super().__init__(min=low, max=high, min_open=above)
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> float:
+        """Returns the value as a number.
+
+        Raises:
+            click.BadParameter: It is not a number, or out of range.
+        """
+        if isinstance(value, bool):
+            self.fail(f"{str(value).lower()} is not a number.", param, ctx)
+        try:
+            number = float(super().convert(value, param, ctx))
+        except OverflowError:
+            number = math.nan
+        if math.isnan(number):
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+        return number
+
+
+class Whole(click.IntRange):
+    """A whole number with two finite bounds."""
+
+    def __init__(self, low: int, high: int) -> None:
+        """Sets the lower and the upper bound."""
+        super().__init__(min=low, max=high)
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> int:
+        """Returns the value as a number.
+
+        Raises:
+            click.BadParameter: It is not a whole number, or out of range.
+        """
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            self.fail(f"{str(value).lower()} is not a whole number.", param, ctx)
+        return int(super().convert(value, param, ctx))
+
+
+class PathType(click.Path):
+    """A path that is accessible."""
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> Any:
+        """Returns the path.
+
+        Raises:
+            click.BadParameter: It is not a path, or not of this type.
+        """
+        if not isinstance(value, str | os.PathLike):
+            self.fail(f"{value!r} is not a path.", param, ctx)
+        try:
+            os.lstat(value)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self.fail(f"{os.fspath(value)!r} cannot be accessed: {error.strerror}.", param, ctx)
+        except ValueError as error:
+            self.fail(f"{os.fspath(value)!r} is not a path: {error}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class PluginName(click.ParamType[str]):
+    """The name of an installed plug-in, or `MODULE:CLASS` if `places` allows that."""
+
+    def __init__(self, group: str, *, places: bool = True) -> None:
+        """Takes one of the groups of `harness.console.plugins`, and whether `MODULE:CLASS` is allowed."""
+        self.name = plugins.SINGULAR[group]
+        self.group = group
+        self.places = places
+
+    def get_metavar(self, param: Parameter, ctx: Context) -> str:  # noqa: ARG002 - the same for all
+        """Returns the allowed names for the help."""
+        return f"[{'|'.join([*plugins.plugins(self.group), *(['MODULE:CLASS'] if self.places else [])])}]"
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> str:
+        """Returns the name.
+
+        Raises:
+            click.BadParameter: There is no such plug-in, or `labrys.toml` has a `MODULE:CLASS`.
+        """
+        by_user = ctx is None or param is None or given_by_user(ctx, str(param.name))
+        try:
+            return plugins.find(self.group, str(value), by_place=self.places and by_user).name
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Returns the installed plug-ins whose names begin with the incomplete word."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
+
+        return [CompletionItem(each) for each in plugins.plugins(self.group) if each.startswith(incomplete)]
+
+
+class ThresholdText(click.ParamType[str]):
+    """A threshold, as a text in the spelling of Labrys. A variable has several of them, separated by commas."""
+
+    name = "threshold"
+    envvar_list_splitter = ","
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> str:
+        """Returns the threshold.
+
+        Raises:
+            click.BadParameter: It does not fit the grammar.
+        """
+        try:
+            return str(read_threshold(value if isinstance(value, str) else repr(value)))
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Completed(click.ParamType[str]):
+    """A text that a shell can complete."""
+
+    name = "text"
+
+    def __init__(self, candidates: Callable[[str], Iterable[str]] | None = None) -> None:
+        """Takes a function that returns texts for an incomplete word; None if the text is the name of a file."""
+        self.candidates = candidates
+
+    def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Returns the texts that begin with the incomplete word, or lets the shell complete files."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
+
+        texts = [] if self.candidates is None else self.candidates(incomplete)
+        found = [CompletionItem(text) for text in texts if text.startswith(incomplete)]
+        return found if found or self.candidates is not None else [CompletionItem(incomplete, type="file")]
+
+
+class SuiteFile(PathType):
+    """The file of a suite, or a folder of regressions. A shell completes those in the working folder and in `suites/`."""
+
+    def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:
+        """Returns the files that begin with the incomplete word."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
+
+        patterns = ("suites/*.toml", "*.toml", "regressions", "regressions/*/")
+        files = [str(path) for pattern in patterns for path in sorted(Path().glob(pattern))]
+        found = [CompletionItem(file) for file in files if file.startswith(incomplete)]
+        return found or super().shell_complete(ctx, param, incomplete)
+
+
+def given_by_user(ctx: Context, name: str) -> bool:
+    """Returns whether an option's value is from the command line or a variable, and not from `labrys.toml`."""
+    return ctx.get_parameter_source(name) is not ParameterSource.DEFAULT_MAP
+
+
+def existing_file() -> PathType:
+    """Returns the type of an existing file."""
+    return PathType(exists=True, dir_okay=False, path_type=Path)
+
+
+def existing_folder() -> PathType:
+    """Returns the type of an existing folder."""
+    return PathType(exists=True, file_okay=False, path_type=Path)
+
+
+def folder() -> PathType:
+    """Returns the type of a folder that exists or can be made."""
+    return PathType(file_okay=False, path_type=Path)

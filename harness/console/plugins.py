@@ -1,0 +1,160 @@
+"""Finds systems, workloads, kinds of faults and models, those of Labrys and those of other packages, in the same way.
+
+A package lists its plug-ins in its metadata, as entry points of the groups below; pyproject.toml of Labrys is the example. So
+names are known without an import, and a plug-in is imported when a command selects it. A plug-in that cannot be imported
+affects no other: the error names the plug-in and its package.
+
+`module:Name` is an object in an importable module, without any packaging. Only the user may give such a name. A name from a
+file is only looked up among the entry points.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+import traceback
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.console.plain import name as plain_name
+from harness.console.suggest import did_you_mean
+from harness.errors import InputError, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SYSTEMS = "labrys.systems"
+WORKLOADS = "labrys.workloads"
+FAULTS = "labrys.faults"
+MODELS = "labrys.models"
+SINGULAR = {SYSTEMS: "system", WORKLOADS: "workload", FAULTS: "kind of fault", MODELS: "model"}
+PLACE_SEPARATOR = ":"
+MAX_ERROR = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """A plug-in that is not imported yet.
+
+    Attributes:
+        group: One of the groups above.
+        name: Its name on the command line.
+        place: `module:attribute`.
+        package: The package of the entry point; None if the user gave the place.
+        rivals: Other packages with a plug-in of the same name; with a rival, it cannot be selected.
+    """
+
+    group: str
+    name: str
+    place: str
+    package: str | None
+    rivals: tuple[str, ...] = ()
+
+    def load(self) -> Any:
+        """Imports the plug-in, and returns its object.
+
+        Raises:
+            InputError: It cannot be imported, or has rivals; the message has the packages and the error.
+        """
+        if self.rivals:
+            raise InputError(
+                f"several packages have a {SINGULAR[self.group]} named {plain_name(self.name)}: "
+                f"{', '.join(plain_name(str(each)) for each in (self.package, *self.rivals))}; uninstall all but one"
+            )
+        module, _, attribute = self.place.partition(PLACE_SEPARATOR)
+        try:
+            found: Any = importlib.import_module(module)
+            for part in attribute.split("."):
+                found = getattr(found, part)
+        except (Exception, SystemExit) as error:  # a module that calls `sys.exit` must not end Labrys
+            whose = f" of the package {plain_name(self.package)}" if self.package else ""
+            raise InputError(
+                f"the {SINGULAR[self.group]} {plain_name(self.name)}{whose} cannot be loaded from {plain_name(self.place)}: "
+                f"{type(error).__name__}: {plain_name(sentence(error), most=MAX_ERROR)}{_place(error)}{self._remedy(error)}"
+            ) from error
+        return found
+
+    def _remedy(self, error: BaseException) -> str:
+        """Returns what to do if a place of the user cannot be loaded; empty for the place of a package."""
+        if self.package is not None:
+            return ""
+        module, _, attribute = self.place.partition(PLACE_SEPARATOR)
+        if module.endswith(".py") or "/" in module:
+            stem = Path(module).stem
+            return f"; name the module, not its file: {plain_name(stem)}:{plain_name(attribute)}"
+        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
+            here = plain_name(str(Path.cwd()))
+            return f"; expected {plain_name(error.name)}.py in the working folder {here}, or an installed module"
+        if not attribute or isinstance(error, AttributeError):
+            return f"; expected MODULE:CLASS, with a class that the module {plain_name(module)} has"
+        return f"; correct the module, `python -c 'import {plain_name(module)}'` shows the error in full"
+
+
+def _place(error: BaseException) -> str:
+    """Returns the last line of a module that an error comes from, e.g. ` (latch.py:3)`; empty if no module began to run."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [
+        each
+        for each in frames
+        if each.filename not in {__file__, importlib.__file__} and not each.filename.startswith("<")
+    ]
+    return f" ({plain_name(own[-1].filename)}:{own[-1].lineno})" if own else ""
+
+
+@functools.cache
+def plugins(group: str) -> Mapping[str, Plugin]:
+    """Returns the plug-ins of a group in all installed packages, by name; imports none.
+
+    Raises:
+        InputError: There is none, because Labrys is not installed.
+    """
+    from importlib import metadata  # noqa: PLC0415 - slow to import, and most checks name no plug-in
+
+    found: dict[str, Plugin] = {}
+    for point in metadata.entry_points(group=group):
+        package = point.dist.name if point.dist is not None else "(unknown)"
+        known = found.get(point.name)
+        if known is None:
+            found[point.name] = Plugin(group=group, name=point.name, place=point.value, package=package)
+        elif (known.package, known.place) != (package, point.value):
+            found[point.name] = replace(known, rivals=(*known.rivals, package))
+    if not found:
+        raise InputError(
+            f"no installed package has a {SINGULAR[group]}, not even labrys itself; "
+            "install labrys again, e.g. with `make setup` in a clone (docs/install.md)"
+        )
+    return dict(sorted(found.items()))
+
+
+def find(group: str, name: str, *, by_place: bool = False) -> Plugin:
+    """Returns a plug-in by its name; imports nothing.
+
+    Args:
+        group: One of the groups above.
+        name: Its name.
+        by_place: Whether the user gives the name, so that it may be `module:attribute`.
+
+    Raises:
+        InputError: There is none of this name; the message has a suggestion.
+    """
+    known = plugins(group)
+    if name in known:
+        return known[name]
+    if PLACE_SEPARATOR in name:
+        if not by_place:
+            raise InputError(
+                f"the {SINGULAR[group]} {plain_name(name)} is a MODULE:CLASS, which labrys never takes from a file; "
+                "name it on the command line"
+            )
+        here = str(Path.cwd())
+        if here not in sys.path:
+            sys.path.append(here)  # the user's own modules are in the working folder
+        return Plugin(group=group, name=name, place=name, package=None)
+    raise InputError(f"unknown {SINGULAR[group]} {plain_name(name)}. {did_you_mean(name, known)}")
+
+
+def load(group: str, name: str, *, by_place: bool = False) -> Any:
+    """Finds and imports a plug-in; see `find` and `Plugin.load`."""
+    return find(group, name, by_place=by_place).load()

@@ -1,0 +1,1 @@
+"""Suites as data: their cases, the expectation of each case, thresholds, and proportions over many runs."""

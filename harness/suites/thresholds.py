@@ -1,0 +1,158 @@
+"""Thresholds: limits for the numbers of a run, from `labrys test --threshold` or from a suite.
+
+    threshold  = [ FUNCTION "." ] MEASURE COMPARISON NUMBER
+    COMPARISON = "<" | "<=" | ">" | ">=" | "==" | "!="
+
+For example `p99_ms < 200`, `read.p99_ms < 50`, `write.longest_gap_s < 5`. No text of a suite's file is evaluated as code. If a
+run has no measurement for a threshold, it crosses the threshold.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from harness.console.plain import name
+from harness.console.suggest import did_you_mean
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+# Each measure with its meaning. With a function before it, it is that of this function alone.
+MEASURES: Mapping[str, str] = MappingProxyType(
+    {
+        "availability": "answered operations, as a share from 0 to 1",
+        "availability_during_faults": "answered operations while faults were on, as a share from 0 to 1",
+        "longest_gap_s": "the longest time without an answer to any function, or to the named one, in seconds",
+        "recovery_s": "the longest time from the healing of a fault to sustained answers, in seconds",
+        "p50_ms": "the median latency, in milliseconds; of the slowest function, unless one is named",
+        "p95_ms": "the 95th percentile of the latency, likewise",
+        "p99_ms": "the 99th percentile of the latency, likewise",
+        "max_ms": "the highest latency, likewise",
+        "ok_per_s": "operations that ended ok, for each second of the workload",
+        "operations": "the number of operations",
+        "ok": "the number of operations that ended ok",
+        "fail": "the number of operations that ended with fail, without refusals",
+        "refused": "the number of operations that a node refused, because another node leads",
+        "info": "the number of operations whose outcome is not known",
+    }
+)
+LATENCIES = frozenset({"p50_ms", "p95_ms", "p99_ms", "max_ms"})
+_COMPARISONS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
+    {
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
+        "==": operator.eq,
+        "!=": operator.ne,
+    }
+)
+_THRESHOLD = re.compile(
+    r"\s*(?:(?P<function>[A-Za-z0-9_-]{1,60})\.)?(?P<measure>[A-Za-z0-9_]{1,60})\s*"
+    r"(?P<comparison><=|>=|==|!=|<|>)\s*(?P<limit>[+-]?[0-9]{1,15}(?:\.[0-9]{1,15})?)\s*"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """One threshold.
+
+    Attributes:
+        function: The function that is measured; None for all functions.
+        measure: A name of `MEASURES`.
+        comparison: The comparison of the measured number with the limit.
+        limit: The limit.
+    """
+
+    function: str | None
+    measure: str
+    comparison: str
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.comparison} {self.limit:.15g}"
+
+    @property
+    def subject(self) -> str:
+        """Returns the name of the measured number, e.g. `read.p99_ms`."""
+        return self.measure if self.function is None else f"{self.function}.{self.measure}"
+
+    def crossed_by(self, measured: float | None) -> str | None:
+        """Returns a sentence if a run crosses it, else None.
+
+        Args:
+            measured: The measured number; None if there is none.
+        """
+        if measured is None:
+            return f"{self}: the run did not measure {self.subject}"
+        return None if _COMPARISONS[self.comparison](measured, self.limit) else f"{self}: it is {measured:.6g}"
+
+
+def read_threshold(text: str) -> Threshold:
+    """Reads one threshold.
+
+    Raises:
+        InputError: It does not fit the grammar, or its measure is unknown.
+    """
+    found = _THRESHOLD.fullmatch(text)
+    if found is None:
+        raise InputError(f"expected a threshold such as 'p99_ms < 200' or 'availability > 0.9', not {name(text)!r}")
+    measure, function = found["measure"], found["function"]
+    if measure not in MEASURES:
+        raise InputError(f"the threshold {name(text)!r} has an unknown measure. {did_you_mean(measure, MEASURES)}")
+    return Threshold(function=function, measure=measure, comparison=found["comparison"], limit=float(found["limit"]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A threshold with the number that a run measured.
+
+    Attributes:
+        threshold: The threshold.
+        number: The measured number; None if there is none.
+    """
+
+    threshold: Threshold
+    number: float | None
+
+    @property
+    def crossed(self) -> str | None:
+        """Returns a sentence if the run crosses the threshold, else None."""
+        return self.threshold.crossed_by(self.number)
+
+
+def measured(
+    thresholds: Iterable[Threshold], measure: Callable[[str, str | None], float | None]
+) -> tuple[Measured, ...]:
+    """Returns each threshold with its number.
+
+    Args:
+        thresholds: The thresholds.
+        measure: Returns the measured number for the name of a measure and of a function.
+    """
+    return tuple(Measured(threshold=each, number=measure(each.measure, each.function)) for each in thresholds)
+
+
+def refuse_unknown_functions(thresholds: Iterable[Threshold], functions: Collection[str], workload: str) -> None:
+    """Refuses a threshold for a function that the workload does not have, because no run could keep it.
+
+    Args:
+        thresholds: The thresholds.
+        functions: The functions of the workload.
+        workload: The name of the workload.
+
+    Raises:
+        InputError: A threshold names another function.
+    """
+    for each in thresholds:
+        if each.function is not None and each.function not in functions:
+            known = ", ".join(sorted(functions))
+            raise InputError(
+                f"the threshold {str(each)!r} names the function {each.function!r}, and the workload {name(workload)} "
+                f"has the functions {known}"
+            )

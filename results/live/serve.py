@@ -1,0 +1,467 @@
+"""Serves the store to web browsers, on this machine only.
+
+The server reads the store and changes nothing. The content of the store is hostile input. So the server escapes every text, and
+follows no link within a run. It sends every file except a report as plain text or as a download, and a report has its own
+policy that forbids network access. A malformed request gets 400, and a failed one 500. The server binds the loopback address,
+and accepts requests only for 127.0.0.1 and localhost. So no web site can reach it through a name of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import html
+import json
+import logging
+import os
+import re
+import shutil
+import stat
+import threading
+import zipfile
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, quote, unquote, unquote_to_bytes, urlsplit
+
+from harness.console import below
+from harness.console.plain import message, name, plain
+from harness.errors import InputError
+from harness.verdict import Verdict
+from results.live.tail import Tail, refusals_of, run_state, suite_state
+from results.page.compare import comparison
+from results.page.formatting import size
+from results.page.overlay import overlay
+from results.page.pages import environment
+from results.store.store import Run, Store, summarize
+from results.store.suites import find_suite, newest_suites
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from results.store.store import RunSummary
+
+LOOPBACK = "127.0.0.1"
+PAGE = 100
+MAX_FILES = 500
+MAX_FIELDS = 2 * PAGE
+MAX_COMPARED = 6
+LETTERS = "ABCDEF"
+MAX_DEPTH = 16
+MAX_PATH = 1000
+LEFT_OUT = "labrys-left-out.txt"
+ACCEPT_PAUSE_S = 0.2
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_PAGE_NUMBER = re.compile(r"[0-9]{1,9}")
+TEXT = "text/plain; charset=utf-8"
+_TYPES = {
+    ".json": "application/json; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    **dict.fromkeys((".jsonl", ".edn", ".log", ".txt", ".xml", ".toml", ".html", ".out", ".properties"), TEXT),
+}
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; form-action 'self'"
+)
+_FILE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; sandbox allow-scripts"
+_REPORT_PAGE = re.compile(r"report\.html|key-[A-Za-z0-9._-]+\.html")
+_ORDERS = {
+    "time": lambda row: (row.run.stamp, row.run.test_name),
+    "test": lambda row: (row.run.test_name, row.run.stamp),
+    "verdict": lambda row: (2.5 if row.shown is None else 3 - row.shown.alone.severity, row.run.stamp),
+}
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    body: str
+    kind: str = "text/html; charset=utf-8"
+    status: HTTPStatus = HTTPStatus.OK
+
+
+class StoreServer(ThreadingHTTPServer):
+    """Serves one store on the loopback address.
+
+    Attributes:
+        store: The store.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, store: Store, port: int) -> None:
+        """Binds the port; 0 takes a free one.
+
+        Raises:
+            InputError: The port is in use, or may not be taken.
+        """
+        try:
+            super().__init__((LOOPBACK, port), _Handler)
+        except OSError as error:
+            raise InputError(
+                f"port {port} on {LOOPBACK} cannot be taken: {error.strerror}; choose another with --port"
+            ) from error
+        self.store = store
+        self.pages = environment(finalize=lambda value: plain(value) if type(value) is str else value)
+        self._summaries: dict[Path, tuple[tuple[int, int], RunSummary]] = {}
+        self._tail: Tail | None = None
+        self._lock = threading.Lock()
+        self.comparing = threading.Lock()
+        self.exhausted = threading.Event()  # never set; accepting waits on it if there are no file descriptors
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accepts a connection; without a free file descriptor, waits a moment before the next attempt."""
+        try:
+            return super().get_request()
+        except OSError as error:
+            if error.errno in _EXHAUSTED:
+                self.exhausted.wait(ACCEPT_PAUSE_S)
+            raise
+
+    @property
+    def url(self) -> str:
+        """Returns the address to open."""
+        return f"http://{LOOPBACK}:{self.server_address[1]}/"
+
+    def summaries(self) -> list[RunSummary]:
+        """Returns the summaries of all runs, newest first; reads only runs whose verdict has changed."""
+        current = self.store.current()
+        rows = []
+        for run in self.store.runs():
+            running = current is not None and run.path.resolve() == current.path
+            try:
+                stat = run.results_json.stat()
+                version = (stat.st_mtime_ns, stat.st_size)
+            except OSError:
+                rows.append(summarize(run, running=running))
+                continue
+            with self._lock:
+                known = self._summaries.get(run.path)
+            if known is None or known[0] != version or known[1].running != running:
+                known = (version, summarize(run, running=running))
+                with self._lock:
+                    self._summaries[run.path] = known
+            rows.append(known[1])
+        return rows
+
+    def live(self) -> dict[str, Any]:
+        """Returns the state of the running test and of the running suite."""
+        run = self.store.current()
+        suite = suite_state(self.store)
+        if run is None:
+            return {"run": None, "suite": suite}
+        with self._lock:
+            if self._tail is None or self._tail.path != run.history_jsonl:
+                self._tail = Tail(run.history_jsonl, refusals_of(run))
+            self._tail.read()
+            name = f"{run.test_name}/{run.stamp}"
+            return {"run": name, "suite": suite, **run_state(run), **self._tail.state()}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: StoreServer
+    server_version = "labrys"
+    sys_version = ""
+    timeout = 30
+
+    def do_GET(self) -> None:
+        """Answers one request."""
+        self._begun = False
+        try:
+            self._route()
+        except (BrokenPipeError, ConnectionResetError, TimeoutError):
+            self.close_connection = True
+        except InputError as error:
+            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+        except Exception as error:
+            # An error in one page must not look like a missing server.
+            logger.exception("a request could not be answered")
+            self._refuse(
+                HTTPStatus.INTERNAL_SERVER_ERROR, f"this could not be answered: {type(error).__name__}: {error}"
+            )
+
+    def do_HEAD(self) -> None:
+        """Answers one request for headers only."""
+        self.do_GET()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class' name
+        """Writes nothing: the user watches the browser, not the terminal."""
+
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """Starts a response."""
+        self._begun = True
+        super().send_response(code, message)
+
+    def _refuse(self, status: HTTPStatus, text: str) -> None:
+        """Responds with a sentence; if a response has started, closes the connection."""
+        if self._begun:
+            self.close_connection = True
+            return
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._send(_Answer(body=f"{message(text)}\n", kind=TEXT, status=status))
+
+    def _route(self) -> None:
+        if not self._has_local_host():
+            self._send(
+                _Answer(body="labrys serves 127.0.0.1 and localhost only\n", kind=TEXT, status=HTTPStatus.FORBIDDEN)
+            )
+            return
+        try:
+            address = urlsplit(self.path)
+            fields = parse_qs(address.query, max_num_fields=MAX_FIELDS)
+        except ValueError as error:
+            raise InputError(f"the address is malformed: {error}") from error
+        query = {key: values[0] for key, values in fields.items()}
+        parts = [os.fsdecode(unquote_to_bytes(part)) for part in address.path.split("/") if part]
+        match parts:
+            case []:
+                self._send(self._list(query))
+            case ["live"]:
+                self._send(self._page("live.html"))
+            case ["live.json"]:
+                self._send(_Answer(body=json.dumps(self.server.live()), kind=_TYPES[".json"]))
+            case ["compare"]:
+                self._send(self._compare(fields.get("run", [])))
+            case ["suites", *rest]:
+                self._suites(rest)
+            case ["run", test, stamp, *rest]:
+                self._run(test, stamp, rest, slash=address.path.endswith("/"))
+            case ["zip", test, archive] if archive.endswith(".zip"):
+                self._zip(test, archive.removesuffix(".zip"))
+            case _:
+                self._missing()
+
+    def _has_local_host(self) -> bool:
+        host = self.headers.get("Host", "")
+        return host.rpartition(":")[0] in {LOOPBACK, "localhost"} or host in {LOOPBACK, "localhost"}
+
+    def _page(self, name: str, **values: object) -> _Answer:
+        return _Answer(body=self.server.pages.get_template(name).render(**values))
+
+    def _list(self, query: Mapping[str, str]) -> _Answer:
+        words = query.get("q", "").lower().split()
+        order = query.get("sort", "time")
+        rows = [row for row in self.server.summaries() if _matches(row, words)]
+        if order in _ORDERS and order != "time":
+            rows.sort(key=_ORDERS[order])
+        if query.get("up") == "1":
+            rows.reverse()
+        if not _PAGE_NUMBER.fullmatch(query.get("page", "0")):
+            raise InputError("expected the number of a page, from 0")
+        page = int(query.get("page", "0"))
+        return self._page(
+            "store.html",
+            rows=rows[page * PAGE : (page + 1) * PAGE],
+            total=len(rows),
+            page=page,
+            pages=-(-len(rows) // PAGE),
+            query=query,
+            order=order if order in _ORDERS else "time",
+            up=query.get("up") == "1",
+            root=str(self.server.store.root),
+            place=_place,
+            running=self.server.store.current() is not None,
+        )
+
+    def _compare(self, names: Sequence[str]) -> _Answer:
+        runs = self.server.store.runs()
+        known = {f"{run.test_name}/{run.stamp}": run for run in runs} | {_place(run): run for run in runs}
+        chosen = [known[each] for each in names[:MAX_COMPARED] if each in known]
+        with self.server.comparing:  # only one comparison reads files at a time
+            table = comparison(chosen)
+            latency = overlay(chosen, LETTERS[: len(chosen)])
+        return self._page("compare.html", table=table, place=_place, names=LETTERS, latency=latency)
+
+    def _find(self, test: str, stamp: str) -> Run | None:
+        """Returns the run with these names, if the store lists it; names of a request are never joined to a path."""
+        return next((run for run in self.server.store.runs() if (run.test_name, run.stamp) == (test, stamp)), None)
+
+    def _run(self, test: str, stamp: str, rest: Sequence[str], *, slash: bool) -> None:
+        run = self._find(test, stamp)
+        path = None if run is None else _inside(run, rest)
+        if run is None or path is None:
+            self._missing()
+        elif below.is_folder(run.path, path):
+            if not slash:
+                self.send_response(HTTPStatus.MOVED_PERMANENTLY)
+                self.send_header("Location", f"/run/{_place(run)}/" + "".join(f"{_quoted(part)}/" for part in rest))
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self._send(self._folder(run, path, rest))
+        else:
+            self._file(run, path)
+
+    def _suites(self, rest: Sequence[str]) -> None:
+        """Sends the list of suites, or the page of the suite with these names of folders."""
+        if not rest:
+            self._send(self._page("suites.html", suites=newest_suites(self.server.store, PAGE), quoted=_quoted))
+            return
+        found = find_suite(self.server.store, rest[0], rest[1]) if len(rest) == 2 else None
+        if found is None:
+            self._missing()
+            return
+        runs = {(run.test_name, run.stamp): _place(run) for run in self.server.store.runs()}
+        self._send(self._page("suite.html", suite=found, runs=runs))
+
+    def _folder(self, run: Run, path: Path, rest: Sequence[str]) -> _Answer:
+        entries = []
+        found = sorted(below.walk(run.path, path, deepest=0), key=lambda pair: not stat.S_ISDIR(pair[1].st_mode))
+        for entry, about in found[:MAX_FILES]:
+            folder = stat.S_ISDIR(about.st_mode)
+            note = (
+                ""
+                if folder
+                else size(about.st_size)
+                if stat.S_ISREG(about.st_mode)
+                else "not served: not a regular file"
+            )
+            entries.append({"name": entry.name, "href": _quoted(entry.name), "folder": folder, "size": note})
+        return self._page(
+            "run.html",
+            summary=summarize(run),
+            rest="/".join(rest),
+            entries=entries,
+            more=len(found) - len(entries),
+            place=_place,
+            report=not rest and any(entry["name"] == run.report_html.name for entry in entries),
+        )
+
+    def _file(self, run: Run, path: Path) -> None:
+        report = path.parent == run.path and _REPORT_PAGE.fullmatch(path.name) is not None
+        kind = "text/html; charset=utf-8" if report else _TYPES.get(path.suffix, "application/octet-stream")
+        try:
+            file = below.open_file(run.path, path)
+        except OSError:
+            self._missing()
+            return
+        with file:
+            length = os.fstat(file.fileno()).st_size
+            self.send_response(HTTPStatus.OK)
+            self._headers(kind, _REPORT_POLICY if report else _FILE_POLICY)
+            self.send_header("Content-Length", str(length))
+            if kind == "application/octet-stream":
+                self.send_header("Content-Disposition", "attachment")
+            self.end_headers()
+            if self.command != "HEAD":
+                _copy(file, self.wfile, length)
+
+    def _zip(self, test: str, stamp: str) -> None:
+        run = self._find(test, stamp)
+        if run is None:
+            self._missing()
+            return
+        try:
+            files, left_out = archive_of(run)
+        except OSError as error:
+            place = name(str(error.filename or run.path))
+            text = f"{place} is unreadable: {error.strerror}; the archive of this run would be incomplete"
+            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+            return
+        self.send_response(HTTPStatus.OK)
+        self._headers("application/zip", _FILE_POLICY)
+        self.send_header("Content-Disposition", f"attachment; filename*=UTF-8''{_quoted(test)}-{_quoted(stamp)}.zip")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        if self.command == "HEAD":
+            return
+        archive = zipfile.ZipFile(self.wfile, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False)
+        try:
+            for path in files:
+                with (
+                    below.open_file(run.path, path) as file,
+                    archive.open(plain(f"{test}-{stamp}/{path.relative_to(run.path)}"), "w", force_zip64=True) as entry,
+                ):
+                    shutil.copyfileobj(file, entry)
+            if left_out:
+                archive.writestr(plain(f"{test}-{stamp}/{LEFT_OUT}"), "".join(f"{line}\n" for line in left_out))
+            archive.close()
+        finally:
+            # Without a table of contents, nobody takes an incomplete archive for a complete one.
+            archive.fp = None
+
+    def _missing(self) -> None:
+        place = html.escape(unquote(self.path))
+        body = f"<!DOCTYPE html><title>Not here</title><p>There is no {place} here. <a href='/'>All runs</a>"
+        self._send(_Answer(body=body, status=HTTPStatus.NOT_FOUND))
+
+    def _send(self, answer: _Answer) -> None:
+        body = answer.body.encode("utf-8", errors="backslashreplace")
+        self.send_response(answer.status)
+        self._headers(answer.kind, _POLICY)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _headers(self, kind: str, policy: str) -> None:
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Security-Policy", policy)
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cache-Control", "no-store")
+
+
+def archive_of(run: Run) -> tuple[list[Path], list[str]]:
+    """Returns the readable files of a run, and a line for each entry that the archive leaves out.
+
+    Raises:
+        OSError: A file or a folder cannot be read.
+    """
+    files: list[Path] = []
+    left_out: list[str] = []
+    for path, about in below.walk(run.path, run.path, deepest=MAX_DEPTH):
+        place = path.relative_to(run.path)
+        if stat.S_ISREG(about.st_mode):
+            below.open_file(run.path, path).close()
+            files.append(path)
+        elif not stat.S_ISDIR(about.st_mode):
+            left_out.append(
+                f"{name(str(place), MAX_PATH)}: {below.LINK if stat.S_ISLNK(about.st_mode) else below.SPECIAL}"
+            )
+        elif len(place.parts) > MAX_DEPTH:
+            left_out.append(f"{name(str(place), MAX_PATH)}: lies more than {MAX_DEPTH} folders deep")
+    return files, left_out
+
+
+def _inside(run: Run, rest: Sequence[str]) -> Path | None:
+    """Returns the path of these names below a run; None if one of them cannot be the name of a file."""
+    if any(part in {".", ".."} or "/" in part or "\0" in part for part in rest):
+        return None
+    return run.path.joinpath(*rest)
+
+
+def _quoted(text: str) -> str:
+    """Returns a file name of any bytes as a part of an address."""
+    return quote(os.fsencode(text), safe="")
+
+
+def _matches(row: RunSummary, words: Sequence[str]) -> bool:
+    verdict = Verdict.from_json(row.valid) or ("running" if row.running else "none")
+    text = " ".join(
+        [row.run.test_name, row.run.stamp, row.reason, row.seed or "", row.reproduce or "", *row.faults, *row.crossed]
+        + ([] if row.shown is None else [row.shown.words])
+    ).lower()
+    return all(word == verdict or (word in text and word not in {"valid", "invalid"}) for word in words)
+
+
+def _place(run: Run) -> str:
+    return f"{_quoted(run.test_name)}/{_quoted(run.stamp)}"
+
+
+def _copy(source: Any, sink: Any, length: int) -> None:
+    """Copies exactly `length` bytes; a growing file must not exceed the announced length."""
+    left = length
+    while left > 0:
+        data = source.read(min(left, 1 << 18))
+        if not data:
+            break
+        sink.write(data)
+        left -= len(data)

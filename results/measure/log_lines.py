@@ -1,0 +1,242 @@
+"""Lines of the nodes' logs with the time of the run, so that they stand beside the operations.
+
+A node writes its own time. `results.measure.time_stamps` reads it, and the offset and the zone of the node's clock, measured
+before the workload, turn it into the time of the run. A fault can change a clock later; then a sentence says so. If the
+system names telling texts, only lines with one of them are read; else all lines near the moments that a page is about.
+Successive lines that differ only in their numbers become one. Logs are foreign: no link is followed, lines and files have
+limits, and what was not read is told.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from harness.console import below
+from harness.console.plain import counted, name
+from harness.units import NS_PER_S
+from results.measure.time_stamps import stamp_of
+from results.page.timeline import end_ns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from harness.counterexample import Counterexample
+    from harness.node_clocks import Clocks
+    from results.store.record import RunRecord
+    from results.store.store import Run
+
+Span = tuple[int, int]
+
+MAX_FILES: Final = 40
+MAX_BYTES: Final = 64 << 20  # of one log
+MAX_TOTAL_BYTES: Final = 256 << 20
+MAX_LINE: Final = 4_096
+MAX_TEXT: Final = 240
+MAX_TEXTS: Final = 50
+MAX_KEPT: Final = 4_000
+BATCH: Final = 256
+MAX_NEAR: Final = 16
+NEAR_NS: Final = 2 * NS_PER_S
+ALIKE_NS: Final = 5 * NS_PER_S
+CLOCK_FAULTS: Final = "clock"
+SIMULATED: Final = "sim"
+UNKNOWN: Final = "The clocks of the nodes were not read, so the lines of their logs have no time of the run."
+_NUMBER: Final = re.compile(rb"\d+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """A line of a node's log, or several that differ only in their numbers.
+
+    Attributes:
+        time_ns: Its time on the run's clock.
+        node: The name of the node.
+        text: The line without its time; of several lines, the first.
+        more: How many similar lines follow.
+        last_ns: The time of the last of them.
+    """
+
+    time_ns: int
+    node: str
+    text: str
+    more: int = 0
+    last_ns: int = 0
+
+    @property
+    def shown(self) -> str:
+        """Returns the line as a sentence of a story, without its time."""
+        again = (
+            f" ({counted(self.more, 'more line')} like this until {self.last_ns / NS_PER_S:.3f} s)" if self.more else ""
+        )
+        return f"{self.node} logs: {self.text}{again}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logs:
+    """What the logs of a run say.
+
+    Attributes:
+        lines: The lines, in the order of time.
+        notes: Sentences about what is missing or uncertain.
+    """
+
+    lines: Sequence[LogLine] = ()
+    notes: Sequence[str] = ()
+
+    def near(self, spans: Sequence[Span], most: int = MAX_NEAR) -> list[LogLine]:
+        """Returns the lines within or nearest to some spans, at most `most`, in the order of time."""
+        within = [line for line in self.lines if _distance(line, spans) <= NEAR_NS]
+        chosen = sorted(within, key=lambda line: _distance(line, spans))[:most]
+        return sorted(chosen, key=lambda line: line.time_ns)
+
+
+NO_LOGS: Final = Logs()
+
+
+def read_logs(run: Run, record: RunRecord, spans: Sequence[Span]) -> Logs:
+    """Reads the lines of a run.
+
+    Args:
+        run: The run's folder.
+        record: The run's record.
+        spans: The moments that a page is about, as starts and ends; they matter if the system names no telling texts.
+    """
+    files = list(log_files(run))
+    if record.clocks is None:
+        simulated = record.test.options.get("cluster_kind") == SIMULATED
+        return Logs(notes=[UNKNOWN] if files and not simulated else [])
+    notes = [f"The clock of {name(node)} is unknown: {name(why, 200)}" for node, why in record.clocks.unknown.items()]
+    changed = sorted(
+        {node for fault in record.faults if fault.planned.kind.startswith(CLOCK_FAULTS) for node in fault.targets}
+    )
+    if changed:
+        notes.append(
+            f"A fault changed the clock of {', '.join(map(name, changed))}, so the times of its log may be wrong."
+        )
+    texts = [text.encode() for text in record.test.log_texts[:MAX_TEXTS] if text]
+    lines: list[LogLine] = []
+    left = MAX_TOTAL_BYTES
+    for path in files:
+        if path.parent.name not in record.clocks.nodes:
+            continue
+        try:
+            with below.open_file(run.path, path) as file:
+                room = min(left, MAX_BYTES)
+                lines += _lines(file, path.parent.name, record.clocks, texts=texts, spans=spans, room=room)
+                read = file.tell()
+                if file.read(1):
+                    notes.append(
+                        f"Only the first {read:,} bytes of {name(path.name)} of {name(path.parent.name)} were searched."
+                    )
+                left -= read
+        except OSError as error:
+            notes.append(f"{name(path.name)} of {name(path.parent.name)} was not read: {error.strerror}.")
+    lines.sort(key=lambda line: line.time_ns)
+    if len(lines) > MAX_KEPT:
+        notes.append(f"{len(lines) - MAX_KEPT:,} lines far from the violation are left out.")
+        lines = sorted(sorted(lines, key=lambda line: _distance(line, spans))[:MAX_KEPT], key=lambda line: line.time_ns)
+    return Logs(lines=lines, notes=notes)
+
+
+def spans_of(example: Counterexample) -> list[Span]:
+    """Returns the times of the operations of a counterexample."""
+    return [(operation.start_ns, end_ns_of(operation)) for operation in example.operations]
+
+
+def log_files(run: Run) -> Iterator[Path]:
+    """Yields the log files of all nodes in a run's folder, a bounded number of them."""
+    if not below.is_folder(run.path, run.nodes_dir):
+        return
+    yield from islice(
+        (
+            path
+            for path, about in below.walk(run.path, run.nodes_dir, deepest=1)
+            if path.parent.parent == run.nodes_dir and not stat.S_ISDIR(about.st_mode)
+        ),
+        MAX_FILES,
+    )
+
+
+@dataclass(slots=True)
+class _Alike:
+    """The lines of one log that differ only in their numbers.
+
+    A log can repeat a line a thousand times a second, and the times of a batch need not be read: if its last line is near the
+    line before the batch, so are those in between.
+
+    Attributes:
+        lines: The lines, near ones as one.
+        waiting: Later ones whose time has not been read yet.
+    """
+
+    lines: list[LogLine]
+    waiting: list[bytes]
+
+    def settle(self, read: Callable[[bytes], LogLine | None]) -> None:
+        """Adds the lines that wait."""
+        last = read(self.waiting[-1]) if self.waiting else None
+        if last is not None and self._near(last):
+            self._extend(len(self.waiting), last.time_ns)
+        else:
+            for line in filter(None, map(read, self.waiting)):
+                if self._near(line):
+                    self._extend(1, line.time_ns)
+                else:
+                    self.lines.append(line)
+        self.waiting.clear()
+
+    def _near(self, line: LogLine) -> bool:
+        newest = self.lines[-1]
+        return 0 <= line.time_ns - max(newest.time_ns, newest.last_ns) <= ALIKE_NS
+
+    def _extend(self, count: int, last_ns: int) -> None:
+        self.lines[-1] = replace(self.lines[-1], more=self.lines[-1].more + count, last_ns=last_ns)
+
+
+def _lines(
+    file: BinaryIO, node: str, clocks: Clocks, *, texts: Sequence[bytes], spans: Sequence[Span], room: int
+) -> list[LogLine]:
+    """Returns the lines of one log, similar successive ones as one."""
+    clock, began_ns = clocks.nodes[node], clocks.began_ns
+
+    def read(raw: bytes) -> LogLine | None:
+        text = raw.decode("utf-8", errors="replace")
+        stamp = stamp_of(text, zone_s=clock.zone_s, near_ns=began_ns)
+        if stamp is None:
+            return None
+        line = LogLine(
+            time_ns=stamp.time_ns - clock.ahead_ns - began_ns,
+            node=name(node),
+            text=name(text[stamp.end :].strip(" \t\r\n]>,:-"), MAX_TEXT),
+        )
+        return line if texts or _distance(line, spans) <= NEAR_NS else None
+
+    batch = BATCH if texts else 1  # without texts, each line may be too far from the spans
+    groups: dict[bytes, _Alike] = {}
+    while file.tell() < room and (raw := file.readline(MAX_LINE)):
+        if texts and not any(text in raw for text in texts):
+            continue
+        alike = _NUMBER.sub(b"#", raw)
+        group = groups.get(alike)
+        if group is None:
+            line = read(raw)
+            if line is not None:
+                groups[alike] = _Alike(lines=[line], waiting=[])
+            continue
+        group.waiting.append(raw)
+        if len(group.waiting) == batch:
+            group.settle(read)
+    for group in groups.values():
+        group.settle(read)
+    return [line for group in groups.values() for line in group.lines]
+
+
+def _distance(line: LogLine, spans: Sequence[Span]) -> int:
+    """Returns how far a line is from the nearest span; 0 within one."""
+    return min((max(start - line.time_ns, line.time_ns - end, 0) for start, end in spans), default=NEAR_NS + 1)

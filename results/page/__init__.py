@@ -1,0 +1,1 @@
+"""Pages and pictures: the report, the timeline, plots and comparisons."""

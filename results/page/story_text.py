@@ -1,0 +1,90 @@
+"""The story of a violation on the terminal, one moment after the other, and the evidence of other parts as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from harness.console.plain import counted, one_line, plain
+from harness.units import NS_PER_S
+from harness.verdict import Verdict
+from results.page.bounds import label
+from results.page.formatting import aligned, seconds
+from results.page.story import HEADS, OPERATION, at, differences, held
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from harness.counterexample import Counterexample
+    from harness.node_states import ClusterState
+    from results.page.evidence import Evidence
+    from results.page.story import Moment
+
+MAX_SENTENCE = 2_000
+
+
+def print_story(console: Console, example: Counterexample, moments: Sequence[Moment], *, reason: str) -> None:
+    """Prints a violation and the events around it.
+
+    Args:
+        console: The console for the output.
+        example: The counterexample.
+        moments: The events, in the order of time.
+        reason: The run's sentence.
+    """
+    console.print(Text.assemble(("✗ invalid  ", "bold red"), one_line(reason)[:MAX_SENTENCE]), soft_wrap=True)
+    on = "" if example.key is None else f" on key {one_line(example.key)[:60]}"
+    first_ns, last_ns = moments[0].time_ns, moments[-1].time_ns
+    console.print()
+    took = seconds((last_ns - first_ns) / NS_PER_S)
+    console.print(f"{len(example.operations)} operations{on} show the violation. The events around them, in {took}:")
+    before: ClusterState | None = None
+    for number, moment in enumerate(moments, 1):
+        sign = "✗" if moment.culprit else " "
+        console.print(
+            Text(
+                f"{number:>3} {at(moment.time_ns):>14} {sign} {moment.text}", style="bold red" if moment.culprit else ""
+            ),
+            soft_wrap=True,
+        )
+        if moment.state is None:
+            continue
+        for difference in differences(before, moment.state):
+            console.print(Text(f"{'':>21}{difference}", style="dim"), soft_wrap=True)
+        if moment.kind == OPERATION:
+            _print_state(console, moment.state)
+        before = moment.state
+
+
+def _print_state(console: Console, state: ClusterState) -> None:
+    for line in aligned([HEADS, *(held(node) for node in state.nodes)]):
+        console.print(Text(f"{'':>23}{line}", style="dim"), soft_wrap=True)
+
+
+def print_evidence(console: Console, found: Evidence) -> None:
+    """Prints what a run shows about a part without a counterexample."""
+    sign, style = {Verdict.INVALID: ("✗", "bold red")}.get(found.verdict, ("?", "bold yellow"))
+    console.print()
+    console.print(
+        Text.assemble((f"{sign} {label(found.part)}: {found.verdict}  ", style), one_line(found.reason)[:MAX_SENTENCE]),
+        soft_wrap=True,
+    )
+    for sentence in found.sentences:
+        console.print(Text(f"  {one_line(sentence)}"), soft_wrap=True)
+    for table in found.tables:
+        console.print(Text(f"\n  {one_line(table.title)}:"), soft_wrap=True)
+        for line in aligned([table.heads, *table.rows]):
+            console.print(Text(f"    {plain(line)}", style="dim"), soft_wrap=True)
+        if table.left_out:
+            console.print(Text(f"    {counted(table.left_out, 'more row')}; results.json has all", style="dim"))
+    if found.lines:
+        console.print(Text("\n  Lines of the logs:"))
+    for logged in found.lines:
+        console.print(Text(f"    {at(logged.time_ns):>14} {one_line(logged.shown)}", style="dim"), soft_wrap=True)
+    for title, text in found.texts:
+        console.print(Text(f"\n  {title}:"))
+        for line in text.splitlines():
+            console.print(Text(f"    {plain(line)}", style="dim"), soft_wrap=True)

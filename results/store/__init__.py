@@ -1,0 +1,1 @@
+"""The store of runs: folders, documents, and their readers and writers."""

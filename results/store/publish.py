@@ -1,0 +1,89 @@
+"""Writes the results of a run, the verdict first.
+
+`results.json` is written before everything that only presents it. So an error in a plot or a report never costs the verdict.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from harness.phases import WRITE, Phases
+from results.store.document import build, phases_document
+from results.store.edn import results_edn
+from results.store.record import test_document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.op import Value
+    from results.store.record import RunRecord, TestInfo
+    from results.store.store import Run
+
+logger = logging.getLogger(__name__)
+
+
+def announce(run: Run, test: TestInfo) -> None:
+    """Writes `test.json`, the description of the test, before the run starts."""
+    run.write_json(run.test_json, test_document(test))
+
+
+def publish(
+    run: Run, record: RunRecord, *, drawn: Mapping[str, tuple[str, str]] | None = None, phases: Phases | None = None
+) -> Mapping[str, Value]:
+    """Writes `results.json` and all files that are made from it.
+
+    Args:
+        run: The folder.
+        record: The record of the run.
+        drawn: The plots, if they are drawn already, as `results.page.report.plots_of` returns them.
+        phases: Measures the phase `write`. At the end, `results.json` gets it too; the report cannot have it.
+
+    Returns:
+        The document of `results.json`. If another file could not be made, its problems contain the reason.
+
+    Raises:
+        StoreError: `results.json` itself could not be written.
+    """
+    with (Phases() if phases is None else phases).during(WRITE):
+        first = document = build(record)
+        run.write_json(run.results_json, document)
+        try:
+            run.write_text(run.results_edn, results_edn(document))
+            draw(run, record, document, drawn=drawn)
+        except Exception as error:
+            # A failed presentation must not cost the verdict, or change the exit code.
+            logger.exception("the report could not be made")
+            problem = f"the report could not be made: {type(error).__name__}: {error}"
+            document = {**document, "problems": [*document["problems"], problem]}
+    if phases is not None:
+        document = {**document, "phases": phases_document(phases.done)}
+    if document is not first:
+        run.write_json(run.results_json, document)
+    return document
+
+
+def draw(
+    run: Run,
+    record: RunRecord,
+    document: Mapping[str, Value],
+    *,
+    drawn: Mapping[str, tuple[str, str]] | None = None,
+) -> None:
+    """Writes the plots, the report, and the JUnit file; see `publish`."""
+    from results.page import report  # noqa: PLC0415 - they load matplotlib, and only this needs it
+    from results.page.evidence import logs_of  # noqa: PLC0415 - only a report shows lines of logs
+    from results.store import junit  # noqa: PLC0415 - they load matplotlib, and only this needs it
+    from results.store.node_states import read_states  # noqa: PLC0415 - only a report shows them
+
+    run.write_text(run.junit_xml, junit.junit_xml([junit.of_run(record, document)]))
+    drawn = report.plots_of(record) if drawn is None else drawn
+    for name, (_, svg) in drawn.items():
+        run.write_text(run.plots_dir / f"{name}.svg", svg)
+    logs = report.tails(run)
+    lines = logs_of(run, record)
+    for file, page in report.key_pages(record, document, lines=lines):
+        run.write_text(run.path / file, page)
+    run.write_text(
+        run.report_html, report.render(record, document, drawn=drawn, logs=logs, lines=lines, states=read_states(run))
+    )

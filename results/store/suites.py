@@ -1,0 +1,201 @@
+"""The results of the suites in a store, for the pages of `labrys serve`.
+
+`labrys suite` writes them to `suites/NAME/TIME/suite.json` after each case. A store may come from anyone, so each member is
+checked and has a maximum size. A damaged file is a suite without results.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from harness.console import below
+from harness.suites.suite import standing
+from results.store import members as must
+from results.store.errors import BadRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from harness.op import Value
+    from results.store.store import Store
+
+FILE = "suite.json"
+MAX_BYTES = 8 << 20
+MAX_CASES = 500
+MAX_TEXT = 2000
+MAX_LEFT_OUT = 50
+
+
+class State(StrEnum):
+    """The state of a case."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    RUNNING = "running"
+    WAITING = "waiting"
+    NOT_RUN = "not run"
+    NOT_SELECTED = "not selected"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseRow:
+    """A case of a suite.
+
+    Attributes:
+        name: Its name.
+        state: Its state.
+        ended: Its verdict beside the expected one; empty without a result.
+        why: The reason, with the thresholds that it crossed; empty without a result.
+        reproduce: The command that runs it again; empty without a result.
+        left_out: The kinds of faults that the nodes could not have.
+        seconds: Its duration; None without a result.
+        run: The test's name and the time of its run; None without a run.
+    """
+
+    name: str
+    state: State
+    ended: str = ""
+    why: str = ""
+    reproduce: str = ""
+    left_out: tuple[str, ...] = ()
+    seconds: float | None = None
+    run: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteRow:
+    """A suite of a store.
+
+    Attributes:
+        name: Its name.
+        folder: The names of its folders: its name as a file name, and the time of its start.
+        seed: Its seed.
+        running: Whether it runs now.
+        cases: Its cases, in its order; at most `MAX_CASES`.
+        states: The number of cases in each state, of all its cases.
+        problem: Why there are no results; empty if there are.
+    """
+
+    name: str
+    folder: tuple[str, str]
+    seed: str = ""
+    running: bool = False
+    cases: tuple[CaseRow, ...] = ()
+    states: Mapping[str, int] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def total(self) -> int:
+        """Returns the number of all its cases."""
+        return sum(self.states.values())
+
+    def count(self, *states: str) -> int:
+        """Returns the number of cases in one of these states."""
+        return sum(self.states.get(state, 0) for state in states)
+
+    @property
+    def selected(self) -> int:
+        """Returns the number of cases that should run or have run."""
+        return self.total - self.count(State.NOT_SELECTED)
+
+    @property
+    def standing(self) -> str:
+        """Returns how many cases were as expected. Of a suite that runs, no case counts as one that did not run."""
+        passed, ran = self.count(State.PASSED), self.count(State.PASSED, State.FAILED)
+        return standing(
+            passed=passed, ran=self.selected if self.running else ran, selected=self.selected, cases=self.total
+        )
+
+    @property
+    def passed(self) -> bool | None:
+        """Returns whether all selected cases passed; None if none failed and some have no result."""
+        if self.count(State.FAILED):
+            return False
+        return True if self.selected and self.count(State.PASSED) == self.selected else None
+
+
+def newest_suites(store: Store, most: int) -> list[SuiteRow]:
+    """Returns the newest suites of a store, newest first."""
+    return [_read(store, folder) for folder in store.suites()[:most]]
+
+
+def find_suite(store: Store, name: str, stamp: str) -> SuiteRow | None:
+    """Returns the suite with these names of folders, if the store lists it. The names are never joined to a path."""
+    return next((_read(store, each) for each in store.suites() if (each.parent.name, each.name) == (name, stamp)), None)
+
+
+def _read(store: Store, folder: Path) -> SuiteRow:
+    current = store.current_suite()
+    return read_suite(folder, running=current is not None and folder.resolve() == current)
+
+
+def read_suite(folder: Path, *, running: bool) -> SuiteRow:
+    """Returns the suite in a folder.
+
+    Args:
+        folder: The folder.
+        running: Whether the suite runs now.
+    """
+    place = (folder.parent.name, folder.name)
+    try:
+        with below.open_file(folder, folder / FILE) as file:
+            return _suite(must.mapping(json.loads(file.read(MAX_BYTES)), "the document"), place, running=running)
+    except (BadRecord, OSError, ValueError, RecursionError) as error:
+        return SuiteRow(
+            name=folder.parent.name, folder=place, running=running, problem=f"{FILE} cannot be read: {error}"
+        )
+
+
+def _suite(document: dict[str, Value], place: tuple[str, str], *, running: bool) -> SuiteRow:
+    names = must.texts(must.member(document, "cases"), "cases")
+    results = must.mapping(must.member(document, "results"), "results")
+    selected = frozenset(must.texts(document.get("selected", list(names)), "selected"))  # earlier versions lack it
+    running_now = document.get("running")  # earlier versions have one name, or null
+    at_work = must.texts(running_now if isinstance(running_now, list) else [running_now or ""], "running")
+
+    def without_result(name: str) -> State:
+        if running and name in at_work:
+            return State.RUNNING
+        if name not in selected:
+            return State.NOT_SELECTED
+        return State.WAITING if running else State.NOT_RUN
+
+    cases = [
+        _case(name, must.mapping(results[name], f"results.{name[:MAX_TEXT]}"))
+        if name in results
+        else CaseRow(name=name[:MAX_TEXT], state=without_result(name))
+        for name in names
+    ]
+    return SuiteRow(
+        name=must.text(must.member(document, "suite"), "suite")[:MAX_TEXT],
+        folder=place,
+        seed=must.text(must.member(document, "seed"), "seed")[:MAX_TEXT],
+        running=running,
+        cases=tuple(cases[:MAX_CASES]),
+        states=Counter(str(case.state) for case in cases),
+    )
+
+
+def _case(name: str, result: dict[str, Value]) -> CaseRow:
+    run = must.text_or_none(result.get("run"), "run")
+    parts = () if run is None else PurePath(run).parts[-2:]
+    return CaseRow(
+        name=name[:MAX_TEXT],
+        state=State.PASSED if must.flag(must.member(result, "passed"), "passed") else State.FAILED,
+        ended=_text(result, "ended"),
+        why=_text(result, "why"),
+        reproduce=_text(result, "reproduce"),
+        left_out=tuple(each[:MAX_TEXT] for each in must.texts(result.get("left_out", []), "left_out")[:MAX_LEFT_OUT]),
+        seconds=must.seconds(must.member(result, "seconds"), "seconds"),
+        run=(parts[0], parts[1]) if len(parts) == 2 else None,
+    )
+
+
+def _text(result: dict[str, Value], name: str) -> str:
+    return must.text(must.member(result, name), name)[:MAX_TEXT]
