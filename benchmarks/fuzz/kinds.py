@@ -281,7 +281,7 @@ _MODELS = (
     "set",
     "counter",
     "fifo-queue",
-    "list-append",
+    "list",
     "kv",
     "noop",
 )

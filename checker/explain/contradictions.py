@@ -32,11 +32,11 @@ _MADE: Final = {
     "unordered-queue": "enqueued",
     "set": "added",
     "grow-set": "added",
-    "list-append": "appended",
+    "list": "appended",
     "kv": "put or appended",
 }
-_MANY: Final = frozenset({"set", "grow-set", "list-append"})
-_LISTS: Final = frozenset({"list-append", "kv"})
+_MANY: Final = frozenset({"set", "grow-set", "list"})
+_LISTS: Final = frozenset({"list", "kv"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ _STATE: Final[Mapping[str, str]] = {
     "counter": "the counter can only have stood at ",
     "fifo-queue": "the queue can only have held ",
     "unordered-queue": "the queue can only have held ",
-    "list-append": "the list can only have been ",
+    "list": "the list can only have been ",
     "kv": "the text can only have been ",
 }
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 
-class ListAppend(NativeModel):
+class ListModel(NativeModel):
     """`append` has an element; `read` returns the whole list."""
 
-    name: ClassVar[str] = "list-append"
+    name: ClassVar[str] = "list"
     family: ClassVar[str] = "sequence"
 
     def __init__(self, initial: Value = ()) -> None:

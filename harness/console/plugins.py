@@ -31,6 +31,7 @@ FAULTS = "labrys.faults"
 MODELS = "labrys.models"
 SINGULAR = {SYSTEMS: "system", WORKLOADS: "workload", FAULTS: "kind of fault", MODELS: "model"}
 PLACE_SEPARATOR = ":"
+RENAMED = {(MODELS, "list-append"): "list"}  # Jepsen's list-append is a workload of transactions
 MAX_ERROR = 300
 
 
@@ -142,6 +143,8 @@ def find(group: str, name: str, *, by_place: bool = False) -> Plugin:
     known = plugins(group)
     if name in known:
         return known[name]
+    if (group, name) in RENAMED:
+        raise InputError(f"the {SINGULAR[group]} {name} is called {RENAMED[group, name]} since version 0.3")
     if PLACE_SEPARATOR in name:
         if not by_place:
             raise InputError(

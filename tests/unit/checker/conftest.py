@@ -63,7 +63,7 @@ def _draw_call(name: str, random: Random, number: int, *, unique: bool) -> tuple
         return random.choice([("add", 1 if unique else random.randint(1, 2)), ("read", None), ("fetch-add", 1)])
     if name in {"fifo-queue", "unordered-queue"}:
         return random.choice([("enqueue", fresh), ("dequeue", None)])
-    if name == "list-append":
+    if name == "list":
         return random.choice([("append", fresh), ("read", None)])
     if name == "kv":
         return random.choice([("append", f"<{fresh}>"), ("put", f"<{fresh}>"), ("get", None), ("get", None)])
@@ -77,7 +77,7 @@ def _answer(name: str, state: Any, f: str, argument: Any, random: Random) -> Any
     if f == "fetch-add":
         return state
     if f == "read":
-        return [element if name == "list-append" else _revive(element) for element in state]
+        return [element if name == "list" else _revive(element) for element in state]
     if f == "contains":
         return argument in {_revive(element) for element in state}
     if f == "dequeue":

@@ -30,7 +30,7 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("fifo-queue", {"initial": [1, 0]}),
     ("unordered-queue", {"crashed_dequeue": "never"}),
     ("unordered-queue", {"initial": [0, 0]}),
-    ("list-append", {"initial": [0]}),
+    ("list", {"initial": [0]}),
     ("kv", {"initial": "<0>"}),
 ]
 

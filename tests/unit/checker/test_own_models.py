@@ -45,7 +45,7 @@ NATIVE = [
     "counter",
     "fifo-queue",
     "unordered-queue",
-    "list-append",
+    "list",
     "kv",
 ]
 

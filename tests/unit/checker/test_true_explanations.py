@@ -49,7 +49,7 @@ NATIVE = [
     "counter",
     "fifo-queue",
     "unordered-queue",
-    "list-append",
+    "list",
     "kv",
 ]
 RARE = "no order of the operations until then is legal"
