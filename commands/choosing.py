@@ -102,6 +102,11 @@ def chosen(group: str, name: str, *, by_place: bool) -> Chosen:
         raise InputError(
             f"the system {plain_name(name)} is not a subclass of harness.system.System; see docs/new-system.md"
         )
+    if group == plugins.SYSTEMS and hasattr(found, "wait_ready"):
+        raise InputError(
+            f"the system {plain_name(name)} defines wait_ready, which Labrys 0.2 called; rename it to until_ready, make it a "
+            "coroutine (`async def`), and wait with `await asyncio.sleep`; see docs/new-system.md"
+        )
     try:
         options = click_options(found.Options)
     except TypeError as error:

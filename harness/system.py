@@ -1,9 +1,9 @@
 """The interface of a system under test: installation, start, kill, and status.
 
 A system is a subclass of `System`. It defines the processes of a node (`processes`). The rest follows: how to start, kill,
-pause, examine and wipe them. No other code knows anything about a system. The methods block (they use SSH), have their own
-deadlines, and may run for several nodes at the same time in different threads. `asyncio` code calls them through
-`asyncio.to_thread`.
+pause, examine and wipe them. No other code knows anything about a system. The methods that are no coroutines block (they use
+SSH), have their own deadlines, and may run for several nodes at the same time in different threads. `asyncio` code calls them
+through `asyncio.to_thread`.
 """
 
 from __future__ import annotations
@@ -201,20 +201,16 @@ class System(abc.ABC):
         """Installs the system on `node`; returns quickly if it is installed."""
 
     @abc.abstractmethod
-    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until the nodes serve requests together, with a leader if the system has one.
+
+        An interruption of the run cancels the coroutine. It must not block the loop: a call that blocks belongs into
+        `asyncio.to_thread`.
 
         Raises:
             InfrastructureError: They do not at the deadline; the message names what is missing. Labrys adds the state of the
                 processes, the status and the last log lines of each node; see `harness.readiness`.
         """
-
-    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Calls `wait_ready` in a thread. A run calls this method.
-
-        A system may override it. An interruption of the run cancels a coroutine at once, but it waits for a thread.
-        """
-        await asyncio.to_thread(self.wait_ready, nodes, timeout_s)
 
     @abc.abstractmethod
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:

@@ -133,7 +133,7 @@ def _measure(cluster: LocalCluster, setting: str, options: ControllerOptions, ki
     on_all(cluster.nodes, system.install)
     start_s = time.monotonic()
     on_all(cluster.nodes, system.start)
-    system.wait_ready(cluster.nodes, READY_S)
+    asyncio.run(system.until_ready(cluster.nodes, READY_S))
     ready_s = time.monotonic() - start_s
     print(f"### {setting}, {len(cluster.nodes)} nodes, {options.rocketmq_version}\n\nready after {ready_s:.1f} s\n")
     try:
@@ -180,7 +180,7 @@ def _fail_over(system: RocketMQController, names: Iterator[str]) -> Failover:
     claimed_s, written_s = asyncio.run(_next_leader(system, leader, names))
     restart_s = time.monotonic()
     system.start(leader)
-    system.wait_ready(system.controllers.nodes, READY_S)
+    asyncio.run(system.until_ready(system.controllers.nodes, READY_S))
     return Failover(
         claimed_s=claimed_s - start_s, written_s=written_s - start_s, restarted_s=time.monotonic() - restart_s
     )

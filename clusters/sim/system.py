@@ -147,16 +147,6 @@ class SimSystem(System):
         """Returns the pattern of the log line of a process that an exception ended."""
         return (rf"^[0-9.]+ {FATAL} ",)
 
-    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Refuses: no virtual time passes in a call that blocks. `until_ready` waits.
-
-        Raises:
-            InfrastructureError: Always.
-        """
-        raise InfrastructureError(
-            f"expected `await until_ready(...)` for {self.name} on {len(nodes)} simulated nodes, not a wait of {timeout_s:g} s"
-        )
-
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until the nodes serve together; see `lacking`.
 

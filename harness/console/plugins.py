@@ -31,6 +31,11 @@ FAULTS = "labrys.faults"
 MODELS = "labrys.models"
 SINGULAR = {SYSTEMS: "system", WORKLOADS: "workload", FAULTS: "kind of fault", MODELS: "model"}
 PLACE_SEPARATOR = ":"
+MOVED = {  # modules that plug-ins for version 0.2 import
+    "checker.marks": "checker.judging.marks",
+    "harness.plain": "harness.console.plain",
+    "harness.simulation": "harness.testing",
+}
 RENAMED = {(MODELS, "list-append"): "list"}  # Jepsen's list-append is a workload of transactions
 MAX_ERROR = 300
 
@@ -78,7 +83,9 @@ class Plugin:
         return found
 
     def _remedy(self, error: BaseException) -> str:
-        """Returns what to do if a place of the user cannot be loaded; empty for the place of a package."""
+        """Returns what to do if a plug-in cannot be loaded; empty if only its package can say it."""
+        if isinstance(error, ModuleNotFoundError) and error.name in MOVED:
+            return f"; {error.name} is {MOVED[error.name]} since version 0.3: change the import"
         if self.package is not None:
             return ""
         module, _, attribute = self.place.partition(PLACE_SEPARATOR)

@@ -66,7 +66,7 @@ def test_an_isolated_leader(cluster: LocalCluster) -> None:
     system = modes[ReadMode.READ_INDEX]
     on_all(cluster.nodes, system.install)
     on_all(cluster.nodes, system.start)
-    system.wait_ready(cluster.nodes, READY_S)
+    asyncio.run(system.until_ready(cluster.nodes, READY_S))
     old, others = cluster.nodes[0], list(cluster.nodes[1:])
 
     async def reads_once(reading: DLedgerSystem) -> Outcome:
@@ -104,7 +104,7 @@ def test_an_isolated_leader(cluster: LocalCluster) -> None:
     assert read["unsafe"][-1] == Ok(1), "the old leader should still answer what it had"
 
     cluster.remote(old).run("iptables -w -F INPUT")
-    system.wait_ready(cluster.nodes, READY_S)
+    asyncio.run(system.until_ready(cluster.nodes, READY_S))
 
     async def look_again() -> Outcome:
         assert await system.lead(old, 40.0)

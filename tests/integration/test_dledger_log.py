@@ -51,7 +51,7 @@ def installed(cluster: LocalCluster) -> DLedgerLogSystem:
 def system(installed: DLedgerLogSystem, cluster: LocalCluster) -> DLedgerLogSystem:
     """The servers, serving."""
     on_all(cluster.nodes, installed.start)
-    installed.wait_ready(cluster.nodes, READY_S)
+    asyncio.run(installed.until_ready(cluster.nodes, READY_S))
     return installed
 
 
@@ -145,5 +145,5 @@ def test_the_log_outlives_the_processes(system: DLedgerLogSystem, cluster: Local
     on_all(cluster.nodes, system.kill)
     assert [system.process_state(node) for node in cluster.nodes] == [None] * 3
     on_all(cluster.nodes, system.start)
-    system.wait_ready(cluster.nodes, READY_S)
+    asyncio.run(system.until_ready(cluster.nodes, READY_S))
     assert run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("read", key, None))) == [Ok([42])]

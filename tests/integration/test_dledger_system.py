@@ -57,7 +57,7 @@ def installed(cluster: LocalCluster) -> DLedgerSystem:
 def system(installed: DLedgerSystem, cluster: LocalCluster) -> DLedgerSystem:
     """DLedger on all nodes, serving."""
     on_all(cluster.nodes, installed.start)
-    installed.wait_ready(cluster.nodes, READY_S)
+    asyncio.run(installed.until_ready(cluster.nodes, READY_S))
     return installed
 
 
@@ -211,7 +211,7 @@ def test_pause_and_resume(system: DLedgerSystem, cluster: LocalCluster) -> None:
     assert run(system.status(node, 0.5)) is None
     assert run(system.replica(node, 0.5)) is None
     system.resume(node)
-    system.wait_ready(cluster.nodes, READY_S)
+    asyncio.run(system.until_ready(cluster.nodes, READY_S))
     resumed = system.process_state(node)
     assert resumed is not None
     assert resumed[0] == before[0]
@@ -236,7 +236,7 @@ def test_kill_and_start_again(system: DLedgerSystem, cluster: LocalCluster) -> N
     assert [state[0] for state in started if state] == [
         state[0] for state in map(system.process_state, cluster.nodes) if state
     ]
-    system.wait_ready(cluster.nodes, READY_S)
+    asyncio.run(system.until_ready(cluster.nodes, READY_S))
     assert run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("read", key, None))) == [Ok(42)]
 
 

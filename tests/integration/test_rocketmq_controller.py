@@ -53,7 +53,7 @@ def system(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[Ro
     on_all(cluster.nodes, made.install)
     on_all(cluster.nodes, made.start)
     try:
-        made.wait_ready(cluster.nodes, READY_S)
+        asyncio.run(made.until_ready(cluster.nodes, READY_S))
         yield made
     finally:
         on_all(cluster.nodes, made.stop)
@@ -149,6 +149,6 @@ def test_what_was_answered_outlives_the_processes(system: RocketMQController) ->
     on_all(nodes, system.kill)
     assert [system.process_state(node) for node in nodes] == [None] * 3
     on_all(nodes, system.start)
-    system.wait_ready(nodes, READY_S)
+    asyncio.run(system.until_ready(nodes, READY_S))
     assert run(ask(leader_of(system), "apply", {"id": 1, "check": "b;1"})) == Ok({"code": 2014})
     assert run(ask(leader_of(system), "next", None)) == Ok({"code": 0, "next": 2})

@@ -43,7 +43,7 @@ def system(request: pytest.FixtureRequest) -> Iterator[RocketMQController]:
         on_all(cluster.nodes, made.install)
         on_all(cluster.nodes, made.start)
         try:
-            made.wait_ready(cluster.nodes, READY_S)
+            asyncio.run(made.until_ready(cluster.nodes, READY_S))
             yield made
         finally:
             on_all(cluster.nodes, made.stop)
@@ -147,7 +147,7 @@ def test_a_master_that_dies_while_nobody_leads(system: RocketMQController) -> No
 
     async def main() -> tuple[Node, dict[str, Any]]:
         killed = await begin()
-        await asyncio.to_thread(system.wait_ready, [node for node in nodes if node != killed], READY_S)
+        await system.until_ready([node for node in nodes if node != killed], READY_S)
         return killed, await watch()
 
     killed, state = asyncio.run(main())
@@ -193,4 +193,4 @@ def test_a_request_that_lacks_a_field(system: RocketMQController) -> None:
         time.sleep(SILENT_S)
         assert not asyncio.run(answered("next", "other", None))
     else:
-        system.wait_ready(system.controllers.nodes, READY_S)
+        asyncio.run(system.until_ready(system.controllers.nodes, READY_S))

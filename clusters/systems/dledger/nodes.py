@@ -203,10 +203,6 @@ class DLedgerNodes(System):
         )
         return (daemon,)
 
-    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Calls `until_ready` from a thread without a loop."""
-        asyncio.run(self.until_ready(nodes, timeout_s))
-
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until one leader serves, and all nodes follow it and have applied the entries that it has committed.
 

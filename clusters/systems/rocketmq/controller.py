@@ -209,10 +209,6 @@ class RocketMQController(System):
             }
         return "".join(f"{key}={value}\n" for key, value in lines.items())
 
-    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Calls `until_ready` from a thread without a loop."""
-        asyncio.run(self.until_ready(nodes, timeout_s))
-
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until all controllers name the same leader, and the leader serves."""
         await wait_until_complete(self, nodes, timeout_s, self._missing, system_name="RocketMQ's controller")

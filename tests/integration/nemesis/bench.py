@@ -100,10 +100,11 @@ class Echo(System):
             command = f"env $(cat {ENVIRONMENT} 2>/dev/null) {PYTHON} server.py"
             self._run(node, f"rm -f {HOME}/pid; cd {HOME}; setsid nohup {command} >log 2>&1 </dev/null &")
 
-    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         for node in nodes:
             knock = f"bash -c '</dev/tcp/127.0.0.1/{PORT}' 2>/dev/null"
-            self._run(node, f"for i in $(seq 100); do {knock} && exit 0; sleep 0.05; done; exit 1")
+            script = f"for i in $(seq 100); do {knock} && exit 0; sleep 0.05; done; exit 1"
+            await asyncio.to_thread(self._run, node, script)
 
     def kill(self, node: Node, role: str | None = None) -> None:
         """Kills the server and waits until it is gone, or `start` could take it for a running one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING
 
@@ -22,5 +23,5 @@ def bench() -> Iterator[Bench]:
         for node in cluster.nodes:
             ready.system.install(node)
             ready.system.start(node)
-        ready.system.wait_ready(cluster.nodes, 10)
+        asyncio.run(ready.system.until_ready(cluster.nodes, 10))
         yield ready

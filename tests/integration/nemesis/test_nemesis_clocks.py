@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -77,14 +78,14 @@ def own_time(bench: Bench) -> Iterator[Conductor]:
     bench.run(conductor.prepare([planned("clock-skew", ["n1"])]))
     for node in bench.cluster.nodes:
         bench.system.start(node)
-    bench.system.wait_ready(bench.cluster.nodes, 5)
+    asyncio.run(bench.system.until_ready(bench.cluster.nodes, 5))
     yield conductor
     bench.run(conductor.release())
     for node in bench.cluster.nodes:
         assert "absent" in bench.shell(node.name, f"ls {ENVIRONMENT} 2>/dev/null || echo absent")
         bench.system.kill(node)
         bench.system.start(node)
-    bench.system.wait_ready(bench.cluster.nodes, 5)
+    asyncio.run(bench.system.until_ready(bench.cluster.nodes, 5))
 
 
 async def off_s(bench: Bench, name: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,7 +33,7 @@ def volumes(bench: Bench) -> Iterator[Conductor]:
     for node in bench.cluster.nodes:
         assert bench.shell(node.name, f"cat {HOME}/data/from-before") == "kept\n"
         bench.system.start(node)
-    bench.system.wait_ready(bench.cluster.nodes, 5)
+    asyncio.run(bench.system.until_ready(bench.cluster.nodes, 5))
     yield conductor
     for node in bench.cluster.nodes:
         bench.system.kill(node)
@@ -40,7 +41,7 @@ def volumes(bench: Bench) -> Iterator[Conductor]:
     for node in bench.cluster.nodes:
         assert "/dev/loop" not in bench.shell(node.name, "cat /proc/mounts")
         bench.system.start(node)
-    bench.system.wait_ready(bench.cluster.nodes, 5)
+    asyncio.run(bench.system.until_ready(bench.cluster.nodes, 5))
 
 
 def test_a_power_loss_takes_what_was_not_synced(bench: Bench, volumes: Conductor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -111,7 +112,7 @@ def test_a_node_that_does_not_come_back_is_a_finding(bench: Bench, monkeypatch: 
     finally:
         bench.cluster.remote(bench.node("n4")).write(f"{HOME}/server.py", server)
         bench.system.start(bench.node("n4"))
-        bench.system.wait_ready([bench.node("n4")], 5)
+        asyncio.run(bench.system.until_ready([bench.node("n4")], 5))
     bench.assert_clean()
 
 

@@ -62,14 +62,15 @@ class Pages(System):
     def install(self, node: Node) -> None:
         """Has nothing to install."""
 
-    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until every port has a listener."""
         for node in nodes:
             for daemon in self.processes(node):
                 (port,) = daemon.ports
                 knock = f"bash -c '</dev/tcp/127.0.0.1/{port}' 2>/dev/null"
                 script = f"for i in $(seq {int(timeout_s * 20)}); do {knock} && exit 0; sleep 0.05; done; exit 1"
-                if self.cluster.remote(node).run(script, check=False).status:
+                answer = await asyncio.to_thread(self.cluster.remote(node).run, script, check=False)
+                if answer.status:
                     raise InfrastructureError(f"{daemon.role} of {node.name} does not listen on {port}")
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
@@ -149,7 +150,7 @@ def site() -> Iterator[Site]:
         made = Site(cluster)
         for node in cluster.nodes:
             made.system.start(node)
-        made.system.wait_ready(cluster.nodes, 10)
+        asyncio.run(made.system.until_ready(cluster.nodes, 10))
         yield made
 
 
@@ -199,7 +200,7 @@ def test_without_a_role_all_processes_of_a_node_are_hit(site: Site) -> None:
     _, proof, _ = site.through(PlannedFault(id=5, kind="kill", target=["n2", "n5"], start_s=0.0, end_s=10.0))
     assert proof.effective, proof.reason
     assert proof.measured["vanished"] == ["n2 (back)", "n2 (front)", "n5"]
-    site.system.wait_ready(site.cluster.nodes, 10)
+    asyncio.run(site.system.until_ready(site.cluster.nodes, 10))
 
 
 def test_parted_fronts_leave_the_backs_alone(site: Site) -> None:
@@ -263,7 +264,7 @@ def test_power_is_lost_by_the_data_of_one_role(site: Site) -> None:
         await conductor.prepare([fault])
         for each in site.cluster.nodes:
             system.start(each)
-        system.wait_ready(site.cluster.nodes, 10)
+        await system.until_ready(site.cluster.nodes, 10)
         remote.run(
             "head -c 50000 /dev/urandom > /srv/pages/front/written; head -c 50000 /dev/urandom > /srv/pages/back/written"
         )
@@ -288,7 +289,7 @@ def test_power_is_lost_by_the_data_of_one_role(site: Site) -> None:
         asyncio.run(conductor.heal())
         for each in site.cluster.nodes:
             system.start(each)
-        system.wait_ready(site.cluster.nodes, 10)
+        asyncio.run(system.until_ready(site.cluster.nodes, 10))
     assert "/srv/pages" not in remote.run("cat /proc/mounts").stdout
 
 
@@ -306,7 +307,7 @@ def test_the_clock_of_one_role_is_set_aside(site: Site) -> None:
         await conductor.prepare([fault])
         for node in site.cluster.nodes:
             site.system.start(node)
-        site.system.wait_ready(site.cluster.nodes, 10)
+        await site.system.until_ready(site.cluster.nodes, 10)
         proofs: list[Any] = []
         for each in (fault, whole):
             await conductor.begin(each)
@@ -326,7 +327,7 @@ def test_the_clock_of_one_role_is_set_aside(site: Site) -> None:
     finally:
         for node in site.cluster.nodes:
             site.system.start(node)
-        site.system.wait_ready(site.cluster.nodes, 10)
+        asyncio.run(site.system.until_ready(site.cluster.nodes, 10))
     assert one.effective, one.reason
     (least_s, most_s) = one.measured["between_s"]["n1"]
     assert least_s <= 60.0 <= most_s

@@ -116,7 +116,7 @@ def test_a_group_that_never_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(made, "status", status)
     with pytest.raises(InfrastructureError) as raised:
-        made.wait_ready(NODES, 0.0)
+        asyncio.run(made.until_ready(NODES, 0.0))
     for said in ("n1 sees n1; n1 and n2 lead", "n2 sees n2; n1 and n2 lead", "n3 sees no leader; n1 and n2 lead"):
         assert said in str(raised.value)
 
@@ -131,7 +131,7 @@ def test_a_leader_that_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(made, "status", status)
     monkeypatch.setattr(Controllers, "connect", _refused)
     with pytest.raises(InfrastructureError, match="n2 leads, but does not serve yet"):
-        made.wait_ready(NODES, 0.0)
+        asyncio.run(made.until_ready(NODES, 0.0))
 
 
 async def _refused(*_: Any, **__: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from dataclasses import asdict
@@ -48,7 +49,7 @@ class Store(System):
         ]
 
     def install(self, node): ...
-    def wait_ready(self, nodes, timeout_s): ...
+    async def until_ready(self, nodes, timeout_s): ...
     def client(self, process, node, *, pinned=False): ...
 
 class Other:
@@ -256,7 +257,27 @@ def test_an_abstract_class_is_refused(capsys: pytest.CaptureFixture[str], elsewh
     """The message names the missing methods, before a cluster is opened."""
     (elsewhere / "kvmine.py").write_text(MODULE)
     error = refused(capsys, "plan", "--system", "kvmine:Half")
-    assert "lacks client, install, wait_ready; see docs/new-system.md" in error
+    assert "lacks client, install, until_ready; see docs/new-system.md" in error
+
+
+def test_a_system_that_defines_wait_ready_gets_an_error_with_the_new_name(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path
+) -> None:
+    """`wait_ready` became the coroutine `until_ready`."""
+    (elsewhere / "kvmine.py").write_text(MODULE.replace("async def until_ready", "def wait_ready"))
+    error = refused(capsys, "plan", "--system", "kvmine:Store")
+    assert "defines wait_ready, which Labrys 0.2 called; rename it to until_ready, make it a coroutine" in error
+
+
+@pytest.mark.parametrize("old", sorted(plugins.MOVED))
+def test_a_plug_in_that_imports_a_moved_module_gets_an_error_with_its_place(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, old: str
+) -> None:
+    """The error has the new name of the module, which exists."""
+    (elsewhere / "kvmine.py").write_text(f"import {old}\n{MODULE}")
+    error = refused(capsys, "plan", "--system", "kvmine:Store")
+    assert f"{old} is {plugins.MOVED[old]} since version 0.3: change the import" in error
+    importlib.import_module(plugins.MOVED[old])
 
 
 def test_a_class_in_a_module_needs_no_package(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:

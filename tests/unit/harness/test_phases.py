@@ -27,7 +27,7 @@ class Slow(Registers):
     async def until_ready(self, nodes: Any, timeout_s: float) -> None:
         """Is ready after 3 s at the first start."""
         await asyncio.sleep(0.0 if "begin 0" in self.calls or "ready?" in self.calls else 3.0)
-        self.wait_ready(nodes, timeout_s)
+        await super().until_ready(nodes, timeout_s)
 
     async def lead_promptly(self, node: Node, timeout_s: float) -> bool:
         """Moves the leadership in 1 s."""

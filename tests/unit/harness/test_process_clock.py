@@ -132,7 +132,7 @@ class Chatty(System):
     def install(self, node: Node) -> None:
         """Does nothing."""
 
-    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Is ready."""
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Any:

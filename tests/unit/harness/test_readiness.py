@@ -78,7 +78,7 @@ class Own(System):
     def kill(self, node: Node, role: str | None = None) -> None:
         """Does nothing."""
 
-    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Is never ready."""
         raise self.error
 

@@ -78,7 +78,7 @@ class Registers(System):
     def wipe(self, node: Node, role: str | None = None) -> None:
         """Wipes."""
 
-    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Is ready at the first call, and then fails `unready` times."""
         self.calls.append("ready?")
         if self.unready and self.calls.count("ready?") > 1:

@@ -59,7 +59,7 @@ class Pair(System):
     def install(self, node: Node) -> None:
         """Does nothing."""
 
-    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Returns at once."""
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:

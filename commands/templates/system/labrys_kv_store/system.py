@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import urllib.request
 from dataclasses import dataclass
@@ -68,17 +69,17 @@ class KvStoreSystem(System):
             )
         ]
 
-    def wait_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """CHANGE: wait until all nodes serve together; at the deadline, raise an error that names the nodes."""
         deadline_s = time.monotonic() + timeout_s
         waiting = {node.name: node for node in nodes}
         while waiting:
             for node in list(waiting.values()):
-                if self._serves(node):
+                if await asyncio.to_thread(self._serves, node):
                     del waiting[node.name]
             if waiting and time.monotonic() > deadline_s:
                 raise InfrastructureError(f"{', '.join(waiting)} did not answer on port {PORT} within {timeout_s:g} s")
-            time.sleep(POLL_S if waiting else 0)
+            await asyncio.sleep(POLL_S if waiting else 0)
 
     def _serves(self, node: Node) -> bool:
         try:
