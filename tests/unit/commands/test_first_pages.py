@@ -105,16 +105,26 @@ def test_the_tutorial_begins_with_a_bug(tmp_path: Path, monkeypatch: pytest.Monk
     assert (code, ": 0 invalid, 4 valid" in output) == (0, True), output
 
 
-def test_the_readme_has_every_part_of_a_verdict() -> None:
+def test_the_page_of_results_has_every_part_of_a_verdict() -> None:
     """Its table names all parts of a run, and its sentence those that may be unknown in a valid run."""
-    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    page = (DOCS / "results.md").read_text(encoding="utf-8")
     run = trial("--system", "sim-raft", "--cluster", "sim", "--time-limit", "22", "--nemesis", "kill", seed=1)
-    listed = {name for row in re.findall(r"^\| (`[^|]*`) \| [A-Z]", readme, re.MULTILINE) for name in row.split("`")}
+    (table,) = re.findall(r"^## Parts\n\n(.*?)\n\n", page, re.MULTILINE | re.DOTALL)
+    listed = {name for row in re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE) for name in row.split("`")}
     assert {part.name for part in run.parts} | {CONTROL_NODE} <= listed
-    (sentence,) = re.findall(r"Only\s+(`[^.]*) can be unknown in a valid run", readme)
+    (sentence,) = re.findall(r"^  (`[^.]*) are such parts", page, re.MULTILINE)
     assert set(re.findall(r"`([\w-]+)`", sentence)) == {part.name for part in run.parts if part.extra} | {
         CONTROL_NODE,  # only on real nodes
     }
+
+
+def test_the_first_page_is_short() -> None:
+    """A visitor reads it in some minutes, and all its links lead to files of the repository or to the web."""
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert len(readme.splitlines()) < 110
+    targets = re.findall(r"\]\(([^)#]+)", readme)
+    assert targets
+    assert [each for each in targets if not each.startswith("https://") and not (DOCS.parent / each).exists()] == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md", "docs/clusters.md"])
