@@ -4,6 +4,7 @@
 #   make test   all tests; those on real nodes too, where this user may make network namespaces (root)
 #
 # `make dist` builds a wheel and a source distribution in dist/. `make programs` builds all that a test on nodes needs.
+# `make docs` writes the documentation as a site to build/site; a link that leads nowhere is an error.
 # `make vm-box` and `make vm-night` make virtual machines and test in them: docs/clusters.md.
 #
 # Every step leaves a stamp under build/ and runs again only if what it depends on has changed.
@@ -29,7 +30,7 @@ TEST_TARGET := build/cargo-test
 
 export MATURIN_NO_INSTALL_RUST := 1
 
-.PHONY: demo test lint bench dist clean setup programs vm-box vm-night
+.PHONY: demo test lint docs bench dist clean setup programs vm-box vm-night
 
 demo:
 	@$(MAKE) --no-print-directory --jobs=3 build/kernel.stamp $(JAR)
@@ -39,12 +40,15 @@ demo:
 test: programs build/kernel-test.stamp build/node-test.stamp
 	$(BIN)/pytest --numprocesses 3 --durations 25
 
-lint: setup build/clippy.stamp
+lint: setup build/clippy.stamp docs
 	$(BIN)/ruff check $(PYTHON)
 	$(BIN)/ruff format --check $(PYTHON)
 	$(BIN)/mypy $(PYTHON)
 	$(BIN)/lint-imports
 	cd checker/kernel && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) clippy --all-targets -- -D warnings
+
+docs: build/docs.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: setup $(JAR)
 	$(BIN)/python -m benchmarks
@@ -86,7 +90,8 @@ build/venv.stamp: pyproject.toml build/system.stamp
 build/deps.stamp: build/venv.stamp
 build/dev.stamp: build/kernel.stamp
 build/spark.stamp: build/dev.stamp
-build/deps.stamp build/dev.stamp build/spark.stamp: build/%.stamp:
+build/docs.stamp: build/spark.stamp
+build/deps.stamp build/dev.stamp build/spark.stamp build/docs.stamp: build/%.stamp:
 	@$(BIN)/python -c 'import sys, tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	    print(*{"deps": project["dependencies"], **project["optional-dependencies"]}[sys.argv[1]], sep="\n")' $* > build/$*.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement build/$*.txt

@@ -73,7 +73,8 @@ MAX_ERRORS = 3  # runs in a row that break off
     "--guided/--blind",
     default=True,
     show_default=True,
-    help="Half of the runs change one value of an earlier run that showed something new, or each run is drawn alone.",
+    help="--guided: every second run changes one value of an earlier run that showed something new. "
+    "--blind: each run is drawn alone.",
 )
 @click.option(
     "--among",

@@ -58,7 +58,7 @@ class Rivals:
         """Returns a sentence, with the polls of each report."""
         nodes = list(dict.fromkeys(claim.node for claim in self.claims))
         first = {node: next(claim for claim in self.claims if claim.node == node) for node in nodes}
-        polls = ", ".join(f"{node} {_polls(claim)}" for node, claim in list(first.items())[:MAX_NAMED])
+        polls = ", ".join(f"{node} {in_polls(claim)}" for node, claim in list(first.items())[:MAX_NAMED])
         more = f", and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else ""
         return f"{len(nodes)} nodes reported that they led in term {self.term}: {polls}{more}."
 
@@ -66,10 +66,11 @@ class Rivals:
 MAX_NAMED: Final = 5
 
 
-def _polls(claim: Sighting) -> str:
+def in_polls(claim: Sighting) -> str:
+    """Returns the polls in which a node reported the same, e.g. `in the polls from 1.000 s to 3.000 s`."""
     if claim.last_ns == claim.time_ns:
         return f"in the poll at {claim.time_ns / NS_PER_S:.3f} s"
-    return f"in polls from {claim.time_ns / NS_PER_S:.3f} s to {claim.last_ns / NS_PER_S:.3f} s"
+    return f"in the polls from {claim.time_ns / NS_PER_S:.3f} s to {claim.last_ns / NS_PER_S:.3f} s"
 
 
 def rivals(sightings: Iterable[Sighting]) -> list[Rivals]:

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from harness.faults import called
-from harness.leaders import LEADER
+from harness.leaders import LEADER, in_polls
 from harness.op import OpType
 from harness.units import NS_PER_S
 from results.page.formatting import in_term, seconds
@@ -74,7 +74,7 @@ def _leaders(sightings: Sequence[Sighting], first_ns: int, last_ns: int) -> Iter
         if seen.role == LEADER and seen.time_ns <= last_ns + POLL_NS and seen.last_ns >= first_ns - POLL_NS
     ]
     for seen in claims[:MAX_CLAIMS]:
-        yield f"{seen.node} reported that it led{in_term(seen.term)}, {_polls(seen)}."
+        yield f"{seen.node} reported that it led{in_term(seen.term)}, {in_polls(seen)}."
     if len(claims) > MAX_CLAIMS:
         yield f"Nodes reported {len(claims) - MAX_CLAIMS} more times that they led."
     polled = any(seen.time_ns <= first_ns for seen in sightings) and any(seen.last_ns >= last_ns for seen in sightings)
@@ -111,10 +111,10 @@ def _reported(node: str, operation: Operation, sightings: Sequence[Sighting]) ->
         return
     seen = own[first : last + 1]
     if len(seen) == 1:
-        yield f"It {_role(seen[0])}, {_polls(seen[0])}."
+        yield f"It {_role(seen[0])}, {in_polls(seen[0])}."
         return
     reports = [f"until {_at(seen[0].last_ns)} it {_role(seen[0])}"]
-    reports += [f"{_polls(each)} it {_role(each)}" for each in seen[1:-1][:MAX_REPORTS]]
+    reports += [f"{in_polls(each)} it {_role(each)}" for each in seen[1:-1][:MAX_REPORTS]]
     if len(seen) - 2 > MAX_REPORTS:
         reports.append(f"there are {len(seen) - 2 - MAX_REPORTS} more reports")
     text = "; ".join([*reports, f"since {_at(seen[-1].time_ns)} it {_role(seen[-1])}"])
@@ -127,12 +127,6 @@ def _role(seen: Sighting) -> str:
     role = f"{'an' if seen.role[:1] in 'aeiou' else 'a'} {seen.role}" if seen.role != LEADER else "the leader"
     of = f" of {seen.leader}" if seen.leader is not None and seen.role == "follower" else ""
     return f"reported that it was {role}{of}{in_term(seen.term)}"
-
-
-def _polls(seen: Sighting) -> str:
-    if seen.last_ns == seen.time_ns:
-        return f"in the poll at {_at(seen.time_ns)}"
-    return f"in the polls from {_at(seen.time_ns)} to {_at(seen.last_ns)}"
 
 
 def _behind(node: str, operation: Operation, positions: Positions) -> Iterator[str]:

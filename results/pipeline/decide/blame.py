@@ -88,7 +88,6 @@ def blame(touches: DataFrame, scan: Scan, found: Sequence[Scanned], scanning: Sc
         A `Blame` for each key. Keys are left out if some prefix of their history needs too much memory.
     """
     # A checkpoint drops the query plan, which Spark would analyze again in all that follows.
-    # Without the plan that it comes from, which everything that follows would have to look through.
     few = contradicting(touches, scan, found, scanning).localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
     own = _session_for(few)
     history = _History(own, scanning)

@@ -44,7 +44,7 @@ def test_two_leaders_in_one_term_are_noticed() -> None:
     found = rivals([claim("n2", 0, from_s=9, to_s=9), claim("n1", 0, from_s=3, to_s=5), claim("n3", 7)])
     assert [(each.term, [seen.node for seen in each.claims]) for each in found] == [(0, ["n1", "n2"])]
     assert str(found[0]) == (
-        "2 nodes reported that they led in term 0: n1 in polls from 3.000 s to 5.000 s, n2 in the poll at 9.000 s."
+        "2 nodes reported that they led in term 0: n1 in the polls from 3.000 s to 5.000 s, n2 in the poll at 9.000 s."
     )
 
 
