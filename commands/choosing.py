@@ -107,6 +107,11 @@ def chosen(group: str, name: str, *, by_place: bool) -> Chosen:
             f"the system {plain_name(name)} defines wait_ready, which Labrys 0.2 called; rename it to until_ready, make it a "
             "coroutine (`async def`), and wait with `await asyncio.sleep`; see docs/new-system.md"
         )
+    if group == plugins.SYSTEMS and hasattr(found, "status") and found.statuses is System.statuses:
+        raise InputError(
+            f"the system {plain_name(name)} defines status, which Labrys 0.2 called; rename it to statuses, and return a "
+            "sequence: one status for each process that can lead, and none if it does not answer; see docs/new-system.md"
+        )
     try:
         options = click_options(found.Options)
     except TypeError as error:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from harness.leaders import leader_of
 from harness.phases import FINAL_READS
 from harness.slowness import slowed
+from harness.system import first_status
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -97,6 +98,6 @@ def _allowed(system: System, nodes: Sequence[Node], leader: Node | None) -> dict
 
 async def leading(system: System, nodes: Sequence[Node]) -> Node | None:
     """Asks all nodes once, and returns the node that reports to lead in the highest term; None if there is none."""
-    statuses = await asyncio.gather(*(system.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
+    statuses = await asyncio.gather(*(first_status(system, node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
     leader = leader_of(status for status in statuses if status is not None)
     return None if leader is None else nodes[statuses.index(leader)]

@@ -120,8 +120,8 @@ class System(abc.ABC):
         reads_need_leader: Whether a node answers reads only while it leads. If False, the final reads go through every node
             as it is.
         one_leader_per_term: Why at most one node can report that it leads in a term, as a sentence: the promise of the
-            system, and why `status` has role and term of one moment. Then two such nodes make a run invalid. Empty: the report
-            only has a sentence about them, e.g. because `status` reads role and term one after the other.
+            system, and why `statuses` has role and term of one moment. Then two such nodes make a run invalid. Empty: the
+            report only has a sentence about them, e.g. because `statuses` reads role and term one after the other.
         moves_leadership: Whether `lead` can move the leadership to a node. If it cannot and reads need the leader, the final
             reads go through the leader only.
         faketime: Whether its processes run with libfaketime. If False, Labrys never loads this library into them. Then nodes
@@ -296,20 +296,13 @@ class System(abc.ABC):
         daemons = (daemon for node in self.cluster.nodes for daemon in self._of(node, role))
         return list(dict.fromkeys(port for daemon in daemons for port in daemon.ports))
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:  # noqa: ARG002 - for systems that have a status
-        """Asks the processes of `node` what they believe; None if they do not answer in time, or have no status.
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:  # noqa: ARG002 - for systems that have one
+        """Asks every process of `node` that can lead for what it believes; returns one status for each.
 
-        It never asks another node, and never raises: docs/new-system.md has the rules.
+        Processes that do not answer in time are left out. It never asks another node, and never raises: docs/new-system.md has
+        the rules. The default returns none, for a system without a status.
         """
-        return None
-
-    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """Asks every process of `node` that can lead for its status; returns one status for each.
-
-        Processes that do not answer in time are left out. The first status is that of `status`.
-        """
-        status = await self.status(node, timeout_s)
-        return () if status is None else (status,)
+        return ()
 
     async def clock(self, node: Node, role: str, timeout_s: float) -> ClockReading | None:
         """Asks the process of a role for its wall clock; None if it does not say it in time.
@@ -324,7 +317,7 @@ class System(abc.ABC):
         line = asyncio.ensure_future(logged(self.cluster.remote(node), clocks[0], timeout_s))
         try:
             while not line.done():
-                await self.status(node, timeout_s)
+                await self.statuses(node, timeout_s)
                 await asyncio.wait((line,), timeout=CLOCK_POLL_S)
         finally:
             line.cancel()  # has no effect on one that is done
@@ -376,6 +369,11 @@ class System(abc.ABC):
                 f"expected the role of one process of {self.name} on {node.name}, not {role!r}; its processes are: {roles}"
             )
         return daemons[0]
+
+
+async def first_status(system: System, node: Node, timeout_s: float) -> NodeStatus | None:
+    """Asks a node, and returns the first of its statuses; None if no process answers in time, or none can lead."""
+    return next(iter(await system.statuses(node, timeout_s)), None)
 
 
 def nodes_by_role(system: System, nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:

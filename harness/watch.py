@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from harness.leaders import leader_of
 from harness.slowness import slowed
+from harness.system import first_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,7 +108,7 @@ class Watch:
         return None if latest is None else (latest.node, latest.term)
 
     async def _ask(self, node: Node) -> tuple[int, NodeStatus | None]:
-        status = await self._system.status(node, slowed(TIMEOUT_S))
+        status = await first_status(self._system, node, slowed(TIMEOUT_S))
         return self._clock.now_ns(), status
 
     def _note(self, name: str, status: NodeStatus | None, time_ns: int) -> None:

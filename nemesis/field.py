@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from harness.cluster import on_nodes
 from harness.leaders import leader_of
 from harness.slowness import slowed
-from harness.system import nodes_by_role
+from harness.system import first_status, nodes_by_role
 from nemesis.fault import meet
 from nemesis.targets import layout
 
@@ -149,7 +149,9 @@ class Field:
     async def statuses(self, role: str | None = None) -> Sequence[NodeStatus]:
         """Returns the status of each node that answers, or of its process of a role."""
         if role is None:
-            answers = await asyncio.gather(*(self.system.status(node, slowed(STATUS_TIMEOUT_S)) for node in self.nodes))
+            answers = await asyncio.gather(
+                *(first_status(self.system, node, slowed(STATUS_TIMEOUT_S)) for node in self.nodes)
+            )
             return [answer for answer in answers if answer is not None]
         nodes = [self.node(name) for name in self.layout.of(role)]
         lists = await asyncio.gather(*(self.system.statuses(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))

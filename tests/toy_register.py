@@ -18,7 +18,7 @@ from harness.op import Fail, Info, Ok
 from harness.system import NodeStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from clusters.sim.host import Factory, Host
     from harness.node import Node
@@ -51,13 +51,13 @@ class ToyRegisters(SimSystem):
         """Returns a client, which always asks n1."""
         return ToyClient(self, process, node)
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Asks for the number of entries; n1 leads."""
         entries = await self.ask(node, {"f": "status"}, timeout_s)
         if entries is None:
-            return None
+            return ()
         role = "leader" if node.name == "n1" else "follower"
-        return NodeStatus(node=node.name, role=role, term=1, leader="n1", applied_index=entries)
+        return (NodeStatus(node=node.name, role=role, term=1, leader="n1", applied_index=entries),)
 
 
 class Leaderless(ToyRegisters):
@@ -65,9 +65,9 @@ class Leaderless(ToyRegisters):
 
     name = "leaderless-registers"
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns a follower without a leader."""
-        return NodeStatus(node=node.name, role="follower", term=1, leader=None, applied_index=0)
+        return (NodeStatus(node=node.name, role="follower", term=1, leader=None, applied_index=0),)
 
 
 class Witnesses(ToyRegisters):
@@ -85,11 +85,11 @@ class Raising(ToyRegisters):
 
     name = "raising-registers"
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Raises after a while."""
         if self.world.now_ns > 3_000_000_000:
             raise ConnectionResetError("no answer")
-        return await super().status(node, timeout_s)
+        return await super().statuses(node, timeout_s)
 
 
 class ToyProcess:

@@ -28,6 +28,7 @@ from harness.cluster import on_all
 from harness.console.process import end_with
 from harness.errors import LabrysError
 from harness.leaders import LEADER
+from harness.system import first_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -197,7 +198,7 @@ async def _next_leader(system: RocketMQController, dead: Node, names: Iterator[s
 
     async def probe(node: Node) -> None:
         while not (claimed.is_set() and written.is_set()):
-            status = await system.status(node, ANSWER_S)
+            status = await first_status(system, node, ANSWER_S)
             if status is not None and status.role == LEADER:
                 now(claimed)
             try:
@@ -223,7 +224,7 @@ def _leader(system: RocketMQController) -> Node:
 
     async def found() -> Node:
         for node in system.controllers.nodes:
-            status = await system.status(node, ANSWER_S)
+            status = await first_status(system, node, ANSWER_S)
             if status is not None and status.role == LEADER:
                 return node
         raise RemotingError("no controller says that it leads")

@@ -19,7 +19,7 @@ from harness.daemon import Daemon
 from harness.errors import CommandFailed, InfrastructureError
 from harness.leaders import leader_of
 from harness.node_states import DEAD, PAUSED, RUNNING, NodeState
-from harness.system import System
+from harness.system import System, first_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -162,7 +162,7 @@ class SimSystem(System):
 
     async def lacking(self, nodes: Sequence[Node]) -> str | None:
         """Returns what the nodes lack to serve together: each must answer, and all must name one leader. None: nothing."""
-        statuses = await asyncio.gather(*(self.status(node, STATUS_TIMEOUT_S) for node in nodes))
+        statuses = await asyncio.gather(*(first_status(self, node, STATUS_TIMEOUT_S) for node in nodes))
         silent = [node.name for node, status in zip(nodes, statuses, strict=True) if status is None]
         if silent:
             return f"{', '.join(silent)} does not answer"

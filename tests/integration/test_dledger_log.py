@@ -15,6 +15,7 @@ from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_log.system import DLedgerLogSystem
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
+from harness.system import first_status
 from tests.outcomes import without_order
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ async def ask(client: Client, *operations: tuple[str, str, Value]) -> list[Outco
 
 def leader_of(system: DLedgerLogSystem, cluster: LocalCluster) -> Node:
     """The node that all nodes name as their leader, in one term."""
-    statuses = [run(system.status(node, 2.0)) for node in cluster.nodes]
+    statuses = [run(first_status(system, node, 2.0)) for node in cluster.nodes]
     ((leader, term),) = {(status.leader, status.term) for status in statuses if status is not None}
     assert term is not None
     assert term >= 0

@@ -19,6 +19,7 @@ from harness import readiness
 from harness.cluster import on_all
 from harness.errors import CommandFailed, InfrastructureError, NodeError
 from harness.op import Fail, Invocation, Ok
+from harness.system import first_status
 from tests.outcomes import without_order
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ async def eventually(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
 
 def leader_of(system: DLedgerSystem, cluster: LocalCluster) -> Node:
     """The node that reports that it leads."""
-    statuses = [run(system.status(node, 2.0)) for node in cluster.nodes]
+    statuses = [run(first_status(system, node, 2.0)) for node in cluster.nodes]
     (leader,) = [status.node for status in statuses if status is not None and status.role == "leader"]
     return next(node for node in cluster.nodes if node.name == leader)
 
@@ -194,7 +195,7 @@ def test_replicas_are_equal_at_one_index(system: DLedgerSystem, cluster: LocalCl
         return bool(states[0].state[key] == 119)
 
     run(eventually("one applied index", settled))
-    status = run(system.status(leader, 2.0))
+    status = run(first_status(system, leader, 2.0))
     assert status is not None
     assert status.details is not None
     assert status.details["snapshotsSaved"] > 0
@@ -208,7 +209,7 @@ def test_pause_and_resume(system: DLedgerSystem, cluster: LocalCluster) -> None:
     paused = system.process_state(node)
     assert before is not None
     assert paused == (before[0], "T")
-    assert run(system.status(node, 0.5)) is None
+    assert run(first_status(system, node, 0.5)) is None
     assert run(system.replica(node, 0.5)) is None
     system.resume(node)
     asyncio.run(system.until_ready(cluster.nodes, READY_S))

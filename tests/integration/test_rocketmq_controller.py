@@ -18,6 +18,7 @@ from clusters.systems.rocketmq.heartbeats import Heartbeats, heartbeat_outcome
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
+from harness.system import first_status
 from tests.catches.controllers import request
 from workloads.controller.group import Group, respond
 
@@ -67,7 +68,7 @@ def run(main: Coroutine[None, None, T]) -> T:
 
 def leader_of(system: RocketMQController) -> Node:
     """The controller that all name as their leader."""
-    statuses = [run(system.status(node, 2.0)) for node in system.controllers.nodes]
+    statuses = [run(first_status(system, node, 2.0)) for node in system.controllers.nodes]
     (leader,) = {status.leader for status in statuses if status is not None}
     assert [status.node for status in statuses if status and status.role == "leader"] == [leader]
     return next(node for node in system.controllers.nodes if node.name == leader)

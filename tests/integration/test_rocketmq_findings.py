@@ -16,6 +16,7 @@ from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.rocketmq.requests import CLUSTER, REQUESTS
 from harness.cluster import on_all
 from harness.leaders import LEADER
+from harness.system import first_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +52,7 @@ def system(request: pytest.FixtureRequest) -> Iterator[RocketMQController]:
 
 async def leader_of(system: RocketMQController) -> Node:
     """The controller that reports that it leads."""
-    statuses = [await system.status(node, ANSWER_S) for node in system.controllers.nodes]
+    statuses = [await first_status(system, node, ANSWER_S) for node in system.controllers.nodes]
     (leader,) = {status.node for status in statuses if status is not None and status.role == LEADER}
     return next(node for node in system.controllers.nodes if node.name == leader)
 

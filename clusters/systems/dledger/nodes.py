@@ -27,7 +27,7 @@ from harness.errors import InfrastructureError, NodeError
 from harness.leaders import leaders_by_term
 from harness.process_clock import LogClock
 from harness.slowness import slowed
-from harness.system import Program, System
+from harness.system import Program, System, first_status
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -240,7 +240,7 @@ class DLedgerNodes(System):
         return None
 
     async def _statuses(self, nodes: Sequence[Node]) -> dict[str, NodeStatus | None]:
-        calls = (self.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes)
+        calls = (first_status(self, node, slowed(STATUS_TIMEOUT_S)) for node in nodes)
         return dict(zip([node.name for node in nodes], await asyncio.gather(*calls), strict=True))
 
     async def ask(self, node: Node, timeout_s: float, question: Callable[[Peer], Awaitable[T]]) -> T | None:

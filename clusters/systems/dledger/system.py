@@ -11,6 +11,7 @@ from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.outcomes import ANSWERS
 from harness.process_clock import asked
 from harness.slowness import slowed
+from harness.system import first_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,15 +51,16 @@ class DLedgerSystem(DLedgerNodes):
         follows = not pinned and self._options.routing.follows(process, len(self.group.nodes))
         return DLedgerClient(group=self.group, node=node, read_mode=self._options.read_mode, follows=follows)
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
-        """Returns a node's status; None if it does not answer in time."""
-        return await self.ask(node, timeout_s, lambda peer: peer.status())
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Returns a node's status; none if it does not answer in time."""
+        status = await self.ask(node, timeout_s, lambda peer: peer.status())
+        return () if status is None else (status,)
 
     async def clock(self, node: Node, role: str, timeout_s: float) -> ClockReading | None:  # noqa: ARG002 - it has one role
         """Asks a node for the wall clock of its process."""
 
         async def ask() -> float | None:
-            status = await self.status(node, timeout_s)
+            status = await first_status(self, node, timeout_s)
             said = None if status is None or status.details is None else status.details.get("wallClockMillis")
             return said / 1000 if isinstance(said, int) and abs(said) <= MAX_MILLIS else None
 

@@ -59,8 +59,8 @@ class DLedgerLogSystem(DLedgerNodes):
             follows=not pinned and self._options.routing.follows(process, len(self.group.nodes)),
         )
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
-        """Returns a node's term and the leader that it knows; None if it does not answer in time.
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Returns a node's term and the leader that it knows; none if it does not answer in time.
 
         Its role follows from the leader: a node that names itself believes that it is the leader.
         """
@@ -75,7 +75,8 @@ class DLedgerLogSystem(DLedgerNodes):
             role = "leader" if leader == node.name else "candidate" if leader is None else "follower"
             return NodeStatus(node=node.name, role=role, term=term, leader=leader)
 
-        return await self.ask(node, timeout_s, view)
+        status = await self.ask(node, timeout_s, view)
+        return () if status is None else (status,)
 
     async def is_serving(self, status: NodeStatus) -> bool:
         """Appends a marker, and returns whether the leader commits it."""

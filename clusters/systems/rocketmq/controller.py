@@ -27,7 +27,7 @@ from harness.errors import NodeError
 from harness.leaders import LEADER, leaders_by_term
 from harness.process_clock import LogClock
 from harness.slowness import slowed
-from harness.system import NodeStatus, Program, System
+from harness.system import NodeStatus, Program, System, first_status
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -214,7 +214,7 @@ class RocketMQController(System):
         await wait_until_complete(self, nodes, timeout_s, self._missing, system_name="RocketMQ's controller")
 
     async def _missing(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-        answers = await asyncio.gather(*(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
+        answers = await asyncio.gather(*(first_status(self, node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
         statuses = dict(zip([node.name for node in nodes], answers, strict=True))
         missing = lacking(statuses)
         if not missing:
@@ -237,8 +237,8 @@ class RocketMQController(System):
             return SplitClient(reader=make(follows=False), other=make(follows=True))
         return make(follows=not pinned and self._options.routing.follows(process, len(self.controllers.nodes)))
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
-        """Returns a controller's status (request 1005); None if it does not answer in time. On jraft, the term is None."""
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Returns a controller's status (request 1005); none if it does not answer in time. On jraft, the term is None."""
 
         async def ask(connection: Connection) -> NodeStatus:
             view = await metadata(connection)
@@ -250,7 +250,8 @@ class RocketMQController(System):
                 details=dict(view.details),
             )
 
-        return await self._ask(node, timeout_s, ask)
+        status = await self._ask(node, timeout_s, ask)
+        return () if status is None else (status,)
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
         """Moves the leadership with the library's own request; see `move_leadership`."""
@@ -276,7 +277,7 @@ class RocketMQController(System):
     async def _serving(self) -> NodeStatus | None:
         """Returns the leader with the highest term that serves; None if no leader serves."""
         answers = await asyncio.gather(
-            *(self.status(node, slowed(STATUS_TIMEOUT_S)) for node in self.controllers.nodes)
+            *(first_status(self, node, slowed(STATUS_TIMEOUT_S)) for node in self.controllers.nodes)
         )
         for status in leaders_by_term(status for status in answers if status is not None):
             if await self._serves(self._node(status.node)):

@@ -13,7 +13,7 @@ from clusters.systems.sim_raft.node import RaftProcess
 from clusters.systems.sim_raft.options import SimRaftOptions
 from clusters.systems.sim_raft.outcomes import ANSWERS, REFUSALS
 from harness.leaders import leader_of
-from harness.system import NodeStatus, ReplicaState
+from harness.system import NodeStatus, ReplicaState, first_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,13 +76,13 @@ class SimRaft(SimSystem):
             closes=self.workload == "lock",
         )
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
-        """Returns a node's status; None if it does not answer in time."""
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Returns a node's status; none if it does not answer in time."""
         status = await self.ask(node, messages.AskStatus(), timeout_s)
         if not isinstance(status, messages.Status):
-            return None
+            return ()
         details = {name: getattr(status, name) for name in ("last", "snapshot", "serving", "repairing")}
-        return NodeStatus(
+        found = NodeStatus(
             node=node.name,
             role=status.role,
             term=status.term,
@@ -91,6 +91,7 @@ class SimRaft(SimSystem):
             committed_index=status.committed,
             details=details,
         )
+        return (found,)
 
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
         """Returns the state of a node; None if it does not answer in time."""
@@ -111,7 +112,7 @@ class SimRaft(SimSystem):
         missing = await super().lacking(nodes)
         if missing is not None:
             return missing
-        statuses = [await self.status(node, STATUS_TIMEOUT_S) for node in nodes]
+        statuses = [await first_status(self, node, STATUS_TIMEOUT_S) for node in nodes]
         applied = {status.node: status.applied_index or 0 for status in statuses if status is not None}
         most = max(applied.values())
         behind = [f"{name} has applied {index} of {most} entries" for name, index in applied.items() if index < most]
@@ -122,7 +123,9 @@ class SimRaft(SimSystem):
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s
         while loop.time() < deadline_s:
-            statuses = await asyncio.gather(*(self.status(each, STATUS_TIMEOUT_S) for each in self.cluster.nodes))
+            statuses = await asyncio.gather(
+                *(first_status(self, each, STATUS_TIMEOUT_S) for each in self.cluster.nodes)
+            )
             leader = leader_of([status for status in statuses if status is not None])
             if leader is not None and leader.node == node.name and (leader.details or {}).get("serving"):
                 return True

@@ -18,7 +18,7 @@ from harness.faults import PlannedFault
 from harness.healing import CHAIN, UNDO_DIRECTORY
 from harness.node import Node
 from harness.process_clock import asked
-from harness.system import NodeStatus, System
+from harness.system import NodeStatus, System, first_status
 from nemesis.conductor import Conductor
 
 if TYPE_CHECKING:
@@ -128,32 +128,33 @@ class Echo(System):
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
         raise NotImplementedError("no test asks for operations")
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         try:
             async with asyncio.timeout(timeout_s):
                 reader, writer = await asyncio.open_connection(node.address, PORT)
                 said = json.loads(await reader.read())
                 writer.close()
         except (OSError, TimeoutError, ValueError):
-            return None
-        return NodeStatus(
+            return ()
+        found = NodeStatus(
             node=node.name,
             role=said["role"],
             term=said["term"],
             details={"clock": said["clock"], "kernel": said["kernel"]},
         )
+        return (found,)
 
     async def clock(self, node: Node, role: str, timeout_s: float) -> ClockReading | None:
         """Asks the server for its time, as a status has it."""
 
         async def ask() -> float | None:
-            status = await self.status(node, timeout_s)
+            status = await first_status(self, node, timeout_s)
             return None if status is None or status.details is None else float(str(status.details[self.clock_field]))
 
         return await asked(ask, source="its answer", resolution_s=self.resolution_s)
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
-        before = [status for status in [await self.status(each, 1.0) for each in self.cluster.nodes] if status]
+        before = [status for status in [await first_status(self, each, 1.0) for each in self.cluster.nodes] if status]
         term = max((status.term or 0 for status in before), default=0) + 1
         for each in self.cluster.nodes:
             await asyncio.to_thread(self.tell, each, leader=each == node, term=term)

@@ -12,6 +12,7 @@ import pytest
 from harness.capabilities import Capabilities
 from harness.daemon import ENVIRONMENT
 from harness.errors import InputError
+from harness.system import first_status
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError
 from tests.integration.nemesis.bench import Echo, Versatile, planned
@@ -90,7 +91,7 @@ def own_time(bench: Bench) -> Iterator[Conductor]:
 
 async def off_s(bench: Bench, name: str) -> float:
     """Requests a server's time over the network. Returns its difference to this machine's time."""
-    status = await bench.system.status(bench.node(name), 2.0)
+    status = await first_status(bench.system, bench.node(name), 2.0)
     assert status is not None
     assert status.details is not None
     return float(status.details["clock"]) - time.time()

@@ -19,7 +19,7 @@ from harness.remote import Result
 from harness.system import NodeStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from harness.cluster import Cluster
 
@@ -91,11 +91,11 @@ def test_a_controller_that_dies_at_its_start(monkeypatch: pytest.MonkeyPatch) ->
     made = system(answer)
     asked: list[str] = []
 
-    async def status(node: Node, _: float) -> NodeStatus | None:
+    async def statuses(node: Node, _: float) -> Sequence[NodeStatus]:
         asked.append(node.name)
-        return None if node.name == "n3" else NodeStatus(node=node.name, role="follower", leader="n3")
+        return () if node.name == "n3" else (NodeStatus(node=node.name, role="follower", leader="n3"),)
 
-    monkeypatch.setattr(made, "status", status)
+    monkeypatch.setattr(made, "statuses", statuses)
     with pytest.raises(InfrastructureError) as raised:
         asyncio.run(readiness.until_ready(made, NODES, 60.0))
     message = str(raised.value)
@@ -110,11 +110,11 @@ def test_a_group_that_never_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message has the leader that each controller sees, and the controllers that report to lead."""
     made = system(lambda _: (0, "", ""))
 
-    async def status(node: Node, _: float) -> NodeStatus:
+    async def statuses(node: Node, _: float) -> Sequence[NodeStatus]:
         leader = {"n1": "n1", "n2": "n2", "n3": None}[node.name]
-        return NodeStatus(node=node.name, role="leader" if leader == node.name else "follower", leader=leader)
+        return (NodeStatus(node=node.name, role="leader" if leader == node.name else "follower", leader=leader),)
 
-    monkeypatch.setattr(made, "status", status)
+    monkeypatch.setattr(made, "statuses", statuses)
     with pytest.raises(InfrastructureError) as raised:
         asyncio.run(made.until_ready(NODES, 0.0))
     for said in ("n1 sees n1; n1 and n2 lead", "n2 sees n2; n1 and n2 lead", "n3 sees no leader; n1 and n2 lead"):
@@ -125,10 +125,10 @@ def test_a_leader_that_does_not_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     """All name the leader, but it answers no read; the message has this."""
     made = system(lambda _: (0, "", ""))
 
-    async def status(node: Node, _: float) -> NodeStatus:
-        return NodeStatus(node=node.name, role="leader" if node.name == "n2" else "follower", leader="n2")
+    async def statuses(node: Node, _: float) -> Sequence[NodeStatus]:
+        return (NodeStatus(node=node.name, role="leader" if node.name == "n2" else "follower", leader="n2"),)
 
-    monkeypatch.setattr(made, "status", status)
+    monkeypatch.setattr(made, "statuses", statuses)
     monkeypatch.setattr(Controllers, "connect", _refused)
     with pytest.raises(InfrastructureError, match="n2 leads, but does not serve yet"):
         asyncio.run(made.until_ready(NODES, 0.0))

@@ -14,7 +14,7 @@ from clusters.systems.dledger_log.system import DLedgerLogSystem
 from clusters.systems.members import Members
 from harness.cluster import Paper
 from harness.node import Node
-from harness.system import NodeStatus
+from harness.system import NodeStatus, first_status
 from tests.unit.clusters.remoting_script import answer, scripted
 
 if TYPE_CHECKING:
@@ -71,21 +71,21 @@ def asked(
 def test_the_role_follows_from_the_leader_that_a_node_names(node: int, leader: str | None, role: str) -> None:
     """A node that names itself is the leader; the term comes from a refusal, since METADATA has none."""
     server = Server(7, leader=leader)
-    status = asked(server, lambda system: system.status(NODES[node], 1.0))
+    status = asked(server, lambda system: first_status(system, NODES[node], 1.0))
     assert status == NodeStatus(node=NODES[node].name, role=role, term=7, leader=leader)
     assert {body["remoteId"] for body in server.asked} == {NODES[node].name}
 
 
 def test_term_and_leader_are_of_one_moment() -> None:
     """If the term changes between the requests, the system requests leader and term again."""
-    status = asked(Server(3, 4, 4), lambda system: system.status(NODES[0], 1.0))
+    status = asked(Server(3, 4, 4), lambda system: first_status(system, NODES[0], 1.0))
     assert (status.leader, status.term) == ("n1", 4)
 
 
 def test_a_request_for_the_term_can_move_no_leadership() -> None:
     """The request for the term names no real node, neither as the old leader nor as the new one."""
     server = Server(7)
-    asked(server, lambda system: system.status(NODES[0], 1.0))
+    asked(server, lambda system: first_status(system, NODES[0], 1.0))
     transfers = [body for body in server.asked if "transferId" in body]
     assert transfers
     assert all(body["transferId"] == body["transfereeId"] == "" for body in transfers)
@@ -98,7 +98,7 @@ def test_a_node_that_answers_otherwise_tells_no_status(said: dict[str, Any]) -> 
     def script(header: Mapping[str, Any], _body: Mapping[str, Any]) -> bytes:
         return answer(header["opaque"], said)
 
-    assert asked(script, lambda system: system.status(NODES[0], 1.0)) is None
+    assert asked(script, lambda system: first_status(system, NODES[0], 1.0)) is None
 
 
 @pytest.mark.parametrize(

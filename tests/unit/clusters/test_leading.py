@@ -20,7 +20,7 @@ from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.rocketmq.requests import METADATA
 from harness.node import Node
-from harness.system import NodeStatus
+from harness.system import NodeStatus, first_status
 from tests.unit.clusters.remoting_script import frame, scripted
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def test_what_a_controller_says(monkeypatch: pytest.MonkeyPatch, consensus: Cons
             monkeypatch.setattr(controller, "PORT", node.port)
             cluster = cast("Cluster", SimpleNamespace(nodes=[Node(name="n1", address=HOST)]))
             made = RocketMQController(cluster, ControllerOptions(consensus=consensus), "broker-id")
-            status = await made.status(cluster.nodes[0], 5.0)
+            status = await first_status(made, cluster.nodes[0], 5.0)
             assert status is not None
             is_dledger = consensus is Consensus.DLEDGER
             assert (status.role, status.leader, status.term) == ("leader", "n1", 7 if is_dledger else None)

@@ -269,6 +269,16 @@ def test_a_system_that_defines_wait_ready_gets_an_error_with_the_new_name(
     assert "defines wait_ready, which Labrys 0.2 called; rename it to until_ready, make it a coroutine" in error
 
 
+def test_a_system_that_defines_status_gets_an_error_with_the_new_name(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path
+) -> None:
+    """`status` of one process became `statuses` of all that can lead."""
+    old = "    async def status(self, node, timeout_s): ...\n    def client"
+    (elsewhere / "kvmine.py").write_text(MODULE.replace("    def client", old, 1))
+    error = refused(capsys, "plan", "--system", "kvmine:Store")
+    assert "defines status, which Labrys 0.2 called; rename it to statuses, and return a sequence" in error
+
+
 @pytest.mark.parametrize("old", sorted(plugins.MOVED))
 def test_a_plug_in_that_imports_a_moved_module_gets_an_error_with_its_place(
     capsys: pytest.CaptureFixture[str], elsewhere: Path, old: str

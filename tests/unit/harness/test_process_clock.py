@@ -143,10 +143,10 @@ class Chatty(System):
         """Returns a mark instead of a shell."""
         return f"shell of {node.name}"
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Notes the question."""
         self.asked.set()
-        return None
+        return ()
 
 
 @pytest.fixture

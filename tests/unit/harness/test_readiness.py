@@ -82,11 +82,11 @@ class Own(System):
         """Is never ready."""
         raise self.error
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Has a status on n1, none on n2, and a defect on n3."""
         if node.name == "n3":
             raise KeyError("role\x1b[2J")
-        return NodeStatus(node="n1", role="candidate", term=4, applied_index=17) if node.name == "n1" else None
+        return (NodeStatus(node="n1", role="candidate", term=4, applied_index=17),) if node.name == "n1" else ()
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
         """Has no clients."""

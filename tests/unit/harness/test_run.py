@@ -93,10 +93,10 @@ class Registers(System):
         """Returns a client that answers after a tenth of a second."""
         return RegisterClient(self, node)
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus:
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Reports `leader` as the leader; None for no leader."""
         role = "leader" if node.name == self.leader else "follower"
-        return NodeStatus(node=node.name, role=role, term=1, leader=self.leader, applied_index=len(self.calls))
+        return (NodeStatus(node=node.name, role=role, term=1, leader=self.leader, applied_index=len(self.calls)),)
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
         """Lets every node lead except n3, for which it takes the whole time."""

@@ -14,7 +14,7 @@ from harness.daemon import NOT_LAUNCHED, PORT_TAKEN, Daemon, states
 from harness.declare import NoOptions
 from harness.errors import InputError, NodeError
 from harness.node import Node
-from harness.system import System
+from harness.system import System, first_status
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +92,7 @@ def test_the_defaults_of_a_system(pair: Pair) -> None:
     assert not (pair.refusals)
 
     async def asked() -> list[Any]:
-        return [await pair.status(N1, 1.0), await pair.statuses(N1, 1.0), await pair.lead(N1, 1.0)]
+        return [await first_status(pair, N1, 1.0), await pair.statuses(N1, 1.0), await pair.lead(N1, 1.0)]
 
     assert run_virtual(asked()) == [None, (), False]
 

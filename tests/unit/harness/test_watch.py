@@ -17,7 +17,7 @@ from harness.units import NS_PER_S as S
 from harness.watch import INTERVAL_S, TIMEOUT_S, Sighting, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 NODES = (Node(name="n1", address="192.0.2.1"), Node(name="n2", address="192.0.2.2"))
 
@@ -28,14 +28,14 @@ class Reporting:
     def __init__(self, report: Callable[[str, float], tuple[str, int, int | None] | None]) -> None:
         self.report = report
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Answers in 10 ms, or not at all."""
         state = self.report(node.name, asyncio.get_running_loop().time())
         await asyncio.sleep(timeout_s if state is None else 0.01)
         if state is None:
-            return None
+            return ()
         role, term, applied = state
-        return NodeStatus(node=node.name, role=role, term=term, applied_index=applied)
+        return (NodeStatus(node=node.name, role=role, term=term, applied_index=applied),)
 
 
 def watched(seconds: float, report: Callable[[str, float], tuple[str, int, int | None] | None]) -> Watch:

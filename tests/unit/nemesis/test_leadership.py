@@ -15,6 +15,8 @@ from harness.system import NodeStatus
 from nemesis.conductor import Conductor
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.cluster import Cluster
     from harness.system import System
 
@@ -40,12 +42,12 @@ class Reports:
         self.asked = True
         return True
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus:
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Reports n1 as the leader of the first term, which never steps down, and then n2 as well."""
         if node.name == "n1":
             leads = self.term is not None or not self.asked
-            return NodeStatus(node="n1", role="leader" if leads else "follower", term=self.first)
-        return NodeStatus(node="n2", role="leader" if self.asked else "follower", term=self.term)
+            return (NodeStatus(node="n1", role="leader" if leads else "follower", term=self.first),)
+        return (NodeStatus(node="n2", role="leader" if self.asked else "follower", term=self.term),)
 
 
 @pytest.mark.parametrize(

@@ -279,10 +279,6 @@ class Two:
         """Returns the port of a role, or both."""
         return {"front": (1,), "back": (2,)}.get(role or "", (1, 2))
 
-    async def status(self, node: Node, timeout_s: float) -> NodeStatus:
-        """Returns the status of the front."""
-        return (await self.statuses(node, timeout_s))[0]
-
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """n1 leads the fronts and n2 the backs, after some requests."""
         await asyncio.sleep(0.1)
