@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from clusters.local import LocalCluster
-from clusters.systems.dledger.options import Routing
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_log.system import DLedgerLogSystem
+from clusters.systems.routing import Routing
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
 from harness.system import first_status

@@ -13,8 +13,9 @@ import pytest
 
 from clusters.local import LocalCluster
 from clusters.systems.dledger.nodes import DATA_DIR, LOG_DIR, PATTERN, PORT
-from clusters.systems.dledger.options import DLedgerOptions, ReadMode, Routing
+from clusters.systems.dledger.options import DLedgerOptions, ReadMode
 from clusters.systems.dledger.system import DLedgerSystem
+from clusters.systems.routing import Routing
 from harness import readiness
 from harness.cluster import on_all
 from harness.errors import CommandFailed, InfrastructureError, NodeError

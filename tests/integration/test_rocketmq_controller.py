@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from clusters.local import LocalCluster
-from clusters.systems.dledger.options import Routing
 from clusters.systems.remoting import RemotingError
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.heartbeats import Heartbeats, heartbeat_outcome
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
+from clusters.systems.routing import Routing
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
 from harness.system import first_status

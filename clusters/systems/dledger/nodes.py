@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from clusters.systems.dledger.outcomes import REFUSALS
-from clusters.systems.dledger.requests import Peer
 from clusters.systems.dledger.routing import Group
+from clusters.systems.dledger_protocol import Peer
 from clusters.systems.leading import move_leadership
 from clusters.systems.members import Members
 from clusters.systems.remoting import RemotingError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from clusters.systems.routing import Routing
 from harness.declare import option
 
 
@@ -14,23 +15,6 @@ class ReadMode(enum.StrEnum):
     READ_INDEX = "read-index"
     RAFT_LOG = "raft-log"
     UNSAFE = "unsafe"
-
-
-class Routing(enum.StrEnum):
-    """Which clients leave a node that is not the leader."""
-
-    PINNED = "pinned"
-    LEADER = "leader"
-    MIXED = "mixed"
-
-    def follows(self, process: int, nodes: int) -> bool:
-        """Returns whether the client of `process` follows the leader.
-
-        With `mixed`, every node with two clients has one of each kind. This holds if processes go to the nodes in turn (closed
-        loop) and in blocks (open loop). With an even number of nodes, the parity of the process alone would not do.
-        """
-        turn = process if nodes % 2 else process + process // nodes
-        return self is Routing.LEADER or (self is Routing.MIXED and turn % 2 == 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

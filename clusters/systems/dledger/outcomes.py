@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from harness.op import Fail, Info
 
-SUCCESS = 200
 NOT_LEADER = 404
 INDEX_OUT_OF_RANGE = 410
-UNEXPECTED_ARGUMENT = 411
 LEADER_NOT_READY = 505
 TERM_NOT_READY = 416
 

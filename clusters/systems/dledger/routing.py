@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clusters.systems.dledger import outcomes
-from clusters.systems.dledger.requests import Peer
+from clusters.systems.dledger_protocol import SUCCESS, Peer
 from clusters.systems.remoting import HEADER_OK, Connection, NotSent, RemotingError
 from harness.op import Fail, Info
 
@@ -100,7 +100,7 @@ class Seat:
             return no_answer(f"no-answer: {reason}", is_read=is_read)
         if answer.status not in HEADER_OK:
             return outcomes.refused_by_header(answer.status, answer.remark, is_read=is_read)
-        if answer.body.get("code") == outcomes.SUCCESS:
+        if answer.body.get("code") == SUCCESS:
             return answer
         return await self._refused(answer.body, is_read=is_read)
 

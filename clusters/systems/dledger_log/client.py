@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 from clusters.systems.dledger import outcomes
 from clusters.systems.dledger.routing import Seat
 from clusters.systems.dledger_log.entries import BARRIER, encode, entry_of, values_of
+from clusters.systems.dledger_protocol import SUCCESS
 from clusters.systems.remoting import HEADER_OK, Answer
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
-    from clusters.systems.dledger.requests import Peer
     from clusters.systems.dledger.routing import Group
     from clusters.systems.dledger_log.entries import Entry
+    from clusters.systems.dledger_protocol import Peer
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 
@@ -141,7 +142,7 @@ class LogClient:
 
         def take(place: int, answer: Answer) -> bool:
             index, code = first + place, answer.body.get("code")
-            if answer.status in HEADER_OK and code == outcomes.SUCCESS:
+            if answer.status in HEADER_OK and code == SUCCESS:
                 found[index] = entry_of(answer.body, index)
                 return True
             if answer.status not in HEADER_OK or code != outcomes.INDEX_OUT_OF_RANGE:
@@ -154,7 +155,7 @@ class LogClient:
             return refusals[0]
         # A request in flight behind the first missing index may have found an entry that was appended meanwhile.
         entries.extend(found[index] for index in itertools.takewhile(found.__contains__, itertools.count(first)))
-        return Answer(status=outcomes.SUCCESS, remark="", body={"code": outcomes.SUCCESS})
+        return Answer(status=SUCCESS, remark="", body={"code": SUCCESS})
 
 
 def _is_offset(value: Value) -> TypeGuard[int]:

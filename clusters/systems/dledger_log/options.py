@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from clusters.systems.dledger.options import Routing
+from clusters.systems.routing import Routing
 from harness.declare import option
 
 

@@ -14,16 +14,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems.dledger.nodes import DLedgerNodes
-from clusters.systems.dledger.outcomes import SUCCESS
 from clusters.systems.dledger_log.client import ANSWER_TIMEOUT_S, LogClient
 from clusters.systems.dledger_log.entries import BARRIER
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
+from clusters.systems.dledger_protocol import SUCCESS
 from harness.system import NodeStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clusters.systems.dledger.requests import Peer
+    from clusters.systems.dledger_protocol import Peer
     from harness.cluster import Cluster
     from harness.node import Node
 

@@ -12,7 +12,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from clusters.systems.dledger.requests import Peer
+from clusters.systems.dledger_protocol import Peer
 from clusters.systems.leading import move_leadership
 from clusters.systems.members import Members
 from clusters.systems.remoting import RemotingError

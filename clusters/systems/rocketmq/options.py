@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Literal
 
-from clusters.systems.dledger.options import Routing
+from clusters.systems.routing import Routing
 from harness.declare import option
 from harness.errors import InputError
 

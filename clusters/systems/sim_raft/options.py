@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from clusters.systems.routing import Routing
 from clusters.systems.sim_raft.bugs import TABLE, Bug
 from harness.declare import option
 
@@ -15,19 +16,6 @@ class Reads(enum.StrEnum):
     READ_INDEX = "read-index"
     LEASE = "lease"
     LOG = "log"
-
-
-class Routing(enum.StrEnum):
-    """Which clients leave a node that is not the leader."""
-
-    PINNED = "pinned"
-    LEADER = "leader"
-    MIXED = "mixed"
-
-    def follows(self, process: int, nodes: int) -> bool:
-        """Returns whether the client of `process` follows the leader; with `mixed`, each node has both kinds of clients."""
-        turn = process if nodes % 2 else process + process // nodes
-        return self is Routing.LEADER or (self is Routing.MIXED and turn % 2 == 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

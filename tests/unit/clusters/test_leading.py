@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from clusters.systems import leading
-from clusters.systems.dledger.outcomes import UNEXPECTED_ARGUMENT
-from clusters.systems.dledger.requests import LEADERSHIP_TRANSFER
+from clusters.systems.dledger_protocol import LEADERSHIP_TRANSFER, UNEXPECTED_ARGUMENT
 from clusters.systems.leading import move_leadership
 from clusters.systems.remoting import BadAnswer, NotSent, RemotingError
 from clusters.systems.rocketmq import controller, jraft

@@ -1,7 +1,7 @@
-"""The requests to a DLedger node, and their answers as values.
+"""The requests to a DLedger node, and their answers as values. RocketMQ's controllers on DLedger answer them too.
 
 Every server of the library answers append, get, metadata and leadership transfer. Labrys' own requests use the library's
-user-defined request code, with their type in the header. `node/` has the server's side.
+user-defined request code, with their type in the header. `dledger/node/` has the server's side.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from clusters.systems.dledger.outcomes import SUCCESS, UNEXPECTED_ARGUMENT
 from clusters.systems.remoting import HEADER_OK, BadAnswer, Connection
 from harness.system import NodeStatus, ReplicaState
 
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from clusters.systems.remoting import Answer
     from harness.op import Value
 
+SUCCESS = 200
+UNEXPECTED_ARGUMENT = 411
 METADATA = 50000
 APPEND = 50001
 GET = 50002
