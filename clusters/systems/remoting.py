@@ -16,14 +16,15 @@ import itertools
 import json
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from clusters.systems import fastjson
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
+    from harness.node import Node
     from harness.op import Value
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024  # the servers' own limit
@@ -242,6 +243,34 @@ class Connection:
         if not isinstance(extension, dict) or not all(isinstance(value, str) for value in extension.values()):
             raise BadAnswer(f"{self._where} sent extFields that are not a map of texts: {str(extension)[:100]}")
         return Answer(status=status, remark=str(header.get("remark") or ""), body=body, extension=extension)
+
+
+class Closable(Protocol):
+    """What a question is asked over, e.g. a `Connection`."""
+
+    def close(self) -> None: ...  # noqa: D102 - as in `Connection`
+
+
+C = TypeVar("C", bound=Closable)
+T = TypeVar("T")
+
+
+async def asked_once(
+    connect: Callable[[Node, float], Awaitable[C]],
+    node: Node,
+    timeout_s: float,
+    question: Callable[[C], Awaitable[T]],
+) -> T | None:
+    """Asks a node over a new connection. Returns None if no proper answer comes in time."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            connection = await connect(node, timeout_s)
+            try:
+                return await question(connection)
+            finally:
+                connection.close()
+    except (TimeoutError, RemotingError):
+        return None
 
 
 def _payload(body: Value) -> bytes:

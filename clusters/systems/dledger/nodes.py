@@ -20,7 +20,7 @@ from clusters.systems.dledger.routing import Group
 from clusters.systems.dledger_protocol import Peer
 from clusters.systems.leading import move_leadership
 from clusters.systems.members import Members
-from clusters.systems.remoting import RemotingError
+from clusters.systems.remoting import asked_once
 from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
 from harness.errors import InfrastructureError, NodeError
@@ -245,15 +245,7 @@ class DLedgerNodes(System):
 
     async def ask(self, node: Node, timeout_s: float, question: Callable[[Peer], Awaitable[T]]) -> T | None:
         """Sends a request to a node over a new connection. Returns None if no proper answer comes in time."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                peer = await self.group.connect(node, timeout_s)
-                try:
-                    return await question(peer)
-                finally:
-                    peer.close()
-        except (TimeoutError, RemotingError):
-            return None
+        return await asked_once(self.group.connect, node, timeout_s, question)
 
 
 def lacking(statuses: Mapping[str, NodeStatus | None], leader: NodeStatus | None) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from clusters.systems.dledger_protocol import Peer
 from clusters.systems.leading import move_leadership
 from clusters.systems.members import Members
-from clusters.systems.remoting import RemotingError
+from clusters.systems.remoting import RemotingError, asked_once
 from clusters.systems.rocketmq import jars, jraft
 from clusters.systems.rocketmq.client import ControllerClient, Controllers, SplitClient
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
@@ -293,15 +293,7 @@ class RocketMQController(System):
 
     async def _ask(self, node: Node, timeout_s: float, question: Callable[[Connection], Awaitable[T]]) -> T | None:
         """Sends a request to a controller over a new connection. Returns None if no proper answer comes in time."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                connection = await self.controllers.connect(node, timeout_s)
-                try:
-                    return await question(connection)
-                finally:
-                    connection.close()
-        except (TimeoutError, RemotingError):
-            return None
+        return await asked_once(self.controllers.connect, node, timeout_s, question)
 
     def _node(self, name: str) -> Node:
         return next(node for node in self.controllers.nodes if node.name == name)
