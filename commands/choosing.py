@@ -107,7 +107,13 @@ def chosen(group: str, name: str, *, by_place: bool) -> Chosen:
             f"the system {plain_name(name)} defines wait_ready, which Labrys 0.2 called; rename it to until_ready, make it a "
             "coroutine (`async def`), and wait with `await asyncio.sleep`; see docs/new-system.md"
         )
-    if group == plugins.SYSTEMS and hasattr(found, "status") and found.statuses is System.statuses:
+    if group == plugins.SYSTEMS and hasattr(found, "processes"):
+        raise InputError(
+            f"the system {plain_name(name)} defines processes, which Labrys 0.2 called; derive it from "
+            "harness.system.OneServiceSystem, give it a role, and return the one process from `daemon`; a system with several "
+            "processes on a node defines services; see docs/new-system.md"
+        )
+    if group == plugins.SYSTEMS and hasattr(found, "status"):
         raise InputError(
             f"the system {plain_name(name)} defines status, which Labrys 0.2 called; rename it to statuses, and return a "
             "sequence: one status for each process that can lead, and none if it does not answer; see docs/new-system.md"

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from harness.leaders import leader_of
 from harness.phases import FINAL_READS
+from harness.service import first_status
 from harness.slowness import slowed
-from harness.system import first_status
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from harness.node import Node
     from harness.phases import Phases
-    from harness.system import System
+    from harness.service import Service
 
 STATUS_TIMEOUT_S = 2.0
 
@@ -42,19 +42,17 @@ class FinalReads:
 
 
 async def read_nodes(
-    system: System,
-    nodes: Sequence[Node],
+    service: Service,
     *,
     read: Callable[[Node], Awaitable[None]],
     stop: asyncio.Event,
     lead_timeout_s: float,
     phases: Phases,
 ) -> AsyncIterator[FinalReads]:
-    """Reads every node that the system allows to be read, one after the other.
+    """Reads every node that the service allows to be read, one after the other.
 
     Args:
-        system: The system.
-        nodes: All nodes, in order.
+        service: The service that clients use.
         read: Reads every key through a node.
         stop: Set when the run is interrupted; then no other node is read.
         lead_timeout_s: The time limit for a node to become the leader, if this is necessary.
@@ -65,15 +63,15 @@ async def read_nodes(
     """
     through: list[str] = []
     left_out: dict[str, str] = {}
-    leader = await leading(system, nodes) if system.reads_need_leader else None
-    allowed = _allowed(system, nodes, leader)
+    leader = await leading(service) if service.reads_need_leader else None
+    allowed = _allowed(service, leader)
     # A change of the leader may take too long, so the present leader is read first.
-    for node in sorted(nodes, key=lambda node: node != leader):
+    for node in sorted(service.nodes, key=lambda node: node != leader):
         why = "was not reached before the run was interrupted" if stop.is_set() else allowed[node.name]
         if why is None:
             with phases.during(FINAL_READS, node.name):
-                if system.reads_need_leader and system.moves_leadership:
-                    leads = await system.lead_promptly(node, lead_timeout_s)
+                if service.reads_need_leader and service.moves_leadership:
+                    leads = await service.lead_promptly(node, lead_timeout_s)
                     why = None if leads else f"did not become leader in {lead_timeout_s:g} s"
                 if why is None:
                     await read(node)
@@ -85,19 +83,19 @@ async def read_nodes(
         yield FinalReads(through=tuple(through), left_out=dict(left_out), missing=missing)
 
 
-def _allowed(system: System, nodes: Sequence[Node], leader: Node | None) -> dict[str, str | None]:
+def _allowed(service: Service, leader: Node | None) -> dict[str, str | None]:
     """Returns None for each node that may be read, and for others the reason as a clause about the node."""
-    if not system.reads_need_leader or system.moves_leadership:
-        return {node.name: None for node in nodes}
-    immovable = f"and {system.name} does not move the leadership"
+    if not service.reads_need_leader or service.moves_leadership:
+        return {node.name: None for node in service.nodes}
+    immovable = f"and {service.system.name} does not move the leadership"
     if leader is None:
-        return {node.name: f"does not lead, nor does any other node, {immovable}" for node in nodes}
+        return {node.name: f"does not lead, nor does any other node, {immovable}" for node in service.nodes}
     why = f"does not lead; {leader.name} does, {immovable}"
-    return {node.name: None if node == leader else why for node in nodes}
+    return {node.name: None if node == leader else why for node in service.nodes}
 
 
-async def leading(system: System, nodes: Sequence[Node]) -> Node | None:
+async def leading(service: Service) -> Node | None:
     """Asks all nodes once, and returns the node that reports to lead in the highest term; None if there is none."""
-    statuses = await asyncio.gather(*(first_status(system, node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
+    statuses = await asyncio.gather(*(first_status(service, node, slowed(STATUS_TIMEOUT_S)) for node in service.nodes))
     leader = leader_of(status for status in statuses if status is not None)
-    return None if leader is None else nodes[statuses.index(leader)]
+    return None if leader is None else service.nodes[statuses.index(leader)]

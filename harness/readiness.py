@@ -12,18 +12,20 @@ import shlex
 import tempfile
 from collections import deque
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.cluster import on_all, on_nodes
 from harness.console.plain import one_line, plain
 from harness.errors import InfrastructureError, InputError, LabrysError, sentence
 from harness.slowness import slowed
+from harness.system import statuses_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
     from harness.node import Node
-    from harness.system import NodeStatus, System
+    from harness.service import NodeStatus, Service
+    from harness.system import System
 
 LINES: Final = 12
 MAX_LINE: Final = 300
@@ -35,22 +37,67 @@ TAIL_TIMEOUT_S: Final = 10.0
 STATES: Final = {"T": "is stopped", "Z": "is dead"}
 
 
-async def until_ready(system: System, nodes: Sequence[Node], timeout_s: float) -> None:
-    """Waits until the nodes serve together.
+async def until_ready(system: System, timeout_s: float) -> None:
+    """Waits until all services serve, one after the other, with one time limit for all.
 
     Raises:
         InfrastructureError: They do not; the message has the circumstances of each node.
     """
-    await explained(system, nodes, system.until_ready(nodes, timeout_s))
+    left = Left(timeout_s)
+    for service in system.services():
+        await explained(system, service.nodes, service.until_ready(service.nodes, left.seconds()))
 
 
-async def on_each(system: System, nodes: Sequence[Node], action: Callable[[Node], None]) -> None:
-    """Starts or restarts all nodes at once, in a thread for each.
+async def bring_up(
+    system: System,
+    timeout_s: float,
+    *,
+    first: bool,
+    wait: Callable[[Coroutine[Any, Any, None]], Awaitable[None]] | None = None,
+) -> None:
+    """Starts the services in their order, each after the one before it serves, with one time limit for all.
+
+    Args:
+        system: The system, with no process that runs.
+        timeout_s: The time limit in seconds for all waits together.
+        first: Whether this is the first start in the run. Then each service is initialised before it, and completed after it.
+        wait: Awaits a coroutine that may be cancelled. A run passes a function that returns early after an interruption.
 
     Raises:
-        InfrastructureError: It failed on a node; the message has the circumstances of each node.
+        InfrastructureError: A service did not start or does not serve; the message has the circumstances of each node.
     """
-    await explained(system, nodes, asyncio.to_thread(on_all, nodes, action))
+    left = Left(timeout_s)
+    for service in system.services():
+
+        async def serve(service: Service = service) -> None:
+            await service.until_ready(service.nodes, left.seconds())
+            if first:
+                await service.complete(left.seconds())
+
+        def start(node: Node, service: Service = service) -> None:
+            if first:
+                service.initialise(node)
+            system.start(node, service.role)
+
+        await explained(system, service.nodes, asyncio.to_thread(on_all, service.nodes, start))
+        attempt = explained(system, service.nodes, serve())
+        await (attempt if wait is None else wait(attempt))
+
+
+class Left:
+    """The rest of a time limit that several waits share. The first wait gets the whole limit."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._end_s: float | None = None
+
+    def seconds(self) -> float:
+        """Returns the seconds that are left, at least 0."""
+        now_s = asyncio.get_running_loop().time()
+        if self._end_s is None:
+            self._end_s = now_s + self._timeout_s
+            return self._timeout_s
+        return max(0.0, round(self._end_s - now_s, 1))
 
 
 async def explained(system: System, nodes: Sequence[Node], attempt: Awaitable[object]) -> None:
@@ -83,7 +130,7 @@ async def circumstances(system: System, nodes: Sequence[Node]) -> str:
 async def _status(system: System, node: Node) -> str:
     try:
         async with asyncio.timeout(2 * slowed(STATUS_TIMEOUT_S)):
-            found = await system.statuses(node, slowed(STATUS_TIMEOUT_S))
+            found = await statuses_of(system, node, slowed(STATUS_TIMEOUT_S))
     except Exception as error:  # noqa: BLE001 - a status that fails must not hide why the system does not serve
         return f"its status cannot be read: {_reason(error)}"
     return " and ".join(map(_described, found)) if found else "it reports no status"

@@ -6,14 +6,16 @@ at all. `Recovery` records this, and a part of the verdict judges it.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness import readiness
+from harness.cluster import on_all
 from harness.errors import LabrysError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
     from harness.clock import Clock
     from harness.node import Node
@@ -44,20 +46,16 @@ class Recovery:
 async def recover(system: System, nodes: Sequence[Node], *, timeout_s: float, clock: Clock) -> Recovery:
     """Waits until the system works. After the time limit, restarts all nodes and waits once more."""
     start_s = clock.now_s()
-    first_error = await _ready(system, nodes, timeout_s)
+    first_error = await _error(readiness.until_ready(system, timeout_s))
     if first_error is None:
         return Recovery(seconds=clock.now_s() - start_s, restarted=False, first_error=None, error=None, from_s=start_s)
     restarted_s = clock.now_s()
 
-    def restart(node: Node) -> None:
-        system.kill(node)
-        system.start(node)
+    async def restart() -> None:
+        await readiness.explained(system, nodes, asyncio.to_thread(on_all, nodes, system.kill))
+        await readiness.bring_up(system, timeout_s, first=False)
 
-    try:
-        await readiness.on_each(system, nodes, restart)
-        error = await _ready(system, nodes, timeout_s)
-    except LabrysError as failed:
-        error = str(failed)
+    error = await _error(restart())
     return Recovery(
         seconds=clock.now_s() - start_s,
         restarted=True,
@@ -68,9 +66,9 @@ async def recover(system: System, nodes: Sequence[Node], *, timeout_s: float, cl
     )
 
 
-async def _ready(system: System, nodes: Sequence[Node], timeout_s: float) -> str | None:
+async def _error(attempt: Awaitable[None]) -> str | None:
     try:
-        await readiness.until_ready(system, nodes, timeout_s)
+        await attempt
     except LabrysError as error:
         return str(error)
     return None

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from harness.clock import Clock
-    from harness.node import Node
     from harness.op import Value
-    from harness.system import ReplicaState, System
+    from harness.service import ReplicaState, Service
 
 SETTLE_S = 20.0
 DUMP_TIMEOUT_S = 5.0
@@ -73,13 +72,14 @@ class Replicas:
         return max(self.compared, key=lambda index: (len(self.compared[index]), index), default=None)
 
 
-async def compare_replicas(system: System, nodes: Sequence[Node], *, clock: Clock) -> Replicas:
+async def compare_replicas(service: Service, *, clock: Clock) -> Replicas:
     """Dumps all replicas until all were at one applied index or the time is over, and compares them."""
     start_s = clock.now_s()
     dumps = Dumps()
+    nodes = service.nodes
     names = [node.name for node in nodes]
     while True:
-        for state in await asyncio.gather(*(system.replica(node, slowed(DUMP_TIMEOUT_S)) for node in nodes)):
+        for state in await asyncio.gather(*(service.replica(node, slowed(DUMP_TIMEOUT_S)) for node in nodes)):
             if state is not None:
                 dumps.add(state)
         elapsed_s = clock.now_s() - start_s

@@ -338,8 +338,8 @@ class _Run:
         self.observer.phase(f"starting {system.name}")
         try:
             with self.phases.during(ph.START):
-                await readiness.on_each(system, nodes, system.start)
-                await self._unless_stopped(readiness.until_ready(system, nodes, slowed(self.test.ready_timeout_s)))
+                timeout_s = slowed(self.test.ready_timeout_s)
+                await readiness.bring_up(system, timeout_s, first=True, wait=self._unless_stopped)
         except InterruptedEarly:
             raise
         except LabrysError as error:
@@ -375,10 +375,11 @@ class _Run:
         self.clock = Clock(asyncio.get_running_loop())
         if nodes or unknown:
             self.result.clocks = Clocks(began_utc=datetime.now(UTC), nodes=nodes, unknown=unknown)
-        watch = Watch(system=test.system, nodes=self.nodes, clock=self.clock)
+        watch = Watch(service=test.system.front(), clock=self.clock)
         self.result.sightings, self.result.positions = watch.sightings, watch.positions
         self.observer.workload_began(watch, self.clock)
-        generator = test.workload.generator(seed=test.seed, streams=test.load.streams(len(self.nodes)))
+        clients_nodes = test.system.front().nodes
+        generator = test.workload.generator(seed=test.seed, streams=test.load.streams(len(clients_nodes)))
         self.watching = asyncio.create_task(watch.run())
         over = asyncio.Event()
         faults = asyncio.create_task(
@@ -397,7 +398,7 @@ class _Run:
                 driven = await drive(
                     generator=time_limit(test.time_limit_s, generator),
                     clients=test.system.client,
-                    nodes=self.nodes,
+                    nodes=clients_nodes,
                     load=test.load,
                     seed=test.seed,
                     clock=self.clock,
@@ -462,18 +463,17 @@ class _Run:
             await self._read_finally()
         if self.recorded is not None and not self.stop.is_set():
             self.recorded(self.result)
-        if test.system.dumps_replicas and not self.stop.is_set():
+        front = test.system.front()
+        if front.dumps_replicas and not self.stop.is_set():
             self.observer.phase("comparing replicas")
-            holders = [node for node in self.nodes if test.system.holds_replica(node)]
             with self.phases.during(ph.COMPARE):
-                self.result.replicas = await compare_replicas(test.system, holders, clock=self.clock)
+                self.result.replicas = await compare_replicas(front, clock=self.clock)
 
     async def _read_finally(self) -> None:
-        system = self.test.system
+        front = self.test.system.front()
         self.observer.phase("final reads")
         reads = read_nodes(
-            system,
-            self.nodes,
+            front,
             read=self._read_through,
             stop=self.stop,
             lead_timeout_s=self.test.lead_timeout_s,
@@ -481,7 +481,7 @@ class _Run:
         )
         async for self.result.final_reads in reads:
             pass
-        if system.moves_leadership and self.result.final_reads is not None and not self.stop.is_set():
+        if front.moves_leadership and self.result.final_reads is not None and not self.stop.is_set():
             for name, why in self.result.final_reads.left_out.items():
                 self._problem(f"{name} {why}; its final reads are left out")
 

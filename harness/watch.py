@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness.leaders import leader_of
+from harness.service import first_status
 from harness.slowness import slowed
-from harness.system import first_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.clock import Clock
     from harness.node import Node
-    from harness.system import NodeStatus, System
+    from harness.service import NodeStatus, Service
 
 INTERVAL_S = 1.0
 TIMEOUT_S = 0.8
@@ -76,15 +76,15 @@ class Watch:
             repeatedly, so that the rest stays evenly spaced.
     """
 
-    def __init__(self, *, system: System, nodes: Sequence[Node], clock: Clock) -> None:
-        self._system = system
-        self._nodes = nodes
+    def __init__(self, *, service: Service, clock: Clock) -> None:
+        self._service = service
+        self._nodes = service.nodes
         self._clock = clock
         self._last: dict[str, int] = {}  # node to the place of its newest sighting
         self._polls = 0
         self._stride = 1  # the watch keeps the positions of one in so many polls
         self._times_ns: list[int] = []
-        self._applied: dict[str, list[int | None]] = {node.name: [] for node in nodes}
+        self._applied: dict[str, list[int | None]] = {node.name: [] for node in service.nodes}
         self.sightings: list[Sighting] = []
         self.positions = Positions(time_ns=self._times_ns, applied=self._applied)
 
@@ -108,7 +108,7 @@ class Watch:
         return None if latest is None else (latest.node, latest.term)
 
     async def _ask(self, node: Node) -> tuple[int, NodeStatus | None]:
-        status = await first_status(self._system, node, slowed(TIMEOUT_S))
+        status = await first_status(self._service, node, slowed(TIMEOUT_S))
         return self._clock.now_ns(), status
 
     def _note(self, name: str, status: NodeStatus | None, time_ns: int) -> None:

@@ -102,7 +102,7 @@ class Conductor:
     def _beyond_faketime(self, node: Node) -> list[str]:
         """Returns a sentence for each program of a node that libfaketime cannot reach."""
         remote = self._field.shell(node)
-        programs = {daemon.role: daemon.argv[0] for daemon in self._field.system.processes(node)}
+        programs = {daemon.role: daemon.argv[0] for daemon in self._field.system.daemons(node)}
         reasons = {role: fakeclock.check_program(remote, program) for role, program in programs.items()}
         return [f"{programs[role]}, the {role}, {reason}" for role, reason in reasons.items() if reason]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from harness.cluster import on_nodes
 from harness.leaders import leader_of
 from harness.slowness import slowed
-from harness.system import first_status, nodes_by_role
+from harness.system import nodes_by_role
 from nemesis.fault import meet
 from nemesis.targets import layout
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.remote import Remote
-    from harness.system import NodeStatus, System
+    from harness.service import NodeStatus
+    from harness.system import System
     from nemesis.fault import Fault
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ class Field:
         self.system = system
         self.nodes = tuple(cluster.nodes)
         self.names = tuple(node.name for node in self.nodes)
-        self.layout = layout(self.names, nodes_by_role(system, self.nodes))
+        self.layout = layout(self.names, nodes_by_role(system))
         self.faults: dict[int, Fault] = {}
         self.over: set[int] = set()
 
@@ -80,7 +81,7 @@ class Field:
 
     def roles_on(self, node: Node) -> tuple[str, ...]:
         """Returns the roles of a node's processes, in the order of their start."""
-        return tuple(daemon.role for daemon in self.system.processes(node))
+        return tuple(daemon.role for daemon in self.system.daemons(node))
 
     def shell(self, node: Node) -> Remote:
         """Returns the shell on a node."""
@@ -133,7 +134,7 @@ class Field:
 
         Args:
             timeout_s: The time limit in seconds.
-            role: The role of the processes to ask, if a node has several that can lead; None: the status of the node.
+            role: The role of the service to ask; None: the service that clients use.
         """
         found = await self.leader_and_term(timeout_s, role)
         return found[0] if found else None
@@ -147,15 +148,10 @@ class Field:
         return None if latest is None else (latest.node, latest.term)
 
     async def statuses(self, role: str | None = None) -> Sequence[NodeStatus]:
-        """Returns the status of each node that answers, or of its process of a role."""
-        if role is None:
-            answers = await asyncio.gather(
-                *(first_status(self.system, node, slowed(STATUS_TIMEOUT_S)) for node in self.nodes)
-            )
-            return [answer for answer in answers if answer is not None]
-        nodes = [self.node(name) for name in self.layout.of(role)]
-        lists = await asyncio.gather(*(self.system.statuses(node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
-        return [status for statuses in lists for status in _of_role(statuses, role)]
+        """Returns the statuses of the nodes of a service that answer; None: of the service that clients use."""
+        service = self.system.front() if role is None else self.system.service(role)
+        lists = await asyncio.gather(*(service.statuses(node, slowed(STATUS_TIMEOUT_S)) for node in service.nodes))
+        return [status for statuses in lists for status in statuses]
 
     async def until(self, check: Callable[[], Awaitable[T]], timeout_s: float, *, every_s: float = POLL_S) -> T:
         """Repeats a check until its result is true, or the time is over. Returns the last result."""
@@ -166,13 +162,3 @@ class Field:
             if answer or loop.time() >= deadline_s:
                 return answer
             await asyncio.sleep(every_s)
-
-
-def _of_role(statuses: Sequence[NodeStatus], role: str) -> list[NodeStatus]:
-    """Returns those statuses of a node that belong to its process of a role.
-
-    If no status of the node names a process, the node has one process that can lead, and its status counts for each role.
-    """
-    if all(status.process is None for status in statuses):
-        return list(statuses)
-    return [status for status in statuses if status.process == role]

@@ -15,7 +15,7 @@ from clusters.sim.host import Reply, Request
 from clusters.sim.system import SimSystem
 from harness.declare import option
 from harness.op import Fail, Info, Ok
-from harness.system import NodeStatus
+from harness.service import NodeStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,16 +14,18 @@ from typing import Any
 
 from harness.client import Client, RoutedClient
 from harness.daemon import Daemon
-from harness.system import NodeStatus, Program, ReplicaState, System
+from harness.service import NodeStatus, ReplicaState, Service
+from harness.system import OneServiceSystem, Program, System
 
 PAGE = Path(__file__).parents[1] / "docs" / "system-reference.md"
-CLASSES = (System, Daemon, NodeStatus, ReplicaState, Program, Client, RoutedClient)
+CLASSES = (System, Service, OneServiceSystem, Daemon, NodeStatus, ReplicaState, Program, Client, RoutedClient)
 BEGINNING = """\
 All that a [system of your own](new-system.md) can define, and all that it describes or returns.
-`python tools/system_reference.py` writes this page from the docstrings in `harness/system.py`, `harness/daemon.py` and
-`harness/client.py`.
+`python tools/system_reference.py` writes this page from the docstrings in `harness/system.py`, `harness/service.py`,
+`harness/daemon.py` and `harness/client.py`.
 
-A class of your own derives from `System`. It defines `name`, `serves`, and the methods that say so. Labrys calls the blocking
+A system with one service derives from `OneServiceSystem`, and has the members of `System` and of `Service`. It defines `name`,
+`role`, `serves`, and the methods that say so, but not `services`. Labrys calls the blocking
 methods in threads, for several nodes at the same time. It awaits the `async` ones in its event loop, so they must not block.
 """
 WIDTH = 140

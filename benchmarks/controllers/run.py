@@ -28,7 +28,7 @@ from harness.cluster import on_all
 from harness.console.process import end_with
 from harness.errors import LabrysError
 from harness.leaders import LEADER
-from harness.system import first_status
+from harness.service import first_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

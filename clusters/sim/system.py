@@ -19,7 +19,8 @@ from harness.daemon import Daemon
 from harness.errors import CommandFailed, InfrastructureError
 from harness.leaders import leader_of
 from harness.node_states import DEAD, PAUSED, RUNNING, NodeState
-from harness.system import System, first_status
+from harness.service import first_status
+from harness.system import OneServiceSystem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,10 +69,11 @@ class Connection:
         return await self._world.ask(self.name, node, Request(self._requests, body), timeout_s)
 
 
-class SimSystem(System):
+class SimSystem(OneServiceSystem):
     """A system under test in the simulator."""
 
     simulated: ClassVar[bool] = True
+    role = ROLE
 
     def __init__(self, cluster: SimCluster, options: Any, workload: str) -> None:
         super().__init__(cast("Any", cluster), options, workload)
@@ -101,12 +103,10 @@ class SimSystem(System):
         except (Refused, Broken, TimeoutError):
             return None
 
-    def processes(self, node: Node) -> Sequence[Daemon]:  # noqa: ARG002 - the same on all nodes
+    def daemon(self, node: Node) -> Daemon:  # noqa: ARG002 - the same on all nodes
         """Returns the one process of a simulated node."""
-        return (
-            Daemon(
-                role=ROLE, argv=(self.name,), pattern=self.name, ports=(PORT,), data_dir=DATA_DIRECTORY, log_files=(LOG_FILE,)
-            ),
+        return Daemon(
+            role=ROLE, argv=(self.name,), pattern=self.name, ports=(PORT,), data_dir=DATA_DIRECTORY, log_files=(LOG_FILE,)
         )  # fmt: skip
 
     def install(self, node: Node) -> None:

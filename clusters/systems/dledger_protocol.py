@@ -10,7 +10,7 @@ import base64
 from typing import TYPE_CHECKING
 
 from clusters.systems.remoting import HEADER_OK, BadAnswer, Connection
-from harness.system import NodeStatus, ReplicaState
+from harness.service import NodeStatus, ReplicaState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -11,7 +11,7 @@ from clusters.systems.waiting import POLL_S
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from harness.system import NodeStatus
+    from harness.service import NodeStatus
 
 TRANSFER_TIMEOUT_S = 10.0
 

@@ -6,7 +6,7 @@ the fault. Healing needs no time server: the undo note has the difference betwee
 and healing restores it. No process can set the uptime.
 
 The proof reads the clock that the fault set: that of the machine, or that of the process, by the word of the process
-(`harness.system.System.clock`). Without its word, the fault has no proof.
+(`harness.service.Service.clock`). Without its word, the fault has no proof.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ class ClockFault(Fault):
         """Asks processes for their time at once; those that do not say it are left out."""
         if not self.field.system.tells_time():
             return {}
-        asked = [self.field.system.clock(node, role, slowed(LOOK_S)) for node, role in processes.values()]
+        asked = [self.field.system.service(role).clock(node, slowed(LOOK_S)) for node, role in processes.values()]
         said = await asyncio.gather(*asked, return_exceptions=True)
         for label, reading in zip(processes, said, strict=True):
             if isinstance(reading, LabrysError):

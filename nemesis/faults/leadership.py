@@ -57,7 +57,9 @@ class Transfer(Fault):
         if self._before is None:
             raise FaultError(f"fault {self.name}: no node reports that it leads, so there is no leadership to transfer")
         (target,) = self.targets
-        self._accepted = await self.field.system.lead(self.field.node(target), min(slowed(TRANSFER_TIMEOUT_S), half_s))
+        self._accepted = await self.field.system.front().lead(
+            self.field.node(target), min(slowed(TRANSFER_TIMEOUT_S), half_s)
+        )
         leader, term = self._before
         return Begun(targets=self.targets, details={"from": leader, "from_term": term, "accepted": self._accepted})
 

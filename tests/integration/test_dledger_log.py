@@ -15,7 +15,7 @@ from clusters.systems.dledger_log.system import DLedgerLogSystem
 from clusters.systems.routing import Routing
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
-from harness.system import first_status
+from harness.service import first_status
 from tests.outcomes import without_order
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from harness import readiness
 from harness.cluster import on_all
 from harness.errors import CommandFailed, InfrastructureError, NodeError
 from harness.op import Fail, Invocation, Ok
-from harness.system import first_status
+from harness.service import first_status
 from tests.outcomes import without_order
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def test_waiting_for_a_dead_node_ends_early(system: DLedgerSystem, cluster: Loca
     system.kill(node)
     start_s = time.monotonic()
     with pytest.raises(InfrastructureError, match=f"{node.name} runs no process of DLedger any more") as raised:
-        run(readiness.until_ready(system, cluster.nodes, READY_S))
+        run(readiness.until_ready(system, READY_S))
     assert time.monotonic() - start_s < READY_S / 2
     assert f"--- {node.name}: process node does not run; it reports no status\n" in str(raised.value)
     assert "DLedger" in str(raised.value)
@@ -260,7 +260,7 @@ def test_a_wait_that_is_too_short_says_what_is_missing(system: DLedgerSystem, cl
     system.pause(node)
     try:
         with pytest.raises(InfrastructureError, match=f"within 1 s: {node.name} does not answer") as raised:
-            run(readiness.until_ready(system, cluster.nodes, 1.0))
+            run(readiness.until_ready(system, 1.0))
     finally:
         system.resume(node)
     assert f"--- {node.name}: process node is stopped; it reports no status\n" in str(raised.value)
@@ -297,7 +297,7 @@ def test_a_command_line_that_ends_at_once_is_an_error(
 
     def launch() -> None:
         system.start(node)  # says so, if the process is gone before it was seen
-        run(readiness.until_ready(system, cluster.nodes, READY_S))  # as a run waits: the error has the end of the log
+        run(readiness.until_ready(system, READY_S))  # as a run waits: the error has the end of the log
 
     with pytest.raises(InfrastructureError, match="NoSuchFlag"):
         launch()

@@ -18,7 +18,7 @@ from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.routing import Routing
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
-from harness.system import first_status
+from harness.service import first_status
 from tests.catches.controllers import request
 from workloads.controller.group import Group, respond
 

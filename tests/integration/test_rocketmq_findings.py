@@ -16,7 +16,7 @@ from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.rocketmq.requests import CLUSTER, REQUESTS
 from harness.cluster import on_all
 from harness.leaders import LEADER
-from harness.system import first_status
+from harness.service import first_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -26,8 +26,9 @@ from harness.daemon import Daemon
 from harness.errors import InfrastructureError, NodeError
 from harness.leaders import leaders_by_term
 from harness.process_clock import LogClock
+from harness.service import first_status
 from harness.slowness import slowed
-from harness.system import Program, System, first_status
+from harness.system import OneServiceSystem, Program
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from harness.cluster import Cluster
     from harness.node import Node
-    from harness.system import NodeStatus
+    from harness.service import NodeStatus
 
     T = TypeVar("T")
 
@@ -103,7 +104,7 @@ class NodeOptions(Protocol):
     def data_file_bytes(self) -> int: ...  # noqa: D102
 
 
-class DLedgerNodes(System):
+class DLedgerNodes(OneServiceSystem):
     """Nodes of the library on a cluster. A subclass adds arguments and clients, and checks whether a leader serves.
 
     Attributes:
@@ -120,6 +121,7 @@ class DLedgerNodes(System):
         ),
         Program(name="mvn", package="maven", purpose="building DLedger's node", build_only=True),
     )
+    role = ROLE
     refusals = REFUSALS
     telling_log_texts = TELLING
     reads_need_leader = True
@@ -182,7 +184,7 @@ class DLedgerNodes(System):
         if copied.status != 0:
             remote.put(JAR, NODE_JAR)
 
-    def processes(self, node: Node) -> Sequence[Daemon]:
+    def daemon(self, node: Node) -> Daemon:
         """Returns the one process of a node."""
         members = self.group.members
         arguments = [
@@ -192,7 +194,7 @@ class DLedgerNodes(System):
             "--data-file-bytes", str(self.options.data_file_bytes), "--index-file-entries", str(INDEX_FILE_ENTRIES),
             *self.arguments(),
         ]  # fmt: skip
-        daemon = Daemon(
+        return Daemon(
             role=ROLE,
             argv=arguments,
             pattern=PATTERN,
@@ -201,7 +203,6 @@ class DLedgerNodes(System):
             log_files=LOGS,
             log_clock=LogClock(path=LOG, pattern=r"(\S+Z) ", form="%Y-%m-%dT%H:%M:%S.%f%z", resolution_s=0.001),
         )
-        return (daemon,)
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until one leader serves, and all nodes follow it and have applied the entries that it has committed.

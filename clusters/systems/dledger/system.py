@@ -10,8 +10,8 @@ from clusters.systems.dledger.nodes import STATUS_TIMEOUT_S, DLedgerNodes
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.outcomes import ANSWERS
 from harness.process_clock import asked
+from harness.service import first_status
 from harness.slowness import slowed
-from harness.system import first_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.process_clock import ClockReading
-    from harness.system import NodeStatus, ReplicaState
+    from harness.service import NodeStatus, ReplicaState
 
 
 MAX_MILLIS = 2**53  # a larger answer is none that a clock gives
@@ -56,7 +56,7 @@ class DLedgerSystem(DLedgerNodes):
         status = await self.ask(node, timeout_s, lambda peer: peer.status())
         return () if status is None else (status,)
 
-    async def clock(self, node: Node, role: str, timeout_s: float) -> ClockReading | None:  # noqa: ARG002 - it has one role
+    async def clock(self, node: Node, timeout_s: float) -> ClockReading | None:
         """Asks a node for the wall clock of its process."""
 
         async def ask() -> float | None:

@@ -18,7 +18,7 @@ from clusters.systems.dledger_log.client import ANSWER_TIMEOUT_S, LogClient
 from clusters.systems.dledger_log.entries import BARRIER
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_protocol import SUCCESS
-from harness.system import NodeStatus
+from harness.service import NodeStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

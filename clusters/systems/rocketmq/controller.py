@@ -26,8 +26,9 @@ from harness.daemon import Daemon
 from harness.errors import NodeError
 from harness.leaders import LEADER, leaders_by_term
 from harness.process_clock import LogClock
+from harness.service import NodeStatus, first_status
 from harness.slowness import slowed
-from harness.system import NodeStatus, Program, System, first_status
+from harness.system import OneServiceSystem, Program
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -89,7 +90,7 @@ FATAL = (
 )
 
 
-class RocketMQController(System):
+class RocketMQController(OneServiceSystem):
     """Controllers of RocketMQ, on a cluster.
 
     Attributes:
@@ -117,6 +118,7 @@ class RocketMQController(System):
         ),
         Program(name="mvn", package="maven", purpose="getting RocketMQ's jars", build_only=True),
     )
+    role = ROLE
     refusals = REFUSALS
     reads_need_leader = True
     moves_leadership = True
@@ -155,13 +157,13 @@ class RocketMQController(System):
             )
         jars.install(remote, self._options.rocketmq_version)
 
-    def processes(self, node: Node) -> Sequence[Daemon]:
+    def daemon(self, node: Node) -> Daemon:
         """Returns the one process of a node."""
         arguments = [
             "java", *JVM_FLAGS, f"-Duser.home={LOG_DIR}", f"-Drocketmq.home.dir={DATA_DIR}",
             "-cp", f"{jars.node_folder(self._options.rocketmq_version)}/*", CLASS, "-c", CONFIG,
         ]  # fmt: skip
-        daemon = Daemon(
+        return Daemon(
             role=ROLE,
             argv=arguments,
             pattern=rf"^java .*{re.escape(CLASS)}",
@@ -177,7 +179,6 @@ class RocketMQController(System):
                 utc_offset_s=LOG_ZONE_S,
             ),
         )
-        return (daemon,)
 
     def configuration(self, node: Node) -> str:
         """Returns the configuration file of a node."""

@@ -13,7 +13,7 @@ from clusters.systems.sim_raft.node import RaftProcess
 from clusters.systems.sim_raft.options import SimRaftOptions
 from clusters.systems.sim_raft.outcomes import ANSWERS, REFUSALS
 from harness.leaders import leader_of
-from harness.system import NodeStatus, ReplicaState, first_status
+from harness.service import NodeStatus, ReplicaState, first_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

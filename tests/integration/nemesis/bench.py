@@ -18,7 +18,8 @@ from harness.faults import PlannedFault
 from harness.healing import CHAIN, UNDO_DIRECTORY
 from harness.node import Node
 from harness.process_clock import asked
-from harness.system import NodeStatus, System, first_status
+from harness.service import NodeStatus, first_status
+from harness.system import OneServiceSystem
 from nemesis.conductor import Conductor
 
 if TYPE_CHECKING:
@@ -59,26 +60,25 @@ Server(("::", {PORT}), Echo).serve_forever()
 """
 
 
-class Echo(System):
+class Echo(OneServiceSystem):
     """A minimal system; see the module. It trusts a pid file, unlike good systems."""
 
     name = "echo"
+    role = "echo"
     clock_field = "clock"
     resolution_s = 0.000_001
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(cluster, NoOptions(), "none")
 
-    def processes(self, node: Node) -> Sequence[Daemon]:
-        return (
-            Daemon(
-                role="echo",
-                argv=(PYTHON, "server.py"),
-                pattern=f"^{PYTHON} server.py",
-                ports=(PORT,),
-                data_dir=f"{HOME}/data",
-                log_files=(f"{HOME}/log",),
-            ),
+    def daemon(self, node: Node) -> Daemon:
+        return Daemon(
+            role="echo",
+            argv=(PYTHON, "server.py"),
+            pattern=f"^{PYTHON} server.py",
+            ports=(PORT,),
+            data_dir=f"{HOME}/data",
+            log_files=(f"{HOME}/log",),
         )
 
     def _run(self, node: Node, command: str, *, check: bool = True) -> str:
@@ -144,7 +144,7 @@ class Echo(System):
         )
         return (found,)
 
-    async def clock(self, node: Node, role: str, timeout_s: float) -> ClockReading | None:
+    async def clock(self, node: Node, timeout_s: float) -> ClockReading | None:
         """Asks the server for its time, as a status has it."""
 
         async def ask() -> float | None:

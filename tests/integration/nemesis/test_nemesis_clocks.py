@@ -12,13 +12,13 @@ import pytest
 from harness.capabilities import Capabilities
 from harness.daemon import ENVIRONMENT
 from harness.errors import InputError
-from harness.system import first_status
+from harness.service import first_status
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError
 from tests.integration.nemesis.bench import Echo, Versatile, planned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from harness.daemon import Daemon
     from harness.faults import Proof
@@ -222,9 +222,9 @@ def test_a_static_program_is_refused_before_the_run(bench: Bench) -> None:
     class Static(Echo):
         """A system with this program."""
 
-        def processes(self, node: Node) -> Sequence[Daemon]:
+        def daemon(self, node: Node) -> Daemon:
             """Returns a process of the program."""
-            return [replace(daemon, argv=(program,)) for daemon in super().processes(node)]
+            return replace(super().daemon(node), argv=(program,))
 
     conductor = Conductor(cluster=bench.cluster, system=Static(bench.cluster))
     with pytest.raises(InputError, match="n1: /usr/sbin/ldconfig, the echo, is linked statically"):

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clusters.local import LocalCluster
+from harness import readiness
 from harness.daemon import Daemon
 from harness.declare import NoOptions
 from harness.errors import InfrastructureError
 from harness.faults import PlannedFault
 from harness.healing import CHAIN
 from harness.process_clock import asked, http_date_s
-from harness.system import NodeStatus, System
+from harness.service import NodeStatus, Service
+from harness.system import System
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError
 from tests.slow_faults import forget_plugins, install_slow_faults
@@ -38,61 +40,65 @@ PORTS = {"front": 8101, "back": 8102}
 LEADS = {"front": "n1", "back": "n3"}
 
 
-class Pages(System):
-    """Two file servers on each node: a front on all, a back on the first three."""
+class Servers(Service):
+    """A file server on each of its nodes."""
 
-    name = "pages"
+    def __init__(self, system: System, role: str, nodes: Sequence[Node]) -> None:
+        super().__init__(system, nodes)
+        self.role = role
+        self.port = PORTS[role]
+        self.serves_clients = role == "front"
 
-    def processes(self, node: Node) -> Sequence[Daemon]:
-        """Returns the servers of a node."""
-        roles = ("back", "front") if node.name in {"n1", "n2", "n3"} else ("front",)
-        return [
-            Daemon(
-                role=role,
-                argv=(PYTHON, "-m", "http.server", "--bind", "0.0.0.0", str(PORTS[role])),
-                pattern=f"^{PYTHON} -m http.server .*{PORTS[role]}$",
-                ports=(PORTS[role],),
-                data_dir=f"/srv/pages/{role}",
-                log_files=(f"/srv/pages/log/{role}.log",),
-                config_files={f"/srv/pages/{role}/index.html": f"<p>{role} of {node.name}</p>\n"},
-            )
-            for role in roles
-        ]
-
-    def install(self, node: Node) -> None:
-        """Has nothing to install."""
+    def daemon(self, node: Node) -> Daemon:
+        """Returns the server of a node."""
+        return Daemon(
+            role=self.role,
+            argv=(PYTHON, "-m", "http.server", "--bind", "0.0.0.0", str(self.port)),
+            pattern=f"^{PYTHON} -m http.server .*{self.port}$",
+            ports=(self.port,),
+            data_dir=f"/srv/pages/{self.role}",
+            log_files=(f"/srv/pages/log/{self.role}.log",),
+            config_files={f"/srv/pages/{self.role}/index.html": f"<p>{self.role} of {node.name}</p>\n"},
+        )
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Waits until every port has a listener."""
+        """Waits until the port of every node has a listener."""
         for node in nodes:
-            for daemon in self.processes(node):
-                (port,) = daemon.ports
-                knock = f"bash -c '</dev/tcp/127.0.0.1/{port}' 2>/dev/null"
-                script = f"for i in $(seq {int(timeout_s * 20)}); do {knock} && exit 0; sleep 0.05; done; exit 1"
-                answer = await asyncio.to_thread(self.cluster.remote(node).run, script, check=False)
-                if answer.status:
-                    raise InfrastructureError(f"{daemon.role} of {node.name} does not listen on {port}")
+            knock = f"bash -c '</dev/tcp/127.0.0.1/{self.port}' 2>/dev/null"
+            script = f"for i in $(seq {int(timeout_s * 20)}); do {knock} && exit 0; sleep 0.05; done; exit 1"
+            answer = await asyncio.to_thread(self.system.cluster.remote(node).run, script, check=False)
+            if answer.status:
+                raise InfrastructureError(f"{self.role} of {node.name} does not listen on {self.port}")
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
-        """Has no clients."""
-        raise NotImplementedError
-
-    async def clock(self, node: Node, role: str, timeout_s: float) -> ClockReading | None:
-        """Asks a server for its time, which is in the header of its answer."""
+    async def clock(self, node: Node, timeout_s: float) -> ClockReading | None:
+        """Asks the server for its time, which is in the header of its answer."""
 
         async def ask() -> float | None:
-            return await http_date_s(node.address, PORTS[role], timeout_s)
+            return await http_date_s(node.address, self.port, timeout_s)
 
         return await asked(ask, source="the Date of its answer", resolution_s=1.0)
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """Returns a leader for each role."""
-        return [
-            NodeStatus(
-                node=node.name, role="leader" if LEADS[daemon.role] == node.name else "follower", process=daemon.role
-            )
-            for daemon in self.processes(node)
-        ]
+        """Returns the leader of the role."""
+        return [NodeStatus(node=node.name, role="leader" if LEADS[self.role] == node.name else "follower")]
+
+
+class Pages(System):
+    """Two services: a back on the first three nodes, and a front on all."""
+
+    name = "pages"
+
+    def services(self) -> Sequence[Service]:
+        """Returns the back before the front."""
+        nodes = self.cluster.nodes
+        return (Servers(self, "back", nodes[:3]), Servers(self, "front", nodes))
+
+    def install(self, node: Node) -> None:
+        """Has nothing to install."""
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
+        """Has no clients."""
+        raise NotImplementedError
 
 
 class Site:
@@ -150,7 +156,7 @@ def site() -> Iterator[Site]:
         made = Site(cluster)
         for node in cluster.nodes:
             made.system.start(node)
-        asyncio.run(made.system.until_ready(cluster.nodes, 10))
+        asyncio.run(readiness.until_ready(made.system, 10))
         yield made
 
 
@@ -200,7 +206,7 @@ def test_without_a_role_all_processes_of_a_node_are_hit(site: Site) -> None:
     _, proof, _ = site.through(PlannedFault(id=5, kind="kill", target=["n2", "n5"], start_s=0.0, end_s=10.0))
     assert proof.effective, proof.reason
     assert proof.measured["vanished"] == ["n2 (back)", "n2 (front)", "n5"]
-    asyncio.run(site.system.until_ready(site.cluster.nodes, 10))
+    asyncio.run(readiness.until_ready(site.system, 10))
 
 
 def test_parted_fronts_leave_the_backs_alone(site: Site) -> None:
@@ -264,7 +270,7 @@ def test_power_is_lost_by_the_data_of_one_role(site: Site) -> None:
         await conductor.prepare([fault])
         for each in site.cluster.nodes:
             system.start(each)
-        await system.until_ready(site.cluster.nodes, 10)
+        await readiness.until_ready(system, 10)
         remote.run(
             "head -c 50000 /dev/urandom > /srv/pages/front/written; head -c 50000 /dev/urandom > /srv/pages/back/written"
         )
@@ -289,7 +295,7 @@ def test_power_is_lost_by_the_data_of_one_role(site: Site) -> None:
         asyncio.run(conductor.heal())
         for each in site.cluster.nodes:
             system.start(each)
-        asyncio.run(system.until_ready(site.cluster.nodes, 10))
+        asyncio.run(readiness.until_ready(system, 10))
     assert "/srv/pages" not in remote.run("cat /proc/mounts").stdout
 
 
@@ -307,7 +313,7 @@ def test_the_clock_of_one_role_is_set_aside(site: Site) -> None:
         await conductor.prepare([fault])
         for node in site.cluster.nodes:
             site.system.start(node)
-        await site.system.until_ready(site.cluster.nodes, 10)
+        await readiness.until_ready(site.system, 10)
         proofs: list[Any] = []
         for each in (fault, whole):
             await conductor.begin(each)
@@ -327,7 +333,7 @@ def test_the_clock_of_one_role_is_set_aside(site: Site) -> None:
     finally:
         for node in site.cluster.nodes:
             site.system.start(node)
-        asyncio.run(site.system.until_ready(site.cluster.nodes, 10))
+        asyncio.run(readiness.until_ready(site.system, 10))
     assert one.effective, one.reason
     (least_s, most_s) = one.measured["between_s"]["n1"]
     assert least_s <= 60.0 <= most_s

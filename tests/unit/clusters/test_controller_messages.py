@@ -16,7 +16,7 @@ from harness import readiness
 from harness.errors import InfrastructureError, NodeError
 from harness.node import Node
 from harness.remote import Result
-from harness.system import NodeStatus
+from harness.service import NodeStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,7 +97,7 @@ def test_a_controller_that_dies_at_its_start(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(made, "statuses", statuses)
     with pytest.raises(InfrastructureError) as raised:
-        asyncio.run(readiness.until_ready(made, NODES, 60.0))
+        asyncio.run(readiness.until_ready(made, 60.0))
     message = str(raised.value)
     assert "n3 runs no process of RocketMQ's controller any more" in message
     assert "--- n3: process controller does not run; it reports no status\n" in message

@@ -14,7 +14,7 @@ from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from harness.cluster import Paper
 from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.node import Node
-from harness.system import NodeStatus
+from harness.service import NodeStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,7 @@ def test_a_node_on_jraft() -> None:
 def test_the_process(count: int, consensus: Consensus) -> None:
     """A node has one process, whose pattern matches its command line, with all its ports and its store."""
     made = system(count, consensus=consensus)
-    [daemon] = made.processes(made.cluster.nodes[0])
+    [daemon] = made.daemons(made.cluster.nodes[0])
     assert re.search(daemon.pattern, " ".join(daemon.argv))
     assert daemon.ports == ((9878, 9880) if consensus is Consensus.JRAFT else (9878,))
     [config] = daemon.config_files.values()

@@ -14,7 +14,7 @@ from clusters.systems.dledger_log.system import DLedgerLogSystem
 from clusters.systems.members import Members
 from harness.cluster import Paper
 from harness.node import Node
-from harness.system import NodeStatus, first_status
+from harness.service import NodeStatus, first_status
 from tests.unit.clusters.remoting_script import answer, scripted
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def test_nodes_are_plain_servers() -> None:
     """The arguments turn off the state machine, and have no snapshot threshold."""
     cluster = cast("Cluster", Paper(["n1", "n2", "n3"]))
     system = DLedgerLogSystem(cluster, DLedgerLogOptions(heartbeat_ms=333, vote_ms=444), "log")
-    (daemon,) = system.processes(cluster.nodes[0])
+    (daemon,) = system.daemons(cluster.nodes[0])
     line = " ".join(daemon.argv)
     assert "--state-machine none" in line
     assert "--heartbeat-ms 333 --vote-ms 444" in line

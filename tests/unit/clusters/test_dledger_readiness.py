@@ -16,7 +16,7 @@ from clusters.systems.dledger.system import DLedgerSystem
 from harness.cluster import Paper
 from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.node import Node
-from harness.system import NodeStatus
+from harness.service import NodeStatus
 
 if TYPE_CHECKING:
     from pathlib import Path

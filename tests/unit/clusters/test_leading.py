@@ -19,7 +19,7 @@ from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.rocketmq.requests import METADATA
 from harness.node import Node
-from harness.system import NodeStatus, first_status
+from harness.service import NodeStatus, first_status
 from tests.unit.clusters.remoting_script import frame, scripted
 
 if TYPE_CHECKING:

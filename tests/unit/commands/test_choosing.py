@@ -28,7 +28,8 @@ MODULE = """
 from dataclasses import dataclass
 from harness.daemon import Daemon
 from harness.declare import option
-from harness.system import System
+from harness.service import Service
+from harness.system import OneServiceSystem, System
 from workloads.register.workload import RegisterWorkload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,20 +37,27 @@ class Options:
     lease_ms: int = option(50, "How long a lease is.", low=1, high=1000)
     fsync: bool = option(True, "Whether the store syncs.")
 
+class Part(Service):
+    def __init__(self, system, role, nodes):
+        super().__init__(system, nodes)
+        self.role = role
+        self.serves_clients = role == "back"
+
+    def daemon(self, node):
+        return Daemon(role=self.role, argv=["x"], pattern="^x", ports=[1], data_dir="/x", log_files=["/x"])
+
+    async def until_ready(self, nodes, timeout_s): ...
+
 class Store(System):
     name = "kv"
     summary = "a store of one's own"
     Options = Options
     serves = {"register": "GET and PUT"}
 
-    def processes(self, node):
-        return [
-            Daemon(role=role, argv=["x"], pattern="^x", ports=[1], data_dir="/x", log_files=["/x"])
-            for role in ("front", "back") if role == "back" or node.name == "n1"
-        ]
+    def services(self):
+        return [Part(self, "front", self.cluster.nodes[:1]), Part(self, "back", None)]
 
     def install(self, node): ...
-    async def until_ready(self, nodes, timeout_s): ...
     def client(self, process, node, *, pinned=False): ...
 
 class Other:
@@ -62,12 +70,12 @@ class Greedy(Store):
     class Options:
         rate: int = option(1, "A name that is taken.", low=1, high=2)
 
-class Half(System):
+class Half(OneServiceSystem):
     name = "half"
     summary = "a class that is not done"
     serves = {"register": "GET"}
 
-    def processes(self, node): ...
+    def daemon(self, node): ...
 
 class Loose(Store):
     name = "loose"
@@ -264,9 +272,40 @@ def test_a_system_that_defines_wait_ready_gets_an_error_with_the_new_name(
     capsys: pytest.CaptureFixture[str], elsewhere: Path
 ) -> None:
     """`wait_ready` became the coroutine `until_ready`."""
-    (elsewhere / "kvmine.py").write_text(MODULE.replace("async def until_ready", "def wait_ready"))
+    (elsewhere / "kvmine.py").write_text(
+        MODULE.replace("    def client", "    def wait_ready(self, nodes, timeout_s): ...\n    def client", 1)
+    )
     error = refused(capsys, "plan", "--system", "kvmine:Store")
     assert "defines wait_ready, which Labrys 0.2 called; rename it to until_ready, make it a coroutine" in error
+
+
+def test_a_system_that_defines_processes_gets_an_error_with_the_new_form(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path
+) -> None:
+    """A system of version 0.2 returned the processes of a node; it consists of services now."""
+    old = "    def processes(self, node): return []\n    def client"
+    (elsewhere / "kvmine.py").write_text(MODULE.replace("    def client", old, 1))
+    error = refused(capsys, "plan", "--system", "kvmine:Store")
+    assert "defines processes, which Labrys 0.2 called; derive it from harness.system.OneServiceSystem" in error
+
+
+@pytest.mark.parametrize(
+    ("services", "expected"),
+    [
+        (
+            '[Part(self, "back", None), Part(self, "back", None)]',
+            "two services of kv have the same role; their roles are: back",
+        ),
+        ('[Part(self, "a", None), Part(self, "b", None)]', "expected one service of kv for clients, not none"),
+    ],
+)
+def test_services_that_do_not_fit_together_are_refused(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, services: str, expected: str
+) -> None:
+    """A role names one service, and clients use one service."""
+    declared = '[Part(self, "front", self.cluster.nodes[:1]), Part(self, "back", None)]'
+    (elsewhere / "kvmine.py").write_text(MODULE.replace(declared, services))
+    assert expected in refused(capsys, "plan", "--system", "kvmine:Store")
 
 
 def test_a_system_that_defines_status_gets_an_error_with_the_new_name(
@@ -352,13 +391,14 @@ class Leases(Store):
     name = "leases"
     serves = {"lock": "SET NX with a time to live", "register": "GET and PUT"}
 
-    def processes(self, node):
+    def services(self):
         if self.workload != "lock":
-            return super().processes(node)
+            return super().services()
         if self.workload_options.lease_s is None:
             raise InputError("leases frees a lock after its lease; give --lease-s")
-        argv = ["locks", "--ttl-ms", f"{self.workload_options.lease_s * 1000:g}"]
-        return [Daemon(role=f"locks-{argv[-1]}", argv=argv, pattern="^locks", ports=[1], data_dir="/d", log_files=["/l"])]
+        part = Part(self, f"locks-{self.workload_options.lease_s * 1000:g}", None)
+        part.serves_clients = True
+        return [part]
 """
 
 
@@ -380,4 +420,4 @@ def test_a_system_sees_the_options_of_the_workload(
     }
     system = choosing.system_of(cast("Cluster", Paper(["n1"])), options)
     assert system.workload_options == LockOptions(lease_s=2.5)
-    assert [daemon.argv[-1] for daemon in system.processes(system.cluster.nodes[0])] == ["2500"]
+    assert [daemon.role for daemon in system.daemons(system.cluster.nodes[0])] == ["locks-2500"]

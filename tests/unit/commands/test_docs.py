@@ -16,7 +16,8 @@ import cli
 from checker.linearizable import linearizability
 from harness.client import Client
 from harness.daemon import Daemon
-from harness.system import NodeStatus, ReplicaState, System
+from harness.service import NodeStatus, ReplicaState, Service
+from harness.system import System
 from harness.workload import Observed
 from tests.own_models import operation
 from tests.slow_faults import forget_plugins, install_slow_faults
@@ -113,7 +114,7 @@ def test_the_page_of_members_is_made_from_the_docstrings() -> None:
     assert written == made, "run: python tools/system_reference.py"
 
 
-@pytest.mark.parametrize("of", [System, Daemon, NodeStatus, ReplicaState, Client])
+@pytest.mark.parametrize("of", [System, Service, Daemon, NodeStatus, ReplicaState, Client])
 def test_the_page_has_every_member(of: type) -> None:
     """Public methods, class attributes and fields, with a text."""
     (section,) = re.findall(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.leaders import leader_of, leaders_by_term, rivals
-from harness.system import NodeStatus
+from harness.service import NodeStatus
 from harness.units import NS_PER_S as S
 from harness.watch import Sighting
 

@@ -210,9 +210,9 @@ class Modest:
         """Returns the patterns."""
         return self.patterns
 
-    def holds_replica(self, node: Node) -> bool:
-        """Returns whether the node has a replica."""
-        return True
+    def front(self) -> Any:
+        """Returns itself as the service of the clients."""
+        return self
 
     def check(self, operations: Any, observed: Any) -> list[Part]:
         """Returns no parts."""
@@ -243,19 +243,12 @@ def test_virtual_time_has_no_part_of_the_control_node() -> None:
     assert "virtual time" in found["completed"].details["left_out"][parts.CONTROL_NODE]
 
 
-def test_one_node_with_a_replica_leaves_the_comparison_out() -> None:
-    """A comparison needs two nodes that hold a replica."""
-
-    class Lonely(Modest):
-        """Only n1 has a replica."""
-
-        def holds_replica(self, node: Node) -> bool:
-            """Returns whether this is n1."""
-            return node.name == "n1"
-
-    lonely: Any = Lonely(dumps=True, patterns=(), final_reads=True)
+def test_a_service_on_one_node_leaves_the_comparison_out() -> None:
+    """A comparison needs two nodes that run the service."""
+    lonely: Any = Modest(dumps=True, patterns=(), final_reads=True)
+    lonely.nodes = lonely.nodes[:1]
     found = {part.name: part for part in parts.of_run(lonely, RunResult(), [operation()])}
-    assert found["completed"].details["left_out"]["replicas-equal"] == "fewer than two nodes hold a replica"
+    assert found["completed"].details["left_out"]["replicas-equal"] == "there is one replica only"
 
 
 def test_an_answer_that_cannot_be_judged_leaves_the_other_parts() -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.node import Node
-    from harness.system import ReplicaState
+    from harness.service import ReplicaState
 
 
 class Slow(Registers):

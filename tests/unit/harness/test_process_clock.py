@@ -15,12 +15,13 @@ from harness.daemon import Daemon
 from harness.declare import NoOptions
 from harness.node import Node
 from harness.process_clock import COARSE_S, ClockReading, LogClock, asked, http_date_s, parse_line
-from harness.system import NodeStatus, System
+from harness.system import OneServiceSystem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.cluster import Cluster
+    from harness.service import NodeStatus
 
 UTC_LOG = LogClock(path="/l", pattern=r"(\S+Z) ", form="%Y-%m-%dT%H:%M:%S.%f%z", resolution_s=0.001, late_s=0.25)
 EAST = LogClock(path="/l", pattern=r"(.{19}) ", form="%Y-%m-%d %H:%M:%S", resolution_s=1.0, utc_offset_s=8 * 3600)
@@ -104,30 +105,24 @@ def test_a_precise_reading_is_one_number() -> None:
     assert read(least_s=-1.0, most_s=0.5).text == "-1.0 to +0.5 s"
 
 
-class Chatty(System):
+class Chatty(OneServiceSystem):
     """A system whose log gets a line for each status that it is asked for."""
 
     name = "chatty"
+    role = "r"
 
     def __init__(self, log_clock: LogClock | None) -> None:
-        self.nodes = (Node(name="n1", address="192.0.2.1"),)
-        super().__init__(cast("Cluster", self), NoOptions(), "register")  # it is its own cluster
+        nodes = (Node(name="n1", address="192.0.2.1"),)
+        cluster = SimpleNamespace(nodes=nodes, remote=lambda node: f"shell of {node.name}")
+        super().__init__(cast("Cluster", cluster), NoOptions(), "register")
         self.log_clock = log_clock
         self.asked = asyncio.Event()
 
-    def processes(self, node: Node) -> Sequence[Daemon]:
-        """Returns one process."""
-        return [
-            Daemon(
-                role="r",
-                argv=("r",),
-                pattern="^r",
-                ports=(),
-                data_dir="/d",
-                log_files=("/l",),
-                log_clock=self.log_clock,
-            )
-        ]
+    def daemon(self, node: Node) -> Daemon:
+        """Returns the process."""
+        return Daemon(
+            role="r", argv=("r",), pattern="^r", ports=(), data_dir="/d", log_files=("/l",), log_clock=self.log_clock
+        )
 
     def install(self, node: Node) -> None:
         """Does nothing."""
@@ -138,10 +133,6 @@ class Chatty(System):
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Any:
         """Has no client."""
         raise NotImplementedError
-
-    def remote(self, node: Node) -> str:
-        """Returns a mark instead of a shell."""
-        return f"shell of {node.name}"
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Notes the question."""
@@ -159,7 +150,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         await asyncio.sleep(0.5)
         return read(least_s=1.0, most_s=2.0)
 
-    monkeypatch.setattr("harness.system.logged", logged)
+    monkeypatch.setattr("harness.service.logged", logged)
     return calls
 
 
@@ -168,7 +159,7 @@ def test_a_system_with_the_clock_of_a_log_tells_its_time(lines: list[Any]) -> No
     system = Chatty(UTC_LOG)
 
     async def work() -> tuple[ClockReading | None, bool]:
-        return await system.clock(system.nodes[0], "r", 2.0), system.asked.is_set()
+        return await system.clock(system.nodes[0], 2.0), system.asked.is_set()
 
     assert system.tells_time()
     assert run_virtual(work()) == (read(least_s=1.0, most_s=2.0), True)
@@ -179,7 +170,7 @@ def test_a_system_without_any_clock_does_not_tell_its_time(lines: list[Any]) -> 
     """Then nothing can prove that the clock of its process is another one."""
     system = Chatty(None)
     assert not system.tells_time()
-    assert run_virtual(system.clock(system.nodes[0], "r", 2.0)) is None
+    assert run_virtual(system.clock(system.nodes[0], 2.0)) is None
     assert not lines
 
 

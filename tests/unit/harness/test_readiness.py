@@ -16,7 +16,8 @@ from harness.declare import NoOptions
 from harness.errors import InfrastructureError, InputError, NodeUnreachable
 from harness.node import Node
 from harness.recovery import recover
-from harness.system import NodeStatus, System
+from harness.service import NodeStatus
+from harness.system import OneServiceSystem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ class Here:
         return SimpleNamespace(status=ended.returncode, stdout=ended.stdout, stderr=ended.stderr)
 
 
-class Own(System):
+class Own(OneServiceSystem):
     """A system of a user's own, which only says that it is not ready.
 
     Attributes:
@@ -51,6 +52,7 @@ class Own(System):
     """
 
     name = "own"
+    role = "store"
 
     def __init__(self, folder: Path, error: Exception) -> None:
         cluster = cast("Cluster", SimpleNamespace(nodes=NODES, remote=lambda node: Here(node.name)))
@@ -59,12 +61,12 @@ class Own(System):
         self.error = error
         self.starts: list[str] = []
 
-    def processes(self, node: Node) -> Sequence[Daemon]:
-        """Returns one process, which does not run."""
+    def daemon(self, node: Node) -> Daemon:
+        """Returns the process, which does not run."""
         logs = [str(self._folder / node.name / name) for name in ("out.log", "empty.log", "lacking.log")]
-        return [
-            Daemon(role="store", argv=["store"], pattern="^no-such-program$", ports=[1], data_dir="/d", log_files=logs)
-        ]
+        return Daemon(
+            role=self.role, argv=["store"], pattern="^no-such-program$", ports=[1], data_dir="/d", log_files=logs
+        )
 
     def install(self, node: Node) -> None:
         """Does nothing."""
@@ -116,7 +118,7 @@ def said(system: Own, action: Any) -> str:
 )
 def test_every_node_is_told_with_its_status_and_its_logs(folder: Path, error: Exception) -> None:
     """The reason of the system comes first; a node that cannot be asked is told too."""
-    text = said(Own(folder, error), lambda system: readiness.until_ready(system, NODES, 1.0))
+    text = said(Own(folder, error), lambda system: readiness.until_ready(system, 1.0))
 
     first, *lines = text.splitlines()
     assert first == "n2 did not answer on port 1"
@@ -134,7 +136,7 @@ def test_every_node_is_told_with_its_status_and_its_logs(folder: Path, error: Ex
 
 def test_logs_are_bounded_and_cannot_command_the_terminal(folder: Path) -> None:
     """Twelve lines of each log, each cut; control characters are shown as text."""
-    text = said(Own(folder, InfrastructureError("no")), lambda system: readiness.until_ready(system, NODES, 1.0))
+    text = said(Own(folder, InfrastructureError("no")), lambda system: readiness.until_ready(system, 1.0))
     assert sum(line.startswith("line ") for line in text.splitlines()) == 12
     assert "\\x1b]0;owned\\x07 no space left" in text
     assert "\x1b" not in text
@@ -145,7 +147,7 @@ def test_logs_are_bounded_and_cannot_command_the_terminal(folder: Path) -> None:
 def test_a_start_that_fails_is_told_like_a_wait(folder: Path) -> None:
     """The other nodes are started, too."""
     system = Own(folder, InfrastructureError("n2: cannot start"))
-    text = said(system, lambda system: readiness.on_each(system, NODES, system.start))
+    text = said(system, lambda system: readiness.bring_up(system, 1.0, first=True))
     assert text.startswith("n2: cannot start\n--- n1: ")
     assert sorted(system.starts) == ["n1", "n2", "n3"]
 
@@ -168,4 +170,4 @@ def test_bad_input_and_defects_stay_what_they_are(folder: Path) -> None:
     """Their exit code and their traceback do not depend on the nodes."""
     for error in (InputError("no such option"), ZeroDivisionError("oops")):
         with pytest.raises(type(error), match=f"^{error}$"):
-            asyncio.run(readiness.until_ready(Own(folder, error), NODES, 1.0))
+            asyncio.run(readiness.until_ready(Own(folder, error), 1.0))

@@ -13,7 +13,7 @@ from harness import parts
 from harness.clock import Clock, run_virtual
 from harness.node import Node
 from harness.replicas import POLL_S, SETTLE_S, Difference, Dumps, Replicas, compare_replicas
-from harness.system import ReplicaState
+from harness.service import ReplicaState
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ ROUNDS = st.lists(
 
 
 class Dumped:
-    """A system with given dumps in each round; the last round repeats."""
+    """A service with given dumps in each round; the last round repeats."""
+
+    nodes = NODES
 
     def __init__(self, rounds: Sequence[Sequence[Dump]]) -> None:
         self.rounds = rounds
@@ -46,12 +48,12 @@ class Dumped:
 
 def compared(*rounds: Sequence[Dump]) -> tuple[Replicas, Dumped]:
     """Compares replicas in virtual time."""
-    system: Any = Dumped(rounds)
+    service: Any = Dumped(rounds)
 
     async def go() -> Replicas:
-        return await compare_replicas(system, NODES, clock=Clock(asyncio.get_running_loop()))
+        return await compare_replicas(service, clock=Clock(asyncio.get_running_loop()))
 
-    return run_virtual(go()), system
+    return run_virtual(go()), service
 
 
 def canonical(state: dict[str, Any]) -> str:

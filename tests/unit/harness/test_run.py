@@ -23,7 +23,8 @@ from harness.load import ClosedLoop
 from harness.node import Node
 from harness.op import Invocation, Ok, OpType
 from harness.run import RunResult, Test, go
-from harness.system import NodeStatus, ReplicaState, System
+from harness.service import NodeStatus, ReplicaState
+from harness.system import OneServiceSystem
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -36,10 +37,11 @@ if TYPE_CHECKING:
 NODES = tuple(Node(name=f"n{number}", address=f"192.0.2.{number}") for number in (1, 2, 3))
 
 
-class Registers(System):
+class Registers(OneServiceSystem):
     """A register in memory as a system on three nodes; it records all calls."""
 
     name = "registers"
+    role = "registers"
     dumps_replicas = True
     refusals = ()
     reads_need_leader = True
@@ -53,9 +55,9 @@ class Registers(System):
         self.broken_install = False
         self.leader: str | None = "n1"
 
-    def processes(self, node: Node) -> Sequence[Daemon]:
-        """Returns none."""
-        return ()
+    def daemon(self, node: Node) -> Daemon:
+        """Has no process."""
+        raise NotImplementedError
 
     def install(self, node: Node) -> None:
         """Installs, or fails if `broken_install` is set."""
@@ -411,19 +413,16 @@ def test_a_start_that_fails_under_libfaketime_names_it(
     assert ("--nemesis all,-clock-skew,-clock-strobe" in notes) is preloads
 
 
-def test_a_node_without_a_replica_does_not_take_part_in_the_comparison(tmp_path: Path) -> None:
-    """n3 runs no replica and gives no dump, so n1 and n2 decide, and the part is valid."""
+def test_a_node_without_the_service_takes_no_part_in_the_comparison(tmp_path: Path) -> None:
+    """n3 does not run it, so n1 and n2 decide, and the part is valid."""
 
     class Partly(Registers):
-        """n3 has no replica."""
+        """The registers run on n1 and n2."""
 
-        def holds_replica(self, node: Node) -> bool:
-            """Returns whether this is another node than n3."""
-            return node.name != "n3"
-
-        async def replica(self, node: Node, timeout_s: float) -> Any:
-            """Dumps the registers of n1 and n2."""
-            return None if node.name == "n3" else await super().replica(node, timeout_s)
+        @property
+        def nodes(self) -> Sequence[Node]:
+            """Returns n1 and n2."""
+            return self.cluster.nodes[:2]
 
     replicas = perform(Partly(), tmp_path)[0].replicas
     assert replicas is not None

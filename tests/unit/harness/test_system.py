@@ -14,7 +14,8 @@ from harness.daemon import NOT_LAUNCHED, PORT_TAKEN, Daemon, states
 from harness.declare import NoOptions
 from harness.errors import InputError, NodeError
 from harness.node import Node
-from harness.system import System, first_status
+from harness.service import Service, first_status
+from harness.system import System, statuses_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,20 +48,34 @@ class Shell:
         return self.answer
 
 
-class Pair(System):
-    """A system with two processes on n1, and one on each other node."""
+class Part(Service):
+    """A service with a given process, which is ready at once."""
 
-    name = "pair"
+    def __init__(self, system: System, daemon: Daemon, nodes: Sequence[Node] | None = None) -> None:
+        super().__init__(system, nodes)
+        self.role = daemon.role
+        self.serves_clients = daemon == FRONT
+        self._daemon = daemon
 
-    def processes(self, node: Node) -> Sequence[Daemon]:
-        """Returns a front, and on n1 a back before it."""
-        return (BACK, FRONT) if node.name == "n1" else (FRONT,)
-
-    def install(self, node: Node) -> None:
-        """Does nothing."""
+    def daemon(self, node: Node) -> Daemon:
+        """Returns the given process."""
+        return self._daemon
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Returns at once."""
+
+
+class Pair(System):
+    """A system with two services: a back on n1, and a front on each node."""
+
+    name = "pair"
+
+    def services(self) -> Sequence[Service]:
+        """Returns the back before the front."""
+        return (Part(self, BACK, self.cluster.nodes[:1]), Part(self, FRONT))
+
+    def install(self, node: Node) -> None:
+        """Does nothing."""
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
         """Has no clients."""
@@ -86,15 +101,17 @@ def test_the_defaults_of_a_system(pair: Pair) -> None:
     assert dict(pair.versions()) == {}
     assert dict(pair.serves) == {}
     assert pair.fatal_log_patterns() == ()
-    assert not (pair.dumps_replicas)
-    assert not (pair.reads_need_leader)
-    assert not (pair.moves_leadership)
     assert not (pair.refusals)
+    front = pair.front()
+    assert front.role == "front"
+    assert not (front.dumps_replicas)
+    assert not (front.reads_need_leader)
+    assert not (front.moves_leadership)
 
     async def asked() -> list[Any]:
-        return [await first_status(pair, N1, 1.0), await pair.statuses(N1, 1.0), await pair.lead(N1, 1.0)]
+        return [await first_status(front, N1, 1.0), await statuses_of(pair, N1, 1.0), await front.lead(N1, 1.0)]
 
-    assert run_virtual(asked()) == [None, (), False]
+    assert run_virtual(asked()) == [None, [], False]
 
 
 def test_processes_start_in_their_order_and_end_the_other_way(pair: Pair, shell: Shell) -> None:

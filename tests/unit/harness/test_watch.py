@@ -12,7 +12,7 @@ import pytest
 from harness import watch as module
 from harness.clock import Clock, run_virtual
 from harness.node import Node
-from harness.system import NodeStatus
+from harness.service import NodeStatus
 from harness.units import NS_PER_S as S
 from harness.watch import INTERVAL_S, TIMEOUT_S, Sighting, Watch
 
@@ -24,6 +24,8 @@ NODES = (Node(name="n1", address="192.0.2.1"), Node(name="n2", address="192.0.2.
 
 class Reporting:
     """Nodes whose status is a function of node and time; None is silence."""
+
+    nodes = NODES
 
     def __init__(self, report: Callable[[str, float], tuple[str, int, int | None] | None]) -> None:
         self.report = report
@@ -42,8 +44,8 @@ def watched(seconds: float, report: Callable[[str, float], tuple[str, int, int |
     """Watches for some seconds of virtual time."""
 
     async def go() -> Watch:
-        system: Any = Reporting(report)
-        watch = Watch(system=system, nodes=NODES, clock=Clock(asyncio.get_running_loop()))
+        service: Any = Reporting(report)
+        watch = Watch(service=service, clock=Clock(asyncio.get_running_loop()))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(watch.run(), seconds)
         return watch

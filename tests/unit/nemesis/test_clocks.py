@@ -11,10 +11,12 @@ import pytest
 from harness.capabilities import CLOCK, NAMES, Capabilities
 from harness.clock import run_virtual
 from harness.daemon import Daemon
+from harness.declare import NoOptions
 from harness.errors import InputError
 from harness.faults import PlannedFault, Proof
 from harness.node import Node
 from harness.process_clock import ClockReading
+from harness.system import OneServiceSystem
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError
 from tests.unit.nemesis.test_binaries import GO, INTERPRETER, LOADED, NOTE, elf
@@ -56,19 +58,31 @@ class Shell:
         return SimpleNamespace(stdout="", status=0)
 
 
-class Server:
+class Server(OneServiceSystem):
     """A system with one process; `said_s` is what the process says about its clock, by the offset that the node sets."""
 
     name = "server"
+    role = "r"
 
     def __init__(self, shell: Shell, said_s: Callable[[float], float | None] | None, *, doubt_s: float = 0.0) -> None:
+        super().__init__(cast("Cluster", SimpleNamespace(nodes=(N1,))), NoOptions(), "none")
         self.shell = shell
         self.said_s = said_s
         self.doubt_s = doubt_s
 
-    def processes(self, node: Node) -> Sequence[Daemon]:
+    def install(self, node: Node) -> None:
+        """Has nothing to install."""
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Any:
+        """Has no clients."""
+        raise NotImplementedError
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Is ready at once."""
+
+    def daemon(self, node: Node) -> Daemon:
         """Returns the process."""
-        return [Daemon(role="r", argv=("server",), pattern="^server", ports=(1,), data_dir="/d", log_files=("/l",))]
+        return Daemon(role="r", argv=("server",), pattern="^server", ports=(1,), data_dir="/d", log_files=("/l",))
 
     def process_states(self, node: Node, role: str | None = None) -> dict[str, tuple[int, str]]:
         """Returns its state."""
@@ -78,7 +92,7 @@ class Server:
         """Returns whether it says its time at all."""
         return self.said_s is not None
 
-    async def clock(self, node: Node, role: str, timeout_s: float) -> ClockReading | None:
+    async def clock(self, node: Node, timeout_s: float) -> ClockReading | None:
         """Returns its word, after a while."""
         await asyncio.sleep(0.1)
         said_s = None if self.said_s is None else self.said_s(float(self.shell.offset))
@@ -90,7 +104,7 @@ class Server:
 def carried_out(system: Server, kind: str = "clock-skew", *, can: Capabilities = SHARED, **options: Any) -> Proof:
     """Begins, proves and ends a fault in virtual time; returns the proof."""
     cluster = SimpleNamespace(nodes=(N1,), capabilities=lambda: {"n1": can}, remote=lambda node: system.shell)
-    conductor = Conductor(cluster=cast("Cluster", cluster), system=cast("System", system))
+    conductor = Conductor(cluster=cast("Cluster", cluster), system=system)
     fault = PlannedFault(id=1, kind=kind, target=["n1"], start_s=0.0, end_s=9.0, options=options)
 
     async def work() -> Proof:

@@ -3,39 +3,54 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from harness.capabilities import NAMES, Capabilities
 from harness.clock import run_virtual
+from harness.declare import NoOptions
 from harness.faults import PlannedFault, Proof
 from harness.node import Node
-from harness.system import NodeStatus
+from harness.service import NodeStatus
+from harness.system import OneServiceSystem
 from nemesis.conductor import Conductor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.cluster import Cluster
+    from harness.daemon import Daemon
     from harness.system import System
 
 NODES = tuple(Node(name=f"n{number}", address=f"192.0.2.{number}") for number in (1, 2))
 
 
-class Reports:
+class Reports(OneServiceSystem):
     """A system whose nodes report terms; after the transfer, n2 reports that it leads in `term`."""
 
     name = "reports"
+    role = "reports"
 
     def __init__(self, first: int | None, term: int | None) -> None:
+        super().__init__(cast("Cluster", SimpleNamespace(nodes=NODES)), NoOptions(), "none")
         self.first = first
         self.term = term
         self.asked = False
 
-    def processes(self, node: Node) -> tuple[()]:
-        """Describes no processes, which this kind does not need."""
-        return ()
+    def install(self, node: Node) -> None:
+        """Has nothing to install."""
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Any:
+        """Has no clients."""
+        raise NotImplementedError
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Is ready at once."""
+
+    def daemon(self, node: Node) -> Daemon:
+        """Describes no process, which this kind does not need."""
+        raise NotImplementedError
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
         """Accepts."""

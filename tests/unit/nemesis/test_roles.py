@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from harness.capabilities import NAMES, Capabilities
 from harness.clock import run_virtual
 from harness.daemon import Daemon
+from harness.declare import NoOptions
 from harness.faults import Begun, PlannedFault, Proof
 from harness.node import Node
-from harness.system import NodeStatus
+from harness.service import NodeStatus, Service
+from harness.system import System
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError, PlanError
 from nemesis.fault import Fault, meet
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.cluster import Cluster
-    from harness.system import System
 
 NODES = ("n1", "n2", "n3", "n4", "n5")
 ROLES = {"controller": ("n1", "n2", "n3"), "broker": ("n2", "n3", "n4", "n5"), "namesrv": ("n1",)}
@@ -263,30 +264,47 @@ def test_without_roles_none_can_be_aimed_at() -> None:
         from_json(entry(), nodes=NODES, source="plan.json")
 
 
-class Two:
-    """A system with two processes on each node, in memory; a leader of each role."""
+class Half(Service):
+    """A service in memory on each node, with a leader of its own."""
+
+    def __init__(self, system: System, role: str, port: int, leader: str) -> None:
+        super().__init__(system)
+        self.role = role
+        self.serves_clients = role == "front"
+        self.port = port
+        self.leader = leader
+
+    def daemon(self, node: Node) -> Daemon:
+        """Returns the process."""
+        role = self.role
+        return Daemon(
+            role=role, argv=(role,), pattern=f"^{role}", ports=(self.port,), data_dir=f"/{role}", log_files=("/log",)
+        )
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Is ready at once."""
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Answers after a while."""
+        await asyncio.sleep(0.1)
+        return [NodeStatus(node=node.name, role="leader" if node.name == self.leader else "follower")]
+
+
+class Two(System):
+    """A system with two services: n1 leads the fronts, and n2 the backs."""
 
     name = "two"
 
-    def processes(self, node: Node) -> Sequence[Daemon]:
-        """Returns both processes."""
-        return [
-            Daemon(role=role, argv=(role,), pattern=f"^{role}", ports=(port,), data_dir=f"/{role}", log_files=("/log",))
-            for role, port in (("front", 1), ("back", 2))
-        ]
+    def services(self) -> Sequence[Service]:
+        """Returns both services."""
+        return (Half(self, "front", 1, "n1"), Half(self, "back", 2, "n2"))
 
-    def ports(self, role: str | None = None) -> Sequence[int]:
-        """Returns the port of a role, or both."""
-        return {"front": (1,), "back": (2,)}.get(role or "", (1, 2))
+    def install(self, node: Node) -> None:
+        """Has nothing to install."""
 
-    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """n1 leads the fronts and n2 the backs, after some requests."""
-        await asyncio.sleep(0.1)
-        leads = {"front": "n1", "back": "n2"}
-        return [
-            NodeStatus(node=node.name, role="leader" if leads[role] == node.name else "follower", process=role)
-            for role in ("front", "back")
-        ]
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Any:
+        """Has no clients."""
+        raise NotImplementedError
 
 
 class Held(Fault):
@@ -323,7 +341,7 @@ def conductor(monkeypatch: pytest.MonkeyPatch) -> Conductor:
     monkeypatch.setattr("nemesis.kinds.find_kind", lambda name: kind)
     nodes = (Node(name="n1", address="10.0.0.1"), Node(name="n2", address="10.0.0.2"))
     cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(("n1", "n2"), ABLE))
-    return Conductor(cluster=cast("Cluster", cluster), system=cast("System", Two()))
+    return Conductor(cluster=cast("Cluster", cluster), system=Two(cast("Cluster", cluster), NoOptions(), "none"))
 
 
 def test_each_role_has_a_leader_of_its_own(conductor: Conductor) -> None:
@@ -359,23 +377,9 @@ def test_processes_are_held_one_by_one(conductor: Conductor) -> None:
 def test_a_role_without_a_leader_is_named(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault on the leading back needs a leader among the backs."""
 
-    async def silent(self: Two, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        return [NodeStatus(node=node.name, role="leader", process="front")]
+    async def one(self: Half, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        return [NodeStatus(node=node.name, role="leader")] if self.role == "front" else []
 
-    monkeypatch.setattr(Two, "statuses", silent)
+    monkeypatch.setattr(Half, "statuses", one)
     with pytest.raises(FaultError, match="1-held needs a leader, and within 3 s no back reported that it leads"):
         run_virtual(conductor.begin(planned(1, "leader", "back")))
-
-
-def test_a_status_without_a_process_counts_for_each_role(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside a sentinel, one process can lead, and its status need not name it: the leader of a role is on its node."""
-
-    async def nameless(self: Two, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        return [NodeStatus(node=node.name, role="leader" if node.name == "n2" else "follower")]
-
-    monkeypatch.setattr(Two, "statuses", nameless)
-
-    async def hit() -> list[Begun]:
-        return [await conductor.begin(planned(number, "leader", role)) for number, role in ((1, "back"), (2, "front"))]
-
-    assert [begun.targets for begun in run_virtual(hit())] == [("n2",), ("n2",)]

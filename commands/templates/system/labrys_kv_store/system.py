@@ -13,7 +13,7 @@ from harness.daemon import Daemon
 from harness.declare import option
 from harness.errors import InfrastructureError
 from harness.process_clock import asked, http_date_s
-from harness.system import System
+from harness.system import OneServiceSystem
 from labrys_kv_store.client import KvStoreClient
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class KvStoreOptions:
     sync: bool = option(False, "Whether the primary writes to disk before it answers.")
 
 
-class KvStoreSystem(System):
+class KvStoreSystem(OneServiceSystem):
     """kv-store on a cluster."""
 
     name = "kv-store"
@@ -45,6 +45,7 @@ class KvStoreSystem(System):
     # CHANGE: the workloads that your client supports, each with what an operation becomes; see `labrys workloads`.
     serves: ClassVar[Mapping[str, str]] = {"register": "read, write and cas are POST requests to the key's path"}
     answers = ("cas-mismatch",)
+    role = "store"
 
     def install(self, node: Node) -> None:
         """CHANGE: install the system on the node, e.g. a package or a jar."""
@@ -52,22 +53,20 @@ class KvStoreSystem(System):
         remote.run(f"mkdir -p {Path(SERVER).parent}")
         remote.put(Path(__file__).parent / "server.py", SERVER)
 
-    def processes(self, node: Node) -> Sequence[Daemon]:
-        """CHANGE: the processes of a node. Faults kill, pause and restart these."""
+    def daemon(self, node: Node) -> Daemon:
+        """CHANGE: the process of a node. Faults kill, pause and restart it."""
         arguments = ["python3", SERVER, "--address", node.address, "--port", str(PORT)]
         arguments += ["--primary", self.cluster.nodes[0].address]
         if self.options.sync:
             arguments += ["--file", f"{DATA_DIR}/registers.json"]
-        return [
-            Daemon(
-                role="store",
-                argv=arguments,
-                pattern=r"^python3 /opt/labrys/kv_store_server\.py",
-                ports=[PORT],
-                data_dir=DATA_DIR,
-                log_files=[LOG],
-            )
-        ]
+        return Daemon(
+            role=self.role,
+            argv=arguments,
+            pattern=r"^python3 /opt/labrys/kv_store_server\.py",
+            ports=[PORT],
+            data_dir=DATA_DIR,
+            log_files=[LOG],
+        )
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """CHANGE: wait until all nodes serve together; at the deadline, raise an error that names the nodes."""
@@ -88,7 +87,7 @@ class KvStoreSystem(System):
         except OSError:
             return False
 
-    async def clock(self, node: Node, role: str, timeout_s: float) -> ClockReading | None:
+    async def clock(self, node: Node, timeout_s: float) -> ClockReading | None:
         """CHANGE: ask a process for its time, for the proof of clock faults; or remove this method."""
 
         async def ask() -> float | None:

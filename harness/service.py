@@ -1,0 +1,194 @@
+"""The interface of a service of a system under test: its process on each of its nodes, its readiness, leader and replicas.
+
+Methods that are no coroutines block (they use SSH), have their own deadlines, and may run for several nodes at the same time in
+different threads. See `harness.system`.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.process_clock import logged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.daemon import Daemon
+    from harness.node import Node
+    from harness.op import Value
+    from harness.process_clock import ClockReading
+    from harness.system import System
+
+CLOCK_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStatus:
+    """The report of a node about itself.
+
+    Attributes:
+        node: The node's name.
+        role: `leader`, `follower`, `candidate`, or another name of the system.
+        term: The node's term or epoch; None if the system has none.
+        leader: The name of the node that it believes to be the leader; None if it knows none.
+        applied_index: The last log entry that its state machine has applied; None if there is no log.
+        committed_index: The last entry that it knows to be committed.
+        details: Further figures, for the report.
+        group: The group of nodes that has this leader, e.g. the name of a group of brokers; None if the service has one leader.
+        process: The role of the reporting service. Labrys sets it; None if the system has one service.
+    """
+
+    node: str
+    role: str
+    term: int | None = None
+    leader: str | None = None
+    applied_index: int | None = None
+    committed_index: int | None = None
+    details: Mapping[str, Value] | None = None
+    group: str | None = None
+    process: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaState:
+    """The whole state of one replica, for a comparison at rest.
+
+    Attributes:
+        node: The node's name.
+        applied_index: The log position that the state belongs to.
+        state: Key to value.
+    """
+
+    node: str
+    applied_index: int
+    state: Mapping[str, Value]
+
+
+class Service(abc.ABC):
+    """The processes of one role of a system: one process on each node that runs the service.
+
+    Labrys starts the services of a system in their order. Each must serve before the next one starts.
+
+    Attributes:
+        role: The role of its processes, e.g. `broker`. It is unique in the system.
+        serves_clients: Whether clients use this service. Of several services, exactly one has True. Clients and final reads go
+            to its nodes only.
+        dumps_replicas: Whether `replica` can dump a replica's state.
+        reads_need_leader: Whether a node answers reads only while it leads. If False, the final reads go through every node
+            as it is.
+        one_leader_per_term: Why at most one node can report that it leads in a term, as a sentence: the promise of the
+            system, and why `statuses` has role and term of one moment. Then two such nodes make a run invalid. Empty: the
+            report only has a sentence about them, e.g. because `statuses` reads role and term one after the other.
+        moves_leadership: Whether `lead` can move the leadership to a node. If it cannot and reads need the leader, the final
+            reads go through the leader only.
+        system: The system that it belongs to.
+    """
+
+    role: str
+    serves_clients: bool = True
+    dumps_replicas: bool = False
+    reads_need_leader: bool = False
+    one_leader_per_term: str = ""
+    moves_leadership: bool = False
+
+    def __init__(self, system: System, nodes: Sequence[Node] | None = None) -> None:
+        self._system = system
+        self._nodes = system.cluster.nodes if nodes is None else nodes
+
+    @property
+    def system(self) -> System:
+        """Returns the system that it belongs to."""
+        return self._system
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """Returns the nodes that run it, in order; the default is all nodes, or those that the constructor got."""
+        return self._nodes
+
+    @abc.abstractmethod
+    def daemon(self, node: Node) -> Daemon:
+        """Returns the process on one of its nodes; must not contact the node. Its role is that of the service."""
+
+    def initialise(self, node: Node) -> None:  # noqa: B027 - few services need it
+        """Prepares a node once in a run: after the volumes of disk faults are mounted, and before the first start.
+
+        E.g. it formats a data directory, or writes a configuration file that the process rewrites later. Unlike the files of
+        `Daemon.config_files`, such a file stays as it is when the process starts again.
+
+        Raises:
+            InfrastructureError: It failed.
+        """
+
+    @abc.abstractmethod
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until these nodes of the service serve requests together, with a leader if the service has one.
+
+        An interruption of the run cancels the coroutine. It must not block the loop: a call that blocks belongs into
+        `asyncio.to_thread`.
+
+        Raises:
+            InfrastructureError: They do not at the deadline; the message names what is missing. Labrys adds the state of the
+                processes, the status and the last log lines of each node; see `harness.readiness`.
+        """
+
+    async def complete(self, timeout_s: float) -> None:  # noqa: B027 - few services need it
+        """Acts on the whole service once in a run, after it serves for the first time, e.g. creates a topic.
+
+        The next service starts afterwards. The default does nothing.
+
+        Raises:
+            InfrastructureError: It failed, or did not end at the deadline.
+        """
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:  # noqa: ARG002 - for those that have one
+        """Asks the process on `node` for what it believes; returns one status for each group in which it can lead.
+
+        It returns none if the process does not answer in time. It never asks another node, and never raises:
+        docs/new-system.md has the rules. The default returns none, for a service without a status.
+        """
+        return ()
+
+    async def clock(self, node: Node, timeout_s: float) -> ClockReading | None:
+        """Asks the process on `node` for its wall clock; None if it does not say it in time.
+
+        A clock fault on a node that shares this machine's clock is proven only by this. The process must say it after the call.
+        `harness.process_clock.asked` helps if the process answers a request with its time. The default waits for the next line
+        of the log that `Daemon.log_clock` describes, and asks for the status meanwhile, because many systems log that.
+        """
+        clock = self.daemon(node).log_clock
+        if clock is None:
+            return None
+        line = asyncio.ensure_future(logged(self.system.cluster.remote(node), clock, timeout_s))
+        try:
+            while not line.done():
+                await self.statuses(node, timeout_s)
+                await asyncio.wait((line,), timeout=CLOCK_POLL_S)
+        finally:
+            line.cancel()  # has no effect on one that is done
+        return line.result()
+
+    async def lead(self, node: Node, timeout_s: float) -> bool:  # noqa: ARG002
+        """Tries to make `node` the leader, with bounded retries, and returns whether it now leads.
+
+        Returns False at once if `moves_leadership` is False.
+        """
+        return False
+
+    async def lead_promptly(self, node: Node, timeout_s: float) -> bool:
+        """Like `lead`, in the fastest way that the system has. The final reads call it, when no workload and no fault is on.
+
+        The default calls `lead`.
+        """
+        return await self.lead(node, timeout_s)
+
+    async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:  # noqa: ARG002
+        """Dumps the state of `node`; None if it does not answer in time, or has no dump now."""
+        return None
+
+
+async def first_status(service: Service, node: Node, timeout_s: float) -> NodeStatus | None:
+    """Asks a node of a service, and returns its first status; None if it does not answer in time, or cannot lead."""
+    return next(iter(await service.statuses(node, timeout_s)), None)
