@@ -12,6 +12,7 @@ from commands import choosing, hunting
 from commands.compose import settle
 from commands.needs import planted_bugs
 from commands.test import run_test
+from harness.capabilities import LEADER as REPORTS_LEADER
 from harness.capabilities import SIMULATED, Capabilities
 from harness.console import options as opt
 from harness.declare import hunted
@@ -121,7 +122,9 @@ def _space(
         InputError: `among` is not valid, or a bug needs a kind that is not among the kinds.
     """
     simulated = options["cluster_kind"] == clusters.options.SIMULATED
-    possible = _possible(ctx, options)
+    can = _capabilities(options)
+    possible = _possible(ctx, options, can)
+    reports = not any(REPORTS_LEADER in each.missing for each in can.values())
     by_default = _by_default(possible, simulated=simulated)
     chosen = by_default if among is None else named(possible, among, by_default)
     kinds = {kind.name: kind for kind in chosen}
@@ -141,7 +144,9 @@ def _space(
         rates=hunting.SIMULATED_RATES if simulated else hunting.RATES,
         targets={
             name: [
-                target for target in (ALL, LEADER, MAJORITY) if target in kind.fault.TARGETS and target != kind.target
+                target
+                for target in ((ALL, LEADER, MAJORITY) if reports else (ALL, MAJORITY))
+                if target in kind.fault.TARGETS and target != kind.target
             ]
             for name, kind in kinds.items()
             if kind.target not in BY_LEADER
@@ -151,11 +156,11 @@ def _space(
     )
 
 
-def _possible(ctx: click.Context, options: Mapping[str, Any]) -> Sequence[Kind]:
+def _possible(ctx: click.Context, options: Mapping[str, Any], can: Mapping[str, Capabilities]) -> Sequence[Kind]:
     """Returns the kinds that all nodes support and that need no names of nodes."""
     with run_test.make_context("test", words_of(ctx, options, None), parent=ctx.find_root()) as test:
         alone = len(settle(test, dict(test.params)).nodes) == 1
-    lacking = impossible(_capabilities(options))
+    lacking = impossible(can)
     return [
         kind
         for kind in all_kinds().values()

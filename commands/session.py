@@ -165,6 +165,7 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console, ph
                 faults=result.faults,
                 operations=operations,
                 sightings=result.sightings,
+                other_sightings=result.other_sightings,
                 positions=result.positions,
                 clocks=result.clocks,
                 timings={

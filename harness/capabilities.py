@@ -22,6 +22,11 @@ ROOT = "root"  # commands run as root, or sudo without a password
 
 NAMES = (IPTABLES, IP6TABLES, IPTABLES_STATISTIC, NETEM, TBF, CLOCK, FAKETIME, LOOP_DEVICES, DROP_CACHES, ROOT)
 
+# The capabilities of the system: it reports a leader, and it moves the leadership. No node is probed for them, so a node only
+# lacks them if `missing` has a reason.
+LEADER = "leader"
+TRANSFER = "transfer"
+
 # The only capability of a simulated node: the faults that have a simulated effect.
 SIMULATED = "simulated"
 

@@ -38,6 +38,7 @@ MAX_LOG_LINE = 400
 EXCEPTION_ERROR = "exception"
 CONTROL_NODE = "control-node"
 REPLICAS_EQUAL = "replicas-equal"
+AT_REST = "at rest"
 RECOVERED = "recovered"
 ONE_LEADER = "one-leader-per-term"
 
@@ -74,14 +75,15 @@ def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
 
 
-def one_leader_per_term(sightings: Sequence[Sighting], promise: str) -> Part:
+def one_leader_per_term(sightings: Sequence[Sighting], promise: str, lane: str | None = None) -> Part:
     """Returns the extra part `one-leader-per-term`: whether two nodes reported that they lead in one term.
 
     Args:
         sightings: What the nodes reported about themselves.
-        promise: The sentence of the system; see `System.one_leader_per_term`.
+        promise: The sentence of the service; see `Service.one_leader_per_term`.
+        lane: The service and the group, if it is not the service that clients use; then the name of the part has it.
     """
-    name = ONE_LEADER
+    name = ONE_LEADER if lane is None else f"{ONE_LEADER} ({lane})"
     found = rivals(sightings)
     terms = sorted({seen.term for seen in sightings if seen.role == LEADER and seen.term is not None})
     details: dict[str, Value] = {
@@ -187,46 +189,50 @@ def _recovered(recovery: Recovery | None) -> Part:
 
 
 def replicas_equal(replicas: Replicas | None) -> Part:
-    """Returns the part `replicas-equal`: whether replicas at the same applied index have the same state."""
+    """Returns the part `replicas-equal`: whether replicas at the same applied index, or at rest, have the same state."""
     name = REPLICAS_EQUAL
     if replicas is None:
         return Part(name=name, verdict=Verdict.UNKNOWN, reason="The run ended before its replicas were compared.")
     details = {
         "applied": dict(replicas.applied),
-        "compared": {str(index): list(nodes) for index, nodes in replicas.compared.items()},
+        "compared": {
+            AT_REST if index is None else str(index): list(nodes) for index, nodes in replicas.compared.items()
+        },
         "differing_keys": replicas.differing_keys,
         "differing": [asdict(difference) for difference in replicas.differing],
     }
     apart = _apart(replicas)
     if replicas.differing:
         first = _difference(replicas.differing[0])
-        reason = f"Replicas differ at the same applied index in {counted(replicas.differing_keys, 'key')}; {first}."
+        where = f"after {replicas.seconds:.0f} s at rest" if replicas.unplaced else "at the same applied index"
+        reason = f"Replicas differ {where} in {counted(replicas.differing_keys, 'key')}; {first}."
         return Part(name=name, verdict=Verdict.INVALID, reason=f"{reason}{apart}", details=details)
-    index = replicas.largest
-    if index is None:
-        reason = f"No two replicas were at the same applied index in {replicas.seconds:.0f} s.{apart}"
+    if not replicas.together:
+        lack = "answered" if replicas.unplaced else "were at the same applied index"
+        reason = f"No two replicas {lack} in {replicas.seconds:.0f} s.{apart}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     same = "no key" if not replicas.keys else f"the same {counted(replicas.keys, 'key')}"
-    equal = f"{len(replicas.compared[index])} replicas have {same} at applied index {index}."
+    where = "at rest" if replicas.largest is None else f"at applied index {replicas.largest}"
+    equal = f"{len(replicas.together)} replicas have {same} {where}."
     verdict = Verdict.UNKNOWN if apart else Verdict.VALID
     return Part(name=name, verdict=verdict, reason=f"{equal}{apart}", details=details)
 
 
 def _apart(replicas: Replicas) -> str:
     """Returns a sentence with the nodes outside the largest group and their indexes; empty if there are none."""
-    largest = () if replicas.largest is None else replicas.compared[replicas.largest]
     apart = ", ".join(
-        f"{node} ({'no answer' if index is None else f'at index {index}'})"
+        f"{node} ({'alone' if node in replicas.unplaced else 'no answer' if index is None else f'at index {index}'})"
         for node, index in replicas.applied.items()
-        if node not in largest
+        if node not in replicas.together
     )
-    return f" Not compared{' with them' if largest else ''}: {apart}." if apart else ""
+    return f" Not compared{' with them' if replicas.together else ''}: {apart}." if apart else ""
 
 
 def _difference(difference: Difference) -> str:
     clauses = [f"{node} has {value!r}" for node, value in difference.values.items()]
     clauses += [f"{node} lacks it" for node in difference.lacking]
-    return f"{difference.key} at index {difference.applied_index}: {', '.join(clauses)}"
+    where = "" if difference.applied_index is None else f" at index {difference.applied_index}"
+    return f"{difference.key}{where}: {', '.join(clauses)}"
 
 
 def client_errors(operations: Iterable[Operation]) -> Part:
@@ -356,11 +362,12 @@ def of_run(
         progress(operations, result.faults, result.recovery),
         client_errors(operations),
     ]
-    promise = front.one_leader_per_term
-    if promise:
-        found.append(one_leader_per_term(result.sightings, promise))
-    else:
+    promises = {service.role: service.one_leader_per_term for service in test.system.services()}
+    if not any(promises.values()):
         left_out[ONE_LEADER] = f"{test.system.name} does not promise it"
+    for lane, sightings in {front.role: result.sightings, **result.other_sightings}.items():
+        if promise := promises[lane.partition(" ")[0]]:
+            found.append(one_leader_per_term(sightings, promise, None if lane == front.role else lane))
     if patterns:
         found.append(log_patterns(result.logs, patterns, names))
     else:

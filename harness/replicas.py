@@ -2,7 +2,8 @@
 
 Replicas that have applied the same entries of a log must have the same state. So Labrys compares each group of nodes at the
 same applied index, and a node that lags does not hide two that differ. If not all nodes are at the same index, Labrys dumps
-them again for a bounded time, because lagging nodes may catch up.
+them again for a bounded time, because lagging nodes may catch up. Replicas without a common log must become equal in this time:
+the last state of each node counts.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ MAX_DIFFERING = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A key with different values in replicas at the same applied index.
+    """A key with different values in replicas at the same applied index, or at rest.
 
     Attributes:
-        applied_index: The index.
+        applied_index: The index; None if the replicas have none.
         key: The key.
         values: The value of each node that has the key. If the state of a node changes at the same index, each further state
             has an entry of its own, as in `n1 (state 2)`.
         lacking: The nodes that do not have the key.
     """
 
-    applied_index: int
+    applied_index: int | None
     key: str
     values: Mapping[str, Value]
     lacking: Sequence[str] = ()
@@ -51,8 +52,9 @@ class Replicas:
     """The result of a comparison of the replicas.
 
     Attributes:
-        applied: The last applied index of each node; None if it never answered.
-        compared: For each index with two nodes or more, the nodes at this index.
+        applied: The last applied index of each node; None if it never answered, or has none.
+        compared: For each index with two nodes or more, the nodes at this index; with the index None, those that have none.
+        unplaced: The nodes that answered without an index.
         keys: The number of keys at the index with the most nodes.
         differing: The first keys that differ, at most `MAX_DIFFERING`.
         differing_keys: The number of keys that differ, counted for each index.
@@ -60,7 +62,8 @@ class Replicas:
     """
 
     applied: Mapping[str, int | None]
-    compared: Mapping[int, Sequence[str]]
+    compared: Mapping[int | None, Sequence[str]]
+    unplaced: Sequence[str] = ()
     keys: int = 0
     differing: Sequence[Difference] = ()
     differing_keys: int = 0
@@ -69,7 +72,13 @@ class Replicas:
     @property
     def largest(self) -> int | None:
         """Returns the index with the most nodes, the largest of equals; None if no index has two nodes."""
-        return max(self.compared, key=lambda index: (len(self.compared[index]), index), default=None)
+        indexes = [index for index in self.compared if index is not None]
+        return max(indexes, key=lambda index: (len(self.compared[index]), index), default=None)
+
+    @property
+    def together(self) -> Sequence[str]:
+        """Returns the largest group of nodes that were compared with each other; empty if there is none."""
+        return self.compared.get(self.largest, ())
 
 
 async def compare_replicas(service: Service, *, clock: Clock) -> Replicas:
@@ -94,9 +103,13 @@ class Dumps:
     def __init__(self) -> None:
         self._at: dict[int, list[ReplicaState]] = {}
         self._applied: dict[str, int] = {}
+        self._unplaced: dict[str, ReplicaState] = {}  # the last state of each node whose service has no common log
 
     def add(self, state: ReplicaState) -> None:
         """Adds one dump."""
+        if state.applied_index is None:
+            self._unplaced[state.node] = state
+            return
         self._applied[state.node] = state.applied_index
         group = self._at.setdefault(state.applied_index, [])
         for known in group:
@@ -107,8 +120,11 @@ class Dumps:
         group.append(state)
 
     def met(self, names: Iterable[str]) -> bool:
-        """Returns whether all these nodes were at one applied index."""
+        """Returns whether all these nodes were at one applied index, or are equal without one."""
         wanted = set(names)
+        if wanted <= self._unplaced.keys():
+            first, *others = (self._unplaced[name].state for name in wanted)
+            return all(_equal(first, other) for other in others)
         return any(wanted <= {state.node for state in group} for group in self._at.values())
 
     def compared(self, names: Iterable[str], *, seconds: float) -> Replicas:
@@ -118,26 +134,28 @@ class Dumps:
             names: All nodes, in order.
             seconds: The duration of the dumps.
         """
-        nodes_at = {index: list(dict.fromkeys(state.node for state in group)) for index, group in self._at.items()}
+        names = tuple(names)
+        states: dict[int | None, list[ReplicaState]] = {index: self._at[index] for index in sorted(self._at)}
+        states[None] = [self._unplaced[name] for name in names if name in self._unplaced]
+        nodes_at = {index: list(dict.fromkeys(state.node for state in group)) for index, group in states.items()}
         first: list[Difference] = []
         count = 0
-        for index in sorted(self._at):
-            found = _differences(index, self._at[index])
+        for index, group in states.items():
+            found = _differences(index, group)
             count += len(found)
             first += found[: MAX_DIFFERING - len(first)]
         result = Replicas(
             applied={name: self._applied.get(name) for name in names},
-            compared={index: nodes for index, nodes in sorted(nodes_at.items()) if len(nodes) > 1},
+            compared={index: nodes for index, nodes in nodes_at.items() if len(nodes) > 1},
+            unplaced=nodes_at[None],
             differing=first,
             differing_keys=count,
             seconds=seconds,
         )
-        if result.largest is None:
-            return result
-        return replace(result, keys=len({key for state in self._at[result.largest] for key in state.state}))
+        return replace(result, keys=len({key for state in states[result.largest] for key in state.state}))
 
 
-def _differences(index: int, group: Sequence[ReplicaState]) -> list[Difference]:
+def _differences(index: int | None, group: Sequence[ReplicaState]) -> list[Difference]:
     """Returns the keys that differ between the states of a group at one applied index."""
     if all(state.state is group[0].state for state in group):
         return []

@@ -116,7 +116,8 @@ class RunResult:
 
     Attributes:
         faults: The record of each fault that began.
-        sightings: The reports of the nodes about themselves, until the comparison of the replicas.
+        sightings: The reports of the nodes about the service that clients use, until the comparison of the replicas.
+        other_sightings: Their reports about other leaders, by service and group; see `harness.watch.Watch`.
         positions: The applied indexes of the nodes in the same time.
         recovery: The recovery; None if the run ended before.
         replicas: The comparison of the replicas; None if the run ended before, or the system does not dump replicas.
@@ -134,6 +135,7 @@ class RunResult:
 
     faults: list[FaultRecord] = field(default_factory=list)
     sightings: list[Sighting] = field(default_factory=list)
+    other_sightings: Mapping[str, Sequence[Sighting]] = field(default_factory=dict)
     positions: Positions = field(default_factory=Positions)
     recovery: Recovery | None = None
     replicas: Replicas | None = None
@@ -375,8 +377,9 @@ class _Run:
         self.clock = Clock(asyncio.get_running_loop())
         if nodes or unknown:
             self.result.clocks = Clocks(began_utc=datetime.now(UTC), nodes=nodes, unknown=unknown)
-        watch = Watch(service=test.system.front(), clock=self.clock)
+        watch = Watch(system=test.system, clock=self.clock)
         self.result.sightings, self.result.positions = watch.sightings, watch.positions
+        self.result.other_sightings = watch.others
         self.observer.workload_began(watch, self.clock)
         clients_nodes = test.system.front().nodes
         generator = test.workload.generator(seed=test.seed, streams=test.load.streams(len(clients_nodes)))

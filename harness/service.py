@@ -58,12 +58,13 @@ class ReplicaState:
 
     Attributes:
         node: The node's name.
-        applied_index: The log position that the state belongs to.
+        applied_index: The log position that the state belongs to; None if the service has no log that its replicas share. Then
+            the replicas must become equal at rest, within a time limit.
         state: Key to value.
     """
 
     node: str
-    applied_index: int
+    applied_index: int | None
     state: Mapping[str, Value]
 
 
@@ -84,7 +85,6 @@ class Service(abc.ABC):
             report only has a sentence about them, e.g. because `statuses` reads role and term one after the other.
         moves_leadership: Whether `lead` can move the leadership to a node. If it cannot and reads need the leader, the final
             reads go through the leader only.
-        system: The system that it belongs to.
     """
 
     role: str
@@ -150,6 +150,10 @@ class Service(abc.ABC):
         docs/new-system.md has the rules. The default returns none, for a service without a status.
         """
         return ()
+
+    def reports(self) -> bool:
+        """Returns whether it has a status, that is whether its class defines `statuses`."""
+        return type(self).statuses is not Service.statuses
 
     async def clock(self, node: Node, timeout_s: float) -> ClockReading | None:
         """Asks the process on `node` for its wall clock; None if it does not say it in time.

@@ -1,4 +1,4 @@
-"""Polls every node at a low rate for its role, term, leader and applied index.
+"""Polls the services of every node at a low rate for its role, term, leader and applied index.
 
 The watch runs from the start of the workload until the replicas are compared. It keeps only changes of roles, terms and
 leaders, each with the last poll that still saw the same. So a long run stays small, and no state is shown for a time without a
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from harness.leaders import leader_of
-from harness.service import first_status
 from harness.slowness import slowed
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from harness.clock import Clock
     from harness.node import Node
     from harness.service import NodeStatus, Service
+    from harness.system import System
 
 INTERVAL_S = 1.0
 TIMEOUT_S = 0.8
@@ -67,51 +67,27 @@ class Positions:
     applied: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
 
 
-class Watch:
-    """Polls all nodes until it is cancelled.
+class Lane:
+    """The reports about one leader: of a service, or of a group of its nodes.
 
     Attributes:
-        sightings: The changes so far, in the order of time. Each poll can extend the last one of each node.
-        positions: The applied indexes of at most `MAX_POSITIONS` polls. If there are more polls, every second one is dropped,
-            repeatedly, so that the rest stays evenly spaced.
+        sightings: The changes, in the order of time.
     """
 
-    def __init__(self, *, service: Service, clock: Clock) -> None:
-        self._service = service
-        self._nodes = service.nodes
-        self._clock = clock
-        self._last: dict[str, int] = {}  # node to the place of its newest sighting
-        self._polls = 0
-        self._stride = 1  # the watch keeps the positions of one in so many polls
-        self._times_ns: list[int] = []
-        self._applied: dict[str, list[int | None]] = {node.name: [] for node in service.nodes}
+    def __init__(self) -> None:
         self.sightings: list[Sighting] = []
-        self.positions = Positions(time_ns=self._times_ns, applied=self._applied)
+        self._last: dict[str, int] = {}  # node to the place of its newest sighting
 
-    async def run(self) -> None:
-        """Polls until cancelled."""
-        while True:
-            due_s = self._clock.now_s() + INTERVAL_S
-            answers = await asyncio.gather(*(self._ask(node) for node in self._nodes))
-            # The time of a poll is that of its last answer, without the wait for silent nodes.
-            answered_ns = [time_ns for time_ns, status in answers if status is not None]
-            time_ns = max(answered_ns or [time_ns for time_ns, _ in answers])
-            statuses = {node.name: status for node, (_, status) in zip(self._nodes, answers, strict=True)}
-            for name, status in statuses.items():
-                self._note(name, status, time_ns)
-            self._keep_positions(statuses, time_ns)
-            await self._clock.sleep_until_s(due_s)
+    def knows(self, node: str) -> bool:
+        """Returns whether a poll noted this node."""
+        return node in self._last
 
-    def leader(self) -> tuple[str, int | None] | None:
-        """Returns the node that claims to lead in the highest term, and this term, by the last sightings."""
-        latest = leader_of(map(self.sightings.__getitem__, list(self._last.values())))
-        return None if latest is None else (latest.node, latest.term)
+    def latest(self) -> list[Sighting]:
+        """Returns the newest sighting of each node."""
+        return [self.sightings[place] for place in self._last.values()]
 
-    async def _ask(self, node: Node) -> tuple[int, NodeStatus | None]:
-        status = await first_status(self._service, node, slowed(TIMEOUT_S))
-        return self._clock.now_ns(), status
-
-    def _note(self, name: str, status: NodeStatus | None, time_ns: int) -> None:
+    def note(self, name: str, status: NodeStatus | None, time_ns: int) -> None:
+        """Notes what a node reported in a poll; None if it did not answer."""
         state = (None, None, None) if status is None else (status.role, status.term, status.leader)
         place = self._last.get(name)
         if place is not None:
@@ -125,7 +101,71 @@ class Watch:
             Sighting(time_ns=time_ns, node=name, role=role, term=term, leader=leader, until_ns=time_ns)
         )
 
-    def _keep_positions(self, statuses: Mapping[str, NodeStatus | None], time_ns: int) -> None:
+
+class Watch:
+    """Polls the services of a system until it is cancelled.
+
+    Attributes:
+        sightings: The changes of the service that clients use, in the order of time. A poll can extend the last one of a node.
+        others: The same for each other leader: of another service, by its role, and of a group of nodes, by the role and the
+            group, e.g. `broker east`.
+        positions: The applied indexes of this service in at most `MAX_POSITIONS` polls. If there are more polls, every second
+            one is dropped, repeatedly, so that the rest stays evenly spaced.
+    """
+
+    def __init__(self, *, system: System, clock: Clock) -> None:
+        self._front = system.front()
+        others = [each for each in system.services() if each is not self._front and each.reports()]
+        asked = (self._front, *others) if self._front.reports() else others
+        self._asked = [(service, node) for service in asked for node in service.nodes]
+        self._clock = clock
+        self._lanes: dict[tuple[str, str | None], Lane] = {
+            (service.role, None): Lane() for service in (self._front, *others)
+        }
+        self._polls = 0
+        self._stride = 1  # the watch keeps the positions of one in so many polls
+        self._times_ns: list[int] = []
+        self._applied: dict[str, list[int | None]] = {
+            node.name: [] for service, node in self._asked if service is self._front
+        }
+        self.sightings = self._lanes[self._front.role, None].sightings
+        self.others = {service.role: self._lanes[service.role, None].sightings for service in others}
+        self.positions = Positions(time_ns=self._times_ns, applied=self._applied)
+
+    async def run(self) -> None:
+        """Polls until cancelled; returns at once if no service has a status."""
+        while self._asked:
+            due_s = self._clock.now_s() + INTERVAL_S
+            answers = await asyncio.gather(*(self._ask(service, node) for service, node in self._asked))
+            # The time of a poll is that of its last answer, without the wait for silent nodes.
+            answered_ns = [time_ns for time_ns, statuses in answers if statuses]
+            time_ns = max(answered_ns or [time_ns for time_ns, _ in answers])
+            for (service, node), (_, statuses) in zip(self._asked, answers, strict=True):
+                self._note(service, node.name, statuses, time_ns)
+            if self._applied:
+                self._keep_positions([statuses for _, statuses in answers[: len(self._applied)]], time_ns)
+            await self._clock.sleep_until_s(due_s)
+
+    def leader(self) -> tuple[str, int | None] | None:
+        """Returns the node that claims to lead the service of the clients in the highest term, and this term."""
+        latest = leader_of(self._lanes[self._front.role, None].latest())
+        return None if latest is None else (latest.node, latest.term)
+
+    async def _ask(self, service: Service, node: Node) -> tuple[int, Sequence[NodeStatus]]:
+        statuses = await service.statuses(node, slowed(TIMEOUT_S))
+        return self._clock.now_ns(), statuses
+
+    def _note(self, service: Service, node: str, statuses: Sequence[NodeStatus], time_ns: int) -> None:
+        """Notes the statuses of a process. A group that it reported before, and reports no more, has no answer."""
+        found = {status.group: status for status in statuses}
+        known = [group for (role, group), lane in self._lanes.items() if role == service.role and lane.knows(node)]
+        for group in dict.fromkeys((*found, *known) or (None,)):
+            if (service.role, group) not in self._lanes:
+                lane = self._lanes[service.role, group] = Lane()
+                self.others[f"{service.role} {group}"] = lane.sightings
+            self._lanes[service.role, group].note(node, found.get(group), time_ns)
+
+    def _keep_positions(self, answers: Sequence[Sequence[NodeStatus]], time_ns: int) -> None:
         due = self._polls % self._stride == 0
         self._polls += 1
         if not due:
@@ -138,5 +178,5 @@ class Watch:
             if (self._polls - 1) % self._stride:
                 return
         self._times_ns.append(time_ns)
-        for name, status in statuses.items():
-            self._applied[name].append(None if status is None else status.applied_index)
+        for indexes, statuses in zip(self._applied.values(), answers, strict=True):
+            indexes.append(statuses[0].applied_index if statuses else None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.capabilities import FAKETIME
+from harness.capabilities import FAKETIME, LEADER, TRANSFER
 from harness.console.documents import read_text, shown
 from harness.console.options import as_written
 from harness.console.parameters import Completed, Number, existing_file
@@ -337,20 +337,24 @@ def supported(
     Args:
         system: The system.
         capabilities: The capabilities of the nodes alone.
-        provable: Whether libfaketime is missing too if the processes do not say their time. Then a clock of their own could not
-            be proven, so `all` and a hunt leave its faults out.
+        provable: Whether to leave out what no proven fault can use, as `all` and a hunt do: libfaketime if the processes do not
+            say their time, and a leader or its transfer if the service of the clients does not report or move one.
     """
+    front = system.front()
+    missing: dict[str, str] = {}
     if not system.faketime:
-        reason = f"the system {system.name} does not run with it (`faketime = False`)"
+        missing[FAKETIME] = f"the system {system.name} does not run with it (`faketime = False`)"
     elif provable and not system.simulated and not system.tells_time():
-        reason = (
+        missing[FAKETIME] = (
             f"the processes of {system.name} do not say their time, so another one could not be proven; docs/new-system.md "
             "says how they can (`clock`)"
         )
-    else:
-        return capabilities
+    if provable and not front.reports():
+        missing[LEADER] = f"the {front.role} of {system.name} does not report its leader (`statuses`)"
+    if provable and not front.moves_leadership:
+        missing[TRANSFER] = f"the {front.role} of {system.name} does not move its leadership (`lead`)"
     return {
-        node: replace(can, available=can.available - {FAKETIME}, missing={**can.missing, FAKETIME: reason})
+        node: replace(can, available=can.available - set(missing), missing={**can.missing, **missing})
         for node, can in capabilities.items()
     }
 

@@ -94,6 +94,7 @@ class Fault(abc.ABC):
         SUMMARY: The effect, in one line.
         PROOF: The proof of its effect, in one line.
         NEEDS: The capabilities that it needs on every node.
+        OF_SYSTEM: The capabilities of the system that it needs, beside a leader for a target that depends on it.
         INSTEAD: For a capability, an alternative one that suffices.
         GROUPS: Its groups. Two faults of one group never share a node.
         DISABLES: Whether its targets cannot take part in a quorum during the fault.
@@ -110,6 +111,7 @@ class Fault(abc.ABC):
     SUMMARY: ClassVar[str]
     PROOF: ClassVar[str]
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT})
+    OF_SYSTEM: ClassVar[frozenset[str]] = frozenset()
     INSTEAD: ClassVar[Mapping[str, str]] = {}
     GROUPS: ClassVar[frozenset[str]] = frozenset()
     DISABLES: ClassVar[bool] = False

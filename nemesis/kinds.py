@@ -13,7 +13,7 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from harness.capabilities import SIMULATED
+from harness.capabilities import LEADER, SIMULATED
 from harness.console import plugins
 from harness.console.documents import shown
 from harness.console.plain import name as plain_name
@@ -416,6 +416,12 @@ def _gaps(
         gaps += [
             _Gap(capability="a simulated effect", node=node, reason=reason, instead=None, instead_reason="")
             for node in simulated
+        ]
+    for capability in sorted(kind.fault.OF_SYSTEM | ({LEADER} if kind.target in tgt.BY_LEADER else set())):
+        gaps += [
+            _Gap(capability=capability, node=node, reason=can.missing[capability], instead=None, instead_reason="")
+            for node, can in capabilities.items()
+            if capability in can.missing
         ]
     for capability in needs:
         other = kind.fault.INSTEAD.get(capability)

@@ -130,11 +130,16 @@ def _default(of: type, name: str) -> str:
 def _methods(of: type) -> list[tuple[str, Any]]:
     """Returns the public methods of a class in the order of its source, those that must be defined first."""
     found = [
-        (name, getattr(value, "__func__", value))
+        (name, function)
         for name, value in vars(of).items()
-        if not name.startswith("_") and inspect.isfunction(getattr(value, "__func__", value))
+        if not name.startswith("_") and inspect.isfunction(function := _function(value))
     ]
     return sorted(found, key=lambda each: not getattr(each[1], "__isabstractmethod__", False))
+
+
+def _function(value: Any) -> Any:
+    """Returns the function of a class method or of a property; another value unchanged."""
+    return value.fget if isinstance(value, property) else getattr(value, "__func__", value)
 
 
 def _signature(name: str, method: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from harness.capabilities import TRANSFER
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
 from nemesis import targets as tgt
@@ -28,6 +29,7 @@ class Transfer(Fault):
         "another node reported before that it leads; the target reports that it leads, in a later term"
     )
     NEEDS: ClassVar[frozenset[str]] = frozenset()
+    OF_SYSTEM: ClassVar[frozenset[str]] = frozenset({TRANSFER})
     GROUPS: ClassVar[frozenset[str]] = frozenset({LEADERSHIP})
     WHOLE_NODE: ClassVar[str | None] = "a system transfers the leadership of a node, whichever process has it"
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.FOLLOWER, tgt.ONE)

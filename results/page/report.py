@@ -149,6 +149,7 @@ def render(
         operations=record.operations,
         faults=record.faults,
         sightings=record.sightings,
+        other_sightings=record.other_sightings,
         nodes=record.test.nodes,
         marked=[op.invoke_index for op in example.operations] if example else (),
         culprit=example.culprit.invoke_index if example and example.culprit else None,
@@ -224,6 +225,7 @@ def key_pages(record: RunRecord, document: Mapping[str, Value], *, lines: Logs =
             operations=[op for op in record.operations if op.key == own[0].key],
             faults=record.faults,
             sightings=record.sightings,
+            other_sightings=record.other_sightings,
             nodes=record.test.nodes,
             marked=[op.invoke_index for each in own[:MAX_DRAWN] for op in each.operations],
             culprit=own[0].culprit.invoke_index if own[0].culprit else None,
@@ -289,12 +291,12 @@ def _tail(run: Run, path: Path) -> LogTail:
 
 
 def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[str]) -> list[dict[str, Any]]:
-    changes = leaders(record.sightings)
-    times = [change[0] for change in changes]
+    changes = {service: leaders(seen) for service, seen in record.all_sightings().items()}
     rows = []
     for fault, document_of_fault in islice(zip(record.faults, document["faults"], strict=True), MAX_FAULTS):
-        place = bisect_right(times, fault.start_ns) - 1
-        leader = changes[place][1] if place >= 0 else None
+        led = changes[record.service_of(fault)]
+        place = bisect_right(led, fault.start_ns, key=lambda change: change[0]) - 1
+        leader = led[place][1] if place >= 0 else None
         availability = document_of_fault["availability"]
         shares = [
             {

@@ -37,6 +37,7 @@ MAX_OPERATIONS = 40_000
 MAX_TEXT = 80
 MAX_SUBJECTS = 40
 MAX_LINES = 1_000
+MAX_LEADERS = 8
 _US = 1_000
 
 
@@ -58,6 +59,7 @@ def timeline(
     operations: Sequence[Operation],
     faults: Sequence[FaultRecord],
     sightings: Sequence[Sighting],
+    other_sightings: Mapping[str, Sequence[Sighting]] | None = None,
     nodes: Sequence[str],
     marked: Sequence[int] = (),
     culprit: int | None = None,
@@ -71,6 +73,7 @@ def timeline(
         operations: All operations of the run, in the order of their invokes.
         faults: The faults.
         sightings: The reported states of the nodes.
+        other_sightings: The same of other services and groups; each gets a row of leaders.
         nodes: The nodes' names, in order.
         marked: Invoke indices of the operations of the counterexample.
         culprit: The invoke index of the operation among them that could not have happened.
@@ -140,9 +143,16 @@ def timeline(
             if line.node in place and 0 <= line.time_ns // _US <= end_ns // _US
         ],
         "leaders": [
-            [start_ns // _US, last_ns // _US, None if name is None else place.get(name), term]
-            for start_ns, last_ns, name, term in _led(sightings)
-        ],
+            {
+                "of": label(of),
+                "led": [
+                    [start_ns // _US, last_ns // _US, None if name is None else place.get(name), term]
+                    for start_ns, last_ns, name, term in _led(seen)
+                ],
+            }
+            for of, seen in {"leader": sightings, **(other_sightings or {})}.items()
+            if seen
+        ][:MAX_LEADERS],
     }
 
 

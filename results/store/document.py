@@ -75,7 +75,7 @@ def reason_of(parts: Sequence[Part]) -> str:
 def build(record: RunRecord) -> dict[str, Value]:
     """Returns the whole document."""
     test = record.test
-    elections = Elections(record.sightings)
+    elections = {service: Elections(seen) for service, seen in record.all_sightings().items()}
     whole: dict[str, Value] = {
         "format": FORMAT,
         "version": VERSION,
@@ -96,16 +96,19 @@ def build(record: RunRecord) -> dict[str, Value]:
         "problems": list(record.problems),
         "parts": _parts(record.parts),
         "faults": [
-            _fault(fault, availability, elections)
+            _fault(fault, availability, elections[record.service_of(fault)])
             for fault, availability in zip(
                 record.faults, around(record.faults, record.operations, test.codes), strict=True
             )
         ],
         "left_out": left_out_document(test.left_out),
         "defaults": defaults_document(test.defaults),
-        "leadership": _leadership(elections.within(end_ns=workload_end_ns(record.timings))),
+        "leadership": _leadership(elections[None].within(end_ns=workload_end_ns(record.timings))),
         "rival_leaders": [_rivals(each) for each in rivals(record.sightings)[:MAX_RIVALS]],
         "sightings": [_sighting(sighting) for sighting in record.sightings],
+        "other_services": {
+            name: _service(seen, elections[name], record) for name, seen in record.other_sightings.items()
+        },
         "positions": _positions(record.positions),
         "clocks": None if record.clocks is None else _clocks(record.clocks),
         "violations": violations(record.parts),
@@ -313,6 +316,14 @@ def _sighting(sighting: Sighting) -> dict[str, Value]:
         "term": sighting.term,
         "leader": sighting.leader,
         "until_s": None if sighting.until_ns is None else sighting.until_ns / NS_PER_S,
+    }
+
+
+def _service(sightings: Sequence[Sighting], elections: Elections, record: RunRecord) -> dict[str, Value]:
+    return {
+        "leadership": _leadership(elections.within(end_ns=workload_end_ns(record.timings))),
+        "rival_leaders": [_rivals(each) for each in rivals(sightings)[:MAX_RIVALS]],
+        "sightings": [_sighting(sighting) for sighting in sightings],
     }
 
 

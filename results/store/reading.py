@@ -103,8 +103,17 @@ def _fault_from(fault: Mapping[str, Value], name: str) -> FaultRecord:
     )
 
 
-def sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
-    """Returns the sightings in a document.
+def other_sightings_from(document: Mapping[str, Value]) -> dict[str, list[Sighting]]:
+    """Returns the sightings of other services and groups in a document; files of earlier versions have none."""
+    services = must.mapping(document.get("other_services", {}), "other_services")
+    return {
+        name: sightings_from(must.mapping(service, f"other_services.{name}"), f"other_services.{name}.")
+        for name, service in services.items()
+    }
+
+
+def sightings_from(document: Mapping[str, Value], where: str = "") -> list[Sighting]:
+    """Returns the sightings in a document, or in the part of it that `where` names in errors.
 
     Files of earlier versions lack the end of a sighting. It then lasts until the next sighting of its node, or until the end of
     the workload, when the watch ended in these versions.
@@ -112,8 +121,8 @@ def sightings_from(document: Mapping[str, Value]) -> list[Sighting]:
     found: list[Sighting] = []
     newest: dict[str, int] = {}
     undated: set[str] = set()
-    for index, each in enumerate(must.listed(must.member(document, "sightings"), "sightings")):
-        name = f"sightings[{index}]"
+    for index, each in enumerate(must.listed(must.member(document, "sightings"), f"{where}sightings")):
+        name = f"{where}sightings[{index}]"
         sighting = must.mapping(each, name)
         node = must.text(must.member(sighting, "node"), f"{name}.node")
         time_ns = must.nanoseconds(must.member(sighting, "time_s"), f"{name}.time_s")

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from harness.errors import InputError
+from harness.faults import ROLE
 from harness.suites.expectation import Expectation, SuiteCase
 from harness.suites.thresholds import read_threshold
 from harness.verdict import Verdict
@@ -99,6 +100,7 @@ class RunRecord:
         faults: The record of each fault that began, or should have begun.
         operations: The client operations, in the order of their invokes, with the final phase.
         sightings: The reported states of the nodes, only changes, in the order of time.
+        other_sightings: The same of other services and groups; see `harness.watch.Watch`.
         positions: How many log entries each node had applied, poll by poll.
         clocks: The clocks of the nodes at the start of the workload; None if they are unknown.
         timings: Name of a stage to seconds, e.g. `ready`, `workload`, `check`.
@@ -112,11 +114,22 @@ class RunRecord:
     faults: Sequence[FaultRecord] = ()
     operations: Sequence[Operation] = ()
     sightings: Sequence[Sighting] = ()
+    other_sightings: Mapping[str, Sequence[Sighting]] = field(default_factory=dict)
     positions: Positions = field(default_factory=Positions)
     clocks: Clocks | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
     phases: Sequence[Phase] = ()
     problems: Sequence[str] = ()
+
+    def all_sightings(self) -> dict[str | None, Sequence[Sighting]]:
+        """Returns `sightings` by None, and `other_sightings` by service and group."""
+        found: dict[str | None, Sequence[Sighting]] = {None: self.sightings}
+        return found | dict(self.other_sightings)
+
+    def service_of(self, fault: FaultRecord) -> str | None:
+        """Returns the service that a fault affects, if `other_sightings` has it; else None."""
+        role = fault.planned.options.get(ROLE)
+        return role if isinstance(role, str) and role in self.other_sightings else None
 
 
 def test_document(test: TestInfo) -> dict[str, Value]:

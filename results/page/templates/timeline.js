@@ -54,7 +54,7 @@
     spacer.style.height = `${Math.max(0, top + contentHeight + 6 - height)}px`;
   }
 
-  const top = RULER + data.kinds.length * STRIP + (data.leaders.length ? STRIP : 0) + 4;
+  const top = RULER + (data.kinds.length + data.leaders.length) * STRIP + 4;
 
   const scroller = document.getElementById("lanes");
   const canvas = scroller.querySelector("canvas");
@@ -373,7 +373,7 @@
       }
     });
     if (data.kinds.length) label("faults", RULER + STRIP / 2);
-    if (data.leaders.length) drawLeaders(RULER + data.kinds.length * STRIP);
+    data.leaders.forEach((each, n) => drawLeaders(each, RULER + (data.kinds.length + n) * STRIP));
     context.fillStyle = colours.line;
     context.fillRect(0, top - 1, width, 1);
     if (data.culprit !== null && data.culprit !== undefined) drawFlag();
@@ -385,9 +385,9 @@
     context.fillText(text, 4, y);
   }
 
-  function drawLeaders(y) {
-    label("leader", y + STRIP / 2);
-    data.leaders.forEach(([time, until, node, term], n) => {
+  function drawLeaders(leaders, y) {
+    label(leaders.of, y + STRIP / 2);
+    leaders.led.forEach(([time, until, node, term], n) => {
       const [x1, x2] = seenFrom(time, until);
       if (x2 <= x1) return;
       context.globalAlpha = node === null ? 0.25 : n % 2 ? 0.62 : 0.9;

@@ -48,6 +48,7 @@ def test_the_code_of_a_page_is_that_of_the_template(page: str, kind: str) -> Non
     """`test_new.py` runs the template's tests, and `test_wheel.py` a system of it on real nodes."""
     template = ROOT / "commands" / "templates" / kind
     written = [path.read_text() for path in template.rglob("*") if path.suffix in {".py", ".toml"}]
+    written.append((ROOT / "tests" / "watched_store.py").read_text())  # the example of a system with two services
     code = [text for language, text in blocks(page) if language in {"python", "toml"}]
     assert len(code) >= 5
     for text in code:

@@ -194,7 +194,7 @@ def test_a_run_that_broke_off_is_unknown() -> None:
 class Modest:
     """A cluster, system, workload and test in one, with few parts of a verdict."""
 
-    name = "modest"
+    name = role = "modest"
     nodes = (Node(name="n1", address="192.0.2.1"), Node(name="n2", address="192.0.2.2"))
     plan = ()
     time_limit_s = 5.0
@@ -213,6 +213,10 @@ class Modest:
     def front(self) -> Any:
         """Returns itself as the service of the clients."""
         return self
+
+    def services(self) -> Sequence[Any]:
+        """Returns itself as the only service."""
+        return (self,)
 
     def check(self, operations: Any, observed: Any) -> list[Part]:
         """Returns no parts."""

@@ -19,7 +19,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    Dump = tuple[int, dict[str, Any]] | None
+    Dump = tuple[int | None, dict[str, Any]] | None
 
 NODES = [Node(name=f"n{number}", address=f"192.0.2.{number}") for number in range(1, 6)]
 VALUES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from([0.0, 1.0, "1", [1], {"a": 1}])
@@ -65,7 +65,7 @@ def canonical(state: dict[str, Any]) -> str:
 def test_a_differing_pair_at_one_index_is_always_found(rounds: list[list[Dump]]) -> None:
     """The states may be of one or two rounds and of one or two nodes. Equal states give no difference."""
     dumps = Dumps()
-    by_index: dict[int, set[str]] = {}
+    by_index: dict[int | None, set[str]] = {}
     for states in rounds:
         for node, dump in zip(NODES, states, strict=True):
             if dump is not None:
@@ -84,7 +84,7 @@ def test_a_differing_pair_at_one_index_is_always_found(rounds: list[list[Dump]])
 def test_the_reason_names_every_node_that_was_not_compared(rounds: list[list[Dump]]) -> None:
     """Valid needs all nodes at one index; the reason has each other node."""
     dumps = Dumps()
-    seen: dict[int, set[str]] = {}
+    seen: dict[int | None, set[str]] = {}
     for states in rounds:
         for node, dump in zip(NODES, states, strict=True):
             if dump is not None:
@@ -138,3 +138,30 @@ def test_a_state_that_changes_at_one_index_is_a_difference() -> None:
 
     assert result.differing == [Difference(applied_index=7, key="k", values={"n1": 1}, lacking=("n1 (state 2)",))]
     assert parts.replicas_equal(result).verdict is Verdict.INVALID
+
+
+def test_replicas_without_a_common_log_must_become_equal() -> None:
+    """A difference counts only if it stays for the whole time; one that vanishes is replication on its way."""
+    old: Dump = (None, {"k": 1})
+    new: Dump = (None, {"k": 2})
+    replicas, service = compared([old, new, new, new, new], [new] * 5)
+    assert set(service.asked.values()) == {2}, "they were equal in the second round"
+    assert parts.replicas_equal(replicas).reason == "5 replicas have the same 1 key at rest."
+
+    replicas, _ = compared([new, old, new, new, None])
+    part = parts.replicas_equal(replicas)
+    assert part.verdict is Verdict.INVALID
+    assert part.reason.startswith(
+        "Replicas differ after 20 s at rest in 1 key; k: n1 has 2, n2 has 1, n3 has 2, n4 has 2. Not compared"
+    )
+
+    replicas, _ = compared([new, None, new, new, new])
+    part = parts.replicas_equal(replicas)
+    assert (part.verdict, part.reason) == (
+        Verdict.UNKNOWN,
+        "4 replicas have the same 1 key at rest. Not compared with them: n2 (no answer).",
+    )
+
+    replicas, _ = compared([new, None, None, None, None])
+    part = parts.replicas_equal(replicas)
+    assert part.reason.startswith("No two replicas answered in 20 s. Not compared: n1 (alone), n2 (no answer), n3 (no")

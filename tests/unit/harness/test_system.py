@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from harness.clock import run_virtual
+from harness import readiness
+from harness.clock import Clock, run_virtual
 from harness.cluster import Paper
 from harness.daemon import NOT_LAUNCHED, PORT_TAKEN, Daemon, states
 from harness.declare import NoOptions
 from harness.errors import InputError, NodeError
 from harness.node import Node
-from harness.service import Service, first_status
+from harness.service import NodeStatus, Service, first_status
 from harness.system import System, statuses_of
+from harness.watch import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,3 +179,104 @@ def test_the_error_of_a_failed_start(shell: Shell, status: int, stdout: str, std
     with pytest.raises(NodeError) as raised:
         FRONT.start(cast("Remote", shell))
     assert message in str(raised.value)
+
+
+class Voting(Part):
+    """A service whose processes report roles, also of two groups, and note what happens to them."""
+
+    def __init__(self, system: System, daemon: Daemon, nodes: Sequence[Node] | None = None) -> None:
+        super().__init__(system, daemon, nodes)
+        self.calls: list[str] = []
+        self.groups: Sequence[str | None] = (None,)
+
+    def initialise(self, node: Node) -> None:
+        """Notes the call."""
+        self.calls.append(f"initialise {node.name}")
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Notes the call."""
+        self.calls.append(f"wait {' '.join(node.name for node in nodes)}")
+
+    async def complete(self, timeout_s: float) -> None:
+        """Notes the call."""
+        self.calls.append("complete")
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Says that n1 leads."""
+        role = "leader" if node == N1 else "follower"
+        return [NodeStatus(node=node.name, role=role, term=3, group=group) for group in self.groups]
+
+
+class Voters(Pair):
+    """The pair with services that report."""
+
+    def __init__(self, cluster: Cluster, options: object, workload: str) -> None:
+        super().__init__(cluster, options, workload)
+        self.calls: list[str] = []
+        self.parts: Sequence[Voting] = (Voting(self, BACK, cluster.nodes[:1]), Voting(self, FRONT))
+        for part in self.parts:
+            part.calls = self.calls
+
+    def services(self) -> Sequence[Voting]:
+        """Returns the back before the front."""
+        return self.parts
+
+    def start(self, node: Node, role: str | None = None) -> None:
+        """Notes the call."""
+        self.calls.append(f"start {role} on {node.name}")
+
+
+@pytest.fixture
+def voters(shell: Shell) -> Voters:
+    """Returns the system on two nodes."""
+    return Voters(cast("Cluster", SimpleNamespace(nodes=(N1, N2), remote=lambda node: shell)), NoOptions(), "register")
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_service_starts_after_the_one_before_it_serves(voters: Voters, *, first: bool) -> None:
+    """At the first start, each node is initialised before it, and the service is completed after it."""
+    run_virtual(readiness.bring_up(voters, 5.0, first=first))
+    every = [
+        "initialise n1", "start back on n1", "wait n1", "complete",
+        "initialise n1", "start front on n1", "initialise n2", "start front on n2", "wait n1 n2", "complete",
+    ]  # fmt: skip
+    once = [call for call in every if first or not call.startswith(("initialise", "complete"))]
+    assert voters.calls == once
+
+
+def test_statuses_name_their_service_only_if_there_are_several(voters: Voters) -> None:
+    """So the error of a system that is not ready tells the processes of a node apart."""
+    both = run_virtual(statuses_of(voters, N1, 1.0))
+    assert [(status.process, status.role) for status in both] == [("back", "leader"), ("front", "leader")]
+    voters.parts = voters.parts[1:]
+    assert [status.process for status in run_virtual(statuses_of(voters, N1, 1.0))] == [None]
+
+
+def test_the_watch_tells_the_leaders_of_services_and_groups_apart(voters: Voters) -> None:
+    """The sightings of the service for clients stand alone; each other service and each group has its own."""
+    voters.parts[0].groups = ("east", "west")
+
+    async def polled() -> Watch:
+        watch = Watch(system=voters, clock=Clock(asyncio.get_running_loop()))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(watch.run(), 2.5)
+        return watch
+
+    watch = run_virtual(polled())
+    assert [(seen.node, seen.role) for seen in watch.sightings] == [("n1", "leader"), ("n2", "follower")]
+    assert watch.leader() == ("n1", 3)
+    named = {name: [seen.node for seen in sightings] for name, sightings in watch.others.items()}
+    assert named == {"back": [], "back east": ["n1"], "back west": ["n1"]}
+    assert list(watch.positions.applied) == ["n1", "n2"]
+
+
+def test_services_without_a_status_are_not_polled(pair: Pair) -> None:
+    """Nothing says then that a node gave no answer."""
+
+    async def polled() -> Watch:
+        watch = Watch(system=pair, clock=Clock(asyncio.get_running_loop()))
+        await watch.run()
+        return watch
+
+    watch = run_virtual(polled())
+    assert (watch.sightings, watch.others, watch.leader()) == ([], {}, None)

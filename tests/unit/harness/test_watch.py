@@ -5,30 +5,51 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from harness import watch as module
 from harness.clock import Clock, run_virtual
+from harness.declare import NoOptions
 from harness.node import Node
 from harness.service import NodeStatus
+from harness.system import OneServiceSystem
 from harness.units import NS_PER_S as S
 from harness.watch import INTERVAL_S, TIMEOUT_S, Sighting, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from harness.cluster import Cluster
+    from harness.daemon import Daemon
+
 NODES = (Node(name="n1", address="192.0.2.1"), Node(name="n2", address="192.0.2.2"))
 
 
-class Reporting:
+class Reporting(OneServiceSystem):
     """Nodes whose status is a function of node and time; None is silence."""
 
-    nodes = NODES
+    name = role = "reporting"
 
     def __init__(self, report: Callable[[str, float], tuple[str, int, int | None] | None]) -> None:
+        super().__init__(cast("Cluster", SimpleNamespace(nodes=NODES)), NoOptions(), "none")
         self.report = report
+
+    def install(self, node: Node) -> None:
+        """Has nothing to install."""
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Any:
+        """Has no clients."""
+        raise NotImplementedError
+
+    def daemon(self, node: Node) -> Daemon:
+        """Has no process."""
+        raise NotImplementedError
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Is ready at once."""
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Answers in 10 ms, or not at all."""
@@ -44,8 +65,7 @@ def watched(seconds: float, report: Callable[[str, float], tuple[str, int, int |
     """Watches for some seconds of virtual time."""
 
     async def go() -> Watch:
-        service: Any = Reporting(report)
-        watch = Watch(service=service, clock=Clock(asyncio.get_running_loop()))
+        watch = Watch(system=Reporting(report), clock=Clock(asyncio.get_running_loop()))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(watch.run(), seconds)
         return watch

@@ -289,7 +289,10 @@ def test_impossible_faults_are_refused_before_anything_starts() -> None:
 )
 def test_a_system_can_refuse_libfaketime(reason: str | None, *, faketime: bool, tells: bool, provable: bool) -> None:
     """Then clock faults are refused by name on nodes that share this machine's clock, and `all` leaves them out."""
-    mine: Any = SimpleNamespace(name="mine", faketime=faketime, simulated=False, tells_time=lambda: tells)
+    front = SimpleNamespace(role="mine", reports=lambda: True, moves_leadership=True)
+    mine: Any = SimpleNamespace(
+        name="mine", faketime=faketime, simulated=False, tells_time=lambda: tells, front=lambda: front
+    )
     shared = {"n1": Capabilities(available=frozenset(NAMES) - {CLOCK}, missing={CLOCK: "one clock for all"})}
     can = supported(mine, shared, provable=provable)
     if reason is None:
@@ -303,6 +306,23 @@ def test_a_system_can_refuse_libfaketime(reason: str | None, *, faketime: bool, 
     left = {item.kind: item.missing for item in make(dict(can), nemesis="all", time_limit=300.0).left_out}
     assert reason in left["clock-skew"]
     assert reason in left["clock-strobe"]
+
+
+def test_all_leaves_out_what_needs_a_leader_that_no_node_reports() -> None:
+    """A fault on the leader would never begin; a plan that names such a kind is not refused."""
+    front = SimpleNamespace(role="mine", reports=lambda: False, moves_leadership=False)
+    mine: Any = SimpleNamespace(
+        name="mine", faketime=True, simulated=False, tells_time=lambda: True, front=lambda: front
+    )
+    alone = {"n1": Capabilities(available=frozenset(NAMES))}
+    found = supported(mine, alone, provable=True)
+    left = {item.kind: item.missing for item in make(dict(found), nemesis="all", time_limit=300.0).left_out}
+    assert left == {
+        "leadership-transfer": "leader (the mine of mine does not report its leader (`statuses`)) and "
+        "transfer (the mine of mine does not move its leadership (`lead`))",
+        "partition-leader": "leader (the mine of mine does not report its leader (`statuses`))",
+    }
+    assert supported(mine, alone, provable=False) == alone
 
 
 def test_a_kind_to_leave_out_is_completed() -> None:

@@ -384,9 +384,12 @@ def test_a_test_records_what_the_file_decides(
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 6))
     cluster = SimpleNamespace(nodes=nodes, capabilities=dict)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    service = SimpleNamespace(role="node", nodes=nodes, serves_clients=True)
+    service = SimpleNamespace(
+        role="node", nodes=nodes, serves_clients=True, reports=lambda: True, moves_leadership=True
+    )
     system = SimpleNamespace(
-        name="dledger", versions=dict, answers=(), refusals=(), services=lambda: (service,), faketime=True, simulated=False,
+        name="dledger", versions=dict, answers=(), refusals=(), services=lambda: (service,),
+        front=lambda: service, faketime=True, simulated=False,
         tells_time=lambda: True, telling_log_texts=(),
     )  # fmt: skip
     monkeypatch.setattr(choosing, "system_of", lambda *_: system)
@@ -541,9 +544,12 @@ def test_what_all_leaves_out_is_told_before_the_run(
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 4))
     cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(["n1", "n2", "n3"], can))
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    service = SimpleNamespace(role="node", nodes=nodes, serves_clients=True)
+    service = SimpleNamespace(
+        role="node", nodes=nodes, serves_clients=True, reports=lambda: True, moves_leadership=True
+    )
     system = SimpleNamespace(
-        name="dledger", versions=dict, answers=(), refusals=(), services=lambda: (service,), faketime=True, simulated=False,
+        name="dledger", versions=dict, answers=(), refusals=(), services=lambda: (service,),
+        front=lambda: service, faketime=True, simulated=False,
         tells_time=lambda: True, telling_log_texts=(),
     )  # fmt: skip
     monkeypatch.setattr(choosing, "system_of", lambda *_: system)

@@ -170,7 +170,7 @@ def test_a_bar_never_covers_a_poll_that_saw_something_else(polls: list[tuple[str
             assert states[poll][("n1", "n2")[node]] == (role, term)
     assert covered == 2 * len(polls)
     covered = 0
-    for first, last, node, term in data["leaders"]:
+    for first, last, node, term in data["leaders"][0]["led"]:
         for poll in range(first, last + 1):
             covered += 1
             leads = {at for role, at in states[poll].values() if role == "leader" and at is not None}
@@ -192,7 +192,7 @@ def test_bars_of_earlier_files_end_with_the_watch() -> None:
         Sighting(time_ns=5000, node="n1", role="follower", term=2, until_ns=9000),
     ]
     data = timeline(operations=(), faults=(), sightings=seen, nodes=("n1",), codes=Codes())
-    assert data["leaders"] == [[0, 5, 0, 1], [5, 9, None, None]]
+    assert data["leaders"] == [{"of": "leader", "led": [[0, 5, 0, 1], [5, 9, None, None]]}]
 
 
 def test_a_value_that_the_verdict_is_about_has_its_operations() -> None:
