@@ -36,6 +36,10 @@ MOVED = {  # modules that plug-ins for version 0.2 import
     "harness.plain": "harness.console.plain",
     "harness.simulation": "harness.testing",
 }
+MOVED_NAMES = {  # module, name: its module since version 0.3
+    ("harness.system", "NodeStatus"): "harness.service",
+    ("harness.system", "ReplicaState"): "harness.service",
+}
 RENAMED = {(MODELS, "list-append"): "list"}  # Jepsen's list-append is a workload of transactions
 MAX_ERROR = 300
 
@@ -84,8 +88,8 @@ class Plugin:
 
     def _remedy(self, error: BaseException) -> str:
         """Returns what to do if a plug-in cannot be loaded; empty if only its package can say it."""
-        if isinstance(error, ModuleNotFoundError) and error.name in MOVED:
-            return f"; {error.name} is {MOVED[error.name]} since version 0.3: change the import"
+        if moved := _moved(error):
+            return f"; {moved} since version 0.3: change the import"
         if self.package is not None:
             return ""
         module, _, attribute = self.place.partition(PLACE_SEPARATOR)
@@ -98,6 +102,17 @@ class Plugin:
         if not attribute or isinstance(error, AttributeError):
             return f"; expected MODULE:CLASS, with a class that the module {plain_name(module)} has"
         return f"; correct the module, `python -c 'import {plain_name(module)}'` shows the error in full"
+
+
+def _moved(error: BaseException) -> str:
+    """Returns where the module or the name is now that an import did not find, as a clause; empty if it did not move."""
+    if isinstance(error, ModuleNotFoundError) and error.name in MOVED:
+        return f"{error.name} is {MOVED[error.name]}"
+    if isinstance(error, ImportError):
+        for (old, name), new in MOVED_NAMES.items():
+            if f"'{name}' from '{old}'" in str(error):
+                return f"{name} is in {new}"
+    return ""
 
 
 def _place(error: BaseException) -> str:

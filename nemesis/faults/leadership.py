@@ -31,7 +31,7 @@ class Transfer(Fault):
     NEEDS: ClassVar[frozenset[str]] = frozenset()
     OF_SYSTEM: ClassVar[frozenset[str]] = frozenset({TRANSFER})
     GROUPS: ClassVar[frozenset[str]] = frozenset({LEADERSHIP})
-    WHOLE_NODE: ClassVar[str | None] = "a system transfers the leadership of a node, whichever process has it"
+    WHOLE_NODE: ClassVar[str | None] = None
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.FOLLOWER, tgt.ONE)
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
@@ -55,19 +55,19 @@ class Transfer(Fault):
             FaultError: No node reports that it leads, so there is no leadership to transfer.
         """
         half_s = self.planned.lasts_s / 2  # the other half is for the proof
-        self._before = await self.field.leader_and_term(half_s)
+        self._before = await self.field.leader_and_term(half_s, self.role)
         if self._before is None:
             raise FaultError(f"fault {self.name}: no node reports that it leads, so there is no leadership to transfer")
         (target,) = self.targets
-        self._accepted = await self.field.system.front().lead(
-            self.field.node(target), min(slowed(TRANSFER_TIMEOUT_S), half_s)
-        )
+        system = self.field.system
+        service = system.front() if self.role is None else system.service(self.role)
+        self._accepted = await service.lead(self.field.node(target), min(slowed(TRANSFER_TIMEOUT_S), half_s))
         leader, term = self._before
         return Begun(targets=self.targets, details={"from": leader, "from_term": term, "accepted": self._accepted})
 
     async def prove(self) -> Proof:
         """Asks the nodes for the current leader."""
-        now = await self.field.leader_and_term(slowed(PROVE_TIMEOUT_S))
+        now = await self.field.leader_and_term(slowed(PROVE_TIMEOUT_S), self.role)
         self._looked = True
         (target,) = self.targets
         before = self._before

@@ -329,6 +329,18 @@ def test_a_plug_in_that_imports_a_moved_module_gets_an_error_with_its_place(
     importlib.import_module(plugins.MOVED[old])
 
 
+@pytest.mark.parametrize(("module", "name"), sorted(plugins.MOVED_NAMES))
+def test_a_plug_in_that_imports_a_moved_name_gets_an_error_with_its_module(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, module: str, name: str
+) -> None:
+    """The error has the module that has the name now."""
+    (elsewhere / "kvmine.py").write_text(f"from {module} import {name}\n{MODULE}")
+    error = refused(capsys, "plan", "--system", "kvmine:Store")
+    new = plugins.MOVED_NAMES[module, name]
+    assert f"{name} is in {new} since version 0.3: change the import" in error
+    assert hasattr(importlib.import_module(new), name)
+
+
 def test_a_class_in_a_module_needs_no_package(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
     """MODULE:CLASS names a class in the working folder or in an installed module."""
     (elsewhere / "kvmine.py").write_text(MODULE)

@@ -51,6 +51,7 @@ ABLE = Capabilities(available=frozenset(NAMES))
         ("kill:leader+minority", None, "leader+minority", "kill:leader+minority"),
         ("kill:n1+n2", None, ("n1", "n2"), "kill:n1+n2"),
         ("kill", None, "random", "kill"),
+        ("leadership-transfer:controller", "controller", "follower", "leadership-transfer:controller"),
     ],
 )
 def test_what_can_be_said(text: str, role: str | None, target: object, label: str) -> None:
@@ -71,7 +72,6 @@ def test_what_can_be_said(text: str, role: str | None, target: object, label: st
         ("fixed-kill:controller", "needs the names of its nodes, e.g. fixed-kill:controller+n1"),
         ("packet-loss:broker", "packet-loss cannot be aimed at the role broker: it drops a part of all"),
         ("packet-delay:broker+n2", "whichever process sends it. Aim it at nodes, e.g. packet-delay:n2"),
-        ("leadership-transfer:controller", "cannot be aimed at the role controller"),
         ("partition-leader:controller+minority", "cannot be aimed at 'minority'"),
     ],
 )  # fmt: skip
