@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,11 +15,20 @@ from harness.console.plain import one_line
 from harness.console.terminal import echo
 from harness.errors import InputError
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nemesis.options import Option
+    from nemesis.triggers import TriggerKind
+
+TRIGGER = "trigger"  # in the column of targets
+
 
 def _kinds(_: str) -> list[str]:
     from nemesis.kinds import all_kinds
+    from nemesis.triggers import all_triggers
 
-    return list(all_kinds())
+    return [*all_kinds(), *all_triggers()]
 
 
 _format = click.option(
@@ -58,20 +67,29 @@ def workloads(*, output: str) -> None:
 @click.argument("kind", type=Completed(_kinds), required=False)
 @_format
 def faults(*, kind: str | None, output: str) -> None:
-    """Lists the kinds of faults, or describes KIND.
+    """Lists the kinds of faults and the triggers with which faults can begin, or describes KIND, which may be a trigger.
 
     The description has the target, the options, the needs on the nodes, and the proof that the fault took effect.
     """
     from nemesis.kinds import all_kinds, find_kind, registry
+    from nemesis.triggers import all_triggers
+    from nemesis.triggers import registry as of_triggers
 
     if kind is None:
-        for why in registry().broken.values():
+        for why in (*registry().broken.values(), *of_triggers().broken.values()):
             echo(one_line(why), err=True)
         rows = [
             {"name": each.name, "target": each.target or "named", "summary": each.fault.SUMMARY}
             for each in all_kinds().values()
         ]
-        _show(rows, output)
+        triggers = [
+            {"name": each.name, "target": TRIGGER, "summary": each.condition.SUMMARY}
+            for each in all_triggers().values()
+        ]
+        _show([*rows, *triggers], output)
+        return
+    if kind in all_triggers():
+        _describe(_trigger(all_triggers()[kind]), output)
         return
     found = find_kind(kind)
     row: dict[str, Any] = {
@@ -82,12 +100,29 @@ def faults(*, kind: str | None, output: str) -> None:
         "in all": found.in_all,
         "needs": sorted(found.fault.NEEDS),
         "proof": found.fault.PROOF,
-        "options": {
-            name: f"{option.meaning} Takes {option.expected}"
-            + ("" if option.default is None else f"; {option.default} by default")
-            for name, option in found.fault.OPTIONS.items()
-        },
+        "options": _options(found.fault.OPTIONS),
     }
+    _describe(row, output)
+
+
+def _trigger(found: TriggerKind) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "summary": found.condition.SUMMARY,
+        "target": TRIGGER,
+        "options": _options(found.condition.OPTIONS),
+    }
+
+
+def _options(options: Mapping[str, Option]) -> dict[str, str]:
+    return {
+        name: f"{option.meaning} Takes {option.expected}"
+        + ("" if option.default is None else f"; {option.default} by default")
+        for name, option in options.items()
+    }
+
+
+def _describe(row: Mapping[str, Any], output: str) -> None:
     if output == "json":
         echo(json.dumps(row, indent=2))
         return

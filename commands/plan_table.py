@@ -48,7 +48,7 @@ def lines(reproduce: str, plan: Plan, streams: Value) -> Iterator[str]:
 
 def _row(fault: PlannedFault) -> dict[str, str]:
     options = [f"{key}={_text(value)}" for key, value in fault.options.items() if key != ROLE]
-    waits = [f"waits up to {fault.wait_s:g} s for a message"] if fault.wait_s else []
+    waits = [f"waits up to {fault.wait_s:g} s for {fault.trigger}"] if fault.trigger else []
     return {
         "fault": str(fault.id),
         "kind": called(fault.kind, fault.options),

@@ -161,14 +161,15 @@ def _earlier_faults(candidate: Candidate) -> Iterator[Candidate]:
 
 
 def _shorter_fault(fault: PlannedFault) -> Iterator[PlannedFault]:
-    """Yields the fault without its wait for a message, and with its first or its second half only."""
-    if fault.wait_s:
-        yield replace(fault, end_s=round(fault.end_s - fault.wait_s, DECIMALS), wait_s=0.0)
+    """Yields the fault without its trigger, and with its first or its second half only."""
+    if fault.trigger is not None:
+        yield replace(fault, end_s=round(fault.end_s - fault.wait_s, DECIMALS), trigger=None)
     half_s = round((fault.end_s - fault.start_s) / 2, DECIMALS)
     wait_s = round(fault.wait_s / 2, DECIMALS)
+    trigger = None if fault.trigger is None else replace(fault.trigger, limit_s=wait_s)
     if half_s - wait_s >= MIN_FAULT_S:
-        yield replace(fault, end_s=round(fault.start_s + half_s, DECIMALS), wait_s=wait_s)
-        yield replace(fault, start_s=round(fault.end_s - half_s, DECIMALS), wait_s=wait_s)
+        yield replace(fault, end_s=round(fault.start_s + half_s, DECIMALS), trigger=trigger)
+        yield replace(fault, start_s=round(fault.end_s - half_s, DECIMALS), trigger=trigger)
 
 
 def _fewer_targets(fault: PlannedFault) -> Iterator[PlannedFault]:

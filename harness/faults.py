@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.clock import Clock
+    from harness.history import Recorder
     from harness.op import Value
+    from harness.watch import Watch
 
+RARE_MESSAGE = "rare-message"  # the trigger that earlier versions had alone, as a wait in seconds
 ROLE = "role"  # the option of a planned fault with the role of its target processes
 
 
@@ -21,6 +25,30 @@ def called(kind: str, options: Mapping[str, Value]) -> str:
     """Returns the name of a fault for messages, e.g. `kill`, or `kill:broker` if its target is a role."""
     role = options.get(ROLE)
     return f"{kind}:{role}" if isinstance(role, str) else kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """The condition with which a planned fault begins.
+
+    Attributes:
+        name: The name of the condition, e.g. `rare-message`; `labrys faults` lists them.
+        limit_s: The longest time from the planned start of the fault for which it waits for the condition.
+        parameters: The parameters of the condition, with defaults.
+    """
+
+    name: str
+    limit_s: float
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Value]:
+        """Returns it as JSON-like data, as plans and results have it."""
+        parameters = {"parameters": dict(self.parameters)} if self.parameters else {}
+        return {"name": self.name, "limit_s": self.limit_s, **parameters}
+
+    def __str__(self) -> str:
+        """Returns its form on the command line, e.g. `log-line:elected`."""
+        return ":".join([self.name, *(str(value) for value in self.parameters.values())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +62,8 @@ class PlannedFault:
             half, is a list of names here, so that the same seed hits the same nodes.
         start_s: Its start, in seconds after the start of the workload.
         end_s: Its end, in seconds after the start of the workload.
-        wait_s: The longest time from `start_s` for which the fault waits for a rare message between nodes. It begins with that
-            message, or after this time, and lasts for the rest of its planned time. Only in the simulator; 0: no wait.
+        trigger: The condition with which it begins, at `start_s` or up to the trigger's limit later. It then lasts for the rest
+            of its planned time. None: it begins at `start_s`.
         options: The options of the kind, e.g. `{"probability": 0.8}` or the grudge of a partition.
     """
 
@@ -44,13 +72,53 @@ class PlannedFault:
     target: str | Sequence[str]
     start_s: float
     end_s: float
-    wait_s: float = 0.0
+    trigger: Trigger | None = None
     options: Mapping[str, Value] = field(default_factory=dict)
 
     @property
+    def wait_s(self) -> float:
+        """Returns the longest time in seconds for which it waits for its trigger."""
+        return wait_s(self.trigger)
+
+    @property
     def lasts_s(self) -> float:
-        """Returns the planned duration in seconds, without the wait for a message."""
+        """Returns the planned duration in seconds, without the wait for its trigger."""
         return self.end_s - self.start_s - self.wait_s
+
+
+def wait_s(trigger: Trigger | None) -> float:
+    """Returns the longest time in seconds for which a fault with this trigger waits."""
+    return 0.0 if trigger is None else trigger.limit_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What a trigger sees of a run, beside the nodes.
+
+    Attributes:
+        clock: The run's clock.
+        history: The events so far.
+        watch: The polls of the nodes; None if nobody polls them.
+    """
+
+    clock: Clock
+    history: Recorder
+    watch: Watch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fired:
+    """What fired the trigger of a fault.
+
+    Attributes:
+        time_ns: The time when Labrys saw it, on the run's clock.
+        what: The line, status or operation, in words that follow "the fault began", e.g. `after Vote from n1 to n2`.
+        measured: JSON-like data for the words, e.g. the latency of a line.
+    """
+
+    time_ns: int
+    what: str
+    measured: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +160,8 @@ class FaultRecord:
         end_ns: The latest time of its effect (after the last command).
         proof: Its proof; None only if it never began.
         details: As in `Begun`.
-        error: The errors of its start, proof and end; None if there are none.
+        error: The errors of its wait, start, proof and end; None if there are none.
+        fired: What fired its trigger; None if it has none, or the trigger never fired.
     """
 
     planned: PlannedFault
@@ -102,16 +171,17 @@ class FaultRecord:
     proof: Proof | None
     details: Mapping[str, Value] = field(default_factory=dict)
     error: str | None = None
+    fired: Fired | None = None
 
 
 class Nemesis(Protocol):
     """Carries out the faults of a plan on a cluster. The run's loop calls its methods, and calls may overlap."""
 
-    async def wait(self, fault: PlannedFault) -> Mapping[str, Value]:
-        """Waits for a rare message between nodes, for at most `fault.wait_s`. Called before `begin` if this is not 0.
+    async def wait(self, fault: PlannedFault, sight: Sight) -> Fired | None:
+        """Waits for the trigger of a fault, at most for the trigger's limit. Called before `begin` if the fault has a trigger.
 
         Returns:
-            The details of the message for the fault's record; empty if there was none.
+            What fired it; None if it did not fire. Then the fault does not begin.
         """
         ...
 

@@ -394,6 +394,7 @@ class _Run:
                 stop=over,
                 records=self.result.faults,
                 in_turn=test.in_turn,
+                watch=watch,
             )
         )
         try:

@@ -4,7 +4,8 @@ Invariants:
 
 - Each fault that begins also ends, even if its start fails. If the run stops early, all open faults end at once.
 - An error of a fault is in its record, and never stops the run. All waits are bounded.
-- A fault that waits for a message begins with it, or when the wait is over, and ends so much earlier as it began earlier.
+- A fault with a trigger begins when this fires, and ends so much earlier as it began earlier. If the trigger does not fire
+  within its limit, the fault never begins. Its record then has no proof, no duration, and the reason as its error.
 - Faults in turn never overlap. If one has not ended when the next one is due, the next one waits for that end and for the
   planned pause after it. Each lasts as long as planned, from the moment when it has begun.
 - In the history, each fault has two events `start-<kind>` and two `stop-<kind>`, before and after the commands, as in Jepsen.
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from harness.errors import LabrysError
 from harness.fault_events import event_name
-from harness.faults import FaultRecord, Proof
+from harness.faults import FaultRecord, Proof, Sight
 from harness.op import NEMESIS, OpType
 from harness.slowness import slowed
 from harness.units import NS_PER_S
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from harness.clock import Clock
-    from harness.faults import Begun, Nemesis, PlannedFault
+    from harness.faults import Begun, Fired, Nemesis, PlannedFault
     from harness.history import Recorder
     from harness.op import Value
+    from harness.watch import Watch
 
 T = TypeVar("T")
 
@@ -49,6 +51,7 @@ async def conduct(
     stop: asyncio.Event,
     records: list[FaultRecord] | None = None,
     in_turn: bool = False,
+    watch: Watch | None = None,
 ) -> list[FaultRecord]:
     """Carries out a plan.
 
@@ -60,12 +63,14 @@ async def conduct(
         stop: When set, open faults end, and no other fault begins.
         records: Gets each record when its fault is over, so that a cancellation loses none.
         in_turn: Whether a fault waits until the one before it has ended, and for the planned pause after it.
+        watch: The polls of the nodes, for triggers.
 
     Returns:
-        The records of all faults that began, in the order of the plan.
+        The records of all faults that began, and of those whose trigger did not fire, in the order of the plan.
     """
     finished = [] if records is None else records
-    performances = [_Performance(fault, nemesis, clock, history, stop) for fault in plan]
+    sight = Sight(clock=clock, history=history, watch=watch)
+    performances = [_Performance(fault, nemesis, sight, stop) for fault in plan]
     if in_turn:
         await _one_after_the_other(performances, plan, clock, finished)
     else:
@@ -92,18 +97,17 @@ async def _one_after_the_other(
 class _Performance:
     """One fault, from its start to its record."""
 
-    def __init__(
-        self, fault: PlannedFault, nemesis: Nemesis, clock: Clock, history: Recorder, stop: asyncio.Event
-    ) -> None:
+    def __init__(self, fault: PlannedFault, nemesis: Nemesis, sight: Sight, stop: asyncio.Event) -> None:
         self._fault = fault
         self._nemesis = nemesis
-        self._clock = clock
-        self._history = history
+        self._sight = sight
+        self._clock = sight.clock
+        self._history = sight.history
         self._stop = stop
         self._end_s = fault.end_s
         self._in_turn = False
         self._targets: Sequence[str] = () if isinstance(fault.target, str) else tuple(fault.target)
-        self._message: Mapping[str, Value] = {}
+        self._fired: Fired | None = None
         self._details: Mapping[str, Value] = {}
         self._proof: Proof | None = None
         self._errors: list[str] = []
@@ -113,9 +117,13 @@ class _Performance:
         fault = self._fault
         self._end_s, self._in_turn = fault.end_s + late_s, in_turn
         await self._until(fault.start_s + late_s)
-        if fault.wait_s and not self._stop.is_set():
-            await self._wait_for_message()
+        if fault.trigger is not None and not self._stop.is_set():
+            await self._wait_for_trigger()
         if self._stop.is_set():
+            return
+        if fault.trigger is not None and self._fired is None:
+            now_ns = self._clock.now_ns()
+            records.append(self._record(now_ns, now_ns))
             return
         start_ns = self._note({}, begins=True)
         try:
@@ -133,30 +141,35 @@ class _Performance:
             proof = self._proof
             summary = {} if proof is None else {"effective": proof.effective, "reason": proof.reason}
             end_ns = self._note(summary, begins=False)
-            records.append(
-                FaultRecord(
-                    planned=fault,
-                    targets=self._targets,
-                    start_ns=start_ns,
-                    end_ns=end_ns,
-                    proof=proof,
-                    details=self._details,
-                    error="; ".join(self._errors) or None,
-                )
-            )
+            records.append(self._record(start_ns, end_ns))
 
-    async def _wait_for_message(self) -> None:
-        """Waits for a rare message, and moves the end of the fault to an earlier time if the message comes early."""
+    def _record(self, start_ns: int, end_ns: int) -> FaultRecord:
+        return FaultRecord(
+            planned=self._fault,
+            targets=self._targets,
+            start_ns=start_ns,
+            end_ns=end_ns,
+            proof=self._proof,
+            details=self._details,
+            error="; ".join(self._errors) or None,
+            fired=self._fired,
+        )
+
+    async def _wait_for_trigger(self) -> None:
+        """Waits for the trigger, and moves the end of the fault to an earlier time if it fires early."""
         fault = self._fault
         by_s = self._clock.now_s() + fault.wait_s
-        self._message = (
-            await self._attempt("wait", self._nemesis.wait(fault), fault.wait_s + WAIT_MARGIN_S, until_stop=True) or {}
-        )
+        waiting = self._nemesis.wait(fault, self._sight)
+        self._fired = await self._attempt("wait", waiting, fault.wait_s + WAIT_MARGIN_S, until_stop=True)
         self._end_s -= max(0.0, by_s - self._clock.now_s())
+        if self._fired is None and not self._errors:
+            self._errors.append(
+                f"it never began, because its trigger {fault.trigger} did not fire in {fault.wait_s:g} s"
+            )
 
     async def _after_begin(self, begun: Begun, start_ns: int) -> None:
         self._targets = tuple(begun.targets)
-        self._details = {**begun.details, **self._message}
+        self._details = begun.details
         self._note({}, begins=True)
         self._proof = Proof(effective=False, reason="The effect was not measured before the fault ended.")
         if self._in_turn:

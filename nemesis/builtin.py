@@ -1,13 +1,18 @@
-"""The built-in kinds of faults. Their aliases are their names in Jepsen and OpenChaos.
+"""The built-in kinds of faults and triggers. The aliases of kinds are their names in Jepsen and OpenChaos.
 
-pyproject.toml registers them as an entry point in the group `labrys.faults`, as any other package does.
+pyproject.toml registers them as entry points in the groups `labrys.faults` and `labrys.triggers`, as any other package does.
 """
 
 from __future__ import annotations
 
+from harness.faults import RARE_MESSAGE
+from nemesis import conditions
 from nemesis import targets as tgt
 from nemesis.faults import clock, disk, egress, files, leadership, loss, partitions, process, succession
 from nemesis.kinds import Kind
+from nemesis.triggers import TriggerKind
+
+TRIGGERS = (TriggerKind(name=RARE_MESSAGE, condition=conditions.RareMessage),)
 
 KINDS = (
     Kind(name="partition-random-node", fault=partitions.RandomNode, target=tgt.ONE, aliases=("partition-node",)),

@@ -13,6 +13,7 @@ from harness.console.documents import read_text, shown
 from harness.console.options import as_written
 from harness.console.parameters import Completed, Number, existing_file
 from harness.errors import InputError
+from harness.faults import RARE_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -315,6 +316,7 @@ def _chosen(
     """Returns the requested kinds, and their rhythms."""
     from nemesis.kinds import choose_all  # noqa: PLC0415 - `--help` needs no fault
     from nemesis.rhythm import rhythms  # noqa: PLC0415
+    from nemesis.triggers import make_trigger  # noqa: PLC0415
 
     own = parse_options(options["fault_options"])
     choices = choose_all([options["nemesis"]], nodes, options=own, capabilities=capabilities, roles=roles)
@@ -324,7 +326,7 @@ def _chosen(
         options["fault_off"],
         kinds,
         quiet=options["fault_quiet"],
-        wait_s=options["fault_wait"],
+        trigger=make_trigger(RARE_MESSAGE, options["fault_wait"]) if options["fault_wait"] else None,
     )
     return choices, each
 

@@ -23,16 +23,16 @@ from nemesis.fault import brief, sentence, too_damaged
 from nemesis.field import Field
 from nemesis.kinds import find_kind, members_of, missing_capabilities
 from nemesis.options import ORDER
+from nemesis.triggers import find_trigger
 from nemesis.volume import attach
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
     from harness.cluster import Cluster
-    from harness.faults import Begun, PlannedFault, Proof
+    from harness.faults import Begun, Fired, PlannedFault, Proof, Sight
     from harness.node import Node
-    from harness.op import Value
     from harness.system import System
     from nemesis.fault import Fault
     from nemesis.simulated.effect import Effect
@@ -64,11 +64,12 @@ class Conductor:
 
         Raises:
             FaultError: A volume or a clock cannot be made.
-            InputError: A program of the system reads the clock in a way that no clock fault changes.
+            InputError: A program of the system reads the clock in a way that no clock fault changes, or the system does not
+                support a trigger.
         """
+        for trigger in (fault.trigger for fault in plan if fault.trigger is not None):
+            find_trigger(trigger.name).condition.prepare(trigger, self._field, self._world)
         if self._world is not None:  # a simulated node has its own disk and clock
-            if any(fault.wait_s for fault in plan):
-                self._world.count_messages()
             return
         planned = [(find_kind(fault.kind).fault, fault.options.get(ROLE)) for fault in plan]
         on_volumes = {role for kind, role in planned if kind.PREPARES}
@@ -138,16 +139,15 @@ class Conductor:
         forget_environment(remote)
         return detach_volume(remote)
 
-    async def wait(self, fault: PlannedFault) -> Mapping[str, Value]:
-        """Waits for a rare message from or to a possible target of the fault."""
-        if self._world is None:
-            return {}  # `begin` refuses a fault with a wait on real nodes
-        names = self._field.names if isinstance(fault.target, str) else fault.target
-        message = await self._world.rare_message(frozenset(names), fault.wait_s)
-        if message is None:
-            return {}
-        when = "before" if message.held else "after"
-        return {"began": f"{when} {message.kind} from {message.source} to {message.target}"}
+    async def wait(self, fault: PlannedFault, sight: Sight) -> Fired | None:
+        """Waits for the trigger of a fault; see `harness.faults.Nemesis`."""
+        if fault.trigger is None:
+            raise FaultError(f"fault {fault.id}-{fault.kind} has no trigger to wait for")
+        targets = self._field.layout.of(fault.options.get(ROLE)) if isinstance(fault.target, str) else fault.target
+        condition = find_trigger(fault.trigger.name).condition(
+            trigger=fault.trigger, targets=targets, field=self._field, world=self._world, sight=sight
+        )
+        return await condition.wait()
 
     async def begin(self, fault: PlannedFault) -> Begun:
         """Resolves the targets and injects the fault.

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 from harness.capabilities import LEADER, SIMULATED
 from harness.console import plugins
 from harness.console.documents import shown
-from harness.console.plain import name as plain_name
 from harness.console.suggest import did_you_mean
-from harness.errors import InputError
 from harness.faults import ROLE
 from nemesis import options as opt
 from nemesis import targets as tgt
+from nemesis import triggers
 from nemesis.errors import PlanError
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ ALL_KINDS = "all"
 NO_KIND = "none"
 WITHOUT = "-"
 TARGET_SEPARATOR = ":"
-OWN = "labrys"
 
 logger = logging.getLogger(__name__)
 
@@ -123,9 +121,7 @@ class Registry:
 
 @functools.cache
 def registry() -> Registry:
-    """Loads the kinds of all installed packages. It records an entry point that cannot be loaded, and continues.
-
-    The object of an entry point is a `Kind`, several of them, or a function that returns one or several.
+    """Loads the kinds of all installed packages; see `plugins.collect`.
 
     Raises:
         InputError: No package has kinds, because Labrys is not installed.
@@ -133,45 +129,14 @@ def registry() -> Registry:
     kinds: dict[str, Kind] = {}
     aliases: dict[str, str] = {}
     packages: dict[str, tuple[str, ...]] = {}
-    broken: dict[str, str] = {}
-    points = sorted(plugins.plugins(plugins.FAULTS).values(), key=lambda point: (point.package != OWN, point.name))
-    for point in points:
-        try:
-            found = _load(point)
-        except InputError as error:
-            broken[point.name] = str(error)
-            continue
-        package = str(point.package)
-        for kind in found:
-            for name in (kind.name, *kind.aliases):
-                packages[name] = (*packages.get(name, ()), package)
-            kinds.setdefault(kind.name, kind)
-            for alias in kind.aliases:
-                aliases.setdefault(alias, kind.name)
-    return Registry(kinds=kinds, aliases=aliases, packages=packages, broken=broken)
-
-
-def _load(point: plugins.Plugin) -> tuple[Kind, ...]:
-    """Returns the kinds of an entry point.
-
-    Raises:
-        InputError: It cannot be loaded, or has something else than kinds. The message names the package and the place.
-    """
-    found = point.load()
-    where = f"the kinds of faults {plain_name(point.name)} of the package {plain_name(str(point.package))}"
-    try:
-        found = found() if callable(found) else found
-        found = (found,) if isinstance(found, Kind) else tuple(found)
-    except Exception as error:
-        raise InputError(
-            f"{where} cannot be loaded from {plain_name(point.place)}: {type(error).__name__}: {plain_name(str(error))}"
-        ) from error
-    for kind in found:
-        if not isinstance(kind, Kind):
-            raise InputError(
-                f"{where} hold something that is no nemesis.kinds.Kind: {shown(repr(kind))}; see docs/new-fault.md"
-            )
-    return found
+    collection = plugins.collect(plugins.FAULTS, Kind, page="docs/new-fault.md")
+    for package, kind in collection.found:
+        for name in (kind.name, *kind.aliases):
+            packages[name] = (*packages.get(name, ()), package)
+        kinds.setdefault(kind.name, kind)
+        for alias in kind.aliases:
+            aliases.setdefault(alias, kind.name)
+    return Registry(kinds=kinds, aliases=aliases, packages=packages, broken=collection.broken)
 
 
 def all_kinds() -> Mapping[str, Kind]:
@@ -385,13 +350,7 @@ def missing_capabilities(
     lines = [
         line for name, at_role in needed for line in _lacking(find_kind(name), capabilities, nodes, at_role=at_role)
     ]
-    if any(fault.wait_s for fault in faults):
-        lines += [
-            f"{node} does not show Labrys its messages, so no fault can wait for one; use --cluster sim, or no --fault-wait"
-            for node, can in capabilities.items()
-            if SIMULATED not in can.available
-        ]
-    return list(dict.fromkeys(lines))
+    return list(dict.fromkeys([*lines, *triggers.lacking(faults, capabilities)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

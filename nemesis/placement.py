@@ -24,6 +24,7 @@ from nemesis.options import ORDER
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.faults import Trigger
     from harness.op import Value
     from nemesis.fault import Impact
     from nemesis.kinds import Choice
@@ -48,7 +49,7 @@ class Placed:
         end_s: The time of its healing.
         target: Names, or a spec that depends on the leader.
         options: The options in the plan.
-        wait_s: The longest time from `start_s` for which it waits for a rare message.
+        trigger: The condition with which it begins; None: it begins at `start_s`.
     """
 
     choice: Choice
@@ -56,7 +57,7 @@ class Placed:
     end_s: float
     target: str | tuple[str, ...]
     options: Mapping[str, Value] = field(default_factory=dict)
-    wait_s: float = 0.0
+    trigger: Trigger | None = None
 
     def lasts(self, at_s: float, *, after_s: float) -> bool:
         """Returns whether this fault is on at a time, or ended less than `after_s` before."""

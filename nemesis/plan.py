@@ -116,7 +116,7 @@ class _Candidate:
                 choice=self.choice,
                 start_s=self.start_s,
                 end_s=end_s,
-                wait_s=self.rhythm.wait_s,
+                trigger=self.rhythm.trigger,
                 target=target,
                 options=options,
             )
@@ -233,7 +233,7 @@ def _entry(fault: Placed) -> PlannedFault:
         target=fault.target,
         start_s=fault.start_s,
         end_s=fault.end_s,
-        wait_s=fault.wait_s,
+        trigger=fault.trigger,
         options={**fault.options, **role},
     )
 

@@ -17,27 +17,31 @@ from harness.console.documents import parse_json, shown
 from harness.console.parameters import MAX_RUN_S, MAX_SEED
 from harness.console.suggest import did_you_mean
 from harness.errors import InputError
-from harness.faults import ROLE, PlannedFault
+from harness.faults import RARE_MESSAGE, ROLE, PlannedFault
 from nemesis import targets as tgt
 from nemesis.errors import PlanError
 from nemesis.fault import meet, too_damaged
 from nemesis.kinds import LeftOut, find_kind, members_of
 from nemesis.options import ORDER, own, settle
 from nemesis.plan import number
+from nemesis.triggers import make_trigger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from harness.faults import FaultRecord
+    from harness.faults import FaultRecord, Trigger
     from harness.op import Value
 
 FORMAT = "labrys-plan"
-VERSION = 1
+VERSION = 2
+WITH_WAITS = 1  # plans of this version have a wait for a rare message, and no other triggers
 MAX_BYTES = 10_000_000
 MAX_FAULTS = 100_000
 LEAST_S = 1.0
+LEAST_LIMIT_S = 0.001
 _TOP = ("format", "version", "nodes", "roles", "seed", "time_limit_s", "in_turn", "left_out", "faults")
-_FAULT = ("id", "kind", "target", "start_s", "end_s", "wait_s", "options")
+_FAULT = ("id", "kind", "target", "start_s", "end_s", "trigger", "options")
+_TRIGGER = ("name", "limit_s", "parameters")
 _NEEDED = ("kind", "target", "start_s", "end_s")
 # These stand for nodes without names. No name of a node begins with an asterisk.
 _SOME = "*some"
@@ -94,7 +98,7 @@ def fault_json(fault: PlannedFault) -> dict[str, Value]:
         "target": fault.target if isinstance(fault.target, str) else list(fault.target),
         "start_s": fault.start_s,
         "end_s": fault.end_s,
-        **({"wait_s": fault.wait_s} if fault.wait_s else {}),
+        **({} if fault.trigger is None else {"trigger": fault.trigger.to_json()}),
         "options": {name: fault.options[name] for name in sorted(fault.options)},
     }
 
@@ -119,9 +123,10 @@ def from_json(
     top = _parse(text, source)
     _keys(top, _TOP, ("faults",), f"{source}")
     form, version = top.get("format", FORMAT), top.get("version", VERSION)
-    if form != FORMAT or version != VERSION:
+    if form != FORMAT or version not in {VERSION, WITH_WAITS}:
         raise PlanError(
-            f"{source}: expected format {FORMAT!r} version {VERSION}, not {shown(form)} version {shown(version)}"
+            f"{source}: expected format {FORMAT!r} version {WITH_WAITS} or {VERSION}, not {shown(form)} version "
+            f"{shown(version)}"
         )
     seed, time_limit_s = top.get("seed"), top.get("time_limit_s")
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= MAX_SEED):
@@ -138,7 +143,8 @@ def from_json(
         raise PlanError(f"{source}: faults must be a list")
     if len(top["faults"]) > MAX_FAULTS:
         raise PlanError(f"{source}: {len(top['faults'])} faults are too many; a plan has at most {MAX_FAULTS}")
-    faults = number(_fault(item, where, f"{source}: faults[{index}]") for index, item in enumerate(top["faults"]))
+    items = _with_triggers(top["faults"], source) if version == WITH_WAITS else top["faults"]
+    faults = number(_fault(item, where, f"{source}: faults[{index}]") for index, item in enumerate(items))
     _check_together(faults, where, source)
     if in_turn:
         _check_turns(faults, source)
@@ -209,9 +215,11 @@ def _fault(item: Any, layout: tgt.Layout, where: str) -> PlannedFault:
     end_s = _seconds(item["end_s"], f"{where}: end_s")
     if end_s <= start_s:
         raise PlanError(f"{where}: it ends at {end_s:g} s, which is not after its start at {start_s:g} s")
-    wait_s = _seconds(item.get("wait_s", 0.0), f"{where}: wait_s")
-    if wait_s >= end_s - start_s:
-        raise PlanError(f"{where}: it waits for {wait_s:g} s, which must be less than its {end_s - start_s:g} s in all")
+    trigger = _trigger(item.get("trigger"), f"{where}: trigger")
+    if trigger is not None and trigger.limit_s >= end_s - start_s:
+        raise PlanError(
+            f"{where}: it waits for {trigger.limit_s:g} s, which must be less than its {end_s - start_s:g} s in all"
+        )
     options = item.get("options", {})
     if not isinstance(item["kind"], str) or not isinstance(options, dict):
         raise PlanError(f"{where}: the kind must be a text and the options an object")
@@ -220,7 +228,37 @@ def _fault(item: Any, layout: tgt.Layout, where: str) -> PlannedFault:
         checked = _checked(item["kind"], target, role, options, layout, start_s=start_s, end_s=end_s)
     except PlanError as error:
         raise PlanError(f"{where}: {error}") from error
-    return replace(checked, wait_s=wait_s)
+    return replace(checked, trigger=trigger)
+
+
+def _with_triggers(items: Sequence[Any], source: str) -> list[Any]:
+    """Returns the faults of version 1, with the trigger `rare-message` in place of each wait."""
+    found = []
+    for index, item in enumerate(items):
+        where = f"{source}: faults[{index}]"
+        if not isinstance(item, dict) or "wait_s" not in item:
+            found.append(item)
+            continue
+        wait_s = _seconds(item["wait_s"], f"{where}: wait_s")
+        rest = {key: value for key, value in item.items() if key != "wait_s"}
+        found.append(rest | ({"trigger": {"name": RARE_MESSAGE, "limit_s": wait_s}} if wait_s else {}))
+    return found
+
+
+def _trigger(given: Any, where: str) -> Trigger | None:
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise PlanError(f"{where}: expected an object with the keys {', '.join(_TRIGGER)}, or null, not {shown(given)}")
+    _keys(given, _TRIGGER, ("name", "limit_s"), where)
+    name, parameters = given["name"], given.get("parameters", {})
+    if not isinstance(name, str) or not isinstance(parameters, dict):
+        raise PlanError(f"{where}: the name must be a text and the parameters an object")
+    limit_s = _seconds(given["limit_s"], f"{where}: limit_s", least_s=LEAST_LIMIT_S)
+    try:
+        return make_trigger(name, limit_s, parameters)
+    except PlanError as error:
+        raise PlanError(f"{where}: {error}") from error
 
 
 def _checked(

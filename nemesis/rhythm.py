@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from harness.console.documents import shown
 from harness.console.parameters import MAX_RUN_S
+from harness.faults import wait_s
 from nemesis.errors import PlanError
 from nemesis.kinds import find_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from harness.faults import Trigger
 
 LEAST_S = 0.01
 
@@ -30,15 +32,15 @@ class Rhythm:
         off_s: The range of the pause after it.
         quiet_s: The time before the first fault.
         tail_s: The time after the last fault, to observe its consequences.
-        wait_s: The longest time for which a fault waits for a rare message; see `harness.faults.PlannedFault`. It is planned
-            in addition to the duration.
+        trigger: The condition with which a fault begins; None: it begins at its time. Its limit is planned in addition to the
+            duration.
     """
 
     on_s: tuple[float, float] = (6.0, 15.0)
     off_s: tuple[float, float] = (4.0, 12.0)
     quiet_s: float = 5.0
     tail_s: float = 10.0
-    wait_s: float = 0.0
+    trigger: Trigger | None = None
 
     def __post_init__(self) -> None:
         for name, (low, high) in (("on", self.on_s), ("off", self.off_s)):
@@ -51,12 +53,19 @@ class Rhythm:
             raise PlanError("the quiet times before the first and after the last fault cannot be negative")
 
     @property
+    def wait_s(self) -> float:
+        """Returns the longest time in seconds for which a fault waits for its trigger."""
+        return wait_s(self.trigger)
+
+    @property
     def least_s(self) -> float:
         """Returns the shortest time limit for one fault."""
         return self.quiet_s + self.wait_s + self.on_s[0] + self.tail_s
 
 
-def rhythms(on: str, off: str, kinds: Iterable[str], *, quiet: str = "5-10", wait_s: float = 0.0) -> dict[str, Rhythm]:
+def rhythms(
+    on: str, off: str, kinds: Iterable[str], *, quiet: str = "5-10", trigger: Trigger | None = None
+) -> dict[str, Rhythm]:
     """Parses the rhythms of kinds.
 
     Args:
@@ -65,7 +74,7 @@ def rhythms(on: str, off: str, kinds: Iterable[str], *, quiet: str = "5-10", wai
         off: Ranges of the pause after it, in the same form.
         kinds: The names of the requested kinds.
         quiet: The seconds without faults, `BEFORE-AFTER`.
-        wait_s: The longest time for which a fault waits for a rare message.
+        trigger: The condition with which each fault begins; None: it begins at its time.
 
     Raises:
         PlanError: A part has another form, occurs twice, or names a kind that is not requested.
@@ -80,7 +89,7 @@ def rhythms(on: str, off: str, kinds: Iterable[str], *, quiet: str = "5-10", wai
             off_s=pauses.get(kind, pauses.get("", default.off_s)),
             quiet_s=quiet_s,
             tail_s=tail_s,
-            wait_s=wait_s,
+            trigger=trigger,
         )
         for kind in kinds
     }

@@ -16,8 +16,9 @@ import sys
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from harness.console.documents import shown
 from harness.console.plain import name as plain_name
 from harness.console.suggest import did_you_mean
 from harness.errors import InputError, sentence
@@ -25,11 +26,16 @@ from harness.errors import InputError, sentence
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+T = TypeVar("T")
+
 SYSTEMS = "labrys.systems"
 WORKLOADS = "labrys.workloads"
 FAULTS = "labrys.faults"
+TRIGGERS = "labrys.triggers"
 MODELS = "labrys.models"
-SINGULAR = {SYSTEMS: "system", WORKLOADS: "workload", FAULTS: "kind of fault", MODELS: "model"}
+SINGULAR = {SYSTEMS: "system", WORKLOADS: "workload", FAULTS: "kind of fault", TRIGGERS: "trigger", MODELS: "model"}
+PLURAL = {FAULTS: "kinds of faults", TRIGGERS: "triggers"}  # groups whose entry points hold several objects
+OWN = "labrys"
 PLACE_SEPARATOR = ":"
 MOVED = {  # modules that plug-ins for version 0.2 import
     "checker.marks": "checker.judging.marks",
@@ -149,6 +155,65 @@ def plugins(group: str) -> Mapping[str, Plugin]:
             "install labrys again, e.g. with `make setup` in a clone (docs/install.md)"
         )
     return dict(sorted(found.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection(Generic[T]):
+    """The objects of a group whose entry points hold one or several each.
+
+    Attributes:
+        found: Each object with its package, those of Labrys first.
+        broken: For each entry point that cannot be loaded, a sentence about it.
+    """
+
+    found: tuple[tuple[str, T], ...]
+    broken: Mapping[str, str]
+
+
+def collect(group: str, wanted: type[T], *, page: str) -> Collection[T]:
+    """Loads the objects of a group in all installed packages. It records an entry point that cannot be loaded, and continues.
+
+    The object of an entry point is a `wanted`, several of them, or a function that returns one or several.
+
+    Args:
+        group: The group.
+        wanted: The type of the objects.
+        page: The page of the documentation about them, for messages.
+
+    Raises:
+        InputError: No package has such objects, because Labrys is not installed.
+    """
+    found: list[tuple[str, T]] = []
+    broken: dict[str, str] = {}
+    for point in sorted(plugins(group).values(), key=lambda point: (point.package != OWN, point.name)):
+        try:
+            found += [(str(point.package), each) for each in _several(point, wanted, page)]
+        except InputError as error:
+            broken[point.name] = str(error)
+    return Collection(found=tuple(found), broken=broken)
+
+
+def _several(point: Plugin, wanted: type[T], page: str) -> tuple[T, ...]:
+    """Returns the objects of an entry point.
+
+    Raises:
+        InputError: It cannot be loaded, or has something else. The message names the package and the place.
+    """
+    found = point.load()
+    where = f"the {PLURAL[point.group]} {plain_name(point.name)} of the package {plain_name(str(point.package))}"
+    try:
+        found = found() if callable(found) else found
+        found = (found,) if isinstance(found, wanted) else tuple(found)
+    except Exception as error:
+        raise InputError(
+            f"{where} cannot be loaded from {plain_name(point.place)}: {type(error).__name__}: {plain_name(str(error))}"
+        ) from error
+    for each in found:
+        if not isinstance(each, wanted):
+            raise InputError(
+                f"{where} hold something that is no {wanted.__module__}.{wanted.__name__}: {shown(repr(each))}; see {page}"
+            )
+    return found
 
 
 def find(group: str, name: str, *, by_place: bool = False) -> Plugin:

@@ -228,7 +228,7 @@ def _fault(fault: Mapping[str, Value]) -> Text:
     text = Text.assemble(
         (label(called(fault["kind"], fault["planned"]["options"])), "bold"),
         f" of {name(' '.join(fault['targets'])) or 'no node'}, ",
-        f"{seconds(fault['start_s'])} to {seconds(fault['end_s'])}{_message(fault)}\n  ",
+        f"{seconds(fault['start_s'])} to {seconds(fault['end_s'])}{_fired(fault)}\n  ",
         _effect(fault),
     )
     if fault["availability"]:
@@ -237,10 +237,9 @@ def _fault(fault: Mapping[str, Value]) -> Text:
     return text
 
 
-def _message(fault: Mapping[str, Value]) -> str:
-    """Returns the message with which a fault began, for one that waited for a message."""
-    began = fault["details"].get("began")
-    return f", began {label(began)}" if isinstance(began, str) else ""
+def _fired(fault: Mapping[str, Value]) -> str:
+    """Returns what fired the trigger of a fault, for one with a trigger."""
+    return f", began {label(fault['fired']['what'])}" if fault["fired"] else ""
 
 
 def _effect(fault: Mapping[str, Value]) -> Text:

@@ -31,7 +31,7 @@ from results.store.record import defaults_document, left_out_document
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from harness.faults import FaultRecord
+    from harness.faults import FaultRecord, Fired
     from harness.leaders import Rivals
     from harness.node_clocks import Clocks
     from harness.op import Operation, Value
@@ -229,14 +229,19 @@ def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections
         "leadership": None if availability is None else _led(availability, elections),
         "error": fault.error,
         "details": jsonable(dict(fault.details)),
+        "fired": None if fault.fired is None else _fired(fault.fired),
         "planned": {
             "target": planned.target if isinstance(planned.target, str) else list(planned.target),
             "start_s": planned.start_s,
             "end_s": planned.end_s,
-            "wait_s": planned.wait_s,
+            "trigger": None if planned.trigger is None else jsonable(planned.trigger.to_json()),
             "options": jsonable(dict(planned.options)),
         },
     }
+
+
+def _fired(fired: Fired) -> dict[str, Value]:
+    return {"time_s": fired.time_ns / NS_PER_S, "what": fired.what, "measured": jsonable(dict(fired.measured))}
 
 
 def _overall(record: RunRecord) -> dict[str, Value] | None:

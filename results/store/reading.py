@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.faults import RARE_MESSAGE, FaultRecord, Fired, PlannedFault, Proof, Trigger
 from harness.node_clocks import Clocks, NodeClock
 from harness.phases import Phase
 from harness.verdict import Part, Verdict
@@ -85,7 +85,7 @@ def _fault_from(fault: Mapping[str, Value], name: str) -> FaultRecord:
             target=target if isinstance(target, str) else must.texts(target, f"{name}.planned.target"),
             start_s=must.seconds(must.member(planned, "start_s"), f"{name}.planned.start_s"),
             end_s=must.seconds(must.member(planned, "end_s"), f"{name}.planned.end_s"),
-            wait_s=must.seconds(planned.get("wait_s", 0.0), f"{name}.planned.wait_s"),  # earlier versions lack it
+            trigger=_trigger_from(planned, f"{name}.planned"),
             options=must.mapping(must.member(planned, "options"), f"{name}.planned.options"),
         ),
         targets=must.texts(of("targets"), f"{name}.targets"),
@@ -100,6 +100,39 @@ def _fault_from(fault: Mapping[str, Value], name: str) -> FaultRecord:
         ),
         details=must.mapping(of("details"), f"{name}.details"),
         error=must.text_or_none(of("error"), f"{name}.error"),
+        fired=_fired_from(fault, name),
+    )
+
+
+def _trigger_from(planned: Mapping[str, Value], name: str) -> Trigger | None:
+    """Returns the trigger of a planned fault. Files of earlier versions have a wait for a rare message, or none."""
+    if "trigger" not in planned:
+        wait_s = must.seconds(planned.get("wait_s", 0.0), f"{name}.wait_s")
+        return Trigger(name=RARE_MESSAGE, limit_s=wait_s) if wait_s else None
+    if planned["trigger"] is None:
+        return None
+    trigger = must.mapping(planned["trigger"], f"{name}.trigger")
+    return Trigger(
+        name=must.text(must.member(trigger, "name"), f"{name}.trigger.name"),
+        limit_s=must.seconds(must.member(trigger, "limit_s"), f"{name}.trigger.limit_s"),
+        parameters=must.mapping(trigger.get("parameters", {}), f"{name}.trigger.parameters"),
+    )
+
+
+def _fired_from(fault: Mapping[str, Value], name: str) -> Fired | None:
+    """Returns what fired the trigger of a fault. Files of earlier versions have the rare message among the details."""
+    if "fired" not in fault:
+        began = must.mapping(must.member(fault, "details"), f"{name}.details").get("began")
+        if not isinstance(began, str):
+            return None
+        return Fired(time_ns=must.nanoseconds(must.member(fault, "start_s"), f"{name}.start_s"), what=began)
+    if fault["fired"] is None:
+        return None
+    fired = must.mapping(fault["fired"], f"{name}.fired")
+    return Fired(
+        time_ns=must.nanoseconds(must.member(fired, "time_s"), f"{name}.fired.time_s"),
+        what=must.text(must.member(fired, "what"), f"{name}.fired.what"),
+        measured=must.mapping(must.member(fired, "measured"), f"{name}.fired.measured"),
     )
 
 

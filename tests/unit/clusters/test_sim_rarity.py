@@ -160,7 +160,8 @@ def test_a_run_with_a_wait_has_the_message_in_its_records() -> None:
     times = ("--fault-on", "0.5-1", "--fault-off", "0.2-0.4", "--fault-wait", "2", "--time-limit", "20")
     words = (*TOY, "--system", "sim-raft", "--nemesis", "pause", *times)
     records = trial(*words).result.faults
-    began = [record for record in records if "began" in record.details]
+    assert all(record.fired is not None for record in records)
+    began = [record for record in records if record.fired and " from " in record.fired.what]
     assert began
     for record in began:
         assert record.proof is not None

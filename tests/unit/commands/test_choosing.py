@@ -15,6 +15,8 @@ from commands import choosing
 from harness.cluster import Paper
 from harness.console import plugins
 from harness.errors import ExitCode
+from nemesis import triggers
+from nemesis.errors import PlanError
 from nemesis.kinds import registry
 from workloads.lock.options import LockOptions
 
@@ -93,10 +95,12 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     monkeypatch.setattr(sys, "path", list(sys.path))
     plugins.plugins.cache_clear()
     registry.cache_clear()
+    triggers.registry.cache_clear()
     yield tmp_path
     plugins.plugins.cache_clear()
     registry.cache_clear()
-    for name in ("kvpack", "kvmine", "mischief", "wreck", "twin"):
+    triggers.registry.cache_clear()
+    for name in ("kvpack", "kvmine", "mischief", "wreck", "twin", "minute"):
         sys.modules.pop(name, None)
 
 
@@ -245,6 +249,46 @@ def test_kinds_of_faults_of_another_package(capsys: pytest.CaptureFixture[str], 
     assert "Also, the kind of fault wreck of the package wreck cannot be loaded from wreck:KINDS: RuntimeError" in err
     code, _, err = run(capsys, "plan", "--nemesis", "coma")
     assert "coma needs the names of its nodes" in err
+
+
+MINUTE = """
+from harness.faults import Fired
+from nemesis.options import integer
+from nemesis.triggers import Condition, TriggerKind
+
+class Minute(Condition):
+    SUMMARY = "A full minute of the run."
+    OPTIONS = {"minutes": integer(None, 1, 60, "The number of minutes.")}
+
+    async def fires(self):
+        clock = self.sight.clock
+        await clock.sleep_until_s(60 * self.trigger.parameters["minutes"])
+        return Fired(time_ns=clock.now_ns(), what="with a full minute")
+
+MINUTE = TriggerKind(name="minute", condition=Minute)
+"""
+
+
+def test_triggers_of_another_package(capsys: pytest.CaptureFixture[str], package: Callable[..., None]) -> None:
+    """They work beside those of Labrys; a broken package is named, and two of one name are refused."""
+    package("minute", "[labrys.triggers]\nminute = minute:MINUTE\n", MINUTE)
+    package("odd", "[labrys.triggers]\nodd = math:pi\n")
+    triggers.registry.cache_clear()
+    made = triggers.make_trigger("minute", 60.0, {"minutes": 2})
+    assert str(made) == "minute:2"
+    _, out, err = run(capsys, "faults")
+    assert "A full minute of the run." in next(line for line in out.splitlines() if line.startswith("minute "))
+    assert "the triggers odd of the package odd cannot be loaded from math:pi: TypeError" in err
+    _, out, _ = run(capsys, "faults", "minute")
+    assert "minutes: The number of minutes. Takes a whole number from 1 to 60" in out
+    with pytest.raises(PlanError, match="the trigger minute needs 'minutes', a whole number from 1 to 60"):
+        triggers.make_trigger("minute", 60.0)
+    with pytest.raises(PlanError, match=r"unknown trigger 'minut'\. Did you mean 'minute'"):
+        triggers.make_trigger("minut", 60.0)
+    package("other", "[labrys.triggers]\nother = minute:MINUTE\n")
+    triggers.registry.cache_clear()
+    with pytest.raises(PlanError, match="several packages have a trigger named 'minute': minute, other"):
+        triggers.make_trigger("minute", 60.0, {"minutes": 2})
 
 
 def test_a_kind_that_two_packages_have_is_refused(

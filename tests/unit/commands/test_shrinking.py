@@ -13,7 +13,7 @@ from commands.regressions import toml_lines
 from commands.shrinking import MIN_FAULT_S, Candidate, shrink, shrinkable, steps
 from commands.shrinking_by_chance import Chance, confirmed
 from harness.errors import InputError
-from harness.faults import PlannedFault
+from harness.faults import RARE_MESSAGE, PlannedFault, Trigger
 from harness.randomness import stream
 from tests.trials import TOY
 
@@ -47,11 +47,13 @@ def test_only_what_matters_is_left() -> None:
 
 def test_a_wait_for_a_message_is_left_out_or_gets_shorter() -> None:
     """If the finding needs no wait, the result has none. Otherwise each step leaves some time for the fault."""
-    waits = replace(WHOLE, faults=tuple(replace(fault, wait_s=2.0) for fault in WHOLE.faults))
+    waits = replace(
+        WHOLE, faults=tuple(replace(fault, trigger=Trigger(name=RARE_MESSAGE, limit_s=2.0)) for fault in WHOLE.faults)
+    )
     (left,) = shrink(
         waits, lambda each: any(fault.kind == "pause" for fault in each.faults), enough=lambda _: False
     ).faults
-    assert left.wait_s == 0
+    assert left.trigger is None
     needs_it = shrink(waits, lambda each: any(fault.wait_s for fault in each.faults), enough=lambda _: False)
     assert all(0 < fault.wait_s < 2.0 and fault.lasts_s >= MIN_FAULT_S for fault in needs_it.faults)
 

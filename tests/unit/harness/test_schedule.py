@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from harness.clock import Clock, run_virtual
 from harness.errors import InfrastructureError, NodeError
-from harness.faults import Begun, FaultRecord, PlannedFault, Proof
+from harness.faults import RARE_MESSAGE, Begun, FaultRecord, Fired, PlannedFault, Proof, Sight, Trigger
 from harness.history import MemoryHistory
 from harness.op import NEMESIS, Op, OpType
+from harness.parts import faults_effective
 from harness.schedule import BEGIN_TIMEOUT_S, END_TIMEOUT_S, conduct
+from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +29,11 @@ SEEN = Proof(effective=True, reason="4 packets dropped")
 def fault(number: int, start_s: float, end_s: float, kind: str = "kill") -> PlannedFault:
     """Returns a planned fault."""
     return PlannedFault(id=number, kind=kind, target="one", start_s=start_s, end_s=end_s)
+
+
+def waiting(planned: PlannedFault, limit_s: float) -> PlannedFault:
+    """Returns the fault with a trigger."""
+    return replace(planned, trigger=Trigger(name=RARE_MESSAGE, limit_s=limit_s))
 
 
 class FakeNemesis:
@@ -44,10 +51,13 @@ class FakeNemesis:
             raise behaviour
         await asyncio.sleep(behaviour)
 
-    async def wait(self, planned: PlannedFault) -> dict[str, str]:
-        """Waits for a message."""
+    async def wait(self, planned: PlannedFault, sight: Sight) -> Fired | None:
+        """Waits for the trigger."""
         await self._do("wait", planned)
-        return {"began": "after Vote from n1 to n2"}
+        fired: Fired | None = self.behaviour.get(
+            "fired", Fired(time_ns=sight.clock.now_ns(), what="after Vote from n1 to n2")
+        )
+        return fired
 
     async def begin(self, planned: PlannedFault) -> Begun:
         """Begins the fault."""
@@ -113,28 +123,55 @@ def test_a_fault_begins_is_proved_and_ends_at_its_times() -> None:
 def test_a_fault_that_waits_begins_with_the_message(wait_s: float, begin_s: float, end_s: float) -> None:
     """It lasts as long as planned after that, and its record has the message."""
     nemesis = FakeNemesis(wait=wait_s)
-    (record,), ops = carry_out([replace(fault(0, 10, 25), wait_s=5.0)], nemesis)
+    (record,), ops = carry_out([waiting(fault(0, 10, 25), 5.0)], nemesis)
     assert [call for call in nemesis.calls if call[0] != "prove"] == [
         ("wait", 0, 10.0),
         ("begin", 0, begin_s),
         ("end", 0, end_s),
     ]
     assert record.start_ns == begin_s * 1e9 == ops[0].time_ns
-    assert record.details == {"grudge": {"n2": ["n4"]}, "began": "after Vote from n1 to n2"}
+    assert record.details == {"grudge": {"n2": ["n4"]}}
+    assert record.fired == Fired(time_ns=round(begin_s * 1e9), what="after Vote from n1 to n2")
     assert record.error is None
+
+
+def test_a_fault_whose_trigger_does_not_fire_never_begins() -> None:
+    """Its record has no proof and no duration, so the part about its kind is unknown. It is no event of the history."""
+    nemesis = FakeNemesis(wait=5.0, fired=None)
+    planned = waiting(fault(0, 10, 25), 5.0)
+    (record,), ops = carry_out([planned], nemesis)
+    assert nemesis.calls == [("wait", 0, 10.0)]
+    assert ops == []
+    assert record == FaultRecord(
+        planned=planned,
+        targets=(),
+        start_ns=15_000_000_000,
+        end_ns=15_000_000_000,
+        proof=None,
+        error="it never began, because its trigger rare-message did not fire in 5 s",
+    )
+    part = faults_effective([record], [planned])
+    assert part.verdict is Verdict.UNKNOWN
+    assert "its trigger rare-message did not fire" in part.reason
+
+
+def test_a_fault_whose_trigger_fails_never_begins() -> None:
+    """The record has the error of the trigger."""
+    (record,), ops = carry_out([waiting(fault(0, 10, 25), 5.0)], FakeNemesis(wait=NodeError("n1", "is gone")))
+    assert (record.proof, record.error, ops) == (None, "its wait failed: n1: is gone", [])
 
 
 def test_a_run_that_stops_during_a_wait_has_no_fault() -> None:
     """The fault never began, so there is no record of it."""
     nemesis = FakeNemesis(wait=4.0)
-    assert carry_out([replace(fault(0, 10, 25), wait_s=5.0)], nemesis, stop_s=12.0) == ([], [])
+    assert carry_out([waiting(fault(0, 10, 25), 5.0)], nemesis, stop_s=12.0) == ([], [])
     assert nemesis.calls == [("wait", 0, 10.0)]
 
 
 def test_a_fault_in_turn_waits_too() -> None:
     """The next one begins at its own time, and each lasts as long as planned without its wait."""
     nemesis = FakeNemesis(wait=1.0)
-    plan = [replace(fault(0, 1, 8), wait_s=4.0), replace(fault(1, 10, 15), wait_s=2.0)]
+    plan = [waiting(fault(0, 1, 8), 4.0), waiting(fault(1, 10, 15), 2.0)]
     carry_out(plan, nemesis, in_turn=True)
     assert [call for call in nemesis.calls if call[0] in {"begin", "end"}] == [
         ("begin", 0, 2.0),

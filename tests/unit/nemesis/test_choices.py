@@ -15,6 +15,7 @@ import pytest
 from harness.capabilities import CLOCK, NAMES, Capabilities
 from harness.console.options import Origin
 from harness.errors import InputError
+from harness.faults import RARE_MESSAGE, Trigger
 from harness.node import Node
 from nemesis.choices import (
     DRAWING,
@@ -94,7 +95,8 @@ def test_a_wait_is_planned_in_addition_to_the_duration() -> None:
     plan = make(nemesis="kill,pause", fault_on="8-9", fault_wait=2.5)
     assert {fault.wait_s for fault in plan.faults} == {2.5}
     assert all(7.999 <= fault.lasts_s <= 9.001 for fault in plan.faults)
-    assert all(not fault.wait_s for fault in make(nemesis="kill").faults)
+    assert all(fault.trigger == Trigger(name=RARE_MESSAGE, limit_s=2.5) for fault in plan.faults)
+    assert all(fault.trigger is None for fault in make(nemesis="kill").faults)
     with pytest.raises(
         InputError, match="5 s of quiet, up to 60 s of wait, at least 6 s on, and 10 s of quiet at the end need 81 s"
     ):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.capabilities import NAMES, SIMULATED, Capabilities
-from harness.faults import PlannedFault
+from harness.faults import RARE_MESSAGE, PlannedFault, Trigger
 from harness.node import Node
 from nemesis.errors import PlanError
 from nemesis.kinds import (
@@ -149,7 +149,7 @@ def test_missing_capabilities_name_the_node_and_the_thing() -> None:
 
 def test_a_fault_waits_for_a_message_only_on_simulated_nodes() -> None:
     """Real nodes do not show Labrys the types of their messages."""
-    waits = replace(fault("kill"), wait_s=1.0)
+    waits = replace(fault("kill"), trigger=Trigger(name=RARE_MESSAGE, limit_s=1.0))
     (line,) = missing_capabilities([waits, fault("kill")], {"n1": ABLE})
     assert line.startswith("n1 does not show Labrys its messages")
     assert missing_capabilities([waits], {"n1": Capabilities(available=frozenset({SIMULATED}))}) == []

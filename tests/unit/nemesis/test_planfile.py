@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.faults import FaultRecord, PlannedFault
+from harness.faults import FaultRecord, PlannedFault, Trigger
 from nemesis.errors import PlanError
 from nemesis.kinds import LeftOut, all_kinds, choose_all
 from nemesis.plan import draw_plan
@@ -53,10 +53,23 @@ def test_a_plan_comes_back_as_it_went(kinds: set[str], seed: int) -> None:
 
 def test_a_wait_comes_back() -> None:
     """A fault without one has no such key."""
-    plan = from_json(edited(wait_s=1.5), nodes=NODES, source="plan.json")
-    assert [fault.wait_s for fault in plan.faults] == [1.5]
+    trigger = {"name": "rare-message", "limit_s": 1.5}
+    plan = from_json(edited(trigger=trigger), nodes=NODES, source="plan.json")
+    assert [fault.trigger for fault in plan.faults] == [Trigger(name="rare-message", limit_s=1.5)]
     assert from_json(to_json(plan), nodes=NODES, source="plan.json") == plan
-    assert "wait_s" not in to_json(from_json(edited(), nodes=NODES, source="plan.json"))
+    assert "trigger" not in to_json(from_json(edited(), nodes=NODES, source="plan.json"))
+
+
+def test_a_wait_of_version_1_is_a_rare_message() -> None:
+    """A plan of version 1 has a wait in seconds. Written again, it has the trigger, and version 2."""
+    old = json.loads(edited(wait_s=1.5)) | {"version": 1}
+    plan = from_json(json.dumps(old), nodes=NODES, source="plan.json")
+    assert plan == from_json(edited(trigger={"name": "rare-message", "limit_s": 1.5}), nodes=NODES, source="plan.json")
+    assert json.loads(to_json(plan))["version"] == 2
+    without = json.loads(edited(wait_s=0)) | {"version": 1}
+    assert [fault.trigger for fault in from_json(json.dumps(without), nodes=NODES, source="p").faults] == [None]
+    with pytest.raises(PlanError, match="wait_s must be a number of seconds, 0 or more"):
+        from_json(json.dumps(json.loads(edited(wait_s=-1)) | {"version": 1}), nodes=NODES, source="plan.json")
 
 
 def test_what_was_left_out_comes_back() -> None:
@@ -116,7 +129,7 @@ def test_faults_can_be_taken_out_by_hand() -> None:
         ("[]", "expected an object"),
         ('{"faluts": []}', "unknown key 'faluts'. Did you mean 'faults'"),
         ("{}", "the key 'faults' is missing"),
-        ('{"faults": [], "version": 2}', "version 2"),
+        ('{"faults": [], "version": 3}', "version 1 or 2, not 'labrys-plan' version 3"),
         ('{"faults": [], "seed": "x"}', "the seed must be a whole number"),
         ('{"faults": [], "seed": -1}', "the seed must be a whole number from 0 to 9223372036854775807"),
         ('{"faults": [], "time_limit_s": 0}', "time_limit_s must be a number of seconds, 1 or more"),
@@ -155,8 +168,19 @@ def test_faults_can_be_taken_out_by_hand() -> None:
         (edited(end_s="9"), "must be a number of seconds"),
         (edited(stop_s=10), "unknown key 'stop_s'"),
         (edited(end_s=...), "the key 'end_s' is missing"),
-        (edited(wait_s=4), "it waits for 4 s, which must be less than its 4 s in all"),
-        (edited(wait_s=-1), "wait_s must be a number of seconds, 0 or more"),
+        (
+            edited(trigger={"name": "rare-message", "limit_s": 4}),
+            "it waits for 4 s, which must be less than its 4 s in all",
+        ),
+        (edited(trigger={"name": "rare-message", "limit_s": -1}), "limit_s must be a number of seconds, 0.001 or more"),
+        (edited(trigger={"name": "rare-mesage", "limit_s": 1}), "trigger: unknown trigger 'rare-mesage'. Did you mean"),
+        (edited(trigger={"name": "rare-message"}), "trigger: the key 'limit_s' is missing"),
+        (edited(trigger="rare-message"), "trigger: expected an object with the keys name, limit_s, parameters"),
+        (
+            edited(trigger={"name": "rare-message", "limit_s": 1, "parameters": {"node": "n1"}}),
+            "the trigger rare-message has no option 'node'. It has none.",
+        ),
+        (edited(wait_s=1.5), "unknown key 'wait_s'"),
         (edited(options={"signal": 9}), "kill has no option 'signal'"),
         (edited(options={"order": ["n1"]}), "must name every node once"),
         (edited(options=[]), "the options an object"),

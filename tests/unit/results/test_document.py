@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.faults import FaultRecord, Fired, PlannedFault, Proof, Trigger
 from harness.op import OpType
 from harness.suites.thresholds import read_threshold
 from harness.verdict import Part, Verdict
@@ -58,6 +58,10 @@ FAULTS = st.builds(
         target=TEXT | st.lists(TEXT, max_size=2).map(tuple),
         start_s=st.floats(0, 1e6),
         end_s=st.floats(0, 1e6),
+        trigger=st.none()
+        | st.builds(
+            Trigger, name=TEXT, limit_s=st.floats(0, 1e6), parameters=st.dictionaries(TEXT, st.integers(), max_size=2)
+        ),
         options=st.dictionaries(TEXT, st.integers(), max_size=2),
     ),
     targets=st.lists(TEXT, max_size=3).map(tuple),
@@ -67,6 +71,8 @@ FAULTS = st.builds(
     | st.builds(Proof, effective=st.booleans(), reason=TEXT, measured=st.dictionaries(TEXT, st.integers())),
     details=st.dictionaries(TEXT, st.integers(), max_size=2),
     error=st.none() | TEXT,
+    fired=st.none()
+    | st.builds(Fired, time_ns=TIME_NS, what=TEXT, measured=st.dictionaries(TEXT, st.integers(), max_size=2)),
 )
 SIGHTINGS = st.builds(
     Sighting,

@@ -1,0 +1,152 @@
+"""The conditions with which faults can begin, by name.
+
+A condition is a class of `Condition`, and a `TriggerKind` gives it a name. Trigger kinds come by entry points of the group
+`labrys.triggers`; those of Labrys are in `nemesis.builtin`. An unknown name is an error with a suggestion. Labrys refuses a
+trigger that the nodes or the system do not support before the run starts the system.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.console import plugins
+from harness.console.documents import shown
+from harness.console.suggest import did_you_mean
+from harness.faults import Trigger
+from nemesis.errors import PlanError
+from nemesis.options import settle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from harness.capabilities import Capabilities
+    from harness.faults import Fired, PlannedFault, Sight
+    from harness.op import Value
+    from harness.world import World
+    from nemesis.field import Field
+    from nemesis.options import Option
+
+
+class Condition(abc.ABC):
+    """A condition of one planned fault, from the planned start of the fault until it fires or its limit is over.
+
+    Attributes:
+        SUMMARY: One line for `labrys faults`.
+        OPTIONS: The parameters, in the order of the command line. One without a default must be given.
+        ALWAYS: Whether it also fires at its limit; then `fires` keeps to the limit itself.
+        trigger: The trigger in the plan.
+        targets: The possible targets of the fault, in order.
+        field: The nodes and the system.
+        world: The simulated world; None on real nodes.
+        sight: The clock, the events and the polls of the run.
+    """
+
+    SUMMARY: ClassVar[str]
+    OPTIONS: ClassVar[Mapping[str, Option]] = {}
+    ALWAYS: ClassVar[bool] = False
+
+    def __init__(
+        self, *, trigger: Trigger, targets: Sequence[str], field: Field, world: World | None, sight: Sight
+    ) -> None:
+        self.trigger = trigger
+        self.targets = tuple(targets)
+        self.field = field
+        self.world = world
+        self.sight = sight
+
+    @classmethod
+    def lacks(cls, node: str, can: Capabilities) -> str | None:  # noqa: ARG003
+        """Returns a sentence about what a node lacks for this condition; None if it lacks nothing."""
+        return None
+
+    @classmethod
+    def prepare(cls, trigger: Trigger, field: Field, world: World | None) -> None:  # noqa: ARG003 - most need nothing
+        """Prepares a run with such a trigger. Called after the installation, before the system starts.
+
+        Raises:
+            InputError: The system does not support the trigger.
+        """
+        return
+
+    async def wait(self) -> Fired | None:
+        """Waits until the condition fires, at most for the trigger's limit. Returns None if it did not fire."""
+        if self.ALWAYS:
+            return await self.fires()
+        try:
+            async with asyncio.timeout(self.trigger.limit_s):
+                return await self.fires()
+        except TimeoutError:
+            return None
+
+    @abc.abstractmethod
+    async def fires(self) -> Fired:
+        """Waits until the condition holds, and returns what fired it. `wait` cancels it after the trigger's limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerKind:
+    """A kind of trigger.
+
+    Attributes:
+        name: Its name in plans and reports, and on the command line.
+        condition: The class of its conditions.
+    """
+
+    name: str
+    condition: type[Condition]
+
+
+@functools.cache
+def registry() -> plugins.Collection[TriggerKind]:
+    """Loads the trigger kinds of all installed packages."""
+    return plugins.collect(plugins.TRIGGERS, TriggerKind, page="docs/faults.md")
+
+
+def all_triggers() -> Mapping[str, TriggerKind]:
+    """Returns the trigger kinds by name, those of Labrys first."""
+    found: dict[str, TriggerKind] = {}
+    for _, kind in registry().found:
+        found.setdefault(kind.name, kind)
+    return found
+
+
+def find_trigger(name: str) -> TriggerKind:
+    """Returns a trigger kind by its name.
+
+    Raises:
+        PlanError: There is no such kind, or several packages have one.
+    """
+    owners = [(package, kind) for package, kind in registry().found if kind.name == name]
+    if len(owners) > 1:
+        packages = ", ".join(package for package, _ in owners)
+        raise PlanError(f"several packages have a trigger named {shown(name)}: {packages}; uninstall all but one")
+    if not owners:
+        broken = "".join(f" Also, {sentence}." for sentence in registry().broken.values())
+        raise PlanError(f"unknown trigger {shown(name)}. {did_you_mean(name, list(all_triggers()))}{broken}")
+    return owners[0][1]
+
+
+def make_trigger(name: str, limit_s: float, parameters: Mapping[str, Value] | None = None) -> Trigger:
+    """Returns a trigger with checked parameters, and the defaults of the others.
+
+    Raises:
+        PlanError: There is no such trigger, or a parameter is unknown, not accepted, or missing.
+    """
+    known = find_trigger(name).condition.OPTIONS
+    settled = settle(f"the trigger {name}", known, parameters or {})
+    for option, about in known.items():
+        if option not in settled:
+            raise PlanError(f"the trigger {name} needs {option!r}, {about.expected}: {about.meaning}")
+    return Trigger(name=name, limit_s=limit_s, parameters={option: settled[option] for option in known})
+
+
+def lacking(faults: Iterable[PlannedFault], capabilities: Mapping[str, Capabilities]) -> list[str]:
+    """Returns a sentence for each node that lacks something for a trigger of these faults."""
+    names = dict.fromkeys(fault.trigger.name for fault in faults if fault.trigger is not None)
+    conditions = [find_trigger(name).condition for name in names]
+    missing = [condition.lacks(node, can) for condition in conditions for node, can in capabilities.items()]
+    return [sentence for sentence in missing if sentence is not None]
