@@ -50,7 +50,8 @@ MAX_IN_PROCESS = 100_000_000
 @click.option(
     "--model",
     type=PluginName(MODELS),
-    help="The model of the objects; MODULE:CLASS is a class of your own.  [default: the model of each run's workload]",
+    help="The model of the objects; MODULE:CLASS or FILE.py:CLASS is a class of your own.  "
+    "[default: the model of each run's workload]",
 )
 @click.option(
     "--workload",
@@ -211,7 +212,7 @@ def _with_spark(options: AnalysisOptions, given: Mapping[str, Any], settings: di
     if has_executors(decided):
         settings |= shipped(decided, folder, named)
     elif named is not None:
-        settings |= reachable(decided)
+        settings |= reachable(decided, named)
     session = SessionOptions(
         master=given["master"],
         driver_memory=given["driver_memory"] or DRIVER_MEMORY,

@@ -31,7 +31,7 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
 @click.option(
     "--model",
     type=PluginName(MODELS),
-    help="The model of the object; MODULE:CLASS is a class of your own.  "
+    help="The model of the object; MODULE:CLASS or FILE.py:CLASS is a class of your own.  "
     "[default: the model of the run's workload; without a run, cas-register]",
 )
 @click.option(

@@ -42,7 +42,7 @@ OPTIONS = (
         "--system",
         SYSTEM,
         type=PluginName(plugins.SYSTEMS),
-        metavar="NAME|MODULE:CLASS",
+        metavar=plugins.METAVAR,
         default="dledger",
         show_default=True,
         help="The system under test; `labrys systems` lists them.",
@@ -51,7 +51,7 @@ OPTIONS = (
         "--workload",
         WORKLOAD,
         type=PluginName(plugins.WORKLOADS),
-        metavar="NAME|MODULE:CLASS",
+        metavar=plugins.METAVAR,
         default="register",
         show_default=True,
         help="The workload of the clients; `labrys workloads` lists them.",
@@ -87,7 +87,7 @@ def chosen(group: str, name: str, *, by_place: bool) -> Chosen:
     Args:
         group: `plugins.SYSTEMS` or `plugins.WORKLOADS`.
         name: Its name.
-        by_place: Whether the name may be MODULE:CLASS.
+        by_place: Whether the name may be a place, e.g. MODULE:CLASS.
 
     Raises:
         InputError: No plug-in has this name, or it cannot be loaded.
@@ -242,8 +242,9 @@ class ChoosingCommand(opt.DefaultsCommand):
             value = parameter.type_cast_value(ctx, value)
             if plugins.PLACE_SEPARATOR in value and source is ParameterSource.DEFAULT_MAP:
                 raise InputError(
-                    f"{ctx.find_root().params.get('config')}: {parameter.opts[0]} {plain_name(value)} is a MODULE:CLASS; "
-                    "give it on the command line, because labrys never takes a MODULE:CLASS from a file"
+                    f"{ctx.find_root().params.get('config')}: {parameter.opts[0]} {plain_name(value)} is a "
+                    f"{plugins.form(value)}; give it on the command line, because labrys never takes a {plugins.form(value)} "
+                    "from a file"
                 )
             group = plugins.SYSTEMS if parameter.name == SYSTEM else plugins.WORKLOADS
             found.append(chosen(group, value, by_place=True))

@@ -251,7 +251,7 @@ def _opened(name: str, inventory: Path | None, *, vagrant: bool) -> Iterator[Clu
 @click.option(
     "--system",
     type=PluginName(plugins.SYSTEMS),
-    metavar="NAME|MODULE:CLASS",
+    metavar=plugins.METAVAR,
     default="dledger",
     show_default=True,
     help="Look for the programs that this system needs.",

@@ -36,15 +36,15 @@ SYSTEM_OPTION = click.option(
     "--system",
     choosing.SYSTEM,
     type=PluginName(plugins.SYSTEMS),
-    metavar="NAME|MODULE:CLASS",
-    help="The system, if the run names it as MODULE:CLASS; labrys never imports a module that a run names.",
+    metavar=plugins.METAVAR,
+    help="The system, if the run names a module or a file of your own; labrys never loads what a run names.",
 )
 WORKLOAD_OPTION = click.option(
     "--workload",
     choosing.WORKLOAD,
     type=PluginName(plugins.WORKLOADS),
-    metavar="NAME|MODULE:CLASS",
-    help="The workload, if the run names it as MODULE:CLASS.",
+    metavar=plugins.METAVAR,
+    help="The workload, if the run names a module or a file of your own.",
 )
 
 
@@ -180,7 +180,7 @@ def _chosen(known: Mapping[str, Any], replaced: Mapping[str, str], source: str) 
     """Returns the options of the run's system and workload.
 
     Raises:
-        InputError: One of them is not installed, or is a MODULE:CLASS that is not on the command line.
+        InputError: One of them is not installed, or has a place, e.g. MODULE:CLASS, that is not on the command line.
     """
     usual = {str(option.name): option.default for option in opt.options_of(run_test)}  # for runs of earlier versions
     options: list[click.Option] = []

@@ -109,23 +109,23 @@ class PathType(click.Path):
 
 
 class PluginName(click.ParamType[str]):
-    """The name of an installed plug-in, or `MODULE:CLASS` if `places` allows that."""
+    """The name of an installed plug-in; or the place of one, e.g. `MODULE:CLASS`, if `places` allows that."""
 
     def __init__(self, group: str, *, places: bool = True) -> None:
-        """Takes one of the groups of `harness.console.plugins`, and whether `MODULE:CLASS` is allowed."""
+        """Takes one of the groups of `harness.console.plugins`, and whether a place is allowed."""
         self.name = plugins.SINGULAR[group]
         self.group = group
         self.places = places
 
     def get_metavar(self, param: Parameter, ctx: Context) -> str:  # noqa: ARG002 - the same for all
         """Returns the allowed names for the help."""
-        return f"[{'|'.join([*plugins.plugins(self.group), *(['MODULE:CLASS'] if self.places else [])])}]"
+        return f"[{'|'.join([*plugins.plugins(self.group), *([plugins.IN_MODULE, plugins.IN_FILE] if self.places else [])])}]"
 
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> str:
         """Returns the name.
 
         Raises:
-            click.BadParameter: There is no such plug-in, or `labrys.toml` has a `MODULE:CLASS`.
+            click.BadParameter: There is no such plug-in, or `labrys.toml` has a place.
         """
         by_user = ctx is None or param is None or given_by_user(ctx, str(param.name))
         try:
@@ -134,10 +134,11 @@ class PluginName(click.ParamType[str]):
             self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Returns the installed plug-ins whose names begin with the incomplete word."""
+        """Returns the installed plug-ins whose names begin with the incomplete word; if there are none, files."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
 
-        return [CompletionItem(each) for each in plugins.plugins(self.group) if each.startswith(incomplete)]
+        found = [CompletionItem(each) for each in plugins.plugins(self.group) if each.startswith(incomplete)]
+        return found or [CompletionItem(incomplete, type="file")] * self.places
 
 
 class ThresholdText(click.ParamType[str]):

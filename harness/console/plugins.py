@@ -4,20 +4,21 @@ A package lists its plug-ins in its metadata, as entry points of the groups belo
 names are known without an import, and a plug-in is imported when a command selects it. A plug-in that cannot be imported
 affects no other: the error names the plug-in and its package.
 
-`module:Name` is an object in an importable module, without any packaging. Only the user may give such a name. A name from a
-file is only looked up among the entry points.
+`module:Name` is an object in an importable module, without any packaging, and `path/to/file.py:Name` one in a file. Only the
+user may give such a place. A name from a file is only looked up among the entry points.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-import sys
+import importlib.util
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from harness.console import own
 from harness.console.documents import shown
 from harness.console.plain import name as plain_name
 from harness.console.suggest import did_you_mean
@@ -25,6 +26,7 @@ from harness.errors import InputError, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
 T = TypeVar("T")
 
@@ -37,6 +39,8 @@ SINGULAR = {SYSTEMS: "system", WORKLOADS: "workload", FAULTS: "kind of fault", T
 PLURAL = {FAULTS: "kinds of faults", TRIGGERS: "triggers"}  # groups whose entry points hold several objects
 OWN = "labrys"
 PLACE_SEPARATOR = ":"
+IN_MODULE, IN_FILE = "MODULE:CLASS", "FILE.py:CLASS"  # the forms of a place, for messages
+METAVAR = f"NAME|{IN_MODULE}|{IN_FILE}"
 MOVED = {  # modules that plug-ins for version 0.2 import
     "checker.marks": "checker.judging.marks",
     "harness.plain": "harness.console.plain",
@@ -57,7 +61,7 @@ class Plugin:
     Attributes:
         group: One of the groups above.
         name: Its name on the command line.
-        place: `module:attribute`.
+        place: `module:attribute` or `path/to/file.py:attribute`.
         package: The package of the entry point; None if the user gave the place.
         rivals: Other packages with a plug-in of the same name; with a rival, it cannot be selected.
     """
@@ -79,16 +83,22 @@ class Plugin:
                 f"several packages have a {SINGULAR[self.group]} named {plain_name(self.name)}: "
                 f"{', '.join(plain_name(str(each)) for each in (self.package, *self.rivals))}; uninstall all but one"
             )
-        module, _, attribute = self.place.partition(PLACE_SEPARATOR)
+        where, attribute = split_place(self.place)
+        if is_file_place(self.place) and not Path(where).is_file():
+            raise InputError(
+                f"the {SINGULAR[self.group]} {plain_name(self.name)} cannot be loaded: expected a file of Python, relative to "
+                f"the working folder {plain_name(str(Path.cwd()))}, and found none"
+            )
         try:
-            found: Any = importlib.import_module(module)
+            found: Any = _of_file(where) if is_file_place(self.place) else importlib.import_module(where)
             for part in attribute.split("."):
                 found = getattr(found, part)
         except (Exception, SystemExit) as error:  # a module that calls `sys.exit` must not end Labrys
             whose = f" of the package {plain_name(self.package)}" if self.package else ""
             raise InputError(
                 f"the {SINGULAR[self.group]} {plain_name(self.name)}{whose} cannot be loaded from {plain_name(self.place)}: "
-                f"{type(error).__name__}: {plain_name(sentence(error), most=MAX_ERROR)}{_place(error)}{self._remedy(error)}"
+                f"{type(error).__name__}: {plain_name(own.readable(sentence(error)), most=MAX_ERROR)}{_place(error)}"
+                f"{self._remedy(error)}"
             ) from error
         return found
 
@@ -98,16 +108,70 @@ class Plugin:
             return f"; {moved} since version 0.3: change the import"
         if self.package is not None:
             return ""
-        module, _, attribute = self.place.partition(PLACE_SEPARATOR)
-        if module.endswith(".py") or "/" in module:
-            stem = Path(module).stem
-            return f"; name the module, not its file: {plain_name(stem)}:{plain_name(attribute)}"
-        if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
+        where, attribute = split_place(self.place)
+        if is_file_place(self.place):
+            return _remedy_of_file(Path(where), error)
+        if (hidden := _hidden(where)) is not None:
+            return (
+                f"; an installed package has a module {plain_name(where.partition('.')[0])} too, and Python takes that one; "
+                f"name the file: {plain_name(str(hidden))}:{plain_name(attribute)}"
+            )
+        remedy = f"correct the module, `python -c 'import {plain_name(where)}'` shows the error in full"
+        if isinstance(error, ModuleNotFoundError) and error.name == where.partition(".")[0]:
             here = plain_name(str(Path.cwd()))
-            return f"; expected {plain_name(error.name)}.py in the working folder {here}, or an installed module"
-        if not attribute or isinstance(error, AttributeError):
-            return f"; expected MODULE:CLASS, with a class that the module {plain_name(module)} has"
-        return f"; correct the module, `python -c 'import {plain_name(module)}'` shows the error in full"
+            remedy = f"expected {plain_name(error.name)}.py in the working folder {here}, or an installed module"
+        elif not attribute or isinstance(error, AttributeError):
+            remedy = f"expected {IN_MODULE}, with a class that the module {plain_name(where)} has"
+        return f"; {remedy}"
+
+
+def is_file_place(place: str) -> bool:
+    """Returns whether a place has the form `path/to/file.py:attribute`."""
+    return split_place(place)[0].endswith(own.SUFFIX)
+
+
+def split_place(place: str) -> tuple[str, str]:
+    """Returns the module or the path of a place, and the attribute. A path may have colons, and an attribute has none."""
+    where, _, attribute = place.rpartition(PLACE_SEPARATOR)
+    return where, attribute
+
+
+def form(place: str) -> str:
+    """Returns the form of a place, for messages."""
+    return IN_FILE if is_file_place(place) else IN_MODULE
+
+
+def _of_file(path: str) -> ModuleType:
+    own.search(Path.cwd())
+    return own.module_of(Path(path).absolute())
+
+
+def _hidden(module: str) -> Path | None:
+    """Returns the file of a module in the working folder, if Python finds another module of this name first."""
+    file = Path(f"{module.replace('.', '/')}{own.SUFFIX}")
+    if not file.is_file():
+        return None
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        spec = None
+    is_found = spec is not None and spec.origin is not None and Path(spec.origin).resolve() == file.resolve()
+    return None if is_found else file
+
+
+def _remedy_of_file(file: Path, error: BaseException) -> str:
+    """Returns what to do if a file of the user cannot be loaded, as a clause."""
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith(f"{own.__name__}."):
+        helper = str(error.name).rpartition(".")[2]
+        return f"; a file has no package, so import its neighbour by `import {plain_name(helper)}`"
+    if isinstance(error, ImportError):
+        return (
+            f"; the file can import installed modules, and modules of the folder {plain_name(str(file.parent))} and of the "
+            "working folder, if no installed module has their names"
+        )
+    if isinstance(error, AttributeError):
+        return f"; expected {IN_FILE}, with a class that the file has"
+    return "; correct the file"
 
 
 def _moved(error: BaseException) -> str:
@@ -124,12 +188,12 @@ def _moved(error: BaseException) -> str:
 def _place(error: BaseException) -> str:
     """Returns the last line of a module that an error comes from, e.g. ` (latch.py:3)`; empty if no module began to run."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [
+    theirs = [
         each
         for each in frames
-        if each.filename not in {__file__, importlib.__file__} and not each.filename.startswith("<")
+        if each.filename not in {__file__, importlib.__file__, own.__file__} and not each.filename.startswith("<")
     ]
-    return f" ({plain_name(own[-1].filename)}:{own[-1].lineno})" if own else ""
+    return f" ({plain_name(theirs[-1].filename)}:{theirs[-1].lineno})" if theirs else ""
 
 
 @functools.cache
@@ -222,7 +286,7 @@ def find(group: str, name: str, *, by_place: bool = False) -> Plugin:
     Args:
         group: One of the groups above.
         name: Its name.
-        by_place: Whether the user gives the name, so that it may be `module:attribute`.
+        by_place: Whether the user gives the name, so that it may be a place.
 
     Raises:
         InputError: There is none of this name; the message has a suggestion.
@@ -235,13 +299,14 @@ def find(group: str, name: str, *, by_place: bool = False) -> Plugin:
     if PLACE_SEPARATOR in name:
         if not by_place:
             raise InputError(
-                f"the {SINGULAR[group]} {plain_name(name)} is a MODULE:CLASS, which labrys never takes from a file; "
+                f"the {SINGULAR[group]} {plain_name(name)} is a {form(name)}, which labrys never takes from a file; "
                 "name it on the command line"
             )
-        here = str(Path.cwd())
-        if here not in sys.path:
-            sys.path.append(here)  # the user's own modules are in the working folder
+        if not is_file_place(name):
+            own.search(Path.cwd())
         return Plugin(group=group, name=name, place=name, package=None)
+    if name.endswith(own.SUFFIX):
+        raise InputError(f"expected {IN_FILE}, with a class that the file has, and found {plain_name(name)}")
     raise InputError(f"unknown {SINGULAR[group]} {plain_name(name)}. {did_you_mean(name, known)}")
 
 

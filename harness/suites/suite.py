@@ -34,6 +34,7 @@ Further keys of a test:
   passes.
 
 A folder is a suite of regressions: each of its TOML files has tests as above, and paths of plans are relative to the file.
+`path/to/file.py:Class` as a system or a workload is relative to the file of the suite in any case.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from harness.console.documents import read_toml, shown
 from harness.console.parameters import MAX_SEED
 from harness.console.plain import counted_of
+from harness.console.plugins import is_file_place
 from harness.console.suggest import did_you_mean
 from harness.errors import ExitCode, InputError
 from harness.randomness import SEED_BITS, repeat_seed, stream
@@ -309,7 +311,7 @@ def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
         name = document.get("name", name)
         for where, table in _tests(file, document):
             own = _with_plan_paths(file, table) if is_folder else table
-            cases += _cases(where, own, suite=path, seed=seed, known=known, room=MAX_CASES - len(cases))
+            cases += _cases(where, own, suite=path, file=file, seed=seed, known=known, room=MAX_CASES - len(cases))
     if not _is_name(name):
         raise InputError(f"{path}: name takes {NAME_RULE}, not {shown(name)}")
     twice = sorted(name for name, times in Counter(case.name for case in cases).items() if times > 1)
@@ -341,12 +343,18 @@ def _with_plan_paths(file: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
     return table
 
 
+def _with_places(file: Path, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the options of a case; a system or a workload in a file is relative to the folder of the suite's file."""
+    named = {key: options[key] for key in CHOOSING if isinstance(options.get(key), str) and is_file_place(options[key])}
+    return {**options, **{key: str(file.parent / place) for key, place in named.items()}}
+
+
 def _is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= MAX_NAME and value.isprintable()
 
 
 def _cases(
-    where: str, table: Mapping[str, Any], *, suite: Path, seed: int, known: KnownOptions, room: int
+    where: str, table: Mapping[str, Any], *, suite: Path, file: Path, seed: int, known: KnownOptions, room: int
 ) -> Iterable[Case]:
     name = table.get("name")
     if not _is_name(name):
@@ -377,7 +385,8 @@ def _cases(
         raise InputError(f"{where} ({name}): more than {MAX_CASES} cases; split the suite")
     for choice in itertools.product(*(options[key] for key in dimensions)):
         chosen = dict(zip(dimensions, choice, strict=True))
-        _refuse_unknown(f"{where} ({name})", {**options, **chosen}, known)
+        settled = _with_places(file, {**options, **chosen})
+        _refuse_unknown(f"{where} ({name})", settled, known)
         point = ",".join(f"{key}={value}" for key, value in chosen.items())
         base = f"{name}[{point}]" if point else name
         turns = repeat if at_least is None else 1
@@ -387,7 +396,7 @@ def _cases(
             yield Case(
                 name=full,
                 test=name,
-                options={**options, **chosen},
+                options=settled,
                 seed=drawn if own_seed is None else repeat_seed(own_seed, turn),
                 reproduce=shlex.join(["labrys", "suite", str(suite), "--only", full, "--seed", str(seed)]),
                 expect=expect,

@@ -16,7 +16,7 @@ import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.console.plugins import MODELS, PLACE_SEPARATOR, WORKLOADS, plugins
+from harness.console.plugins import MODELS, PLACE_SEPARATOR, WORKLOADS, is_file_place, plugins, split_place
 from results.pipeline.session import OWN_PYTHON
 
 if TYPE_CHECKING:
@@ -68,11 +68,16 @@ def _of_package(name: str) -> Iterator[tuple[str, Path]]:
 
 
 def _of_place(place: str) -> Iterator[tuple[str, Path]]:
-    """Yields the files of a loaded module that the user names, and of the loaded modules in the same folder."""
-    package = _package_of(place)
-    folder = _folder_of(package)
+    """Yields the files of the loaded module or file that the user names, and of the loaded modules beside it."""
+    if is_file_place(place):
+        file = Path(split_place(place)[0]).absolute()
+        yield file.name, file
+        folders, package = {file.parent, Path.cwd()}, None
+    else:
+        package = _package_of(place)
+        folders = {Path.cwd()} if _folder_of(package) == Path.cwd() else set()
     for name in sorted({each.partition(".")[0] for each in list(sys.modules)}):
-        if name == package or (folder == Path.cwd() and _folder_of(name) == folder and name not in PACKAGES):
+        if name == package or (_folder_of(name) in folders and name not in PACKAGES):
             yield from _of_package(name)
 
 
@@ -101,7 +106,8 @@ def shipped(settings: Mapping[str, str], folder: Path, named: str | None = None)
     Args:
         settings: The known settings.
         folder: The folder for the archive.
-        named: The user's model or workload; a `module:Class` is loaded, and the archive contains its module.
+        named: The user's model or workload; a class of a module or of a file is loaded, and the archive
+            contains that.
     """
     contents: dict[str, Path] = {}
     if not (ARCHIVES in settings and OWN_PYTHON in settings):
@@ -120,7 +126,11 @@ def shipped(settings: Mapping[str, str], folder: Path, named: str | None = None)
     }
 
 
-def reachable(settings: Mapping[str, str]) -> dict[str, str]:
-    """Returns the additional settings by which workers on this machine find modules that the user may name."""
+def reachable(settings: Mapping[str, str], named: str) -> dict[str, str]:
+    """Returns the additional settings by which workers on this machine find the model or the workload that the user names.
+
+    Python searches Labrys' own folder first, so no folder of the user hides a room.
+    """
     known = [settings[PYTHON_PATH]] if PYTHON_PATH in settings else []
-    return {PYTHON_PATH: os.pathsep.join([*known, str(Path.cwd())])}
+    folder = [str(Path(split_place(named)[0]).absolute().parent)] * is_file_place(named)
+    return {PYTHON_PATH: os.pathsep.join([str(_file_of("harness").parents[1]), *known, *folder, str(Path.cwd())])}

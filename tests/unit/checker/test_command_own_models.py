@@ -86,13 +86,23 @@ def test_a_module_in_the_working_folder_is_found(
     assert run(file(GOOD), "--model", "own_latch:Latch").code == ExitCode.VALID
 
 
+def test_a_file_may_have_the_name_of_a_room(run: Callable[..., Ran], file: Callable[..., Path], folder: Path) -> None:
+    """`results/checker.py` in a folder of the user's hides no room, and no room hides it."""
+    (folder / "results").mkdir()
+    (folder / "results" / "checker.py").write_text(MODULE.format(imported="own_helper"))
+    (folder / "results" / "own_helper.py").write_text("")
+    assert run(file(GOOD), "--model", "results/checker.py:Latch").code == ExitCode.VALID
+
+
 @pytest.mark.parametrize(
     ("place", "expected"),
     [
         ("nothing_here:Latch", "expected nothing_here.py in the working folder"),
         ("tests.own_models:Missing", "expected MODULE:CLASS, with a class that the module tests.own_models has"),
-        ("own_models.py:Latch", "name the module, not its file: own_models:Latch"),
-        ("folder/own_models.py:Latch", "name the module, not its file: own_models:Latch"),
+        ("nothing/here.py:Latch", "expected a file of Python, relative to the working folder"),
+        ("own_needs.py:Latch", r"No module named 'nothing_there' \(.*own_needs.py:3\); the file can import installed"),
+        ("own_ends.py:Latch", r"SystemExit: 0 \(.*own_ends.py:1\); correct the file"),
+        ("own_latch.py:Missing", r"module 'own_latch.py' has no attribute 'Missing'; expected FILE.py:CLASS"),
         ("tests.own_models:", "expected MODULE:CLASS"),
         (":Latch", "cannot be loaded from :Latch"),
         ("tests.own_models:draw", "is no class below checker.models.Model; docs/checker.md shows one"),
@@ -109,6 +119,7 @@ def test_a_broken_place_is_a_sentence(
     """The message has a remedy, and the exit code is that of bad input."""
     (folder / "own_needs.py").write_text(MODULE.format(imported="nothing_there"))
     (folder / "own_ends.py").write_text("raise SystemExit(0)\n")
+    (folder / "own_latch.py").write_text(MODULE.format(imported="json"))
     with pytest.raises(InputError, match=expected) as caught:
         run(file(GOOD), "--model", place)
     assert caught.value.exit_code == ExitCode.BAD_ARGUMENTS

@@ -396,11 +396,32 @@ def test_a_class_in_a_module_needs_no_package(capsys: pytest.CaptureFixture[str]
     assert "No module named 'nowhere'" in refused(capsys, "plan", "--system", "nowhere:Store")
 
 
-def test_a_file_of_defaults_names_no_code(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+def test_a_class_in_a_file_needs_no_package(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """FILE.py:CLASS names a class in a file, and the reproduce line has the same place."""
+    (elsewhere / "workloads").mkdir()
+    (elsewhere / "workloads" / "kv.py").write_text(MODULE)
+    line = planned(capsys, "--system", "workloads/kv.py:Store", "--seed", "1", "--lease-ms", "7")["reproduce"]
+    assert line == "labrys test --seed 1 --system workloads/kv.py:Store --lease-ms 7"
+    assert "expected FILE.py:CLASS" in refused(capsys, "plan", "--system", "workloads/kv.py")
+
+
+def test_a_module_that_a_room_hides_is_named_as_a_file(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    """The error has the place that works."""
+    (elsewhere / "workloads").mkdir()
+    (elsewhere / "workloads" / "kv.py").write_text(MODULE)
+    err = refused(capsys, "plan", "--system", "workloads.kv:Store")
+    assert "an installed package has a module workloads too, and Python takes that one" in err
+    assert "name the file: workloads/kv.py:Store" in err
+
+
+@pytest.mark.parametrize("place", ["kvmine:Store", "sub/kvmine.py:Store"])
+def test_a_file_of_defaults_names_no_code(capsys: pytest.CaptureFixture[str], elsewhere: Path, place: str) -> None:
     """Otherwise the author of the file could run any code."""
-    (elsewhere / "kvmine.py").write_text("raise SystemExit(7)\n")
-    (elsewhere / "labrys.toml").write_text('[test]\nsystem = "kvmine:Store"\n')
-    assert "labrys never takes a MODULE:CLASS from a file" in refused(capsys, "plan")
+    for folder in (elsewhere, elsewhere / "sub"):
+        folder.mkdir(exist_ok=True)
+        (folder / "kvmine.py").write_text("raise SystemExit(7)\n")
+    (elsewhere / "labrys.toml").write_text(f'[test]\nsystem = "{place}"\n')
+    assert f"labrys never takes a {plugins.form(place)} from a file" in refused(capsys, "plan")
 
 
 def test_a_system_that_cannot_serve_the_workload_is_refused(

@@ -95,7 +95,7 @@ def test_a_workload_that_a_model_judges_returns_its_parts(tmp_path: Path, monkey
     )
     (tmp_path / "maximum.py").write_text(model)
     monkeypatch.syspath_prepend(str(tmp_path))
-    made: dict[str, Any] = {"linearizability": linearizability}
+    made: dict[str, Any] = {"linearizability": linearizability, "__name__": "maximum"}
     exec(f"class Made:\n    {code}", made)  # noqa: S102 - the code of our own page
     history = [
         operation(0, "max", 5, 0, 1, None),

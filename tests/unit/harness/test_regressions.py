@@ -35,6 +35,18 @@ def load(folder: Path) -> Suite:
     return load_suite(folder, seed=1, known=lambda options: {*options})
 
 
+@pytest.mark.parametrize("in_folder", [True, False])
+def test_a_workload_in_a_file_is_relative_to_the_file_of_the_suite(tmp_path: Path, *, in_folder: bool) -> None:
+    """The name of a case, from which its seed is drawn, does not depend on the place of the suite."""
+    folder = tmp_path / "suites"
+    folder.mkdir()
+    (folder / "a.toml").write_text('[[test]]\nname = "a"\nsystem = "kv"\nworkload = ["own/bank.py:Bank", "log"]\n')
+    cases = load(folder if in_folder else folder / "a.toml").cases
+    assert [case.name for case in cases] == ["a[workload=own/bank.py:Bank]", "a[workload=log]"]
+    assert [case.options["workload"] for case in cases] == [f"{folder}/own/bank.py:Bank", "log"]
+    assert {case.options["system"] for case in cases} == {"kv"}
+
+
 def test_a_regression_is_one_case_of_many_runs(tmp_path: Path) -> None:
     """The path of its plan is relative to its folder, and it has its own seed."""
     folder = tmp_path / "regressions"

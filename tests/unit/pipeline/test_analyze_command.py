@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
 import tarfile
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -21,9 +24,6 @@ from results.pipeline.errors import NoSpark
 from results.pipeline.progress import Steps
 from results.pipeline.single.errors import NotSuited
 from tests.spark.runs import make_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("pyspark")
 
@@ -249,3 +249,37 @@ def test_files_are_brought_to_executors_elsewhere(settings: dict[str, str], pack
     from results.pipeline.session import has_executors  # noqa: PLC0415 - beside its test
 
     assert has_executors(settings) is packed
+
+
+def test_a_file_of_the_user_s_goes_to_executors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what it imports from its folder; workers on this machine find both, behind Labrys."""
+    from checker.models import find_model  # noqa: PLC0415 - beside its test
+    from harness.console import own  # noqa: PLC0415 - beside its test
+    from results.pipeline.ship import reachable, shipped  # noqa: PLC0415 - beside its test
+
+    folder = tmp_path / "results"
+    folder.mkdir()
+    (folder / "model.py").write_text(
+        "from checker.models import Model\nfrom own_part import begin\n\n\nclass Own(Model):\n    initial = begin\n\n"
+        "    def step(self, state, op):\n        return state\n"
+    )
+    (folder / "own_part.py").write_text("begin = 1\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    try:
+        found = find_model("results/model.py:Own", by_place=True)
+        whole = {"spark.archives": "env.tar.gz#env", "spark.pyspark.python": "./env/bin/python"}
+        shipped(whole, tmp_path, "results/model.py:Own")
+        with tarfile.open(tmp_path / "labrys-package.tar.gz") as archive:
+            assert sorted(archive.getnames()) == ["model.py", "own_part.py"]
+            archive.extractall(tmp_path / "executor", filter="data")
+        del sys.modules[found.__module__]
+        shutil.rmtree(folder)
+        monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "executor")])
+        assert importlib.import_module(found.__module__).Own.initial == 1
+        places = reachable({}, "results/model.py:Own")["spark.executorEnv.PYTHONPATH"].split(":")
+        assert places[1:] == [str(folder), str(tmp_path)]
+        assert Path(places[0], "harness", "op.py").is_file()
+    finally:
+        own.module_of.cache_clear()
+        sys.modules.pop("own_part", None)

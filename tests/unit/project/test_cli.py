@@ -742,14 +742,15 @@ def test_options_of_a_run_are_held_to_their_flags(
     assert not list(stored.path.glob("replay-by-*"))
 
 
+@pytest.mark.parametrize(("place", "form"), [("evil:System", "MODULE:CLASS"), ("evil.py:System", "FILE.py:CLASS")])
 def test_a_replay_imports_nothing_that_its_run_names(
-    capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]]
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]], place: str, form: str
 ) -> None:
     """A place in a module is the person's to name, and what is not installed cannot be replayed."""
     (elsewhere / "evil.py").write_text("raise SystemExit(7)\n")
-    stored = stored_for_replay(capsys, elsewhere, "", system_name="evil:System")
+    stored = stored_for_replay(capsys, elsewhere, "", system_name=place)
     err = " ".join(refused(capsys, "replay", str(stored.path)).split())
-    assert "the system evil:System is a MODULE:CLASS, which labrys never takes from a file" in err
+    assert f"the system {place} is a {form}, which labrys never takes from a file" in err
     document = json.loads(stored.test_json.read_text())
     document["options"] |= {"system_name": "dledger", "workload_name": "bank"}
     stored.test_json.write_text(json.dumps(document))
