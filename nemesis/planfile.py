@@ -123,7 +123,7 @@ def from_json(
     top = _parse(text, source)
     _keys(top, _TOP, ("faults",), f"{source}")
     form, version = top.get("format", FORMAT), top.get("version", VERSION)
-    if form != FORMAT or version not in {VERSION, WITH_WAITS}:
+    if form != FORMAT or version not in (VERSION, WITH_WAITS):
         raise PlanError(
             f"{source}: expected format {FORMAT!r} version {WITH_WAITS} or {VERSION}, not {shown(form)} version "
             f"{shown(version)}"

@@ -130,6 +130,7 @@ def test_faults_can_be_taken_out_by_hand() -> None:
         ('{"faluts": []}', "unknown key 'faluts'. Did you mean 'faults'"),
         ("{}", "the key 'faults' is missing"),
         ('{"faults": [], "version": 3}', "version 1 or 2, not 'labrys-plan' version 3"),
+        ('{"faults": [], "version": [2]}', r"version 1 or 2, not 'labrys-plan' version \[2\]"),
         ('{"faults": [], "seed": "x"}', "the seed must be a whole number"),
         ('{"faults": [], "seed": -1}', "the seed must be a whole number from 0 to 9223372036854775807"),
         ('{"faults": [], "time_limit_s": 0}', "time_limit_s must be a number of seconds, 1 or more"),
