@@ -43,13 +43,13 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     from harness.errors import ExitCode
     from harness.leaders import rivals
     from harness.parts import ONE_LEADER
-    from harness.verdict import Verdict
+    from harness.verdict import Verdict, reason_of, verdict_of
     from results.measure.log_lines import spans_of
     from results.page.counterexample import counterexamples_of
     from results.page.evidence import evidence, logs_of
     from results.page.story import story
     from results.page.story_text import print_evidence, print_story
-    from results.store.document import build, reason_of, verdict_of
+    from results.store.document import build
     from results.store.load import load_record
     from results.store.node_states import FILE, states_document
     from results.store.publish import draw

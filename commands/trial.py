@@ -19,8 +19,7 @@ from commands.compose import Settled, compose
 from harness import parts
 from harness.history import MemoryHistory, pair
 from harness.run import run
-from harness.verdict import Verdict
-from results.store.document import verdict_of
+from harness.verdict import Verdict, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -85,3 +85,26 @@ class Part:
     def decides(self) -> bool:
         """Returns whether the run's verdict depends on it."""
         return not (self.extra and self.verdict is Verdict.UNKNOWN)
+
+
+def verdict_of(parts: Iterable[Part]) -> Verdict:
+    """Returns the combined verdict of parts; unknown if none of them decides."""
+    return worst(part.verdict for part in parts if part.decides)
+
+
+def reason_of(parts: Sequence[Part]) -> str:
+    """Returns the sentence of the first deciding part, and the names of the other parts with the same verdict.
+
+    A valid run's reason also names the extra parts that are unknown.
+    """
+    verdict = verdict_of(parts)
+    undecided = [part for part in parts if not part.decides]
+    deciding = [part for part in parts if part.verdict is verdict and part.decides] or undecided
+    if not deciding:
+        return "Nothing was judged."
+    first, *others = deciding
+    if verdict is Verdict.VALID:
+        return (
+            f"{first.reason} Not decided: {', '.join(part.name for part in undecided)}." if undecided else first.reason
+        )
+    return f"{first.reason} Also {verdict}: {', '.join(part.name for part in others)}." if others else first.reason

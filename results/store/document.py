@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from harness.leaders import rivals
 from harness.suites.thresholds import measured
 from harness.units import NS_PER_S
-from harness.verdict import Part, Verdict, worst
+from harness.verdict import Part, Verdict, reason_of, verdict_of
 from results.measure.availability import around, overall
 from results.measure.circumstances import circumstances
 from results.measure.leadership import Elections
@@ -47,29 +47,6 @@ FORMAT = "labrys-results"
 VERSION = 2
 MAX_DEPTH = 60
 MAX_RIVALS = 20
-
-
-def verdict_of(parts: Iterable[Part]) -> Verdict:
-    """Returns the combined verdict of parts; unknown if none of them decides."""
-    return worst(part.verdict for part in parts if part.decides)
-
-
-def reason_of(parts: Sequence[Part]) -> str:
-    """Returns the sentence of the first deciding part, and the names of the other parts with the same verdict.
-
-    A valid run's reason also names the extra parts that are unknown.
-    """
-    verdict = verdict_of(parts)
-    undecided = [part for part in parts if not part.decides]
-    deciding = [part for part in parts if part.verdict is verdict and part.decides] or undecided
-    if not deciding:
-        return "Nothing was judged."
-    first, *others = deciding
-    if verdict is Verdict.VALID:
-        return (
-            f"{first.reason} Not decided: {', '.join(part.name for part in undecided)}." if undecided else first.reason
-        )
-    return f"{first.reason} Also {verdict}: {', '.join(part.name for part in others)}." if others else first.reason
 
 
 def build(record: RunRecord) -> dict[str, Value]:

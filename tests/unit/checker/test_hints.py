@@ -33,8 +33,7 @@ from checker.search.hints import PART, examine, part_of
 from checker.search.placement import Allowance, place
 from harness.event_lines import LineEncoder
 from harness.op import Operation, OpType
-from harness.verdict import Verdict
-from results.store.document import reason_of, verdict_of
+from harness.verdict import Verdict, reason_of, verdict_of
 from tests.own_models import BoundedStack, MaxRegister
 from tests.own_models import draw as draw_own
 

@@ -16,11 +16,11 @@ from jsonschema import Draft202012Validator
 from harness.faults import FaultRecord, Fired, PlannedFault, Proof, Trigger
 from harness.op import OpType
 from harness.suites.thresholds import read_threshold
-from harness.verdict import Part, Verdict
+from harness.verdict import Part, Verdict, reason_of, verdict_of
 from harness.watch import Positions, Sighting
 from results.measure.op_outcomes import OUTCOMES
 from results.page.formatting import outcomes
-from results.store.document import build, jsonable, reason_of, verdict_of
+from results.store.document import build, jsonable
 from results.store.errors import BadRecord
 from results.store.reading import (
     checked,

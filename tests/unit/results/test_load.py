@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from commands.report import report
 from harness.errors import InputError
-from harness.verdict import Verdict
-from results.store.document import build, verdict_of
+from harness.verdict import Verdict, verdict_of
+from results.store.document import build
 from results.store.errors import BadRecord
 from results.store.load import load_record
 from results.store.store import Run

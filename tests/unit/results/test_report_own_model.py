@@ -12,10 +12,10 @@ from checker.linearizable import linearizability
 from checker.models import Call, Inconsistent, Model
 from harness.errors import InputError
 from harness.op import Operation, OpType
-from harness.verdict import Part, Verdict
+from harness.verdict import Part, Verdict, reason_of
 from results.page.counterexample import counterexamples_of
 from results.page.report import render
-from results.store.document import build, reason_of
+from results.store.document import build
 from tests.own_models import Broken
 
 if TYPE_CHECKING:
