@@ -18,7 +18,7 @@ from checker.identity import same
 from checker.judging.judged import Judged
 from checker.knossos import completion
 from harness.console.plain import message, name, one_line, plain
-from harness.errors import ExitCode
+from harness.errors import ExitCode, worst_code
 from harness.op import OpType
 from harness.units import NS_PER_S
 from harness.verdict import Verdict, worst
@@ -35,11 +35,9 @@ _SHOWN_CHARACTERS: Final = 60
 
 def exit_code(results: Sequence[Result]) -> ExitCode:
     """Returns the exit code of the results."""
-    verdict = worst(result.verdict for result in results if not isinstance(result, Refused))
-    if verdict is Verdict.INVALID:
-        return ExitCode.INVALID
-    refused = [result.error.exit_code for result in results if isinstance(result, Refused)]
-    return max(refused, default=verdict.exit_code)
+    return worst_code(
+        result.error.exit_code if isinstance(result, Refused) else result.verdict.exit_code for result in results
+    )
 
 
 def as_json(results: Sequence[Result], *, defaults: Mapping[str, Value] | None = None) -> str:

@@ -22,10 +22,11 @@ from commands.needs import planted_bugs
 from commands.test import run_once, run_test
 from harness.console import options as opt
 from harness.console.parameters import Number, Whole
-from harness.console.plain import counted, counted_of
+from harness.console.plain import counted, counted_of, one_line
 from harness.console.terminal import echo, open_console
-from harness.errors import ExitCode, InfrastructureError, InputError
+from harness.errors import ExitCode, InfrastructureError, InputError, worst_code
 from harness.randomness import fresh_seed
+from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -112,12 +113,14 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     with _carrying_out(ctx, options, own, console) as carry_out:
         tried, interrupted = _Hunt(ctx, options, own, console).run(chooser, carry_out)
     _print_counts(console, tried, time.monotonic() - began_s, with_interval=given)
-    found = [each for each in tried if each.outcome == INVALID]
+    found = [each for each in tried if each.ended == INVALID]
     for each in found:
-        echo(f"{each.draw.seed}\t{','.join(each.blamed)}\t{_reproduce_line(ctx, options, each.draw)}")
+        echo(f"{each.draw.seed}\t{','.join(each.outcome.invalid)}\t{_reproduce_line(ctx, options, each.draw)}")
     if found:
         first = found[0]
-        console.print(f"run {first.draw.number + 1} is invalid: {first.reason}", soft_wrap=True)
+        parts = (part.reason for part in first.outcome.parts if part.verdict is Verdict.INVALID)
+        reason = next(parts) if first.report is None else one_line(first.outcome.reason)
+        console.print(f"run {first.draw.number + 1} is invalid: {reason}", soft_wrap=True)
         if first.report is None:
             _run_again(ctx, options, first.draw, own["store_dir"], console)
         else:
@@ -130,7 +133,9 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
                 soft_wrap=True,
             )
     else:
-        raise InfrastructureError(f"{MAX_ERRORS} runs in a row broke off, so the hunt ends: {tried[-1].reason}")
+        raise InfrastructureError(
+            f"{MAX_ERRORS} runs in a row broke off, so the hunt ends: {one_line(tried[-1].outcome.reason)}"
+        )
     ctx.exit(ExitCode.INTERRUPTED if interrupted and not found else _exit_code(tried))
 
 
@@ -161,7 +166,7 @@ def _print_counts(console: Console, tried: Sequence[HuntRun], seconds: float, *,
     """Prints the number of runs with each outcome, and the share of invalid runs with its confidence interval."""
     from harness.suites.proportions import interval
 
-    counts = Counter(each.outcome for each in tried)
+    counts = Counter(each.ended for each in tried)
     broken = f", {counts[BROKEN]} broken off" if counts[BROKEN] else ""
     console.print(
         f"{counted(len(tried), 'run')} in {seconds:.1f} s, {len(tried) * 60 / seconds:.3g} a minute: "
@@ -169,7 +174,7 @@ def _print_counts(console: Console, tried: Sequence[HuntRun], seconds: float, *,
         f"{counts[REFUSED]} without time for their faults{broken}"
     )
     if tried and counts[REFUSED] == len(tried):
-        console.print(f"no run has a plan: {tried[0].reason}", soft_wrap=True)
+        console.print(f"no run has a plan: {one_line(tried[0].outcome.reason)}", soft_wrap=True)
     judged = len(tried) - counts[REFUSED] - counts[BROKEN]
     if with_interval and judged:
         low, high = interval(counts[INVALID], judged)
@@ -180,16 +185,15 @@ def _print_counts(console: Console, tried: Sequence[HuntRun], seconds: float, *,
 
 def _keeps_breaking_off(tried: Sequence[HuntRun]) -> bool:
     """Returns whether so many of the last runs broke off that the hunt must end."""
-    return len(tried) >= MAX_ERRORS and all(run.outcome == BROKEN for run in tried[-MAX_ERRORS:])
+    return len(tried) >= MAX_ERRORS and all(run.ended == BROKEN for run in tried[-MAX_ERRORS:])
 
 
 def _exit_code(tried: Sequence[HuntRun]) -> ExitCode:
-    outcomes = {each.outcome for each in tried}
-    if INVALID in outcomes:
-        return ExitCode.INVALID
-    if BROKEN in outcomes:
-        return ExitCode.INTERNAL
-    return ExitCode.VALID if VALID in outcomes else ExitCode.UNKNOWN
+    """Returns the exit code of the worst run; unknown runs count only if no run is valid."""
+    codes = {INVALID: ExitCode.INVALID, BROKEN: ExitCode.INTERNAL, VALID: ExitCode.VALID}
+    worst = worst_code(codes.get(each.ended, ExitCode.UNKNOWN) for each in tried)
+    any_valid = any(each.ended == VALID for each in tried)
+    return ExitCode.VALID if worst is ExitCode.UNKNOWN and any_valid else worst
 
 
 for _parameter in hunt.params:
@@ -270,10 +274,10 @@ class _Hunt:
                 draws = [chooser.draw() for _ in range(min(ROUND if self._simulated else 1, most - len(self._tried)))]
                 for each in carry_out(draws):
                     self._tried.append(each)
-                    new = chooser.learn(each.draw, each.shown)
+                    new = chooser.learn(each.draw, each.behaviour)
                     self._show(each, new=new, seen=chooser.seen)
-                    if each.interrupted or self._enough():
-                        return self._tried, each.interrupted
+                    if each.outcome.interrupted or self._enough():
+                        return self._tried, each.outcome.interrupted
         except KeyboardInterrupt:
             return self._tried, True
         return self._tried, False
@@ -281,17 +285,17 @@ class _Hunt:
     def _show(self, run: HuntRun, *, new: int, seen: int) -> None:
         """Prints progress, and a line for a run that broke off."""
         number = len(self._tried)
-        if run.outcome == BROKEN:
+        if run.ended == BROKEN:
             line = _reproduce_line(self._ctx, self._options, run.draw)
-            self._console.print(f"! run {number} broke off: {run.reason}\n  {line}", soft_wrap=True)
+            self._console.print(f"! run {number} broke off: {one_line(run.outcome.reason)}\n  {line}", soft_wrap=True)
         if not self._simulated:
-            blamed = f" by {', '.join(run.blamed)}" if run.blamed else ""
-            self._console.print(f"· run {number} is {run.outcome}{blamed}; new features: {new}", soft_wrap=True)
+            blamed = f" by {', '.join(run.outcome.invalid)}" if run.outcome.invalid else ""
+            self._console.print(f"· run {number} is {run.ended}{blamed}; new features: {new}", soft_wrap=True)
         elif time.monotonic() - self._shown_s > PROGRESS_S:
             self._shown_s = time.monotonic()
             self._console.print(f"· {number} runs, {seen} features seen", style="dim")
 
     def _enough(self) -> bool:
         finds: int = self._own["finds"]
-        found = sum(each.outcome == INVALID for each in self._tried)
+        found = sum(each.ended == INVALID for each in self._tried)
         return found >= finds or time.monotonic() >= self._until_s or _keeps_breaking_off(self._tried)

@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from commands.compose import settle
-from commands.hunting import Shown, shown_by
-from commands.repeating import outcome_of
+from commands.hunting import Behaviour, behaviour_of
 from commands.test import run_test
-from harness.console.plain import one_line
 from harness.errors import InputError, InterruptedEarly, LabrysError
+from harness.outcome import RunOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     CarryOut = Callable[[Sequence[Draw]], Iterator["HuntRun"]]
 
-# The outcomes of a run. A refused run has no plan, because its faults do not fit into its time.
+# How a run ended. A refused run has no plan, because its faults do not fit into its time.
 VALID: Final = "valid"
 INVALID: Final = "invalid"
 UNKNOWN: Final = "unknown"
@@ -40,25 +39,30 @@ BROKEN: Final = "broken off"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HuntRun:
-    """The outcome of one run of a hunt, small enough to pass between processes.
+    """One run of a hunt that was carried out, small enough to pass between processes.
 
     Attributes:
         draw: The run.
-        outcome: One of the outcomes above.
-        blamed: The names of the invalid parts.
-        reason: The reason of the verdict, of the refusal, or the error.
-        shown: What the run showed to a guided hunt.
+        outcome: Its outcome.
+        refused: Whether it has no plan.
+        behaviour: What the run showed to a guided hunt.
         report: The report; None for a simulated run, which has none.
-        interrupted: Whether a person ended the run.
     """
 
     draw: Draw
-    outcome: str
-    blamed: tuple[str, ...] = ()
-    reason: str = ""
-    shown: Shown = field(default_factory=Shown)
+    outcome: RunOutcome
+    refused: bool = False
+    behaviour: Behaviour = field(default_factory=Behaviour)
     report: str | None = None
-    interrupted: bool = False
+
+    @property
+    def ended(self) -> str:
+        """Returns how it ended: one of the words above. A run that a person ended before its verdict is unknown."""
+        if self.refused:
+            return REFUSED
+        if self.outcome.verdict is not None:
+            return str(self.outcome.verdict)
+        return UNKNOWN if self.outcome.error is None else BROKEN
 
 
 @contextlib.contextmanager
@@ -125,14 +129,7 @@ def _simulated(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) -> 
         return _interrupted(draw)
     except LabrysError as error:
         return _without_verdict(draw, error)
-    blamed = trial.blamed
-    return HuntRun(
-        draw=draw,
-        outcome=str(trial.verdict),
-        blamed=blamed,
-        reason=next((part.reason for part in trial.parts if part.name in blamed), ""),
-        shown=shown_by(trial.result, trial.operations),
-    )
+    return HuntRun(draw=draw, outcome=trial.outcome.brief(), behaviour=behaviour_of(trial.result, trial.operations))
 
 
 def on_nodes(carry_out: Callable[[Draw], Session]) -> CarryOut:
@@ -151,28 +148,19 @@ def on_nodes(carry_out: Callable[[Draw], Session]) -> CarryOut:
             except LabrysError as error:
                 yield _without_verdict(draw, error)
             else:
-                yield _outcome_of(draw, session)
+                yield HuntRun(
+                    draw=draw,
+                    outcome=session.outcome.brief(),
+                    behaviour=behaviour_of(session.result, session.operations),
+                    report=str(session.run.report_html),
+                )
 
     return carry_out_all
 
 
-def _outcome_of(draw: Draw, session: Session) -> HuntRun:
-    verdict, reason, invalid = outcome_of(session)
-    return HuntRun(
-        draw=draw,
-        outcome=BROKEN if verdict is None else str(verdict),
-        blamed=invalid,
-        reason=one_line(reason),
-        shown=shown_by(session.result, session.operations),
-        report=str(session.run.report_html),
-        interrupted=session.interrupted,
-    )
-
-
 def _interrupted(draw: Draw) -> HuntRun:
-    return HuntRun(draw=draw, outcome=UNKNOWN, interrupted=True)
+    return HuntRun(draw=draw, outcome=RunOutcome(judged=None, interrupted=True))
 
 
 def _without_verdict(draw: Draw, error: LabrysError) -> HuntRun:
-    outcome = REFUSED if isinstance(error, InputError) else BROKEN
-    return HuntRun(draw=draw, outcome=outcome, reason=one_line(str(error)))
+    return HuntRun(draw=draw, outcome=RunOutcome(judged=None, error=str(error)), refused=isinstance(error, InputError))

@@ -241,18 +241,18 @@ class Chooser:
             kinds.append(random.choice(others))
         return self._with_kinds(base, self._with_needed(kinds, random), random)
 
-    def learn(self, draw: Draw, shown: Shown) -> int:
+    def learn(self, draw: Draw, behaviour: Behaviour) -> int:
         """Takes what a run showed, and returns the number of new features."""
-        new = len(shown.features - self._seen)
-        self._seen |= shown.features
+        new = len(behaviour.features - self._seen)
+        self._seen |= behaviour.features
         if new and draw.kinds:
-            self._kept.append((shown.eventful, draw.number, draw))
+            self._kept.append((behaviour.eventful, draw.number, draw))
         return new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """What a run showed.
+class Behaviour:
+    """What a run showed to a hunt.
 
     Attributes:
         features: Its features, as short texts.
@@ -263,10 +263,10 @@ class Shown:
     eventful: float = 0.0
 
 
-def shown_by(result: RunResult, operations: Sequence[Operation]) -> Shown:
+def behaviour_of(result: RunResult, operations: Sequence[Operation]) -> Behaviour:
     """Returns what a run showed."""
     indeterminate = sum(operation.type is OpType.INFO for operation in operations)
-    return Shown(
+    return Behaviour(
         features=frozenset(_features(result, operations)),
         eventful=len(_leaders(result)) * math.log2(1 + indeterminate),
     )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from commands.repeating import Repetition, Tally
+    from harness.outcome import RunOutcome
 
 _LOOKS = {
     Verdict.VALID: ("✓ valid", "green"),
@@ -36,10 +37,10 @@ def print_run(console: Console, tally: Tally) -> None:
     """Prints the last run of a tally, with its reason unless it is valid."""
     run = tally.runs[-1]
     console.print(Text.assemble(f"[{run.number}/{tally.asked}] ", _line(run)))
-    for each in run.crossed:
+    for each in run.outcome.crossed:
         console.print(Text(f"      {one_line(each)}", style="dim"), soft_wrap=True)
-    if run.verdict is not Verdict.VALID:
-        console.print(Text(f"      {one_line(run.reason)}", style="dim"), soft_wrap=True)
+    if run.outcome.verdict is not Verdict.VALID:
+        console.print(Text(f"      {one_line(run.outcome.reason)}", style="dim"), soft_wrap=True)
 
 
 def print_tally(console: Console, tally: Tally, *, page: Path) -> None:
@@ -54,7 +55,7 @@ def print_tally(console: Console, tally: Tally, *, page: Path) -> None:
     if console.width < PIPE_WIDTH:  # in a pipe, the lines of the runs are enough
         console.print(_table(tally))
     for run in tally.runs:
-        if run.verdict is not Verdict.VALID or run.crossed:
+        if run.outcome.verdict is not Verdict.VALID or run.outcome.crossed:
             console.print(Text.assemble(("reproduce  ", "dim"), one_line(run.reproduce)), soft_wrap=True)
     console.print(Text(tally.describe(), style="bold"), soft_wrap=True)
     console.print(Text.assemble(("page       ", "dim"), plain(str(page))), soft_wrap=True)
@@ -65,28 +66,29 @@ def _table(tally: Tally) -> Table:
     for column in ("run", "verdict", "seed", "time", "why"):
         table.add_column(column, justify="right" if column in _NUMBERS else "left")
     for run in tally.runs:
-        sign, style = _look(run)
+        outcome, (sign, style) = run.outcome, _look(run.outcome)
         blamed = (
-            "; ".join(map(one_line, run.crossed))
-            if run.verdict is Verdict.VALID
-            else ", ".join(map(one_line, run.invalid)) or one_line(run.reason)
+            "; ".join(map(one_line, outcome.crossed))
+            if outcome.verdict is Verdict.VALID
+            else ", ".join(map(one_line, outcome.invalid)) or one_line(outcome.reason)
         )
         table.add_row(str(run.number), Text(sign, style=style), str(run.seed), seconds(run.seconds), Text(blamed))
     return table
 
 
-def _look(run: Repetition) -> tuple[str, str]:
+def _look(outcome: RunOutcome) -> tuple[str, str]:
     """Returns the sign and the word for the verdict of a run, with its thresholds, and their colour."""
-    if run.shown is None or not run.crossed:
-        return _LOOKS[run.verdict]
-    alone, style = _LOOKS[run.shown.alone]
-    return f"{alone[0]} {run.shown.words}", style
+    shown = outcome.shown
+    if shown is None or not shown.crossed:
+        return _LOOKS[outcome.verdict]
+    alone, style = _LOOKS[shown.alone]
+    return f"{alone[0]} {shown.words}", style
 
 
 def _line(run: Repetition) -> Text:
-    sign, style = _look(run)
+    sign, style = _look(run.outcome)
     return Text.assemble(
         (f"{sign:<{WIDTH}}", style),
         f"  seed {run.seed:<{SEED_WIDTH}}  {seconds(run.seconds):>8}",
-        f"  {', '.join(map(one_line, run.invalid))}" if run.invalid else "",
+        f"  {', '.join(map(one_line, run.outcome.invalid))}" if run.outcome.invalid else "",
     )

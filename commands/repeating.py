@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from harness.console.plain import counted, counted_of, one_line
 from harness.errors import ExitCode, InputError, InterruptedEarly, LabrysError
-from harness.suites.expectation import Shown
+from harness.outcome import RunOutcome, worst
 from harness.suites.proportions import interval, interval_of_first_hit
-from harness.verdict import Verdict, worst
-from results.store.reading import shown_from
+from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -38,33 +37,18 @@ class Repetition:
     Attributes:
         number: The number of the run, from 1.
         seed: Its seed.
-        verdict: Its verdict; None if it broke off.
-        reason: The reason of the verdict, or the error.
-        invalid: The names of the invalid parts.
+        outcome: Its outcome.
         seconds: Its duration.
         run: The run's folder; None if there is none.
         reproduce: The command that carries out this run alone.
-        crossed: A sentence for each threshold that it crossed.
-        behind: Whether its control node was behind.
     """
 
     number: int
     seed: int
-    verdict: Verdict | None
-    reason: str
-    invalid: Sequence[str]
+    outcome: RunOutcome
     seconds: float
     run: str | None
     reproduce: str
-    crossed: Sequence[str] = ()
-    behind: bool = False
-
-    @property
-    def shown(self) -> Shown | None:
-        """Returns its verdict with its thresholds; None if it broke off."""
-        if self.verdict is None:
-            return None
-        return Shown(verdict=self.verdict, crossed=self.crossed, behind=self.behind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +69,7 @@ class Tally:
 
     def count(self, verdict: Verdict | None) -> int:
         """Returns the number of runs with a verdict; None counts the runs that broke off."""
-        return sum(run.verdict is verdict for run in self.runs)
+        return sum(run.outcome.verdict is verdict for run in self.runs)
 
     @property
     def decided(self) -> int:
@@ -107,16 +91,11 @@ class Tally:
     @property
     def exit_code(self) -> ExitCode:
         """Returns the exit code of the worst run, as for several files (docs/decisions/0007)."""
-        if self.interrupted:
-            return ExitCode.INTERRUPTED
-        if not self.runs:
-            return ExitCode.UNKNOWN
-        alone = worst(run.shown.alone for run in self.runs if run.shown is not None)
-        return alone.exit_code if alone is Verdict.INVALID or not self.count(None) else ExitCode.INTERNAL
+        return ExitCode.INTERRUPTED if self.interrupted else worst(run.outcome for run in self.runs)
 
     def crossing(self, *, behind: bool) -> int:
         """Returns the number of runs that crossed a threshold while their control node was behind, or was not."""
-        return sum(bool(run.crossed) and run.behind is behind for run in self.runs)
+        return sum(bool(run.outcome.crossed) and run.outcome.behind is behind for run in self.runs)
 
     @property
     def verdict(self) -> Verdict | None:
@@ -177,54 +156,26 @@ def repeat(
     interrupted = False
     for number, seed in enumerate(seeds, 1):
         began_s = time.monotonic()
+        folder = None
         try:
             session = carry_out(seed)
-            found = _found(number, seed, session, reproduce(seed), time.monotonic() - began_s)
-            interrupted = session.interrupted
+            outcome, folder = session.outcome.brief(), str(session.run.path)
         except (InterruptedEarly, KeyboardInterrupt):
             interrupted = True
             break
         except LabrysError as error:
             if isinstance(error, InputError) and number == 1:
                 raise
-            found = Repetition(
-                number=number, seed=seed, verdict=None, reason=one_line(str(error)), invalid=(),
-                seconds=time.monotonic() - began_s, run=None, reproduce=reproduce(seed),
-            )  # fmt: skip
-        runs.append(found)
+            outcome = RunOutcome(judged=None, error=one_line(str(error)))
+        interrupted = outcome.interrupted
+        took_s = time.monotonic() - began_s
+        runs.append(
+            Repetition(number=number, seed=seed, outcome=outcome, seconds=took_s, run=folder, reproduce=reproduce(seed))
+        )
         on_run(Tally(runs=runs, asked=asked, until_fail=until_fail, interrupted=interrupted))
-        if interrupted or (until_fail and found.verdict is Verdict.INVALID):
+        if interrupted or (until_fail and outcome.verdict is Verdict.INVALID):
             break
     return Tally(runs=runs, asked=asked, until_fail=until_fail, interrupted=interrupted)
-
-
-def outcome_of(session: Session) -> tuple[Verdict | None, str, tuple[str, ...]]:
-    """Returns the verdict of a run, its reason, and the names of the invalid parts.
-
-    If an error broke the run off, the verdict is None and the reason is the error. An invalid verdict is never masked by it.
-    """
-    document = session.document
-    verdict = Verdict.from_json(document["valid"])
-    broken = session.error is not None and verdict is not Verdict.INVALID
-    invalid = tuple(name for name, part in document["parts"].items() if part["valid"] is False)
-    return None if broken else verdict, str(session.error if broken else document["reason"]), invalid
-
-
-def _found(number: int, seed: int, session: Session, reproduce: str, seconds: float) -> Repetition:
-    verdict, reason, invalid = outcome_of(session)
-    shown = shown_from(session.document)
-    return Repetition(
-        number=number,
-        seed=seed,
-        verdict=verdict,
-        reason=reason,
-        invalid=invalid,
-        seconds=seconds,
-        run=str(session.run.path),
-        reproduce=reproduce,
-        crossed=tuple(shown.crossed),
-        behind=shown.behind,
-    )
 
 
 def document_of(tally: Tally, *, test: str, seed: int, reproduce: str, folder: str) -> dict[str, Value]:
@@ -256,14 +207,14 @@ def document_of(tally: Tally, *, test: str, seed: int, reproduce: str, folder: s
             {
                 "number": run.number,
                 "seed": str(run.seed),
-                "valid": None if run.verdict is None else run.verdict.as_json,
-                "reason": run.reason,
-                "invalid": list(run.invalid),
+                "valid": None if run.outcome.verdict is None else run.outcome.verdict.as_json,
+                "reason": run.outcome.reason,
+                "invalid": list(run.outcome.invalid),
                 "seconds": run.seconds,
                 "run": run.run,
                 "reproduce": run.reproduce,
-                "crossed": list(run.crossed),
-                "behind": run.behind,
+                "crossed": list(run.outcome.crossed),
+                "behind": run.outcome.behind,
             }
             for run in tally.runs
         ],

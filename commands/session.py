@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import clusters.options
@@ -21,9 +22,12 @@ from harness import phases as ph
 from harness.console.plain import counted, one_line
 from harness.console.terminal import PlainFormatter
 from harness.history import HistoryWriter
+from harness.outcome import RunOutcome
 from harness.phases import Phases
 from harness.run import run
+from harness.suites.thresholds import measured
 from results.live.progress import Progress
+from results.measure.measures import measure
 from results.store.publish import announce, publish
 from results.store.record import RunRecord
 
@@ -43,21 +47,19 @@ LOG_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """The outcome of a run.
+    """A run that was carried out.
 
     Attributes:
+        outcome: Its outcome.
         run: Its folder.
         document: The content of its `results.json`.
-        interrupted: Whether a person ended it early.
-        error: The error that broke it off; None if there is none.
-        result: The outcome of the phases, the faults and the observations.
+        result: What the phases, the faults and the observations left.
         operations: The operations of the clients.
     """
 
+    outcome: RunOutcome
     run: Run
     document: Mapping[str, Value]
-    interrupted: bool
-    error: str | None
     result: RunResult
     operations: Sequence[Operation]
 
@@ -179,11 +181,16 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console, ph
             document = publish(folder, record, drawn=judged.drawn, phases=phases)
     finally:
         history.close()
+    numbers = measured(info.thresholds, partial(measure, document))
     return Session(
+        outcome=RunOutcome.of(
+            verdicts,
+            error=result.error,
+            interrupted=result.interrupted,
+            crossed=[each.crossed for each in numbers if each.crossed is not None],
+        ),
         run=folder,
         document=document,
-        interrupted=result.interrupted,
-        error=result.error,
         result=result,
         operations=operations,
     )

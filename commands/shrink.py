@@ -21,6 +21,7 @@ from harness.console.parameters import Number, PathType
 from harness.console.plain import counted
 from harness.console.terminal import echo, open_console
 from harness.errors import ExitCode, InfrastructureError, InputError, InterruptedEarly
+from harness.outcome import RunOutcome
 from harness.randomness import repeat_seed
 from harness.verdict import Verdict
 from results.store.naming import RunCommand, RunName
@@ -297,24 +298,25 @@ class _Runner:
         simulated = options["cluster_kind"] == clusters.options.SIMULATED
         carry_out = self._simulated if simulated else self._real
         began_s = time.monotonic()
-        blamed = self._in_time(lambda: carry_out(options, settled))
+        outcome = self._in_time(lambda: carry_out(options, settled))
         length_s = time.monotonic() - began_s
         self._longest_s = max(self._longest_s, length_s)
         self._beside_s = max(self._beside_s, length_s - candidate.time_limit_s)
-        if not self.part and blamed:
-            self.part = blamed[0]
-        hit = self.part in blamed if blamed else False
+        invalid = () if outcome is None else outcome.invalid
+        if not self.part and invalid:
+            self.part = invalid[0]
+        hit = self.part in invalid
         if not simulated or time.monotonic() - self._shown_s > PROGRESS_S:
             self._shown_s = time.monotonic()
-            what = "was ended before its verdict" if blamed is None else "is invalid" if hit else "is not invalid"
+            what = "was ended before its verdict" if outcome is None else "is invalid" if hit else "is not invalid"
             self._console.print(f"· run {self.runs} {what}: {candidate.describe()}", style="dim", soft_wrap=True)
-        return None if blamed is None else hit
+        return None if outcome is None else hit
 
-    def _in_time(self, carry_out: Callable[[], tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    def _in_time(self, carry_out: Callable[[], RunOutcome | None]) -> RunOutcome | None:
         """Carries out a run, and ends it as Ctrl-C does when the time is over: then it heals its nodes, and has no verdict.
 
         Args:
-            carry_out: Carries out the run, and returns its invalid parts; None if it was interrupted.
+            carry_out: Carries out the run, and returns its outcome; None if it was interrupted.
         """
         over = threading.Event()
 
@@ -327,24 +329,24 @@ class _Runner:
         timer.start()
         try:
             try:
-                blamed = carry_out()
+                outcome = carry_out()
             finally:
                 timer.cancel()
                 timer.join()
         except (InterruptedEarly, KeyboardInterrupt):
-            blamed = None
-        if blamed is None:
+            outcome = None
+        if outcome is None:
             self.ended_early = self.ended_early or over.is_set()
             self.interrupted = self.interrupted or not over.is_set()
-        return blamed
+        return outcome
 
-    def _simulated(self, options: dict[str, Any], settled: Settled) -> tuple[str, ...] | None:
+    def _simulated(self, options: dict[str, Any], settled: Settled) -> RunOutcome | None:
         from commands.trial import attempt
 
         seed = repeat_seed(options["seed"], self.runs) if self._any_seed else options["seed"]
-        return attempt(options, settled, seed=seed).blamed
+        return attempt(options, settled, seed=seed).outcome
 
-    def _real(self, options: dict[str, Any], settled: Settled) -> tuple[str, ...] | None:
+    def _real(self, options: dict[str, Any], settled: Settled) -> RunOutcome | None:
         """Carries out a run on real nodes. A run that breaks off counts as not invalid; three in a row end the search."""
         from commands.session import compose_and_carry_out
         from nemesis.planfile import to_json
@@ -364,7 +366,6 @@ class _Runner:
             if self._errors == MAX_ERRORS:
                 raise
             self._console.print(f"! run {self.runs} broke off: {error}", soft_wrap=True)
-            return ()
+            return RunOutcome(judged=None, error=str(error))
         self._errors = 0
-        parts = session.document["parts"]
-        return None if session.interrupted else tuple(name for name, part in parts.items() if part["valid"] is False)
+        return None if session.outcome.interrupted else session.outcome

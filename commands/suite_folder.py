@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commands.suite_markdown import suite_markdown
+from commands.suite_results import counting_parts
 from harness.console import below
 from harness.console.plain import name as plain_text
 from harness.errors import InputError
+from harness.outcome import RunOutcome, behind, failures
 from harness.suites.expectation import SuiteCase
 from harness.suites.suite import PLAN, CaseResult
+from harness.verdict import Verdict
 from results.store import members as must
 from results.store.errors import BadRecord, StoreError
 from results.store.junit import junit_xml, of_cases
@@ -278,31 +281,39 @@ def _with_digest(plain: str, text: str) -> str:
 
 def _result_from(case: Case, result: Mapping[str, Value]) -> CaseResult:
     violations = result.get("fault_violations")
+    code = must.whole(must.member(result, "exit_code"), "exit_code", minimum=-255)
+    reason = must.text(must.member(result, "reason"), "reason")
+    verdict = next((each for each in Verdict if each.exit_code == code), None)
     return CaseResult(
         case=case,
-        exit_code=must.whole(must.member(result, "exit_code"), "exit_code", minimum=-255),
-        reason=must.text(must.member(result, "reason"), "reason"),
+        outcome=RunOutcome(
+            judged=verdict,
+            sentence=reason,
+            parts=counting_parts(
+                must.texts(result.get("failures", []), "failures"), must.text_or_none(result.get("behind"), "behind")
+            ),
+            error=reason if verdict is None else None,
+            crossed=must.texts(result.get("crossed", []), "crossed"),
+        ),
+        code=code,
         seconds=must.seconds(must.member(result, "seconds"), "seconds"),
         run=must.text_or_none(result.get("run"), "run"),
-        failures=must.texts(result.get("failures", []), "failures"),
         left_out=must.texts(result.get("left_out", []), "left_out"),
         fault_violations=None if violations is None else must.whole(violations, "fault_violations"),
-        crossed=must.texts(result.get("crossed", []), "crossed"),
-        behind=must.text_or_none(result.get("behind"), "behind"),
     )
 
 
 def _result_json(result: CaseResult) -> dict[str, Value]:
     return {
         "exit_code": result.exit_code,
-        "reason": result.reason,
+        "reason": result.outcome.reason,
         "seconds": result.seconds,
         "run": result.run,
-        "failures": list(result.failures),
+        "failures": list(failures(result.outcome.parts)),
         "left_out": list(result.left_out),
         "fault_violations": result.fault_violations,
-        "crossed": list(result.crossed),
-        "behind": result.behind,
+        "crossed": list(result.outcome.crossed),
+        "behind": behind(result.outcome.parts),
         "passed": result.passed,
         "ended": result.ended,
         "why": result.why,

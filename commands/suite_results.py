@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.console.plain import counted_of
 from harness.errors import ExitCode
+from harness.outcome import RunOutcome, behind, failures
+from harness.parts import CONTROL_NODE
 from harness.suites.suite import CaseResult
-from harness.verdict import Verdict
-from results.measure.outcome import behind, crossed, failures, fault_violations, shown
+from harness.verdict import Part, Verdict
+from results.measure.outcome import crossed, fault_violations
 from results.store.reading import parts_from
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from harness.op import Value
     from harness.suites.suite import Case
-    from harness.verdict import Part
 
 REASON_LINES = 3
 ERROR_PREFIX = "labrys: "  # of each error that a command writes
@@ -48,18 +49,27 @@ def result_of(case: Case, ended: Ended) -> CaseResult:
     document = _document(ended.output)
     if case.runs > 1 and "runs" in document:
         return how_often(case, document, seconds=ended.seconds)
+    reason = str(document.get("reason") or " / ".join(ending) or "the command printed nothing")
     parts = parts_from(document) if "parts" in document else []
+    outcome = RunOutcome(
+        judged=Verdict.from_json(document.get("valid")),
+        sentence=reason,
+        parts=counting_parts(failures(parts), behind(parts)),
+        crossed=crossed(document),
+    )
+    code = ended.code
+    # A Python that cannot start also ends with 1, and a negative control must not pass by that.
+    if outcome.alone is None or outcome.exit_code != code:
+        outcome = replace(outcome, judged=None, error=reason)
+        code = int(ExitCode.INTERNAL) if code in {int(each.exit_code) for each in Verdict} else code
     return CaseResult(
         case=case,
-        exit_code=_code(ended.code, document, parts),
-        reason=str(document.get("reason") or " / ".join(ending) or "the command printed nothing"),
+        outcome=outcome,
+        code=code if outcome.verdict is None else int(outcome.verdict.exit_code),
         seconds=ended.seconds,
         run=document.get("run"),
-        failures=failures(parts),
         left_out=tuple(str(left["kind"]) for left in document.get("left_out", ())),
         fault_violations=fault_violations(document),
-        crossed=crossed(document),
-        behind=behind(parts),
     )
 
 
@@ -85,34 +95,42 @@ def how_often(case: Case, document: Mapping[str, Value], *, seconds: float) -> C
     text = f"{counted_of(len(hits), len(runs), 'run', 'are')} {case.expect}"
     text += f" by {', '.join(sorted(case.expect_parts))}" if case.expect_parts else ""
     verdict = Verdict.from_json(shown.get("valid"))
-    code = ExitCode.INTERNAL if verdict is None else verdict.exit_code
+    reason = f"{text}, and at least {case.at_least} of {case.runs} should be. {shown.get('reason') or 'None ran.'}"
     return CaseResult(
         case=case,
-        exit_code=int(code),
-        reason=f"{text}, and at least {case.at_least} of {case.runs} should be. {shown.get('reason') or 'None ran.'}",
+        outcome=RunOutcome(
+            judged=verdict,
+            sentence=reason,
+            parts=counting_parts([f"{name}={Verdict.INVALID}" for name in shown.get("invalid", ())], None),
+            error=reason if verdict is None else None,
+        ),
+        code=int(ExitCode.INTERNAL),
         seconds=seconds,
         run=shown.get("run"),
-        failures=tuple(f"{part}={Verdict.INVALID}" for part in shown.get("invalid", ())),
     )
+
+
+def counting_parts(failures: Iterable[str], late: str | None) -> tuple[Part, ...]:
+    """Returns the parts of a run that a suite counts, without their reasons.
+
+    Args:
+        failures: The parts that decide the run and are not valid, as `name=verdict`.
+        late: The sentence that the control node was behind; None if it kept up, or if it is unknown.
+
+    Raises:
+        ValueError: A failure has another form.
+    """
+    named = (failure.rpartition("=") for failure in failures)
+    found = [Part(name=name, verdict=Verdict(verdict), reason="") for name, _, verdict in named]
+    if late is not None:
+        found.append(Part(name=CONTROL_NODE, verdict=Verdict.UNKNOWN, reason=late, extra=True))
+    return tuple(found)
 
 
 def _worst_first(runs: Sequence[Mapping[str, Value]]) -> list[Mapping[str, Value]]:
     """Returns runs in the order invalid, error, unknown, valid."""
     order = {Verdict.INVALID: 0, None: 1, Verdict.UNKNOWN: 2, Verdict.VALID: 3}
     return sorted(runs, key=lambda run: order[Verdict.from_json(run["valid"])])
-
-
-def _code(returncode: int, document: Mapping[str, Value], parts: Sequence[Part]) -> int:
-    """Returns the exit code of a case's verdict; that of an error if its process ends with another code than its document has.
-
-    A Python that cannot start also ends with 1, and a negative control must not pass by that.
-    """
-    if returncode not in {int(each.exit_code) for each in Verdict}:
-        return returncode
-    verdict = Verdict.from_json(document.get("valid"))
-    if verdict is None or shown(document, verdict, parts).alone.exit_code != returncode:
-        return int(ExitCode.INTERNAL)
-    return int(verdict.exit_code)
 
 
 def _document(output: str) -> Mapping[str, Value]:

@@ -134,7 +134,7 @@ def summary_json(
                 "exit_code": result.exit_code,
                 "reason": result.why,
                 "known_failures": result.failed_as_known,
-                "crossed": list(result.crossed),
+                "crossed": list(result.outcome.crossed),
                 "left_out": list(result.left_out),
                 "seconds": result.seconds,
                 "run": result.run,

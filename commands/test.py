@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -22,7 +23,7 @@ from commands.compose import (
 )
 from harness.console import options as opt
 from harness.console.terminal import annotation, echo, open_console
-from harness.errors import ExitCode, InputError
+from harness.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +74,6 @@ def run_once(ctx: click.Context, options: dict[str, Any], *, summary: Console) -
     from commands.session import compose_and_carry_out
     from harness.verdict import Verdict
     from results.live.terminal import print_summary
-    from results.store.reading import shown_from
     from results.store.store import Store
 
     console = open_console()
@@ -84,20 +84,15 @@ def run_once(ctx: click.Context, options: dict[str, Any], *, summary: Console) -
     session = compose_and_carry_out(
         options, settled, reproduce, defaults=opt.from_file(ctx), store=Store(options["store_dir"]), console=console
     )
-    run, document = session.run, session.document
-    shown = shown_from(document)
+    outcome, run, document = session.outcome, session.run, session.document
     print_summary(summary, document, report=run.report_html)
     if options["output"] == "json":
         echo(json.dumps({"run": str(run.path), **document}))
-    elif options["output"] == "github" and shown.alone is not Verdict.VALID:
-        level = "error" if shown.alone is Verdict.INVALID else "warning"
-        said = " ".join([*(f"Crossed the threshold {each}." for each in shown.crossed), document["reason"]])
+    elif options["output"] == "github" and outcome.alone is not Verdict.VALID:
+        level = "error" if replace(outcome, error=None).alone is Verdict.INVALID else "warning"
+        said = " ".join([*(f"Crossed the threshold {each}." for each in outcome.crossed), outcome.sentence])
         echo(annotation(level, f"labrys {document['test']}", f"{said} -- {reproduce}"))
-    if session.interrupted:
-        ctx.exit(ExitCode.INTERRUPTED)
-    if session.error is not None and shown.verdict is not Verdict.INVALID:  # a definite failure is never masked
-        ctx.exit(ExitCode.INTERNAL)
-    ctx.exit(shown.alone.exit_code)
+    ctx.exit(outcome.exit_code)
 
 
 def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_fail: bool, same_seed: bool) -> None:
@@ -157,9 +152,10 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
             )
         case "github":
             for run in tally.runs:
-                if run.shown is None or run.shown.alone is not Verdict.VALID:
-                    level = "warning" if run.shown is not None and run.shown.alone is Verdict.UNKNOWN else "error"
-                    said = " ".join([*(f"Crossed the threshold {each}." for each in run.crossed), run.reason])
+                if run.outcome.alone is not Verdict.VALID:
+                    level = "warning" if run.outcome.alone is Verdict.UNKNOWN else "error"
+                    crossed = (f"Crossed the threshold {each}." for each in run.outcome.crossed)
+                    said = " ".join([*crossed, run.outcome.reason])
                     echo(annotation(level, f"labrys {name}", f"{said} -- {run.reproduce}"))
             echo(annotation("notice", f"labrys {name}", tally.describe()))
     ctx.exit(tally.exit_code)

@@ -18,8 +18,8 @@ import clusters.options
 from commands.compose import Settled, compose
 from harness import parts
 from harness.history import MemoryHistory, pair
+from harness.outcome import RunOutcome
 from harness.run import run
-from harness.verdict import Verdict, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from harness.history import Recorder
     from harness.op import Operation
     from harness.run import RunResult
-    from harness.verdict import Part
     from harness.watch import Watch
 
 
@@ -43,28 +42,21 @@ _runs = itertools.count(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """The outcome of a simulated run.
+    """A simulated run that was carried out.
 
     Attributes:
+        outcome: Its outcome.
         seed: Its seed.
-        verdict: Its verdict.
-        parts: The parts of the verdict.
         plan: Its faults.
         operations: The operations of the clients.
-        result: The rest of the outcome.
+        result: What the phases, the faults and the observations left.
     """
 
+    outcome: RunOutcome
     seed: int
-    verdict: Verdict
-    parts: Sequence[Part]
     plan: Sequence[PlannedFault]
     operations: Sequence[Operation]
     result: RunResult
-
-    @property
-    def blamed(self) -> tuple[str, ...]:
-        """Returns the names of the invalid parts."""
-        return tuple(part.name for part in self.parts if part.verdict is Verdict.INVALID)
 
 
 class Unobserved:
@@ -122,11 +114,10 @@ def attempt(options: Mapping[str, Any], settled: Settled, *, seed: int, history:
         if result.interrupted:
             raise KeyboardInterrupt  # a caller with many runs must stop here
         operations = pair(recorder.ops)
-        found = parts.of_run(test, result, operations)
+        outcome = RunOutcome.of(parts.of_run(test, result, operations), error=result.error)
     return Trial(
+        outcome=outcome,
         seed=seed,
-        verdict=verdict_of(found),
-        parts=found,
         plan=test.plan,
         operations=operations,
         result=result,

@@ -7,6 +7,10 @@ from these classes, so that the command line can map each error to an exit code.
 from __future__ import annotations
 
 import enum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class ExitCode(enum.IntEnum):
@@ -18,6 +22,17 @@ class ExitCode(enum.IntEnum):
     BAD_ARGUMENTS = 254
     INTERNAL = 255
     INTERRUPTED = 130
+
+
+# An interruption comes first, because then not everything ran.
+_WORST_FIRST: Final = (
+    ExitCode.INTERRUPTED, ExitCode.INVALID, ExitCode.INTERNAL, ExitCode.BAD_ARGUMENTS, ExitCode.UNKNOWN, ExitCode.VALID
+)  # fmt: skip
+
+
+def worst_code(codes: Iterable[ExitCode]) -> ExitCode:
+    """Returns the worst exit code (docs/decisions/0007); that of an unknown verdict if there is none."""
+    return min(codes, key=_WORST_FIRST.index, default=ExitCode.UNKNOWN)
 
 
 def headline(error: str) -> str:

@@ -53,7 +53,7 @@ def main() -> int:
         began_s = time.process_time()
         trial = next(runs)
         seconds.append(time.process_time() - began_s)
-        verdicts[str(trial.verdict)] += 1
+        verdicts[str(trial.outcome.verdict)] += 1
         operations += len(trial.operations)
     median_s = statistics.median(seconds)
     print(f"{given.runs} runs of {given.system}, {operations / given.runs:.0f} operations each, {dict(verdicts)}")

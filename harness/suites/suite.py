@@ -43,7 +43,7 @@ import itertools
 import math
 import shlex
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from harness.console.documents import read_toml, shown
@@ -51,7 +51,8 @@ from harness.console.parameters import MAX_SEED
 from harness.console.plain import counted_of
 from harness.console.plugins import is_file_place
 from harness.console.suggest import did_you_mean
-from harness.errors import ExitCode, InputError
+from harness.errors import ExitCode, InputError, worst_code
+from harness.outcome import behind
 from harness.randomness import SEED_BITS, repeat_seed, stream
 from harness.suites.expectation import Expectation, Outcome, Shown, SuiteCase
 from harness.suites.thresholds import Threshold, read_threshold
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
+
+    from harness.outcome import RunOutcome
 
     KnownOptions: TypeAlias = Callable[[Mapping[str, Any]], Collection[str]]
 
@@ -152,35 +155,35 @@ class CaseResult:
 
     Attributes:
         case: The case.
-        exit_code: The exit code of its verdict; that of its command if there is none.
-        reason: The reason of the verdict, or the end of the error output.
+        outcome: The outcome of its run, or of the run that decides. Without a verdict, its error is the end of the command's
+            error output.
+        code: The exit code of its command if there is no verdict.
         seconds: Its duration.
         run: The folder of the run; None if there is none.
-        failures: The parts that count for its verdict and are not valid, `name=verdict`.
         left_out: The kinds of faults that `all` asked for and that are not in the plan.
         fault_violations: The number of violations during or after a fault; None if it is unknown.
-        crossed: A sentence for each crossed threshold.
-        behind: The reason of the part `control-node` if the control node was behind; None if it kept up.
     """
 
     case: Case
-    exit_code: int
-    reason: str
+    outcome: RunOutcome
+    code: int
     seconds: float
     run: str | None
-    failures: Sequence[str] = ()
     left_out: Sequence[str] = ()
     fault_violations: int | None = None
-    crossed: Sequence[str] = ()
-    behind: str | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """Returns the exit code of its verdict; that of its command if there is none."""
+        return self.code if self.verdict is None else int(self.verdict.exit_code)
 
     @property
     def verdict(self) -> Verdict | None:
         """Returns the run's verdict; None if there is none."""
-        return {code.exit_code.value: code for code in Verdict}.get(self.exit_code)
+        return self.outcome.verdict
 
     @property
-    def outcome(self) -> Outcome | None:
+    def agreement(self) -> Outcome | None:
         """Returns its outcome beside the expected one; None without a verdict."""
         shown = self.shown
         return None if shown is None else self.case.expectation.outcome(shown)
@@ -188,15 +191,17 @@ class CaseResult:
     @property
     def shown(self) -> Shown | None:
         """Returns what its run showed; None without a verdict."""
-        if self.verdict is None:
-            return None
-        return Shown(
-            verdict=self.verdict,
-            failures=self.failures,
-            fault_violations=self.fault_violations,
-            crossed=self.crossed,
-            behind=self.behind is not None,
-        )
+        shown = self.outcome.shown
+        return None if shown is None else replace(shown, fault_violations=self.fault_violations)
+
+    @property
+    def decides(self) -> ExitCode:
+        """Returns the exit code of a suite with this case alone."""
+        if self.passed:
+            return ExitCode.VALID
+        if self.undecided:
+            return ExitCode.UNKNOWN
+        return ExitCode.INTERNAL if self.verdict is None and not self.outcome.crossed else ExitCode.INVALID
 
     @property
     def ended(self) -> str:
@@ -204,7 +209,7 @@ class CaseResult:
         shown = self.shown
         if shown is None:
             return f"error {self.exit_code}"
-        if self.crossed:
+        if shown.crossed:
             return shown.words
         if self.failed_as_known:
             return f"{self.verdict}, as known"
@@ -217,17 +222,17 @@ class CaseResult:
     @property
     def failed_as_known(self) -> bool:
         """Returns whether it is not valid, and only by known failures."""
-        return self.outcome is Outcome.KNOWN
+        return self.agreement is Outcome.KNOWN
 
     @property
     def passed(self) -> bool:
         """Returns whether it is as expected, or a known failure."""
-        return self.outcome in {Outcome.EXPECTED, Outcome.KNOWN}
+        return self.agreement in {Outcome.EXPECTED, Outcome.KNOWN}
 
     @property
     def undecided(self) -> bool:
         """Returns whether the result is unknown: by its verdict, or because its control node was behind."""
-        return self.outcome is Outcome.UNDECIDED
+        return self.agreement is Outcome.UNDECIDED
 
     @property
     def without_fault(self) -> str | None:
@@ -241,7 +246,7 @@ class CaseResult:
     @property
     def without_parts(self) -> str | None:
         """Returns why an invalid verdict does not count: an expected part is not invalid; None if it counts."""
-        lacking = sorted(part for part in self.case.expect_parts if f"{part}={Verdict.INVALID}" not in self.failures)
+        lacking = sorted(self.case.expect_parts.difference(self.outcome.invalid))
         if not lacking or self.verdict is not Verdict.INVALID:
             return None
         return f"invalid, but not by {', '.join(lacking)}"
@@ -250,13 +255,13 @@ class CaseResult:
     def why(self) -> str:
         """Returns the reason of the verdict, after why it does not count or which threshold it crosses."""
         if self.without_fault or self.without_parts:
-            return f"{self.without_fault or self.without_parts}: {self.reason}"
-        if not self.crossed:
-            return self.reason
-        thresholds = "; and ".join(self.crossed)
-        if self.behind is None:
-            return f"crossed the threshold {thresholds}. {self.reason}"
-        return f"it is unknown whether the system keeps the threshold {thresholds}. {self.behind} {self.reason}"
+            return f"{self.without_fault or self.without_parts}: {self.outcome.reason}"
+        if not self.outcome.crossed:
+            return self.outcome.reason
+        thresholds, late = "; and ".join(self.outcome.crossed), behind(self.outcome.parts)
+        if late is None:
+            return f"crossed the threshold {thresholds}. {self.outcome.reason}"
+        return f"it is unknown whether the system keeps the threshold {thresholds}. {late} {self.outcome.reason}"
 
     @property
     def message(self) -> str:
@@ -489,10 +494,4 @@ def exit_code(results: Iterable[CaseResult]) -> ExitCode:
 
     The worst case decides: an unexpected verdict or a crossed threshold, then an error, then an unknown, then valid.
     """
-    failed = [result for result in results if not result.passed]
-    definite = [result for result in failed if not result.undecided]
-    if any(result.verdict is not None or result.crossed for result in definite):
-        return ExitCode.INVALID
-    if definite:
-        return ExitCode.INTERNAL
-    return ExitCode.UNKNOWN if failed else ExitCode.VALID
+    return worst_code([ExitCode.VALID, *(result.decides for result in results)])

@@ -8,27 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.parts import CONTROL_NODE
+from harness.outcome import behind, failures
 from harness.suites.expectation import Shown
-from harness.verdict import Verdict
 from results.store import members as must
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from harness.op import Value
-    from harness.verdict import Part
-
-
-def failures(parts: Iterable[Part]) -> tuple[str, ...]:
-    """Returns the parts that decide a run and are not valid, as `name=verdict`."""
-    return tuple(f"{part.name}={part.verdict}" for part in parts if part.decides and part.verdict is not Verdict.VALID)
-
-
-def behind(parts: Iterable[Part]) -> str | None:
-    """Returns the sentence that the control node was behind; None if it kept up, or if it is unknown."""
-    found = (part.reason for part in parts if part.name == CONTROL_NODE and part.verdict is not Verdict.VALID)
-    return next(found, None)
+    from harness.verdict import Part, Verdict
 
 
 def fault_violations(document: Mapping[str, Value]) -> int | None:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.leaders import rivals
+from harness.outcome import behind
 from harness.suites.thresholds import measured
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict, reason_of, verdict_of
@@ -23,7 +24,6 @@ from results.measure.circumstances import circumstances
 from results.measure.leadership import Elections
 from results.measure.measures import measure
 from results.measure.op_outcomes import OUTCOMES, error_code, outcome
-from results.measure.outcome import behind
 from results.measure.series import latency_points, latency_table, main_phase
 from results.page.counterexample import counterexamples_of
 from results.store.record import defaults_document, left_out_document

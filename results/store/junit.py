@@ -14,6 +14,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from harness.console.plain import plain
 from harness.faults import called
+from harness.outcome import failures
 from harness.verdict import Verdict
 from results.page.formatting import availability, fault_availability, pretty
 from results.store.reading import verdict_from
@@ -138,7 +139,7 @@ def of_cases(name: str, results: Sequence[CaseResult]) -> JunitSuite:
         if not result.passed:
             problem = "error" if result.verdict is None or result.undecided else "failure"
         where = f"\nrun: {result.run}" if result.run else ""
-        where += f"\nfailed, as known: {', '.join(result.failures)}" if result.failed_as_known else ""
+        where += f"\nfailed, as known: {', '.join(failures(result.outcome.parts))}" if result.failed_as_known else ""
         where += f"\nleft out of the faults: {', '.join(result.left_out)}" if result.left_out else ""
         cases.append(
             JunitCase(

@@ -14,7 +14,7 @@ import cli
 from commands.hunt import hunt
 from commands.hunt_runs import base
 from commands.hunt_space import prepare, words_of
-from commands.hunting import Chooser, shown_by
+from commands.hunting import Chooser, behaviour_of
 from commands.trial import attempt
 from harness.errors import InputError
 
@@ -71,7 +71,7 @@ class Hunt:
         draw = self._chooser.draw()
         trial = self.carried_out(draw)
         if trial is not None:
-            self._chooser.learn(draw, shown_by(trial.result, trial.operations))
+            self._chooser.learn(draw, behaviour_of(trial.result, trial.operations))
         return draw, trial
 
     def carried_out(self, draw: Draw) -> Trial | None:
@@ -92,15 +92,15 @@ class Hunt:
         """Carries out runs until one is invalid, at most `most` runs."""
         for number in range(1, most + 1):
             draw, trial = self.next()
-            if trial is not None and trial.blamed:
+            if trial is not None and trial.outcome.invalid:
                 return found(number, draw, trial)
         return None
 
 
 def found(runs: int, draw: Draw, trial: Trial) -> Find:
     """Returns the finding of a run."""
-    sizes = [len(example.operations) for part in trial.parts for example in part.counterexamples]
-    return Find(runs=runs, draw=draw, parts=trial.blamed, size=min(sizes, default=None))
+    sizes = [len(example.operations) for part in trial.outcome.parts for example in part.counterexamples]
+    return Find(runs=runs, draw=draw, parts=trial.outcome.invalid, size=min(sizes, default=None))
 
 
 @functools.cache

@@ -84,10 +84,10 @@ def able(run: Lacking) -> tuple[str, ...]:
 
 
 @functools.cache
-def ran(bug: Bug, words: Sequence[str], kinds: Sequence[str], seed: int) -> tuple[Sequence[Operation], Verdict]:
+def ran(bug: Bug, words: Sequence[str], kinds: Sequence[str], seed: int) -> tuple[Sequence[Operation], Verdict | None]:
     """Returns the operations of a run, and its verdict."""
     found = trial(*RUN, "--nemesis", ",".join(kinds), *words, "--bug", str(bug), seed=seed)
-    return found.operations, found.verdict
+    return found.operations, found.outcome.verdict
 
 
 @pytest.mark.parametrize(

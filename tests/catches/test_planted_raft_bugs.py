@@ -57,8 +57,8 @@ def test_a_planted_bug_is_found(bug: Bug) -> None:
     hunt = Hunt.of(bug, seed=SEED, guided=False, among=among)
     trial = hunt.nth(run)
     assert trial is not None
-    assert trial.blamed
-    assert all(part.reason for part in trial.parts if part.verdict is Verdict.INVALID)
+    assert trial.outcome.invalid
+    assert all(part.reason for part in trial.outcome.parts if part.verdict is Verdict.INVALID)
 
 
 def test_the_page_has_the_finds() -> None:
@@ -78,6 +78,6 @@ def test_the_correct_version_is_not_accused(seed: int) -> None:
     verdicts = Counter[str]()
     for _ in range(CORRECT_RUNS):
         draw, trial = hunt.next()
-        verdicts[trial.verdict if trial is not None else "refused"] += 1
-        assert trial is None or trial.blamed == (), draw
+        verdicts[str(trial.outcome.verdict) if trial is not None else "refused"] += 1
+        assert trial is None or trial.outcome.invalid == (), draw
     assert verdicts[Verdict.VALID] > CORRECT_RUNS / 2, verdicts

@@ -17,7 +17,8 @@ from pyspark.sql import types as t
 from checker.search.deciders import MODEL_HINT
 from harness.errors import InputError, LabrysError
 from harness.fault_events import fault_event
-from results.measure.outcome import behind, crossed, failures, fault_violations
+from harness.outcome import behind, failures
+from results.measure.outcome import crossed, fault_violations
 from results.pipeline.read.sources import TEST
 from results.pipeline.schema import FAULTS, MOST_NS, RUNS, SIGHTINGS
 from results.store.reading import (

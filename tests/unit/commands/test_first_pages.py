@@ -111,9 +111,9 @@ def test_the_page_of_results_has_every_part_of_a_verdict() -> None:
     run = trial("--system", "sim-raft", "--cluster", "sim", "--time-limit", "22", "--nemesis", "kill", seed=1)
     (table,) = re.findall(r"^## Parts\n\n(.*?)\n\n", page, re.MULTILINE | re.DOTALL)
     listed = {name for row in re.findall(r"^\| (`[^|]*`) \|", table, re.MULTILINE) for name in row.split("`")}
-    assert {part.name for part in run.parts} | {CONTROL_NODE} <= listed
+    assert {part.name for part in run.outcome.parts} | {CONTROL_NODE} <= listed
     (sentence,) = re.findall(r"^  (`[^.]*) are such parts", page, re.MULTILINE)
-    assert set(re.findall(r"`([\w-]+)`", sentence)) == {part.name for part in run.parts if part.extra} | {
+    assert set(re.findall(r"`([\w-]+)`", sentence)) == {part.name for part in run.outcome.parts if part.extra} | {
         CONTROL_NODE,  # only on real nodes
     }
 

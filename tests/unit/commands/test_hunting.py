@@ -19,13 +19,15 @@ from commands.hunting import (
     MAX_KINDS,
     SIMULATED_RATES,
     SIMULATED_RHYTHMS,
+    Behaviour,
     Chooser,
     Draw,
-    Shown,
     Space,
-    shown_by,
+    behaviour_of,
 )
 from harness.errors import InfrastructureError, InputError
+from harness.outcome import RunOutcome
+from harness.verdict import Part, Verdict
 from nemesis.kinds import find_kind
 from tests.catches.hunts import Hunt
 from tests.trials import TOY, trial
@@ -127,7 +129,7 @@ def test_kinds_with_new_features_are_drawn_more_often() -> None:
             draw = chooser.draw()
             kinds.update(draw.kinds)
             feature = f"feature {number}" if "pause" in draw.kinds else "old"
-            chooser.learn(draw, Shown(features=frozenset({feature})))
+            chooser.learn(draw, Behaviour(features=frozenset({feature})))
         counts[guided] = kinds["pause"] / kinds.total()
     assert counts[True] > 1.3 * counts[False]
 
@@ -140,7 +142,7 @@ def test_eventful_runs_are_changed_more_often() -> None:
         draw = chooser.draw()
         draws.append(draw)
         eventful = float("pause" in draw.kinds and draw.settings["batch"] == 3)
-        chooser.learn(draw, Shown(features=frozenset({str(number)}), eventful=eventful))
+        chooser.learn(draw, Behaviour(features=frozenset({str(number)}), eventful=eventful))
     both = sum("pause" in draw.kinds and draw.settings["batch"] == 3 for draw in draws[200:])
     assert both > 2 * 200 * 0.44 / 4, (
         "in a blind hunt, 44 % of the runs have the kind, and a quarter of these the value"
@@ -153,7 +155,7 @@ def test_a_change_keeps_the_rest() -> None:
     chooser, blind = Chooser(space, seed=5, guided=True), Chooser(space, seed=5, guided=False)
     first = chooser.draw()
     blind.draw()
-    chooser.learn(first, Shown(features=frozenset({"a"})))
+    chooser.learn(first, Behaviour(features=frozenset({"a"})))
     changed = 0
     for _ in range(100):
         draw, fresh = chooser.draw(), blind.draw()
@@ -175,20 +177,20 @@ def test_a_hunt_of_one_kind_changes_the_rest() -> None:
     for number in range(50):
         draw = chooser.draw()
         assert draw.kinds == ("kill",)
-        chooser.learn(draw, Shown(features=frozenset({str(number)})))
+        chooser.learn(draw, Behaviour(features=frozenset({str(number)})))
 
 
 def test_a_feature_is_new_once() -> None:
     """It counts for the first run that has it."""
     chooser = Chooser(SPACE, seed=1, guided=True)
-    shown = [Shown(features=frozenset(names)) for names in ("ab", "bc")]
+    shown = [Behaviour(features=frozenset(names)) for names in ("ab", "bc")]
     assert [chooser.learn(chooser.draw(), each) for each in shown] == [2, 1]
 
 
 def test_the_features_of_a_run() -> None:
     """They include the kind with the role that it hit, and the number of leaders."""
     paused = trial(*TOY, "--nemesis", "pause:n2", "--fault-on", "2-3", "--fault-off", "1-2")
-    found = shown_by(paused.result, paused.operations).features
+    found = behaviour_of(paused.result, paused.operations).features
     assert {"pause at follower", "leaders 1", "terms 0"} <= {*found}
 
 
@@ -244,13 +246,13 @@ def test_runs_that_break_off_do_not_mask_a_find(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The hunt ends after three of them in a row. It prints the invalid run before them, and its exit code is 1."""
-    outcomes = [INVALID, BROKEN, BROKEN, BROKEN, VALID]
+    bad = RunOutcome.of([Part(name="recovered", verdict=Verdict.INVALID, reason="No.")])
+    broken = RunOutcome(judged=None, error="no node")
+    outcomes = [bad, broken, broken, broken, RunOutcome(judged=Verdict.VALID)]
 
     @contextmanager
     def carrying_out(*_: object, **__: object) -> Iterator[CarryOut]:
-        yield lambda draws: (
-            HuntRun(draw=draw, outcome=outcomes[draw.number], blamed=("recovered",), report="r") for draw in draws
-        )
+        yield lambda draws: (HuntRun(draw=draw, outcome=outcomes[draw.number], report="r") for draw in draws)
 
     monkeypatch.setattr("commands.hunt.in_simulator", carrying_out)
     words = [*TOY, "--nemesis", "pause:n2", "--fault-on", "1", "--fault-off", "1"]
@@ -266,15 +268,12 @@ def test_a_hunt_on_real_nodes_has_one_run_at_a_time() -> None:
         cli.invoke(["hunt", "--cluster", "local", "--system", "dledger", "--jobs", "2"])
 
 
-def session(*, valid: bool | str, error: str | None = None, interrupted: bool = False) -> Session:
-    """Returns the outcome of a run on real nodes."""
+def session(verdict: Verdict, *, error: str | None = None) -> Session:
+    """Returns a run on real nodes with a verdict."""
     finished = trial(*TOY)
-    parts = {"linearizable": {"valid": valid}}
     outcome = SimpleNamespace(
+        outcome=RunOutcome.of([Part(name="linearizable", verdict=verdict, reason="Because.")], error=error),
         run=SimpleNamespace(report_html="r/report.html"),
-        document={"valid": valid, "reason": "Because.", "parts": parts},
-        interrupted=interrupted,
-        error=error,
         result=finished.result,
         operations=finished.operations,
     )
@@ -284,9 +283,9 @@ def session(*, valid: bool | str, error: str | None = None, interrupted: bool = 
 def test_the_outcomes_of_runs_on_real_nodes() -> None:
     """An invalid verdict counts although the run broke off; an error or an interruption is no verdict."""
     outcomes: list[Session | BaseException] = [
-        session(valid=True),
-        session(valid=False, error="the disk is full"),
-        session(valid="unknown", error="the disk is full"),
+        session(Verdict.VALID),
+        session(Verdict.INVALID, error="the disk is full"),
+        session(Verdict.UNKNOWN, error="the disk is full"),
         InfrastructureError("no node"),
         InputError("no plan"),
         KeyboardInterrupt(),
@@ -301,8 +300,8 @@ def test_the_outcomes_of_runs_on_real_nodes() -> None:
 
     draws = [Draw(number=number, seed=number) for number in range(len(outcomes))]
     found = [*on_nodes(carry_out)(draws)]
-    assert [run.outcome for run in found] == [VALID, INVALID, BROKEN, BROKEN, REFUSED, UNKNOWN]
-    assert [run.reason for run in found[1:5]] == ["Because.", "the disk is full", "no node", "no plan"]
-    assert [run.interrupted for run in found] == [False] * 5 + [True]
-    assert (found[1].blamed, found[1].report) == (("linearizable",), "r/report.html")
-    assert "leaders 1" in found[0].shown.features
+    assert [run.ended for run in found] == [VALID, INVALID, BROKEN, BROKEN, REFUSED, UNKNOWN]
+    assert [run.outcome.reason for run in found[1:5]] == ["Because.", "the disk is full", "no node", "no plan"]
+    assert [run.outcome.interrupted for run in found] == [False] * 5 + [True]
+    assert (found[1].outcome.invalid, found[1].report) == (("linearizable",), "r/report.html")
+    assert "leaders 1" in found[0].behaviour.features

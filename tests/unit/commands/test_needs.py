@@ -8,7 +8,7 @@ import pytest
 
 import cli
 from clusters.systems.sim_raft.bugs import TABLE, Bug
-from commands.hunting import MAX_KINDS, Chooser, Shown
+from commands.hunting import MAX_KINDS, Behaviour, Chooser
 from harness.errors import InputError
 from nemesis.kinds import find_kind
 from tests.catches.hunts import Hunt
@@ -36,7 +36,7 @@ def test_each_run_of_a_hunt_can_show_the_bug(bug: Bug, guided: bool) -> None:
         assert all(int(str(values[name])) >= least for name, least in needs.at_least.items())
         assert not classes or classes & {find_kind(kind).fault for kind in draw.kinds}
         assert len(draw.kinds) <= MAX_KINDS
-        chooser.learn(draw, Shown(features=frozenset({str(number)})))
+        chooser.learn(draw, Behaviour(features=frozenset({str(number)})))
 
 
 @pytest.mark.parametrize(

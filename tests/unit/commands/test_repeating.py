@@ -12,8 +12,10 @@ import pytest
 import cli
 from commands.repeating import Repetition, Tally, document_of, repeat
 from harness.errors import ExitCode, InfrastructureError, InputError, InterruptedEarly
+from harness.outcome import RunOutcome
+from harness.parts import CONTROL_NODE
 from harness.randomness import repeat_seed
-from harness.verdict import Verdict
+from harness.verdict import Part, Verdict
 from results.store.repeats import RepeatFolder
 from tests.trials import TOY
 
@@ -26,12 +28,12 @@ if TYPE_CHECKING:
 FORGETS = ("--nemesis", "power-loss:n1", "--fault-on", "1-2", "--fault-off", "1-2", "--forgets")
 
 
-def session(verdict: Verdict, *thresholds: dict[str, Any], interrupted: bool = False) -> Session:
-    """Returns the outcome of a run with a verdict."""
-    parts: dict[str, Any] = {"linearizable": {"valid": verdict.as_json, "reason": "Because.", "details": {}}}
-    document = {"valid": verdict.as_json, "reason": "Because.", "parts": parts, "thresholds": list(thresholds)}
-    outcome = SimpleNamespace(run=SimpleNamespace(path="r"), document=document, interrupted=interrupted, error=None)
-    return cast("Session", outcome)
+def session(verdict: Verdict, *more: Part, crossed: Sequence[str] = ()) -> Session:
+    """Returns a run with a verdict."""
+    parts = [Part(name="linearizable", verdict=verdict, reason="Because."), *more]
+    return cast(
+        "Session", SimpleNamespace(run=SimpleNamespace(path="r"), outcome=RunOutcome.of(parts, crossed=crossed))
+    )
 
 
 def tally(outcomes: Sequence[Verdict | Exception], *, until_fail: bool = False) -> Tally:
@@ -82,7 +84,7 @@ def test_the_worst_run_decides(outcomes: list[Verdict | Exception], code: ExitCo
 def test_until_fail_stops_at_the_first_invalid_run() -> None:
     """The interval is that of runs which end with the first hit."""
     found = tally([V, X, V], until_fail=True)
-    assert [run.verdict for run in found.runs] == [V, X]
+    assert [run.outcome.verdict for run in found.runs] == [V, X]
     assert found.interval == pytest.approx((0.0126, 0.975), abs=0.001)
     assert "the exact interval for runs that end with the first hit" in found.describe()
     assert tally([V, V], until_fail=True).interval == tally([V, V]).interval
@@ -138,17 +140,15 @@ def test_runs_in_the_simulator(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_a_tally_with_an_error_has_no_verdict() -> None:
     """Its only run broke off."""
-    run = Repetition(number=1, seed=1, verdict=None, reason="", invalid=(), seconds=0.0, run=None, reproduce="")
+    run = Repetition(number=1, seed=1, outcome=RunOutcome(judged=None, error="no"), seconds=0.0, run=None, reproduce="")
     assert Tally(runs=[run], asked=1, until_fail=False, interrupted=False).verdict is None
 
 
 @pytest.mark.parametrize(("behind", "code"), [(False, ExitCode.INVALID), (True, ExitCode.UNKNOWN)])
 def test_a_run_that_crosses_a_threshold_decides_the_exit_code(*, behind: bool, code: ExitCode) -> None:
     """Its verdict stays valid, and the confidence interval is of verdicts only."""
-    found = session(Verdict.VALID, {"crossed": "p99_ms < 1: it is 2"})
-    if behind:
-        late = {"valid": "unknown", "reason": "Late.", "details": {}, "extra": True}
-        cast("dict[str, Any]", found.document["parts"])["control-node"] = late
+    late = Part(name=CONTROL_NODE, verdict=Verdict.UNKNOWN, reason="Late.", extra=True)
+    found = session(Verdict.VALID, *([late] if behind else []), crossed=["p99_ms < 1: it is 2"])
     counted = repeat(lambda _: found, range(2), asked=2, until_fail=False, reproduce=str, on_run=lambda _: None)
     assert counted.exit_code is code
     assert counted.count(Verdict.VALID) == 2

@@ -28,7 +28,7 @@ from tests.trials import trial
 history = HistoryWriter(Path(sys.argv[1]), {"seed": "7"})
 found = trial(*sys.argv[2:], seed=7, history=history)
 history.close()
-print(found.verdict, [record.proof.reason for record in found.result.faults if record.proof])
+print(found.outcome.verdict, [record.proof.reason for record in found.result.faults if record.proof])
 """
 FAULTS = (
     "--nemesis",
@@ -80,10 +80,10 @@ def test_many_runs_need_no_more_memory_than_a_few(monkeypatch: pytest.MonkeyPatc
 def test_a_planted_bug_is_found() -> None:
     """The system acknowledges writes before it syncs them, so a power loss of n1 loses them."""
     power = ("--nemesis", "power-loss:n1", "--fault-on", "1-2", "--fault-off", "1-2")
-    assert trial(*TOY, *power).blamed == ()
+    assert trial(*TOY, *power).outcome.invalid == ()
     found = trial(*TOY, *power, "--forgets")
-    assert found.verdict is Verdict.INVALID
-    assert "linearizable" in found.blamed
+    assert found.outcome.verdict is Verdict.INVALID
+    assert "linearizable" in found.outcome.invalid
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_system_in_the_wrong_place_is_refused(words: Sequence[str], sentence: 
 def test_a_node_that_serves_no_clients_is_listed() -> None:
     """The final reads are valid if each key was read through some node; the part says how many were at each."""
     run = trial(*TOY, "--system", "tests.toy_register:Witnesses")
-    (part,) = [part for part in run.parts if part.name == "final-reads"]
+    (part,) = [part for part in run.outcome.parts if part.name == "final-reads"]
     assert part.verdict is Verdict.VALID
     assert re.search(r"through n1, n2, n3 \(0 of \d+ keys\), n4, n5\.", part.reason), part.reason
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import cli
 from harness.errors import ExitCode
-from harness.suites.suite import CaseResult, Suite
 from harness.suites.thresholds import MEASURES
+from tests.cases import case_result
+
+if TYPE_CHECKING:
+    from harness.suites.suite import CaseResult, Suite
 
 SUITE = """
 name = "short"
@@ -126,10 +130,7 @@ def test_the_output_has_the_given_format(capsys: pytest.CaptureFixture[str], mon
     """With json it is one document, github has a line for each failed case, and text has the path of the JUnit file."""
 
     def run_suite(suite: Suite, *_: object, **__: object) -> list[CaseResult]:
-        return [
-            CaseResult(case=case, exit_code=code, reason="100% so:\nyes", seconds=1.0, run=None)
-            for case, code in zip(suite.cases, (0, 2, 1), strict=True)
-        ]
+        return [case_result(case, code, "100% so:\nyes") for case, code in zip(suite.cases, (0, 2, 1), strict=True)]
 
     monkeypatch.setattr("commands.suites.run_suite", run_suite)
     code, out, err = run(capsys, "--format", "json")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from commands.suite_markdown import MAX_ROWS, suite_markdown
 from harness.suites.suite import Case, CaseResult
 from harness.verdict import Verdict
+from tests.cases import case_result
 
 
 def result(name: str, exit_code: int, reason: str = "Fine.") -> CaseResult:
@@ -22,7 +23,7 @@ def result(name: str, exit_code: int, reason: str = "Fine.") -> CaseResult:
         seed=7,
         expect=Verdict.VALID,
     )
-    return CaseResult(case=case, exit_code=exit_code, reason=reason, seconds=61.0, run=None)
+    return case_result(case, exit_code, reason, seconds=61.0)
 
 
 def test_failed_cases_are_first_and_can_be_run_again() -> None:

@@ -22,10 +22,11 @@ from commands.suites import EXTRA_S, limit_s, run_suite, workload_s
 from harness.errors import ExitCode, InputError
 from harness.suites.suite import Case, CaseResult, Suite, exit_code, load_suite
 from harness.suites.thresholds import read_threshold
-from harness.verdict import Verdict
+from harness.verdict import Part, Verdict
 from results.store.errors import StoreError
 from results.store.record import suite_case_from
 from results.store.store import Store
+from tests.cases import case_result
 
 CONTROL = Case(
     reproduce="labrys suite s.toml",
@@ -117,7 +118,7 @@ def test_a_crossed_threshold_fails_a_valid_case(tmp_path: Path, monkeypatch: pyt
     document = {"valid": True, "reason": "Good.", "parts": {}, "run": "r", "thresholds": [CROSSED, KEPT]}
     result, printed, place = run(case, tmp_path, monkeypatch, ExitCode.INVALID, document)
 
-    assert result.crossed == ("p99_ms < 200: it is 312.4",)
+    assert result.outcome.crossed == ("p99_ms < 200: it is 312.4",)
     assert not result.passed
     assert exit_code([result]) is ExitCode.INVALID
     assert "✗ valid, crossed a threshold  c" in printed
@@ -147,9 +148,10 @@ def test_a_threshold_of_a_run_whose_control_node_was_behind_is_unknown(
     assert "it is unknown whether the system keeps the threshold p99_ms < 200: it is 312.4. The control node" in printed
     assert ET.parse(place.path / "junit.xml").getroot().find(".//error") is not None  # noqa: S314 - our own file
     assert next(iter(github_lines("s", [result], (1, 1)))).startswith("::warning")
-    wrong = replace(result, exit_code=ExitCode.INVALID, failures=("linearizable=invalid",))
-    assert exit_code([wrong]) is ExitCode.INVALID
-    broken = replace(result, exit_code=ExitCode.INTERNAL)
+    invalid = Part(name="linearizable", verdict=Verdict.INVALID, reason="")
+    outcome = replace(result.outcome, judged=Verdict.INVALID, parts=[*result.outcome.parts, invalid])
+    assert exit_code([replace(result, outcome=outcome)]) is ExitCode.INVALID
+    broken = replace(result, outcome=replace(result.outcome, error="the disk is full"), code=ExitCode.INTERNAL)
     assert not broken.undecided
 
 
@@ -201,7 +203,7 @@ def test_only_the_chosen_cases_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ]
     suite = Suite(name="s", seed=1, cases=cases)
     place = SuiteFolder.create(tmp_path / "store", suite, datetime(2026, 7, 29, tzinfo=UTC))
-    known = CaseResult(case=cases[0], exit_code=0, reason="", seconds=1.0, run=None)
+    known = case_result(cases[0], 0)
     results = run_suite(
         suite, place, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False,
         before={"a": known}, time_limit_s=60, config=None, selected={"c"}, jobs=Jobs(),
@@ -268,7 +270,7 @@ def test_a_case_has_the_defaults_of_its_suite(tmp_path: Path, monkeypatch: pytes
         suite, place, store=tmp_path / "store", console=Console(file=io.StringIO()), exit_first=False, before={},
         time_limit_s=60, config=tmp_path / "my.toml", selected={"control"}, jobs=Jobs(),
     )  # fmt: skip
-    words, _, document = result.reason.partition(" --suite-case ")
+    words, _, document = result.outcome.reason.partition(" --suite-case ")
     assert words == (
         f"-P -m cli --config {tmp_path}/my.toml test --seed 7 --rate 3 --store {tmp_path}/store --format json "
         "--name s_s-control"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import ExitCode, InputError
-from harness.suites.suite import CaseResult, exit_code, load_suite
+from harness.suites.suite import exit_code, load_suite
+from tests.cases import case_result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,10 +120,7 @@ def test_the_worst_case_decides_the_exit_code(tmp_path: Path, codes: list[int], 
     """The order is: unexpected verdict, error, unknown, valid."""
     suite = load_suite(write(tmp_path, SUITE), seed=7, known=known)
     cases = [suite.cases[0], suite.cases[2], suite.cases[4]]
-    results = [
-        CaseResult(case=case, exit_code=code, reason="", seconds=1.0, run=None)
-        for case, code in zip(cases, codes, strict=True)
-    ]
+    results = [case_result(case, code) for case, code in zip(cases, codes, strict=True)]
 
     assert exit_code(results) is expected
 
@@ -143,9 +141,9 @@ def test_only_known_failures_may_fail(tmp_path: Path, code: int, failures: list[
     """A case passes if it has only known failures; a run that broke off never passes."""
     text = SUITE.replace("time-limit = 60", "known-failures = ['recovered=invalid', 'replicas-equal=unknown']")
     suite = load_suite(write(tmp_path, text), seed=7, known=known)
-    result = CaseResult(case=suite.cases[0], exit_code=code, reason="", seconds=1.0, run=None, failures=failures)
+    result = case_result(suite.cases[0], code, failures=failures)
     assert result.passed is passed
-    control = CaseResult(case=suite.cases[4], exit_code=2, reason="", seconds=1.0, run=None, failures=failures)
+    control = case_result(suite.cases[4], 2, failures=failures)
     assert not control.passed
 
 
@@ -167,8 +165,8 @@ def test_a_control_of_a_fault_is_invalid_by_the_fault(
     (*_, control) = load_suite(write(tmp_path, asked), seed=7, known=known).cases
     assert control.expect_during_fault
     assert "during" not in " ".join(control.arguments())
-    result = CaseResult(case=control, exit_code=code, reason="Why.", seconds=1.0, run=None, fault_violations=seen)
+    result = case_result(control, code, "Why.", fault_violations=seen)
     assert result.passed is (code == 1 and problem is None)
     assert result.why == ("Why." if problem is None else f"{problem}: Why.")
     (*_, plain) = load_suite(write(tmp_path, SUITE), seed=7, known=known).cases
-    assert CaseResult(case=plain, exit_code=1, reason="", seconds=1.0, run=None, fault_violations=seen).passed
+    assert case_result(plain, 1, fault_violations=seen).passed

@@ -23,8 +23,10 @@ from harness.console import options as opt
 from harness.console.options import DefaultsCommand
 from harness.errors import ExitCode, InfrastructureError
 from harness.node import Node
+from harness.outcome import RunOutcome
 from harness.run import RunResult
 from harness.suites.suite import CaseResult, load_suite
+from harness.verdict import Part, Verdict
 from results.store import record as records
 from results.store.document import build
 from results.store.load import load_record
@@ -571,19 +573,20 @@ def test_what_all_leaves_out_is_told_before_the_run(
     assert [left["kind"] for left in json.loads(plan)["left_out"]] == kinds
 
 
-@pytest.mark.parametrize(("valid", "code"), [(False, ExitCode.INVALID), ("unknown", ExitCode.INTERNAL)])
+@pytest.mark.parametrize(
+    ("verdict", "code"), [(Verdict.INVALID, ExitCode.INVALID), (Verdict.UNKNOWN, ExitCode.INTERNAL)]
+)
 def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, valid: Any, code: ExitCode
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: ExitCode
 ) -> None:
     """What was recorded before is a definite failure; without one the exit code is that of the error."""
     cluster = SimpleNamespace(nodes=(), capabilities=dict)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
     monkeypatch.setattr("commands.session.compose", lambda *_, **__: (None, SimpleNamespace(left_out={}, name="t"), ""))
     session = Session(
+        outcome=RunOutcome.of([Part(name="x", verdict=verdict, reason="because")], error="the disk is full"),
         run=SimpleNamespace(report_html=None, path="run"),  # type: ignore[arg-type]
-        document={"valid": valid, "reason": "because", "parts": {}},
-        interrupted=False,
-        error="the disk is full",
+        document={},
         result=RunResult(),
         operations=(),
     )

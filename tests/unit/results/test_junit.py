@@ -14,6 +14,7 @@ from harness.suites.suite import Case, CaseResult
 from harness.verdict import Part, Verdict
 from results.store.document import build
 from results.store.junit import junit_xml, of_cases, of_run
+from tests.cases import case_result
 
 if TYPE_CHECKING:
     from results.store.record import RunRecord
@@ -80,7 +81,7 @@ def test_an_expected_verdict_passes() -> None:
             seed=7,
             expect=Verdict.INVALID,
         )
-        return CaseResult(case=case, exit_code=exit_code, reason="because", seconds=1.5, run=None)
+        return case_result(case, exit_code, "because", seconds=1.5)
 
     codes = (ExitCode.INVALID, ExitCode.VALID, ExitCode.UNKNOWN, ExitCode.INTERNAL)
     suite = of_cases("nightly", [result(code) for code in codes])
