@@ -98,7 +98,7 @@ def faults(*, kind: str | None, output: str) -> None:
         "aliases": list(found.aliases),
         "target": found.target or "names of nodes, which must be given",
         "in all": found.in_all,
-        "needs": sorted(found.fault.NEEDS),
+        "needs": sorted(found.fault.needs(())),
         "proof": found.fault.PROOF,
         "options": _options(found.fault.OPTIONS),
     }

@@ -7,21 +7,37 @@ from these classes, so that the command line can map each error to an exit code.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 class ExitCode(enum.IntEnum):
-    """Exit codes of the `labrys` command; the first five are Jepsen's."""
+    """Exit codes of the `labrys` command; the first five are Jepsen's.
 
-    VALID = 0
-    INVALID = 1
-    UNKNOWN = 2
-    BAD_ARGUMENTS = 254
-    INTERNAL = 255
-    INTERRUPTED = 130
+    Attributes:
+        meaning: When a command ends with it, for the documentation.
+    """
+
+    meaning: str
+
+    VALID = 0, "valid, or the command succeeded, and all output was written"
+    INVALID = 1, "a verdict is invalid, or a run crossed a threshold and its control node kept up"
+    UNKNOWN = (
+        2,
+        "a verdict is unknown, or a threshold is crossed and the control node was behind; and nothing ends with 1",
+    )
+    BAD_ARGUMENTS = 254, "bad arguments or bad input"
+    INTERNAL = 255, "an error of the tool or of the machines, or lost output"
+    INTERRUPTED = 130, "Ctrl-C, SIGTERM or SIGHUP"
+
+    def __new__(cls, value: int, meaning: str) -> Self:
+        """Makes a code with its meaning."""
+        made = int.__new__(cls, value)
+        made._value_ = value
+        made.meaning = meaning
+        return made
 
 
 # An interruption comes first, because then not everything ran.

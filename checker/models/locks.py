@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Mutex(NativeModel):
-    """Acquire and release; any process may release."""
+    """`acquire` and `release`; any process may release."""
 
     name: ClassVar[str] = "mutex"
     family: ClassVar[str] = "mutex"
@@ -63,7 +63,7 @@ class Mutex(NativeModel):
 
 
 class OwnerMutex(Mutex):
-    """Acquire and release; only the holder may release."""
+    """`acquire` and `release`; only the holder may release."""
 
     name: ClassVar[str] = "owner-mutex"
     family: ClassVar[str] = "owner-mutex"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Noop(NativeModel):
-    """Everything is possible and changes nothing."""
+    """All functions; everything is possible and changes nothing."""
 
     name: ClassVar[str] = "noop"
     family: ClassVar[str] = "noop"

@@ -57,7 +57,7 @@ class _Queue(NativeModel):
 
 
 class FifoQueue(_Queue):
-    """First in, first out."""
+    """First in, first out: `enqueue` has an element; `dequeue` returns one, or nil if the queue is empty."""
 
     name: ClassVar[str] = "fifo-queue"
     family: ClassVar[str] = "fifo-queue"
@@ -92,7 +92,9 @@ class FifoQueue(_Queue):
 
 
 class UnorderedQueue(_Queue):
-    """A bag. Its state is the elements, and the number of elements that crashed dequeues took.
+    """The functions of a FIFO queue, in any order.
+
+    The state of this bag is the elements, and the number of elements that crashed dequeues took.
 
     Which elements they took is decided only when a dequeue finds the bag empty: a crashed dequeue never ends, so it may take
     effect as late as necessary.

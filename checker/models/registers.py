@@ -25,7 +25,7 @@ _READ_ANY_MICRO: Final = 2
 
 
 class Register(NativeModel):
-    """Read and write."""
+    """`read` and `write`."""
 
     name: ClassVar[str] = "register"
     family: ClassVar[str] = "register"
@@ -80,7 +80,7 @@ class Register(NativeModel):
 
 
 class CasRegister(Register):
-    """Read, write, and compare-and-set: the value of `cas` is the expected value and the new value."""
+    """`read`, `write`, and `cas` of `[expected, new]`."""
 
     name: ClassVar[str] = "cas-register"
     functions: ClassVar[tuple[str, ...]] = ("read", "write", "cas")

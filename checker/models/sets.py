@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SetModel(NativeModel):
-    """Add and remove have an element; `contains` has an element as argument and a boolean as result; `read` returns all."""
+    """`add` and `remove` have an element; `contains` has an element as argument and a boolean as result; `read` returns all."""
 
     name: ClassVar[str] = "set"
     family: ClassVar[str] = "set"
@@ -102,7 +102,7 @@ class SetModel(NativeModel):
 
 
 class GrowSet(SetModel):
-    """A set without removals."""
+    """`add`, `contains` and `read`, as in `set`, without removals."""
 
     name: ClassVar[str] = "grow-set"
     family: ClassVar[str] = "grow-set"

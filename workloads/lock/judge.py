@@ -1,17 +1,20 @@
 """Checks one lock.
 
-The rules for operations on one lock, where a process has one operation at a time:
+A process has one operation at a time on a lock. It *certainly holds* the lock from the end of its acquire (ok) to the beginning
+of its next operation. The result of that operation does not matter, because a release may take effect at once. Without a next
+operation, the process holds the lock for ever. But if the system may free the locks of a dead client, it holds the lock only at
+the end of the acquire. With a lease, it holds the lock until the lease may have ended, counted from the invoke. A process
+without an answer certainly holds nothing. The anomalies, and how systems get them:
 
-- A process *certainly holds* the lock from the end of its acquire (ok) to the beginning of its next operation. The result of
-  that operation does not matter, because a release may take effect at once. Without a next operation, the process holds the
-  lock for ever. But if the system may free the locks of a dead client, it holds the lock only at the end of the acquire. With
-  a lease, it holds the lock until the lease may have ended, counted from the invoke. A process without an answer certainly
-  holds nothing.
-- *two-holders*: an acquire ended while another process certainly held the lock.
-- *token-not-growing*: an acquire ended before another began, and the later acquire has a smaller token.
-- *token-twice*: two acquires have the same token. A process that acquires a lock that it holds may get the same token again.
-- *released-by-other*: a process released with success a lock that it had not acquired, or had released as often as acquired.
-  A release with a token of some acquire does not count: it may be meant for the holder of the token.
+- `two-holders`: an acquire ended while another process certainly held the lock. For example, a lease ends too early, or a new
+  leader does not know the holder.
+- `token-not-growing`: an acquire ended before another began, and the later acquire has a smaller token. For example, a counter
+  of tokens starts again after a failure.
+- `token-twice`: two acquires have the same token. A process that acquires a lock that it holds may get the same token again.
+  For example, a system uses a counter before it stores it.
+- `released-by-other`: a process released with success a lock that it had not acquired, or had released as often as acquired.
+  A release with a token of some acquire does not count: it may be meant for the holder of the token. For example, a release
+  does not check the holder.
 
 Why not linearizability: suppose that each process acquires and releases in turns, that only its last operation may lack an
 answer, and that there are no leases. Then a history is linearizable by the model `owner-mutex` if and only if no two processes

@@ -6,9 +6,9 @@ append with that offset was acknowledged, or a read with the entry ended. The an
 - `lost`: a read that began after an entry was known covers its offset and lacks it, and no later read has it. Or an append was
   acknowledged without an offset, and later reads cover every offset between its neighbours without its value. Kafka:
   acknowledged records are lost after an unclean leader election. DLedger: a new leader truncates a committed entry.
-- `stale`: the same, but a later read has the entry. It is stale from the moment at which it was known until the last read that
-  lacks it began. Kafka: a fetch from a follower that lags. DLedger: a deposed leader answers a GET. The judge always counts
-  stale entries, but they are invalid only if reads must be linearizable.
+- `stale`: the same as lost, but a later read has the entry. It is stale from the moment at which it was known until the last
+  read that lacks it began. Kafka: a fetch from a follower that lags. DLedger: a deposed leader answers a GET. The judge always
+  counts stale entries, but they are invalid only if reads must be linearizable.
 - `conflict`: two acknowledged appends have one offset; or an answer and a read, or two overlapping reads, have two values at
   one offset. Kafka: replicas diverged after a truncation to the high watermark (KIP-101). DLedger: two leaders assign the same
   index.

@@ -1,14 +1,17 @@
 """Checks one queue.
 
-The rules, with `a < b` for "a ended before b began":
+The anomalies, with `a < b` for "a ended before b began":
 
-- A value that came out is *ok* if an enqueue of it that may have happened began before it came out, and no other copy took that
-  enqueue. Otherwise it is *unexpected* if there was no such enqueue, and *duplicated* if there was one.
-- An acknowledged enqueue is *missing* if its value never came out. It is *lost* if a successful drain began after it had ended,
-  because this drain left the queue empty. A dequeue or drain without an answer excuses it if it began before that drain ended,
-  since it may have taken the value. A dequeue takes at most one value, so `n` of them excuse at most `n` values.
-- A value is *reordered* if it came out after a value that was put in after it: `put(a) < put(b)` and `take(b) < take(a)`, or b
-  comes before a in the answer of one drain. The judge compares only values that were put in once and came out once.
+- `lost`: an enqueue was acknowledged, a successful drain began after it had ended, and the value never came out; the drain left
+  the queue empty. An operation without an answer excuses the value if it began before that drain ended, since it may have taken
+  it: a dequeue excuses one value, and a drain any number. For example, a leader fails before its followers have the value.
+- `unexpected`: a value came out that no enqueue had put in: there was none, all of them failed, or they began later. For
+  example, the system refuses an enqueue and commits it later.
+- `duplicated`: a value came out more often than there are enqueues of it that may have happened. For example, a producer
+  repeats a request, or a consumer fails before its acknowledgement.
+- `reordered`: a value came out after a value that was put in after it: `put(a) < put(b)` and `take(b) < take(a)`, or b comes
+  before a in the answer of one drain. The judge compares only values that were put in once and came out once. For
+  example, the system delivers a value again after later ones.
 
 If a value is put in several times, its copies cannot be distinguished. The counts are then lower bounds, valid for any choice
 of copies.

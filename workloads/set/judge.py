@@ -2,18 +2,26 @@
 
 The kinds of elements (terms as in `Facts`; the module `facts` computes them):
 
-- `unexpected`: a read returned the element and ended before any add of it began, or all its adds failed, or there was none;
-- `lost`: a read missed it, and the last read that returned it, if any, began before the last read that did not;
-- `stale`: a read missed it, and later reads returned it;
-- `ok` and `recovered`: no read missed it, and every read that began after it was known returned it; a recovered element has no
-  successful add, so only a read proves it;
-- `never-read`: an add of it succeeded, and no read began after that;
-- `unconfirmed`: no add of it succeeded and no later read returned it, so its state is not known;
+- `lost`: a read missed it, and the last read that returned it, if any, began before the last read that did not. Always invalid.
+- `unexpected`: a read returned the element and ended before any add of it began, or all its adds failed, or there was none.
+  Always invalid.
+- `stale`: a read missed it, and later reads returned it. Invalid unless `--no-linearizable`.
+- `ok`: an add of it succeeded, and every read that began after it was known returned it.
+- `recovered`: the same, but no add of it succeeded: only a read proves it.
+- `never-read`: an add of it succeeded, and no read began after that. The set is unknown.
+- `unconfirmed`: no add of it succeeded and no later read returned it, so its state is not known.
 - `failed`: all its adds certainly did not happen, and no read returned it.
 
-Each element has one of these kinds. An element that a read returned more than once is also `duplicated`. These are the rules of
-Jepsen's `set-full`, where `stable` is ok, recovered or stale. But `set-full` allows a read before the add, has no failed adds,
-and does not compare reads. `out-of-order` and `incomparable` count reads and pairs of reads; see the module `order`.
+Each element has one of these kinds. Three more kinds are about reads; the module `order` computes the last two:
+
+- `duplicated`: a read returned the element more than once. Always invalid.
+- `out-of-order`: a read returned an element, but not another one whose add was acknowledged before the add of the first began.
+  Invalid unless `--no-linearizable`.
+- `incomparable`: two reads each returned an element that the other did not. The judge compares neighbours in the order of size.
+  Invalid unless `--no-linearizable`.
+
+These are the rules of Jepsen's `set-full`, where `stable` is ok, recovered or stale. But `set-full` allows a read before the
+add, has no failed adds, and does not compare reads.
 """
 
 from __future__ import annotations

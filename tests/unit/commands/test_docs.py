@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import shlex
@@ -21,6 +22,7 @@ from harness.system import System
 from harness.workload import Observed
 from tests.own_models import operation
 from tests.slow_faults import forget_plugins, install_slow_faults
+from tools import tables
 
 ROOT = Path(__file__).parents[3]
 
@@ -103,6 +105,27 @@ def test_a_workload_that_a_model_judges_returns_its_parts(tmp_path: Path, monkey
     ]
     [part] = made["Made"]().check(history, Observed())
     assert (part.name, str(part.verdict)) == ("linearizable", "invalid")
+
+
+def test_the_tables_of_the_pages_are_made_from_the_code() -> None:
+    """After a change of a kind, a measure or another row, `python tools/tables.py` writes the tables again."""
+    used = set()
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        used |= {found[1] for found in tables.TABLE.findall(text)}
+        assert text == tables.written(text), f"{page}: run: python tools/tables.py"
+    assert used == set(tables.TABLES)
+
+
+@pytest.mark.parametrize("workload", ["log", "queue", "lock", "set"])
+def test_the_table_of_a_judge_has_every_word_for_what_it_finds(workload: str) -> None:
+    """The list is in the judge's docstring, and the words are in the code beside it."""
+    judge = importlib.import_module(f"workloads.{workload}.judge")
+    code = "".join(path.read_text() for path in (ROOT / "workloads" / workload).glob("*.py"))
+    listed = set(tables.kinds_of(judge))
+    assert set(re.findall(r'kind="([\w-]+)"', code)) - {"stable"} <= listed  # numpy has a kind of sorting
+    assert len(listed) >= 4
+    assert all(f'"{kind}"' in code for kind in listed), listed
 
 
 def test_the_page_of_members_is_made_from_the_docstrings() -> None:

@@ -1,0 +1,169 @@
+"""Writes the tables of the documentation that repeat code: `python tools/tables.py`.
+
+Such a table stands between the lines `<!-- table NAME, made by tools/tables.py -->` and `<!-- end of the table -->`. A test
+compares each with what this module makes, so no table is older than the code.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from checker import models
+from commands.choosing import Chosen, installed
+from harness.capabilities import ROOT
+from harness.console import plugins
+from harness.errors import ExitCode
+from harness.suites.thresholds import MEASURES
+from nemesis.builtin import KINDS, TRIGGERS
+from workloads.lock import judge as of_locks
+from workloads.log import judge as of_logs
+from workloads.queue import judge as of_queues
+from workloads.set import judge as of_sets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import ModuleType
+
+    from nemesis.fault import Fault
+    from nemesis.kinds import Kind
+
+PAGES = Path(__file__).parents[1] / "docs"
+TABLE = re.compile(r"(<!-- table ([\w-]+), made by tools/tables.py -->\n).*?(<!-- end of the table -->\n)", re.DOTALL)
+NAMED = "names"  # the target of a kind that needs the names of its nodes
+
+Rows = list[tuple[str, ...]]
+
+
+def kinds() -> Rows:
+    """Returns the kinds of faults; those of one class share a row."""
+    rows: Rows = [("kind (other names)", "effect", "default target", "needs", "proof")]
+    first: dict[str, str] = {}
+    for fault, several in _by_fault():
+        names = ", ".join(_with_aliases(kind) for kind in several)
+        targets = ", ".join(NAMED if kind.target is None else f"`{kind.target}`" for kind in several)
+        before = first.setdefault(fault.PROOF, several[0].name)
+        proof = fault.PROOF if before == several[0].name else f"as for `{before}`"
+        rows.append((names, fault.SUMMARY.rstrip("."), targets, _needs(fault), proof))
+    return rows
+
+
+def _by_fault() -> Iterator[tuple[type[Fault], list[Kind]]]:
+    order = {fault: number for number, fault in enumerate(dict.fromkeys(kind.fault for kind in KINDS))}
+    for fault, several in groupby(sorted(KINDS, key=lambda kind: order[kind.fault]), key=lambda kind: kind.fault):
+        yield fault, list(several)
+
+
+def _with_aliases(kind: Kind) -> str:
+    others = ", ".join(f"`{alias}`" for alias in kind.aliases)
+    return f"`{kind.name}`" + (f" ({others})" if others else "")
+
+
+def _needs(fault: type[Fault]) -> str:
+    needs = sorted(fault.needs(()) - {ROOT})
+    return ", ".join(f"{each} or {fault.INSTEAD[each]}" if each in fault.INSTEAD else each for each in needs)
+
+
+def options_of_kinds() -> Rows:
+    """Returns the options of the kinds of faults."""
+    rows: Rows = [("kind", "option", "meaning", "takes", "default")]
+    for fault, several in _by_fault():
+        for name, option in fault.OPTIONS.items():
+            default = "" if option.default is None else f"`{option.default}`"
+            rows.append((f"`{several[0].name}`", f"`{name}`", option.meaning.rstrip("."), option.expected, default))
+    return rows
+
+
+def triggers() -> Rows:
+    """Returns the triggers of faults."""
+    return [
+        ("trigger", "the fault begins with"),
+        *((f"`{each.name}`", each.condition.SUMMARY.rstrip(".")) for each in TRIGGERS),
+    ]
+
+
+def measures() -> Rows:
+    """Returns the measures of thresholds."""
+    return [("measure", "what it is"), *((f"`{name}`", meaning) for name, meaning in MEASURES.items())]
+
+
+def exit_codes() -> Rows:
+    """Returns the exit codes."""
+    return [("exit code", "meaning"), *((str(int(code)), code.meaning) for code in ExitCode)]
+
+
+def _models() -> Rows:
+    """Returns the models of the checker."""
+    rows: Rows = [("`--model`", "object, functions, initial state")]
+    for name in models.names():
+        text = " ".join((models.find_model(name).__doc__ or "").partition("\n\n")[0].split())
+        rows.append((f"`{name}`", text.rstrip(".")))
+    return rows
+
+
+def _workloads() -> Rows:
+    """Returns the workloads, with what checks them and the systems of Labrys that serve them."""
+    systems = [each for _, each in installed(plugins.SYSTEMS) if isinstance(each, Chosen)]
+    rows: Rows = [("workload", "what it does", "checked by", "systems of Labrys that support it")]
+    for name, each in installed(plugins.WORKLOADS):
+        if isinstance(each, Chosen):
+            model = each.type.model
+            own = model is not None and plugins.PLACE_SEPARATOR in model
+            judge = (
+                "a model of its own" if own else f"the model [`{model}`](checker.md#models)" if model else "its judge"
+            )
+            serving = [f"`{system.name}`" for system in systems if name in system.type.serves]
+            rows.append(
+                (f"[`{name}`](#{name})", each.type.summary.rstrip("."), judge, ", ".join(serving) or "none yet")
+            )
+    return rows
+
+
+def kinds_of(judge: ModuleType) -> Mapping[str, str]:
+    """Returns what a judge finds, by the word for it, from the list in its docstring."""
+    items = re.findall(r"^- `([\w-]+)`: (.*(?:\n  .*)*)", judge.__doc__ or "", re.MULTILINE)
+    return {kind: " ".join(text.split()) for kind, text in items}
+
+
+def _found_by(judge: ModuleType) -> Callable[[], Rows]:
+    def rows() -> Rows:
+        found = kinds_of(judge).items()
+        return [("kind", "what the judge found"), *((f"`{kind}`", text[0].upper() + text[1:]) for kind, text in found)]
+
+    return rows
+
+
+TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
+    {
+        "kinds-of-faults": kinds,
+        "options-of-faults": options_of_kinds,
+        "triggers": triggers,
+        "measures": measures,
+        "exit-codes": exit_codes,
+        "models": _models,
+        "workloads": _workloads,
+        "anomalies-of-logs": _found_by(of_logs),
+        "anomalies-of-queues": _found_by(of_queues),
+        "anomalies-of-locks": _found_by(of_locks),
+        "anomalies-of-sets": _found_by(of_sets),
+    }
+)
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Returns a table with a head as Markdown."""
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]) + "\n"
+
+
+def written(page: str) -> str:
+    """Returns a page with its tables made anew."""
+    return TABLE.sub(lambda found: f"{found[1]}\n{markdown(TABLES[found[2]]())}\n{found[3]}", page)
+
+
+if __name__ == "__main__":
+    for path in sorted(PAGES.rglob("*.md")):
+        path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
