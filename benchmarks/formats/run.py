@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from checker.columns import read_columns
 from checker.edn.reader import Reader
-from checker.formats.columns import read_columns
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import read_operations, write_operations
 from checker.formats.read import read_histories

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from checker.formats.columns import NEEDED, ColumnReader, Columns, joined, of_operations
+from checker.columns import NEEDED, ColumnReader, Columns, joined, of_operations
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.formats.read import PARQUET, History
 from checker.judging import composed, judge_keys
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from checker.formats.columns import Int64s
+    from checker.columns import Int64s
     from checker.judging import Judge, Judgement
     from harness.op import Operation
     from harness.verdict import Verdict

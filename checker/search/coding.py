@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from checker.formats.columns import FAIL, INTEGER, NOTHING, OK, OTHER, PAIR
+from checker.columns import FAIL, INTEGER, NOTHING, OK, OTHER, PAIR
 from checker.formats.parquet import decode_value, json_text
 from checker.models.counters import ADDS, FETCHES, Counter
 from checker.models.locks import Mutex, OwnerMutex
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from checker.formats.columns import ColumnReader, Columns, Values
+    from checker.columns import ColumnReader, Columns, Values
     from checker.models import Model, NativeModel
     from harness.op import Value
 

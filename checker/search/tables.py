@@ -18,12 +18,7 @@ import pyarrow.compute as pc
 
 from checker._kernel import Problem
 from checker.analysis import analysis, contradiction
-from checker.errors import Disagreement
-from checker.explain.contradictions import MAKERS, observed
-from checker.explain.hardness import CAUSES, of_columns
-from checker.explain.sentences import Evidence, explain
-from checker.explain.weakening import CONVENTION, READS_OF_NIL, silenced
-from checker.formats.columns import (
+from checker.columns import (
     FAIL,
     GREAT,
     INFO,
@@ -36,6 +31,11 @@ from checker.formats.columns import (
     PAIR,
     ColumnReader,
 )
+from checker.errors import Disagreement
+from checker.explain.contradictions import MAKERS, observed
+from checker.explain.hardness import CAUSES, of_columns
+from checker.explain.sentences import Evidence, explain
+from checker.explain.weakening import CONVENTION, READS_OF_NIL, silenced
 from checker.formats.parquet import decode_value, json_text, open_parquet, read_rows_of
 from checker.identity import identity
 from checker.independent import EXPLAINED, KeyedAnalysis
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from checker._kernel import Outcome
+    from checker.columns import Columns
     from checker.explain.hardness import Why
-    from checker.formats.columns import Columns
     from checker.models import Model
     from checker.near.necessary import Lack
     from checker.search.coding import KernelColumns

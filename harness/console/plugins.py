@@ -42,6 +42,7 @@ PLACE_SEPARATOR = ":"
 IN_MODULE, IN_FILE = "MODULE:CLASS", "FILE.py:CLASS"  # the forms of a place, for messages
 METAVAR = f"NAME|{IN_MODULE}|{IN_FILE}"
 MOVED = {  # modules that plug-ins for version 0.2 import
+    "checker.formats.columns": "checker.columns",
     "checker.marks": "checker.judging.marks",
     "harness.plain": "harness.console.plain",
     "harness.simulation": "harness.testing",

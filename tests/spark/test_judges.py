@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from checker.checking import Request, check_file
-from checker.formats.columns import NEEDED
+from checker.columns import NEEDED
 from checker.formats.parquet import read_operations, write_operations
 from checker.judging.judged import Judged
 from checker.search.deciders import Wanted

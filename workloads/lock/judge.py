@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.formats.columns import INFO, INTEGER, NEVER, NOTHING, OK, OTHER
+from checker.columns import INFO, INTEGER, NEVER, NOTHING, OK, OTHER
 from checker.formats.parquet import decode_value
 from harness.console.documents import shown
 from harness.errors import InputError
@@ -39,7 +39,7 @@ from harness.units import NS_PER_S
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from checker.formats.columns import Columns, Int64s, Values
+    from checker.columns import Columns, Int64s, Values
 
     Bools = npt.NDArray[np.bool_]
 

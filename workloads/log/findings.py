@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from checker.formats.columns import Int64s
+    from checker.columns import Int64s
     from workloads.log.arrays import Bools
     from workloads.log.facts import Facts
 

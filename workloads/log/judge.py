@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.formats.columns import FAIL, INFO, NEVER, OK
+from checker.columns import FAIL, INFO, NEVER, OK
 from checker.judging import Judgement
 from harness.verdict import Verdict
 from workloads.log.anomalies import anomalies_of
@@ -50,7 +50,7 @@ from workloads.log.reading import read_log
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from checker.formats.columns import Columns
+    from checker.columns import Columns
     from workloads.log.facts import Facts
     from workloads.log.findings import Findings
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.formats.columns import FAIL
+from checker.columns import FAIL
 from checker.formats.parquet import json_text
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
 from harness.console.documents import shown
@@ -17,7 +17,7 @@ from workloads.queue.options import Delivery
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from checker.formats.columns import Columns
+    from checker.columns import Columns
     from harness.op import Value
     from workloads.queue.judge import Found
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.formats.columns import NEVER
+from checker.columns import NEVER
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from checker.formats.columns import Int64s
+    from checker.columns import Int64s
 
     Bools = npt.NDArray[np.bool_]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from checker.formats.columns import NEVER
+from checker.columns import NEVER
 
 if TYPE_CHECKING:
     from workloads.set.facts import Bools, Facts

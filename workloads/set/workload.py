@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from checker.formats.columns import of_operations
+from checker.columns import of_operations
 from checker.judging import part_of
 from harness.op import Invocation
 from workloads.finals import UntilRead, final_reads, keys_of
@@ -16,7 +16,7 @@ from workloads.set.options import SetOptions
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from checker.formats.columns import Columns
+    from checker.columns import Columns
     from checker.judging import Judgement
     from harness.generator import Generator
     from harness.node import Node

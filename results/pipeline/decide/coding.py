@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from checker.formats.columns import NEVER
+from checker.columns import NEVER
 from checker.models.opcodes import CAS, CAS_FAIL, READ, WRITE
 from checker.models.registers import CasRegister, Register
 from results.pipeline.decide.columns import ADDRESS

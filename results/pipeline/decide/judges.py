@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from checker.formats.columns import NEEDED, ColumnReader
+from checker.columns import NEEDED, ColumnReader
 from checker.judging import composed, operation_at
 from checker.judging.judged import UNTESTED
 from harness.errors import LabrysError, sentence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from checker.formats.columns import Columns, Int64s
+    from checker.columns import Columns, Int64s
     from checker.judging import Judge, Judgement
 
 ARRAYS: Final = "arrays"  # the column `engine`

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checker.formats.columns import read_columns
+from checker.columns import read_columns
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import read_operations, write_operations
 from checker.formats.read import read_histories

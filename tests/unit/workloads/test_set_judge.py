@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from checker.formats.columns import of_operations
+from checker.columns import of_operations
 from checker.identity import identity
 from checker.judging import Judgement, part_of
 from checker.models import model

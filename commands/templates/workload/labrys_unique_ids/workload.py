@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from checker.formats.columns import OK, of_operations
+from checker.columns import OK, of_operations
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, part_of, value_at
 from harness.combinators import from_function
 from harness.declare import option
@@ -19,7 +19,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from checker.formats.columns import Columns
+    from checker.columns import Columns
     from harness.generator import Asker, Generator
     from harness.node import Node
     from harness.op import Op, Operation, Value
