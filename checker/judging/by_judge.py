@@ -18,7 +18,7 @@ from checker.formats.parquet import open_parquet, read_rows_of
 from checker.formats.read import PARQUET, History
 from checker.judging import composed, judge_keys
 from checker.judging.judged import Judged
-from checker.search.coding import Unsuited
+from checker.models.base import Unsuited
 from checker.search.tables import BATCH_ROWS, Rules
 from harness.errors import LabrysError
 

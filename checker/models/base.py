@@ -26,6 +26,7 @@ from harness.op import OpType
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+    from checker.search.coding import Rows
     from harness.op import Operation, Process, Value
 
 State: TypeAlias = Any  # any hashable object
@@ -92,6 +93,10 @@ class Code(NamedTuple):
     a: int = 0
     b: int = 0
     items: tuple[int, ...] = ()
+
+
+class Unsuited(Exception):  # noqa: N818 - not an error: the caller uses objects
+    """Arrays cannot represent these operations."""
 
 
 class Numbers:
@@ -191,9 +196,11 @@ class NativeModel(Model):
 
     Attributes:
         family: The kernel's name for it.
+        numbers_values: Whether the numbers in its codes stand for values; if not, they are counts or processes.
     """
 
     family: ClassVar[str]
+    numbers_values: ClassVar[bool] = True
 
     def numbers(self) -> Numbers:
         """Returns fresh numbers for the values of one history."""
@@ -210,3 +217,13 @@ class NativeModel(Model):
             ModelError: The model has no such operation.
         """
         raise NotImplementedError
+
+    def code_rows(self, f: str, rows: Rows) -> None:  # noqa: ARG002 - for models with a coding from arrays
+        """Codes all operations of one function from arrays, as `code` does one by one.
+
+        A subclass may change `code`, so arrays are used only for a class that defines this itself.
+
+        Raises:
+            Unsuited: Arrays cannot represent the function or a value.
+        """
+        raise Unsuited

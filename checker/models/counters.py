@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, ClassVar
 
 from checker.errors import ModelError
 from checker.explain.words import value_text
-from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
+from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers, Unsuited
 from checker.models.opcodes import FETCH_ADD, INCREMENT, READ_COUNT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from checker.models.base import State
+    from checker.search.coding import Rows
     from harness.op import Value
 
 _LIMIT = 2**62
-ADDS = frozenset({"add", "increment", "inc"})
-FETCHES = frozenset({"fetch-add", "fetch-and-add", "faa"})
+_ADDS = frozenset({"add", "increment", "inc"})
+_FETCHES = frozenset({"fetch-add", "fetch-and-add", "faa"})
 
 
 class Counter(NativeModel):
@@ -25,6 +26,7 @@ class Counter(NativeModel):
 
     name: ClassVar[str] = "counter"
     family: ClassVar[str] = "counter"
+    numbers_values: ClassVar[bool] = False
 
     def __init__(self, initial: Value = 0) -> None:
         """Makes the model.
@@ -41,7 +43,7 @@ class Counter(NativeModel):
                 return state
             return Inconsistent(f"can't read {value_text(op.result)} from counter {value_text(state)}")
         amount = self._amount(op)
-        if op.f in FETCHES and op.ok and self._integer(op.result) != state:
+        if op.f in _FETCHES and op.ok and self._integer(op.result) != state:
             return Inconsistent(f"can't fetch {value_text(op.result)} from counter {value_text(state)}")
         return state + amount
 
@@ -62,12 +64,24 @@ class Counter(NativeModel):
         if op.f == "read":
             return Code(READ_COUNT, self._integer(op.result)) if op.ok else None
         amount = self._amount(op)
-        if op.f in FETCHES and op.ok:
+        if op.f in _FETCHES and op.ok:
             return Code(FETCH_ADD, amount, self._integer(op.result))
         return Code(INCREMENT, amount)
 
+    def code_rows(self, f: str, rows: Rows) -> None:
+        """See `NativeModel`."""
+        if f == "read":
+            rows.put(rows.ok, READ_COUNT, rows.integers(rows.result, rows.ok))
+            return
+        if f not in _ADDS and f not in _FETCHES:
+            raise Unsuited
+        rows.put(rows.possible, INCREMENT, rows.integers(rows.argument, rows.possible, absent=1))
+        if f in _FETCHES:
+            amounts = rows.integers(rows.argument, rows.ok, absent=1)
+            rows.put(rows.ok, FETCH_ADD, amounts, rows.integers(rows.result, rows.ok))
+
     def _amount(self, op: Call) -> int:
-        if op.f not in ADDS and op.f not in FETCHES:
+        if op.f not in _ADDS and op.f not in _FETCHES:
             raise ModelError(f"model {self.name}: expected add, fetch-add or read, found {value_text(op.f)}")
         return 1 if op.argument is None else self._integer(op.argument)
 

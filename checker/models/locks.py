@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from checker.errors import ModelError
 from checker.explain.words import value_text
-from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
+from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers, Unsuited
 from checker.models.opcodes import ACQUIRE, RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from checker.models.base import State
+    from checker.search.coding import Rows
     from harness.op import Value
 
 
@@ -21,6 +22,7 @@ class Mutex(NativeModel):
 
     name: ClassVar[str] = "mutex"
     family: ClassVar[str] = "mutex"
+    numbers_values: ClassVar[bool] = False
     # `step` does not use the process, but the near-linear analyzer needs it.
     per_process: ClassVar[bool] = True
 
@@ -57,6 +59,12 @@ class Mutex(NativeModel):
         if op.f not in {"acquire", "release"}:
             raise self._unknown(op)
         return Code(ACQUIRE if op.f == "acquire" else RELEASE, numbers(op.process))
+
+    def code_rows(self, f: str, rows: Rows) -> None:
+        """See `NativeModel`."""
+        if f not in {"acquire", "release"}:
+            raise Unsuited
+        rows.put(rows.possible, ACQUIRE if f == "acquire" else RELEASE, rows.processes(rows.possible))
 
     def _unknown(self, op: Call) -> ModelError:
         return ModelError(f"model {self.name}: expected acquire or release, found {value_text(op.f)}")
@@ -95,3 +103,5 @@ class OwnerMutex(Mutex):
     def initial_code(self, numbers: Numbers) -> list[int]:  # noqa: ARG002 - no values
         """See `NativeModel`."""
         return [0]
+
+    code_rows = Mutex.code_rows

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from checker.errors import ModelError
 from checker.explain.words import value_text
 from checker.identity import identity, is_collection, same
-from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
+from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers, Unsuited
 from checker.models.opcodes import DEQUEUE, DEQUEUE_ANY, DEQUEUE_EMPTY, ENQUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from checker.models.base import State
+    from checker.search.coding import Rows
     from harness.op import Value
 
 CrashedDequeue: TypeAlias = Literal["takes", "never"]
@@ -48,6 +49,19 @@ class _Queue(NativeModel):
         if not op.ok:
             return Code(DEQUEUE_ANY) if self.crashed_dequeue == "takes" else None
         return Code(DEQUEUE_EMPTY) if op.result is None else Code(DEQUEUE, numbers(op.result))
+
+    def code_rows(self, f: str, rows: Rows) -> None:
+        """See `NativeModel`."""
+        if f == "enqueue":
+            rows.put(rows.possible, ENQUEUE, rows.numbers(rows.argument, rows.possible))
+            return
+        if f != "dequeue":
+            raise Unsuited
+        took = rows.ok & ~rows.without_result
+        rows.put(rows.ok & rows.without_result, DEQUEUE_EMPTY)
+        rows.put(took, DEQUEUE, rows.numbers(rows.result, took))
+        if self.crashed_dequeue == "takes":
+            rows.put(rows.possible & ~rows.ok, DEQUEUE_ANY)
 
     def _unknown(self, op: Call) -> ModelError:
         return ModelError(f"model {self.name}: expected enqueue or dequeue, found {value_text(op.f)}")
@@ -89,6 +103,8 @@ class FifoQueue(_Queue):
     def initial_code(self, numbers: Numbers) -> list[int]:
         """See `NativeModel`."""
         return [numbers(element) for element in self.initial]
+
+    code_rows = _Queue.code_rows
 
 
 class UnorderedQueue(_Queue):
@@ -135,6 +151,8 @@ class UnorderedQueue(_Queue):
     def initial_code(self, numbers: Numbers) -> list[int]:
         """See `NativeModel`."""
         return [0, *sorted(numbers(element) for element in self.initial[0])]
+
+    code_rows = _Queue.code_rows
 
     @staticmethod
     def _sorted(elements: tuple[Value, ...]) -> tuple[Value, ...]:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 from checker.errors import ModelError
 from checker.explain.words import value_text
 from checker.identity import plain_name, same
-from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
+from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers, Unsuited
 from checker.models.opcodes import CAS, CAS_FAIL, READ, TXN, WRITE
 
 if TYPE_CHECKING:
     from checker.models.base import State
+    from checker.search.coding import Rows
     from harness.op import Value
 
 NilRead: TypeAlias = Literal["any", "exact"]
@@ -71,6 +72,16 @@ class Register(NativeModel):
             return Code(WRITE, numbers(op.argument))
         raise self._unknown(op)
 
+    def code_rows(self, f: str, rows: Rows) -> None:
+        """See `NativeModel`."""
+        if f == "read":
+            seen = rows.ok & ~rows.without_result if self.nil_read == "any" else rows.ok
+            rows.put(seen, READ, rows.numbers(rows.result, seen))
+        elif f == "write":
+            rows.put(rows.possible, WRITE, rows.numbers(rows.argument, rows.possible))
+        else:
+            raise Unsuited
+
     def silent(self, op: Call) -> bool:
         """See `Model`."""
         return op.f == "read" and (not op.ok or (op.result is None and self.nil_read == "any"))
@@ -126,6 +137,15 @@ class CasRegister(Register):
             return super().code(op, numbers)
         expected, new = self._pair(op)
         return Code(CAS_FAIL, numbers(expected)) if op.failed else Code(CAS, numbers(expected), numbers(new))
+
+    def code_rows(self, f: str, rows: Rows) -> None:
+        """See `NativeModel`."""
+        if f != "cas":
+            super().code_rows(f, rows)
+            return
+        rows.put(rows.possible, CAS, *rows.pairs(rows.argument, rows.possible))
+        if f in self.keeps_failed:
+            rows.put(rows.failed, CAS_FAIL, rows.pairs(rows.argument, rows.failed)[0])
 
     def _pair(self, op: Call) -> tuple[Value, Value]:
         argument = op.argument

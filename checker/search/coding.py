@@ -2,7 +2,7 @@
 
 The columns are those of `checker.search.encode` for the same operations, except for the numbers of values: these may differ,
 but equal values still have equal numbers. If this module cannot encode an operation, it raises `Unsuited`, and the caller
-uses objects. It never drops or guesses anything.
+uses objects. It never drops or guesses anything. A model codes its own operations (`NativeModel.code_rows`).
 
 An integer is its own number. Nil and other values get numbers beyond those of the integers. `Coded.finish` moves them next to
 the integers, because the kernel is fastest with dense numbers.
@@ -17,44 +17,21 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from checker.columns import FAIL, INTEGER, NOTHING, OK, OTHER, PAIR
+from checker.columns import FAIL, GREAT, INTEGER, NOTHING, OK, OTHER, PAIR
 from checker.formats.parquet import decode_value, json_text
-from checker.models.counters import ADDS, FETCHES, Counter
-from checker.models.locks import Mutex, OwnerMutex
-from checker.models.opcodes import (
-    ACQUIRE,
-    CAS,
-    CAS_FAIL,
-    DEQUEUE,
-    DEQUEUE_ANY,
-    DEQUEUE_EMPTY,
-    ENQUEUE,
-    FETCH_ADD,
-    INCREMENT,
-    READ,
-    READ_COUNT,
-    RELEASE,
-    WRITE,
-)
-from checker.models.queues import FifoQueue, UnorderedQueue
-from checker.models.registers import CasRegister, Register
+from checker.models.base import Numbers, Unsuited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     import numpy.typing as npt
 
     from checker.columns import ColumnReader, Columns, Values
-    from checker.models import Model, NativeModel
+    from checker.models.base import NativeModel
     from harness.op import Value
 
     Int64s = npt.NDArray[np.int64]
-    Int32s = npt.NDArray[np.int32]
     Bytes = npt.NDArray[np.uint8]
     Flags = npt.NDArray[np.bool_]
 
-# Integers in columns are below 10^18.
-_GREAT: Final = 10**18
 _NIL: Final = -(1 << 62)
 _TEXT: Final = 1 << 61
 _NEGATIVE_ZERO: Final = "-0.0"
@@ -78,12 +55,86 @@ class KernelColumns(NamedTuple):
     e: Int64s
 
 
-class Unsuited(Exception):  # noqa: N818 - not an error: the caller uses objects
-    """Arrays cannot represent these operations."""
+class Rows:
+    """The operations of one function in a batch, for a model that codes them; arrays have an entry for each row of the batch.
+
+    Attributes:
+        possible: Rows of operations that may have happened: they did not fail.
+        ok: Rows of operations that returned ok.
+        failed: Rows of operations that failed.
+        without_result: Rows of any function whose result is nil.
+        argument: The arguments.
+        result: The results.
+    """
+
+    def __init__(self, columns: Columns, place: int, batch: Batch, coder: Coder) -> None:
+        """Selects the operations of a function by its place in `columns.functions`."""
+        chosen = columns.function == place
+        self.failed = chosen & (columns.type == FAIL)
+        self.possible = chosen & (columns.type != FAIL)
+        self.ok = chosen & (columns.type == OK)
+        self.without_result = columns.result.kind == NOTHING
+        self.argument = columns.value
+        self.result = columns.result
+        self._process = columns.process
+        self._batch = batch
+        self._coder = coder
+
+    def put(self, rows: Flags, opcode: int, a: Int64s | int = 0, b: Int64s | int = 0) -> None:
+        """Codes some rows; `a` and `b` have an entry for each of them."""
+        batch = self._batch
+        batch.keep[rows] = True
+        batch.f[rows], batch.a[rows], batch.b[rows] = opcode, a, b
+
+    def numbers(self, values: Values, rows: Flags) -> Int64s:
+        """Returns the numbers of the values of some rows.
+
+        Raises:
+            Unsuited: One is a pair of integers, which has two codings.
+        """
+        kind, first = values.kind[rows], values.first[rows]
+        if (kind == PAIR).any():
+            raise Unsuited
+        numbers = first.copy()
+        numbers[kind == NOTHING] = _NIL
+        numbers[kind == OTHER] += _TEXT
+        return numbers
+
+    def pairs(self, values: Values, rows: Flags) -> tuple[Int64s, Int64s]:
+        """Returns the numbers of both members of the values of some rows.
+
+        Raises:
+            Unsuited: A value is no pair.
+        """
+        kind, first, second = values.kind[rows], values.first[rows].copy(), values.second[rows].copy()
+        if ((kind == NOTHING) | (kind == INTEGER)).any():
+            raise Unsuited
+        others = np.flatnonzero(kind == OTHER)
+        if len(others):
+            places, codes = np.unique(first[others], return_inverse=True)
+            pairs = np.array([self._coder.pair(place) for place in places.tolist()], np.int64)
+            first[others], second[others] = pairs[codes, 0], pairs[codes, 1]
+        return first, second
+
+    def integers(self, values: Values, rows: Flags, *, absent: int | None = None) -> Int64s:
+        """Returns the values of some rows, which are integers; `absent` stands for nil.
+
+        Raises:
+            Unsuited: One is something else.
+        """
+        kind, first = values.kind[rows], values.first[rows]
+        nothing = kind == NOTHING
+        if ((kind != INTEGER) & ~nothing).any() or (absent is None and nothing.any()):
+            raise Unsuited
+        return first if absent is None else np.where(nothing, absent, first)
+
+    def processes(self, rows: Flags) -> Int64s:
+        """Returns the processes of some rows."""
+        return self._process[rows]
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
+class Batch:
     """The columns of some operations for the kernel, and which of them matter to the verdict."""
 
     keep: Flags
@@ -92,47 +143,36 @@ class _Batch:
     b: Int64s
 
 
-class Coder:
-    """Codes the operations of one model, batch by batch.
-
-    Attributes:
-        family: The kernel's name for the model.
-    """
+class Coder(Numbers):
+    """Codes the operations of one model, batch by batch."""
 
     def __init__(self, model: NativeModel, reader: ColumnReader) -> None:
         """Prepares to code the batches of `reader`.
 
         Raises:
-            Unsuited: The model has no coding.
+            Unsuited: The model has no coding from arrays.
         """
-        code = _CODES.get(type(model))
-        if code is None:
+        if "code_rows" not in vars(type(model)):
             raise Unsuited
-        self.family = model.family
+        super().__init__()
         self._model = model
         self._reader = reader
-        self._code = code
 
-    def of(self, columns: Columns) -> _Batch:
+    def of(self, columns: Columns) -> Batch:
         """Returns a batch for the kernel.
 
         Raises:
             Unsuited: Arrays cannot represent an operation or a value.
         """
-        batch = _Batch(
+        batch = Batch(
             keep=np.zeros(len(columns), np.bool_),
             f=np.zeros(len(columns), np.uint8),
             a=np.zeros(len(columns), np.int64),
             b=np.zeros(len(columns), np.int64),
         )
         for place in np.unique(columns.function).tolist():
-            self._code(self, columns, columns.function == place, str(columns.functions[place]), batch)
+            self._model.code_rows(str(columns.functions[place]), Rows(columns, place, batch, self))
         return batch
-
-    @property
-    def numbers_values(self) -> bool:
-        """Returns whether numbers represent values; if not, they are counts or processes."""
-        return not isinstance(self._model, Counter | Mutex)
 
     def initial(self) -> list[int]:
         """Returns the initial state.
@@ -140,16 +180,9 @@ class Coder:
         Raises:
             Unsuited: Arrays cannot represent it.
         """
-        model = self._model
-        if isinstance(model, FifoQueue):
-            return [self.number(element) for element in model.initial]
-        if isinstance(model, UnorderedQueue):
-            return [0, *sorted(self.number(element) for element in model.initial[0])]
-        if isinstance(model, Counter | Mutex):
-            return model.initial_code(model.numbers())
-        return [self.number(model.initial)]
+        return self._model.initial_code(self if self._model.numbers_values else self._model.numbers())
 
-    def number(self, value: Value) -> int:
+    def __call__(self, value: Value) -> int:
         """Returns the number of one value.
 
         Raises:
@@ -157,13 +190,24 @@ class Coder:
         """
         if value is None:
             return _NIL
-        if type(value) is int and abs(value) < _GREAT:
+        if type(value) is int and abs(value) < GREAT:
             return value
         is_list = isinstance(value, Sequence) and not isinstance(value, str)
         if is_list and len(value) == 2 and all(type(member) is int for member in value):
             raise Unsuited
         text = json_text(value) or ""
         return _TEXT + self._reader.place_of(text)
+
+    def pair(self, place: int) -> tuple[int, int]:
+        """Returns the numbers of both members of a value, by its place in the texts.
+
+        Raises:
+            Unsuited: It is no pair.
+        """
+        value = decode_value(self._reader.texts[place])
+        if not isinstance(value, list) or len(value) != 2:
+            raise Unsuited
+        return self(value[0]), self(value[1])
 
     def check_texts(self) -> None:
         """Checks all texts at the end.
@@ -173,125 +217,6 @@ class Coder:
         """
         if any(_NEGATIVE_ZERO in text for text in self._reader.texts):
             raise Unsuited
-
-    def _numbers(self, values: Values, rows: Flags) -> Int64s:
-        kind, first = values.kind[rows], values.first[rows]
-        if (kind == PAIR).any():
-            raise Unsuited
-        numbers = first.copy()
-        numbers[kind == NOTHING] = _NIL
-        numbers[kind == OTHER] += _TEXT
-        return numbers
-
-    def register(self, columns: Columns, rows: Flags, f: str, batch: _Batch) -> None:
-        """Codes read, write and cas."""
-        model = self._model
-        assert isinstance(model, Register)  # noqa: S101 - see `_CODES`
-        if f not in model.functions:
-            raise Unsuited
-        if f == "read":
-            rows = rows & (columns.type == OK)
-            if model.nil_read == "any":
-                rows &= columns.result.kind != NOTHING
-            batch.f[rows], batch.a[rows] = READ, self._numbers(columns.result, rows)
-            batch.keep[rows] = True
-            return
-        if f == "write":
-            rows = rows & (columns.type != FAIL)
-            batch.f[rows], batch.a[rows] = WRITE, self._numbers(columns.value, rows)
-            batch.keep[rows] = True
-            return
-        failed = rows & (columns.type == FAIL)
-        rows = rows & (columns.type != FAIL)
-        batch.f[rows] = CAS
-        batch.a[rows], batch.b[rows] = self._pairs(columns.value, rows)
-        batch.keep[rows] = True
-        if f in model.keeps_failed:
-            batch.f[failed], batch.a[failed] = CAS_FAIL, self._pairs(columns.value, failed)[0]
-            batch.keep[failed] = True
-
-    def _pairs(self, values: Values, rows: Flags) -> tuple[Int64s, Int64s]:
-        """Returns both members of the arguments of cas."""
-        kind, first, second = values.kind[rows], values.first[rows].copy(), values.second[rows].copy()
-        if ((kind == NOTHING) | (kind == INTEGER)).any():
-            raise Unsuited
-        others = np.flatnonzero(kind == OTHER)
-        if len(others):
-            texts = self._reader.texts
-            places, codes = np.unique(first[others], return_inverse=True)
-            pairs = np.array([self._pair(texts[place]) for place in places.tolist()], np.int64)
-            first[others], second[others] = pairs[codes, 0], pairs[codes, 1]
-        return first, second
-
-    def _pair(self, text: str) -> tuple[int, int]:
-        value = decode_value(text)
-        if not isinstance(value, list) or len(value) != 2:
-            raise Unsuited
-        return self.number(value[0]), self.number(value[1])
-
-    def lock(self, columns: Columns, rows: Flags, f: str, batch: _Batch) -> None:
-        """Codes acquire and release."""
-        if f not in {"acquire", "release"} or (columns.process < 0).any():
-            raise Unsuited
-        rows = rows & (columns.type != FAIL)
-        batch.f[rows], batch.a[rows] = ACQUIRE if f == "acquire" else RELEASE, columns.process[rows]
-        batch.keep[rows] = True
-
-    def counter(self, columns: Columns, rows: Flags, f: str, batch: _Batch) -> None:
-        """Codes add, fetch-add and read."""
-        ok = rows & (columns.type == OK)
-        if f == "read":
-            batch.f[ok], batch.a[ok] = READ_COUNT, self._integers(columns.result, ok)
-            batch.keep[ok] = True
-            return
-        if f not in ADDS and f not in FETCHES:
-            raise Unsuited
-        rows = rows & (columns.type != FAIL)
-        one = rows & (columns.value.kind == NOTHING)
-        given = rows & ~one
-        batch.f[rows], batch.a[one] = INCREMENT, 1
-        batch.a[given] = self._integers(columns.value, given)
-        if f in FETCHES:
-            batch.f[ok], batch.b[ok] = FETCH_ADD, self._integers(columns.result, ok)
-        batch.keep[rows] = True
-
-    @staticmethod
-    def _integers(values: Values, rows: Flags) -> Int64s:
-        if (values.kind[rows] != INTEGER).any():
-            raise Unsuited
-        return values.first[rows]
-
-    def queue(self, columns: Columns, rows: Flags, f: str, batch: _Batch) -> None:
-        """Codes enqueue and dequeue."""
-        model = self._model
-        assert isinstance(model, FifoQueue | UnorderedQueue)  # noqa: S101 - see `_CODES`
-        if f not in {"enqueue", "dequeue"}:
-            raise Unsuited
-        rows = rows & (columns.type != FAIL)
-        if f == "enqueue":
-            batch.f[rows], batch.a[rows] = ENQUEUE, self._numbers(columns.value, rows)
-            batch.keep[rows] = True
-            return
-        ok = rows & (columns.type == OK)
-        nothing = columns.result.kind == NOTHING
-        taken = ok & ~nothing
-        batch.f[ok & nothing] = DEQUEUE_EMPTY
-        batch.f[taken], batch.a[taken] = DEQUEUE, self._numbers(columns.result, taken)
-        batch.keep[ok] = True
-        if model.crashed_dequeue == "takes":
-            batch.f[rows & ~ok] = DEQUEUE_ANY
-            batch.keep[rows] = True
-
-
-_CODES: Final[Mapping[type[Model], Callable[[Coder, Columns, Flags, str, _Batch], None]]] = {
-    Register: Coder.register,
-    CasRegister: Coder.register,
-    Mutex: Coder.lock,
-    OwnerMutex: Coder.lock,
-    Counter: Coder.counter,
-    FifoQueue: Coder.queue,
-    UnorderedQueue: Coder.queue,
-}
 
 
 class Coded:

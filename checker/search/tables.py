@@ -40,10 +40,11 @@ from checker.formats.parquet import decode_value, json_text, open_parquet, read_
 from checker.identity import identity
 from checker.independent import EXPLAINED, KeyedAnalysis
 from checker.models import Code, NativeModel
+from checker.models.base import Unsuited
 from checker.models.opcodes import CAS, CAS_FAIL, DEQUEUE, ENQUEUE, OBSERVERS, WRITE
 from checker.near.necessary import lack_of
 from checker.result import Analysis
-from checker.search.coding import Coded, Coder, Unsuited
+from checker.search.coding import Coded, Coder
 from checker.search.deciding import decide_all
 from checker.search.encode import Events
 from harness.errors import LabrysError
@@ -134,7 +135,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
         coder.check_texts()
     except (Unsuited, LabrysError, ValueError, pa.ArrowException, OSError, MemoryError):
         return None
-    begin = coded.finish(initial, numbers=coder.numbers_values)
+    begin = coded.finish(initial, numbers=model.numbers_values)
     return Table(
         path=path,
         model=model,
@@ -142,7 +143,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
         parts=coded.parts(),
         counts=coded.by_key.tolist(),
         initial=begin,
-        family=coder.family,
+        family=model.family,
         events=rules.events,
         weakened=weak.counts(),
     )

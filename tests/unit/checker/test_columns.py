@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from checker import columns
 from checker.columns import INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, integers_of, read_columns
-from checker.formats import columns
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import COLUMNS, read_operations, write_operations
 from harness.op import Operation, OpType

@@ -19,8 +19,10 @@ from checker.formats.errors import BadHistory
 from checker.formats.parquet import write_operations
 from checker.independent import check_keys
 from checker.models import model
+from checker.models.opcodes import CAS, DEQUEUE_ANY, DEQUEUE_EMPTY
 from checker.search import brute, solving, tables
 from checker.search.deciders import Wanted
+from checker.search.encode import encode
 from checker.search.solving import Limits
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 HISTORIES = 25
 KEYS = 3
+NO_VALUE = {DEQUEUE_ANY, DEQUEUE_EMPTY}
+TWO_VALUES = {CAS}
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("register", {}),
     ("register", {"initial": 2, "nil_read": "any"}),
@@ -126,6 +130,36 @@ def test_arrays_say_what_objects_say(
                 assert mine.counterexample or number % 3 == 0
         assert table.events == sum(1 + (op.complete_index is not None) for op in operations)
     assert seen >= {Verdict.VALID, Verdict.INVALID}
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIONS, ids=[f"{n}{''.join(o)}" for n, o in OPTIONS])
+def test_arrays_have_the_codes_of_objects(
+    draw: Callable[..., Any], tmp_path: Path, name: str, options: dict[str, Any]
+) -> None:
+    """Opcodes and intervals are the same, and numbers are equal exactly where those of objects are."""
+    random = Random(f"codes {name}{options}")
+    path = tmp_path / "operations.parquet"
+    for _ in range(HISTORIES):
+        object_, operations = _keyed(draw, name, random, options, 1)
+        write_operations(path, operations, run="r")
+        table = tables.read_table(path, "table", object_)
+        assert table is not None
+        if not operations:
+            continue
+        known, [part] = encode(object_, operations), table.parts
+        assert part.f.tolist() == [code.f for code in known.codes]
+        assert (part.s.tolist(), part.e.tolist()) == (known.starts.tolist(), known.ends.tolist())
+        counts = 1 if name == "unordered-queue" else 0  # at the beginning of the initial state
+        theirs = [*known.initial[counts:], *(code.a for code in known.codes), *(code.b for code in known.codes)]
+        mine = [*table.initial[counts:], *part.a.tolist(), *part.b.tolist()]
+        if object_.numbers_values:
+            used = [True] * (len(known.initial) - counts) + [code.f not in NO_VALUE for code in known.codes] + [
+                code.f in TWO_VALUES for code in known.codes
+            ]  # fmt: skip
+            pairs = {(one, two) for one, two, is_used in zip(theirs, mine, used, strict=True) if is_used}
+            assert len({one for one, _ in pairs}) == len({two for _, two in pairs}) == len(pairs)
+        else:
+            assert theirs == mine or name.endswith("mutex")
 
 
 def _register(count: int) -> list[Operation]:
