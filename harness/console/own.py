@@ -17,7 +17,6 @@ import importlib
 import importlib.util
 import re
 import sys
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,7 @@ DIGITS = 16  # of the digest, in hexadecimal
 __path__: list[str] = []  # makes this module the parent of others
 
 
-class _ByDigest(MetaPathFinder):
+class _ByDigest:
     """Finds the modules below this one."""
 
     def find_spec(
