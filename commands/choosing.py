@@ -19,7 +19,7 @@ from harness.console import plugins
 from harness.console.config import DEFAULTS_OF, as_defaults
 from harness.console.parameters import PluginName
 from harness.console.plain import name as plain_name
-from harness.declare import build, click_options
+from harness.declare import build, click_options, shrinking
 from harness.errors import InputError, LabrysError
 from harness.system import System
 
@@ -371,6 +371,19 @@ def workload_of(options: Mapping[str, Any]) -> Workload:
     found = chosen(plugins.WORKLOADS, options[WORKLOAD], by_place=True).type
     workload: Workload = found(build(found.Options, options))
     return workload
+
+
+def goals_of(options: Mapping[str, Any]) -> dict[str, float]:
+    """Returns the options that `labrys shrink` makes smaller, each with the value of the smallest run.
+
+    Raises:
+        InputError: The system or the workload cannot be loaded.
+    """
+    types = [
+        chosen(group, options[of], by_place=True).type
+        for group, of in ((plugins.SYSTEMS, SYSTEM), (plugins.WORKLOADS, WORKLOAD))
+    ]
+    return {name: goal for each in types for name, goal in shrinking(each.Options).items()}
 
 
 def roles_of(options: Mapping[str, Any], nodes: Sequence[str]) -> Mapping[str, Sequence[str]]:

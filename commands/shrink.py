@@ -14,6 +14,7 @@ import click
 
 import clusters.options
 import harness.console.choices
+from commands.choosing import goals_of
 from commands.compose import STORE_OPTION, reproduce_line, settle, with_options
 from commands.replay import SYSTEM_OPTION, WORKLOAD_OPTION, recalled
 from commands.test import run_test
@@ -98,10 +99,12 @@ def shrink_run(
         by_chance = any_seed or not simulated
         load = harness.console.choices.make_load(options, len(settled.nodes))
         workers = load.concurrency if isinstance(load, ClosedLoop) else 0
+        goals = goals_of(options)
         whole = Candidate(
             faults=tuple(plan.faults),
             time_limit_s=options["time_limit"],
-            options=shrinkable(options, workers=workers),
+            options=shrinkable(options, goals, workers=workers),
+            goals=goals,
         )
         budget_s = 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES))
         runner = _Runner(

@@ -16,7 +16,7 @@ from nemesis.kinds import find_kind
 from nemesis.plan import number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from harness.faults import PlannedFault
 
@@ -27,8 +27,6 @@ MIN_QUIET_S = 0.5
 AFTER_FAULTS_S = 0.5
 DECIMALS = 3
 FEW_IN_FLIGHT = 4
-COUNTS = ("keys", "hot_keys", "locks", "queues")  # options of workloads: the number of objects
-ALL_HOT = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +37,13 @@ class Candidate:
         faults: The faults.
         time_limit_s: How long the workload runs.
         options: The options that can be made smaller, by parameter name; see `shrinkable`.
+        goals: For those of the system and the workload, the value of the smallest run.
     """
 
     faults: tuple[PlannedFault, ...]
     time_limit_s: float
     options: Mapping[str, Any] = field(default_factory=dict)
+    goals: Mapping[str, float] = field(default_factory=dict)
 
     def describe(self) -> str:
         """Returns its size in words."""
@@ -53,17 +53,18 @@ class Candidate:
         return f"{faults} of {broken_s:.1f} s together, {self.time_limit_s:g} s of workload{options}"
 
 
-def shrinkable(options: Mapping[str, Any], *, workers: int) -> dict[str, Any]:
-    """Returns the options of a run that can be made smaller: the load, and the number of objects.
+def shrinkable(options: Mapping[str, Any], goals: Collection[str], *, workers: int) -> dict[str, Any]:
+    """Returns the options of a run that can be made smaller: the load, and those of the system and the workload.
 
     Args:
         options: The settled options of `labrys test`.
+        goals: The options that the system and the workload declare as such (`shrinks_to`).
         workers: The number of workers of a closed loop.
     """
     load = {"concurrency": workers}
     if options["load_kind"] == "open":
         load = {"rate": options["rate"], "max_in_flight": options["max_in_flight"]}
-    return load | {name: options[name] for name in (*COUNTS, "hot_share") if options.get(name) is not None}
+    return load | {name: options[name] for name in goals if options.get(name) is not None}
 
 
 def shrink(
@@ -106,23 +107,22 @@ def steps(candidate: Candidate) -> Iterator[Candidate]:
 def _smaller_options(candidate: Candidate) -> Iterator[Candidate]:
     """Yields the candidate with fewer operations, fewer clients, or fewer keys."""
     for name, value in candidate.options.items():
-        for smaller in _smaller(name, value):
+        for smaller in _smaller(name, value, candidate.goals.get(name, 1)):
             yield replace(candidate, options={**candidate.options, name: smaller})
 
 
-def _smaller(name: str, value: Any) -> Iterator[Any]:
-    """Yields smaller values of an option, the smallest first."""
+def _smaller(name: str, value: Any, goal: float) -> Iterator[Any]:
+    """Yields values of an option that are nearer to that of the smallest run, the nearest first."""
     if name == "rate":
         if value / 2 >= MIN_RATE:
             yield value / 2
-    elif name == "hot_share":  # 1: no other keys than the hot ones
-        if value < ALL_HOT:
-            yield ALL_HOT
-    elif value > 1:
-        yield 1
+    elif value != goal and isinstance(value, float):
+        yield float(goal)
+    elif value > goal:
+        yield goal
         if name == "max_in_flight" and value > FEW_IN_FLIGHT:  # a node uses more clients only if they are slow
             yield FEW_IN_FLIGHT
-        elif value > 2:
+        elif value // 2 > goal:
             yield value // 2
 
 

@@ -46,6 +46,7 @@ class Declared:
         metavar: The placeholder of the value in the help.
         judges: Whether a verdict depends on it; `labrys check` and `labrys analyze` have it then too.
         hunted: The values that each run of `labrys hunt` draws one of, unless the user gives one; empty: the default.
+        shrinks_to: The value of the smallest run, for a number; `labrys shrink` tries to reach it. None: the number stays.
         needs: For each value that plants a bug, what a run needs to show the bug.
     """
 
@@ -56,6 +57,7 @@ class Declared:
     metavar: str | None
     judges: bool
     hunted: Sequence[Any]
+    shrinks_to: float | None
     needs: Mapping[str, Needs]
 
 
@@ -88,6 +90,7 @@ def option(
     metavar: str | None = None,
     judges: bool = False,
     hunted: Sequence[Any] = (),
+    shrinks_to: float | None = None,
     needs: Mapping[str, Needs] | None = None,
 ) -> Any:
     """Returns a field of the dataclass; see the module and `Declared`."""
@@ -99,6 +102,7 @@ def option(
         metavar=metavar,
         judges=judges,
         hunted=tuple(hunted),
+        shrinks_to=shrinks_to,
         needs=needs or {},
     )
     return dataclasses.field(default=default, metadata={_META: declared})
@@ -137,6 +141,14 @@ def hunted(options: type) -> dict[str, Sequence[Any]]:
     """Returns the values that the runs of a hunt draw from, by the names of the fields that have such values."""
     declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
     return {name: each.hunted for name, each in declared.items() if each is not None and each.hunted}
+
+
+def shrinking(options: type) -> dict[str, float]:
+    """Returns the numbers that `labrys shrink` makes smaller, each with the value of the smallest run."""
+    declared = {field.name: field.metadata.get(_META) for field in dataclasses.fields(options)}
+    return {
+        name: each.shrinks_to for name, each in declared.items() if each is not None and each.shrinks_to is not None
+    }
 
 
 def planted(options: type, values: Mapping[str, Any]) -> dict[str, Needs]:

@@ -12,7 +12,9 @@ from harness.errors import InputError
 class CounterOptions:
     """The options of the counter workload."""
 
-    keys: int = option(1, "The number of independent counters; with 1, operations have no key.", low=1, high=10_000)
+    keys: int = option(
+        1, "The number of independent counters; with 1, operations have no key.", low=1, high=10_000, shrinks_to=1
+    )
     read_share: float = option(0.5, "The share of operations that are reads.", low=0, high=1)
     negative_share: float = option(0.25, "The share of adds that have a negative amount.", low=0, high=1)
     largest: int = option(5, "The largest amount of an add; the smallest is 1.", low=1, high=1_000_000_000)

@@ -25,7 +25,9 @@ class LockOptions:
         help="The system frees the locks of a client whose connection ends.",
         judges=True,
     )
-    locks: int = option(3, "The number of locks in use at a time; all clients use each of them.", low=1, high=10_000)
+    locks: int = option(
+        3, "The number of locks in use at a time; all clients use each of them.", low=1, high=10_000, shrinks_to=1
+    )
     ops_per_lock: int | None = option(
         None,
         "The approximate number of acquires of a lock before a new lock replaces it; for systems that never free the lock of "

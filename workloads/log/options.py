@@ -12,7 +12,9 @@ from harness.errors import InputError
 class LogOptions:
     """The options of the log workload."""
 
-    keys: int = option(1, "The number of independent logs; with 1, operations have no key.", low=1, high=1000)
+    keys: int = option(
+        1, "The number of independent logs; with 1, operations have no key.", low=1, high=1000, shrinks_to=1
+    )
     read_share: float = option(0.3, "The share of operations that are reads.", low=0, high=1)
     range_share: float = option(0.5, "The share of reads that cover a range of offsets.", low=0, high=1)
     range_length: int = option(

@@ -43,7 +43,7 @@ class QueueOptions:
         "The order that the queue must keep. producer: that of each producer. realtime: that of all enqueues.",
         judges=True,
     )
-    queues: int = option(3, "The number of queues; all clients use each of them.", low=1, high=10_000)
+    queues: int = option(3, "The number of queues; all clients use each of them.", low=1, high=10_000, shrinks_to=1)
     enqueue_share: float = option(
         0.5, "The share of operations that are enqueues; the others are dequeues.", low=0, high=1, above=True
     )

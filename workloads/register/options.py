@@ -27,8 +27,12 @@ class RegisterOptions:
         "unique: no value is written twice, so checking is fast. small: all values are from 0 to 4, as in Jepsen.",
     )
     mix: str = option("2:1:1", "The ratio of reads, writes and compare-and-sets.")
-    hot_keys: int = option(2, "The number of hot keys, which are in use during the whole run.", low=0, high=1000)
-    hot_share: float = option(0.5, "The share of operations on the hot keys.", low=0, high=1, hunted=(0.5, 1.0))
+    hot_keys: int = option(
+        2, "The number of hot keys, which are in use during the whole run.", low=0, high=1000, shrinks_to=1
+    )
+    hot_share: float = option(
+        0.5, "The share of operations on the hot keys.", low=0, high=1, hunted=(0.5, 1.0), shrinks_to=1
+    )
     ops_per_key: int = option(
         100,
         "The maximum number of operations on each other key; one key follows the other.",

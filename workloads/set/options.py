@@ -16,7 +16,9 @@ class SetOptions:
     together return at most about `read_cost` elements for each add.
     """
 
-    keys: int = option(1, "The number of independent sets; with 1, operations have no key.", low=1, high=10_000)
+    keys: int = option(
+        1, "The number of independent sets; with 1, operations have no key.", low=1, high=10_000, shrinks_to=1
+    )
     reads_every: int = option(
         100, "The number of adds for each read, while the set is small.", low=1, high=1_000_000_000
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cli
+from commands.choosing import goals_of
 from commands.regressions import toml_lines
 from commands.shrinking import MIN_FAULT_S, Candidate, shrink, shrinkable, steps
 from commands.shrinking_by_chance import Chance, confirmed
@@ -31,6 +32,7 @@ WHOLE = Candidate(
     faults=(fault(0, "kill", "n1", "n2"), fault(1, "pause", "n3"), fault(2, "partition-random-halves", "n1", "n2")),
     time_limit_s=30.0,
     options={"rate": 40.0, "max_in_flight": 100, "hot_keys": 4, "hot_share": 0.5},
+    goals={"hot_keys": 1, "hot_share": 1},
 )
 
 
@@ -95,10 +97,18 @@ def test_fewer_clients_and_keys_are_tried_one_by_one() -> None:
 
 
 def test_the_load_and_the_objects_can_be_made_smaller() -> None:
-    """A closed loop has workers, an open loop has a rate, and a workload has numbers of objects."""
+    """A closed loop has workers, an open loop has a rate, and a workload declares its numbers of objects."""
+    register = {"system_name": "sim-raft", "workload_name": "register"}
+    assert goals_of(register) == {"hot_keys": 1, "hot_share": 1}
+    assert goals_of(register | {"workload_name": "lock"}) == {"locks": 1}
     options = {"load_kind": "open", "rate": 5.0, "max_in_flight": 100, "hot_keys": 2, "hot_share": 0.5, "nodes": 5}
-    assert shrinkable(options, workers=0) == {"rate": 5.0, "max_in_flight": 100, "hot_keys": 2, "hot_share": 0.5}
-    assert shrinkable({"load_kind": "closed", "locks": 3}, workers=10) == {"concurrency": 10, "locks": 3}
+    assert shrinkable(options, goals_of(register), workers=0) == {
+        "rate": 5.0,
+        "max_in_flight": 100,
+        "hot_keys": 2,
+        "hot_share": 0.5,
+    }
+    assert shrinkable({"load_kind": "closed", "locks": 3}, {"locks": 1}, workers=10) == {"concurrency": 10, "locks": 3}
 
 
 def by_chance(part: float, stream_name: str) -> tuple[Chance, bool, bool]:

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 class UniqueIdsOptions:
     """CHANGE: the options of your workload. Each is a flag of `labrys test --workload unique-ids`."""
 
-    sequences: int = option(1, "How many sequences of identifiers there are, each with a key.", low=1, high=1000)
+    sequences: int = option(
+        1, "How many sequences of identifiers there are, each with a key.", low=1, high=1000, shrinks_to=1
+    )
 
 
 class UniqueIdsWorkload:
