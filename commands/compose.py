@@ -102,7 +102,7 @@ AROUND = REPEATING | {SUITE_CASE}
 NOT_REPRODUCED = frozenset({"seed", "cluster_name", "keep_cluster", "test_name", "store_dir", "output"}) | AROUND
 
 # A replay never takes these options from the replayed run, because its folder may come from anyone.
-PLACES = (NOT_REPRODUCED - {"seed"}) | {"inventory", nemesis.choices.PLAN_FILE}
+PLACES = (NOT_REPRODUCED - {"seed"}) | {"inventory", "fault", nemesis.choices.PLAN_FILE}
 
 
 def with_options(options: Iterable[Callable[[Command], Command]]) -> Callable[[Command], Command]:

@@ -11,6 +11,7 @@ from commands.compose import STORE_OPTION, settle
 from commands.replay import SYSTEM_OPTION, WORKLOAD_OPTION, recalled
 from commands.test import run_test
 from harness.console.terminal import echo, open_console
+from nemesis.choices import FAULT_OPTION
 from results.store.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @click.argument("run", type=RunName(), default="latest")
 @SYSTEM_OPTION
 @WORKLOAD_OPTION
+@FAULT_OPTION
 @STORE_OPTION
 @click.pass_context
 def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -> None:

@@ -14,6 +14,7 @@ from harness.console.parameters import Choice, Completed
 from harness.console.plain import one_line
 from harness.console.terminal import echo
 from harness.errors import InputError
+from nemesis.choices import FAULT_OPTION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,8 +66,9 @@ def workloads(*, output: str) -> None:
 
 @click.command("faults", cls=DefaultsCommand)
 @click.argument("kind", type=Completed(_kinds), required=False)
+@FAULT_OPTION
 @_format
-def faults(*, kind: str | None, output: str) -> None:
+def faults(*, kind: str | None, fault: str | None, output: str) -> None:  # noqa: ARG001 - the option adds the kinds
     """Lists the kinds of faults and the triggers with which faults can begin, or describes KIND, which may be a trigger.
 
     The description has the target, the options, the needs on the nodes, and the proof that the fault took effect.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import nemesis.choices
+from commands import choosing
 from commands.compose import NOT_REPRODUCED
 from harness.console import options as opt
+from harness.console.plugins import PLACE_SEPARATOR, is_file_place, split_place
 from harness.errors import InputError
 from harness.suites.suite import THRESHOLD
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     import click
 
 BY_CHANCE_RUNS = 10
+FAULT = "fault"
 MAX_NAME = 60
 
 
@@ -43,7 +47,7 @@ def write_regression(
     path = path.with_suffix("") if path.suffix == ".toml" else path
     files = [path.with_name(f"{path.name}{ending}") for ending in (".json", ".toml")]
     without = NOT_REPRODUCED | nemesis.choices.DRAWING | {nemesis.choices.PLAN_FILE, THRESHOLD}
-    words = opt.command_line(test, values, without=without)
+    words = opt.command_line(test, {**values, **_relative(values, path.parent)}, without=without)
     lines = [
         '# This is the verdict today. When the bug is fixed, expect "valid", and remove expect-parts and at-least.',
         "[[test]]",
@@ -63,6 +67,16 @@ def write_regression(
         except OSError as error:
             raise InputError(f"{file} could not be written: {error.strerror}; choose another name") from error
     return files[1]
+
+
+def _relative(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Returns the places of code in files, relative to the folder of the regression."""
+    places = {name: split_place(values[name] or "") for name in (choosing.SYSTEM, choosing.WORKLOAD, FAULT)}
+    return {
+        name: f"{os.path.relpath(file, folder)}{PLACE_SEPARATOR}{attribute}"
+        for name, (file, attribute) in places.items()
+        if is_file_place(values[name] or "")
+    }
 
 
 def toml_lines(words: Sequence[str]) -> Iterator[str]:

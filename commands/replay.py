@@ -59,6 +59,7 @@ WORKLOAD_OPTION = click.option(
 )
 @SYSTEM_OPTION
 @WORKLOAD_OPTION
+@nemesis.choices.FAULT_OPTION
 @with_options((clusters.options.INVENTORY_OPTION, *OUTPUT_OPTIONS, *REPEAT_OPTIONS))
 @click.pass_context
 def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, **more: Any) -> None:

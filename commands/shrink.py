@@ -25,6 +25,7 @@ from harness.errors import ExitCode, InfrastructureError, InputError, Interrupte
 from harness.outcome import RunOutcome
 from harness.randomness import repeat_seed
 from harness.verdict import Verdict
+from nemesis.choices import FAULT_OPTION
 from results.store.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ MAX_NAME = 80
 )  # fmt: skip
 @SYSTEM_OPTION
 @WORKLOAD_OPTION
+@FAULT_OPTION
 @with_options((clusters.options.INVENTORY_OPTION, *clusters.options.PLACE_OPTIONS, STORE_OPTION))
 @click.pass_context
 def shrink_run(

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.capabilities import FAKETIME, LEADER, TRANSFER
+from harness.console import plugins
 from harness.console.documents import read_text, shown
 from harness.console.options import as_written
-from harness.console.parameters import Completed, Number, existing_file
+from harness.console.parameters import Completed, Number, PluginName, existing_file
 from harness.errors import InputError
 from harness.faults import RARE_MESSAGE
 
@@ -29,6 +30,29 @@ if TYPE_CHECKING:
 
 
 MAX_WAIT_S = 3600.0
+
+
+class _OwnKinds(PluginName):
+    """A place with kinds of faults of the user's own. Its conversion adds them to the kinds of this process."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Returns the place."""
+        from nemesis.kinds import use  # noqa: PLC0415 - few commands have such a place
+
+        place = super().convert(value, param, ctx)
+        try:
+            use(place)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+        return place
+
+
+FAULT_OPTION = click.option(
+    "--fault",
+    type=_OwnKinds(plugins.FAULTS),
+    metavar=f"{plugins.IN_MODULE}|{plugins.IN_FILE}",
+    help="A kind of fault of your own, or a list of kinds; --nemesis, --among and plans then know their names.",
+)
 
 
 def kinds_like(text: str) -> list[str]:
@@ -49,6 +73,7 @@ OPTIONS = (
         help="The kinds of faults, e.g. kill,pause:leader,kill:broker+minority; `labrys faults` lists them. "
         "`all` is every kind that heals and that the nodes support; all,-crash leaves one out.  [default: none]",
     ),
+    FAULT_OPTION,
     click.option(
         "--fault-on",
         default="6-15",

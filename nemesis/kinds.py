@@ -36,6 +36,7 @@ ALL_KINDS = "all"
 NO_KIND = "none"
 WITHOUT = "-"
 TARGET_SEPARATOR = ":"
+PAGE = "docs/new-fault.md"
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +130,7 @@ def registry() -> Registry:
     kinds: dict[str, Kind] = {}
     aliases: dict[str, str] = {}
     packages: dict[str, tuple[str, ...]] = {}
-    collection = plugins.collect(plugins.FAULTS, Kind, page="docs/new-fault.md")
+    collection = plugins.collect(plugins.FAULTS, Kind, page=PAGE)
     for package, kind in collection.found:
         for name in (kind.name, *kind.aliases):
             packages[name] = (*packages.get(name, ()), package)
@@ -137,6 +138,16 @@ def registry() -> Registry:
         for alias in kind.aliases:
             aliases.setdefault(alias, kind.name)
     return Registry(kinds=kinds, aliases=aliases, packages=packages, broken=collection.broken)
+
+
+def use(place: str) -> None:
+    """Adds kinds that the user names by a place, `MODULE:NAME` or `FILE.py:NAME`, for the rest of the process.
+
+    Raises:
+        InputError: They cannot be loaded, or are no kinds.
+    """
+    plugins.add(plugins.FAULTS, place, Kind, page=PAGE)
+    registry.cache_clear()
 
 
 def all_kinds() -> Mapping[str, Kind]:
@@ -161,7 +172,8 @@ def find_kind(name: str) -> Kind:
     if kind is None:
         broken = "".join(f" Also, {sentence}." for sentence in known.broken.values())
         suggestion = did_you_mean(name, [*known.kinds, *known.aliases, ALL_KINDS, NO_KIND])
-        raise PlanError(f"unknown fault {shown(name)}. {suggestion}{broken}")
+        own = " A kind in a file of your own needs --fault FILE.py:NAME."
+        raise PlanError(f"unknown fault {shown(name)}. {suggestion}{own}{broken}")
     return kind
 
 

@@ -198,8 +198,8 @@ def _place(error: BaseException) -> str:
 
 
 @functools.cache
-def plugins(group: str) -> Mapping[str, Plugin]:
-    """Returns the plug-ins of a group in all installed packages, by name; imports none.
+def plugins(group: str) -> dict[str, Plugin]:
+    """Returns the plug-ins of a group in all installed packages and those of `add`, by name; imports none.
 
     Raises:
         InputError: There is none, because Labrys is not installed.
@@ -220,6 +220,23 @@ def plugins(group: str) -> Mapping[str, Plugin]:
             "install labrys again, e.g. with `make setup` in a clone (docs/install.md)"
         )
     return dict(sorted(found.items()))
+
+
+def add(group: str, place: str, wanted: type[T], *, page: str) -> None:
+    """Adds what the user names by a place to a group, for the rest of the process, as if a package had it.
+
+    Args:
+        group: A group whose entry points hold several objects.
+        place: The place.
+        wanted: The type of the objects.
+        page: The page of the documentation about them, for messages.
+
+    Raises:
+        InputError: It cannot be loaded, or has something else.
+    """
+    point = find(group, place, by_place=True)
+    _several(point, wanted, page)
+    plugins(group)[point.name] = point
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +269,7 @@ def collect(group: str, wanted: type[T], *, page: str) -> Collection[T]:
     broken: dict[str, str] = {}
     for point in sorted(plugins(group).values(), key=lambda point: (point.package != OWN, point.name)):
         try:
-            found += [(str(point.package), each) for each in _several(point, wanted, page)]
+            found += [(point.package or point.name, each) for each in _several(point, wanted, page)]
         except InputError as error:
             broken[point.name] = str(error)
     return Collection(found=tuple(found), broken=broken)
@@ -265,7 +282,8 @@ def _several(point: Plugin, wanted: type[T], page: str) -> tuple[T, ...]:
         InputError: It cannot be loaded, or has something else. The message names the package and the place.
     """
     found = point.load()
-    where = f"the {PLURAL[point.group]} {plain_name(point.name)} of the package {plain_name(str(point.package))}"
+    whose = f" of the package {plain_name(point.package)}" if point.package else ""
+    where = f"the {PLURAL[point.group]} {plain_name(point.name)}{whose}"
     try:
         found = found() if callable(found) else found
         found = (found,) if isinstance(found, wanted) else tuple(found)

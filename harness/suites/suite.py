@@ -34,7 +34,7 @@ Further keys of a test:
   passes.
 
 A folder is a suite of regressions: each of its TOML files has tests as above, and paths of plans are relative to the file.
-`path/to/file.py:Class` as a system or a workload is relative to the file of the suite in any case.
+`path/to/file.py:Class` as a system, a workload or a fault is relative to the file of the suite in any case.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ OWN_KEYS = frozenset(
 )
 PLAN = "plan"
 CHOOSING = ("system", "workload")
+PLACES = (*CHOOSING, "fault")  # options that can name a file of Python
 MAX_CASES = 10_000
 MAX_NAME = 60
 NAME_RULE = f"a printable text of 1 to {MAX_NAME} characters"
@@ -349,8 +350,8 @@ def _with_plan_paths(file: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _with_places(file: Path, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the options of a case; a system or a workload in a file is relative to the folder of the suite's file."""
-    named = {key: options[key] for key in CHOOSING if isinstance(options.get(key), str) and is_file_place(options[key])}
+    """Returns the options of a case; what stands in a file of Python is relative to the folder of the suite's file."""
+    named = {key: options[key] for key in PLACES if isinstance(options.get(key), str) and is_file_place(options[key])}
     return {**options, **{key: str(file.parent / place) for key, place in named.items()}}
 
 

@@ -89,6 +89,40 @@ def test_the_fault_of_the_page_is_found(
         forget_plugins()
 
 
+def test_the_fault_of_the_page_can_stand_in_a_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--fault` adds its kinds for the names of `--nemesis`, and no file of defaults can do that."""
+    (code,) = blocks_with("new-fault.md", "class LowPriority")
+    (tmp_path / "nemesis").mkdir()
+    (tmp_path / "nemesis" / "slow.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    place = ["--fault", "nemesis/slow.py:KINDS"]
+    try:
+        for arguments, code_of, expected in (
+            (["plan", "--nemesis", "nice"], 254, "A kind in a file of your own needs --fault FILE.py:NAME."),
+            (["plan", "--nemesis", "low-priority:leader", "--seed", "1", *place], 0, " ".join(place)),
+            (["faults", "nice", *place], 0, "The nice value that the processes get."),
+            (
+                ["faults", "--fault", "nemesis/slow.py:NICE_FIELD"],
+                254,
+                "cannot be loaded from nemesis/slow.py:NICE_FIELD",
+            ),
+        ):
+            with pytest.raises(SystemExit) as ended:
+                cli.main(arguments)
+            printed = " ".join("".join(capsys.readouterr()).split())
+            assert (ended.value.code, expected in printed) == (code_of, True), printed
+        forget_plugins()
+        (tmp_path / "labrys.toml").write_text('[test]\nfault = "nemesis/slow.py:KINDS"\n')
+        with pytest.raises(SystemExit):
+            cli.main(["plan"])
+        assert "is a FILE.py:CLASS, which labrys never takes from a file" in " ".join(capsys.readouterr().err.split())
+    finally:
+        forget_plugins()
+
+
 def test_a_workload_that_a_model_judges_returns_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's `check` runs with the model of docs/checker.md."""
     (code,) = MODELLED

@@ -40,11 +40,13 @@ def test_a_workload_in_a_file_is_relative_to_the_file_of_the_suite(tmp_path: Pat
     """The name of a case, from which its seed is drawn, does not depend on the place of the suite."""
     folder = tmp_path / "suites"
     folder.mkdir()
-    (folder / "a.toml").write_text('[[test]]\nname = "a"\nsystem = "kv"\nworkload = ["own/bank.py:Bank", "log"]\n')
+    (folder / "a.toml").write_text(
+        '[[test]]\nname = "a"\nsystem = "kv"\nfault = "f.py:KINDS"\nworkload = ["own/bank.py:Bank", "log"]\n'
+    )
     cases = load(folder if in_folder else folder / "a.toml").cases
     assert [case.name for case in cases] == ["a[workload=own/bank.py:Bank]", "a[workload=log]"]
     assert [case.options["workload"] for case in cases] == [f"{folder}/own/bank.py:Bank", "log"]
-    assert {case.options["system"] for case in cases} == {"kv"}
+    assert {(case.options["system"], case.options["fault"]) for case in cases} == {("kv", f"{folder}/f.py:KINDS")}
 
 
 def test_a_regression_is_one_case_of_many_runs(tmp_path: Path) -> None:
@@ -126,7 +128,9 @@ def test_enough_runs_as_expected_pass() -> None:
     """The result has the first of them."""
     found = result(case(Verdict.INVALID, 1, "linearizable"), [True, True, False])
     assert (found.passed, found.run) == (True, "3")
-    assert found.reason.startswith("1 of 3 runs is invalid by linearizable, and at least 1 of 5 should be. Run 3.")
+    assert found.outcome.reason.startswith(
+        "1 of 3 runs is invalid by linearizable, and at least 1 of 5 should be. Run 3."
+    )
 
 
 @pytest.mark.parametrize(

@@ -80,14 +80,14 @@ def test_none_stands_alone() -> None:
 
 
 def test_all_that_draws_is_known_as_such() -> None:
-    """Every option about faults is one for drawing a plan, except the one that gives a plan file."""
+    """Every option about faults is one for drawing a plan, except a plan file and kinds of the user's own."""
 
     def command() -> None:
         """A command with all options."""
 
     for option in OPTIONS:
         command = option(command)
-    assert {option.name for option in click.command()(command).params} == DRAWING | {PLAN_FILE}
+    assert {option.name for option in click.command()(command).params} == DRAWING | {PLAN_FILE, "fault"}
 
 
 def test_a_wait_is_planned_in_addition_to_the_duration() -> None:
