@@ -130,7 +130,7 @@ def check(
     empty: str,
     output: str,
 ) -> None:
-    """Checks histories: against a model for linearizability, or with the checker of a workload.
+    """Checks histories: against a model for linearizability, or with the judge of a workload.
 
     FILE is a history.jsonl or an operations.parquet of Labrys, JSON Lines, an EDN history of Jepsen or knossos, or a log in a
     format that porcupine reads. FILE can be compressed with gzip. Labrys detects the format from the content. FILE can also be

@@ -329,7 +329,7 @@ def completed(
 
 
 def observed(result: RunResult) -> Observed:
-    """Returns the observations so far, for the checker of the workload."""
+    """Returns the observations so far, for the model or the judge of the workload."""
     return Observed(faults=tuple(result.faults), final_reads=result.final_reads, sightings=tuple(result.sightings))
 
 

@@ -38,7 +38,7 @@ class When(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A key that is not linearizable, or an anomaly that a workload's checker found.
+    """A key that is not linearizable, or an anomaly that a judge found.
 
     Attributes:
         key: The key; None if the history has only one object.

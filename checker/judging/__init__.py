@@ -71,7 +71,7 @@ class Judgement:
 
 
 class Judge(Protocol):
-    """Decides one object; a workload with a checker of its own is a judge.
+    """Decides one object; a workload without a model is a judge.
 
     Attributes:
         name: The name of its part of a verdict.

@@ -37,7 +37,7 @@ def judge_history(history: History, judge: Judge, *, empty: Verdict, read_s: flo
 
     Args:
         history: The history.
-        judge: The checker of the workload.
+        judge: The workload.
         empty: The verdict on a history without operations.
         read_s: Seconds that reading took.
 
@@ -57,7 +57,7 @@ def judge_table(path: Path, name: str, judge: Judge, *, empty: Verdict) -> Judge
     Args:
         path: The file.
         name: Its name for messages.
-        judge: The checker of the workload.
+        judge: The workload.
         empty: The verdict on a history without operations.
 
     Raises:
