@@ -6,6 +6,7 @@ So `labrys test --system etcd --help` shows the options of etcd. If an option be
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -34,6 +35,14 @@ SYSTEM, WORKLOAD = "system_name", "workload_name"
 ENVIRONMENT_PREFIX = "LABRYS"
 CLUSTER = "cluster"
 # The file of a suite alone decides these; `labrys.toml` may have them for `labrys test`.
+# Members of a system of version 0.2, each with what to change.
+_OF_0_2 = {
+    "wait_ready": "rename it to until_ready, make it a coroutine (`async def`), and wait with `await asyncio.sleep`",
+    "processes": "derive it from harness.system.OneServiceSystem, give it a role, and return the one process from `daemon`; a "
+    "system with several processes on a node defines services",
+    "status": "rename it to statuses, and return a sequence: one status for each process that can lead, and none if it does "
+    "not answer",
+}
 DECIDED_BY_SUITES = frozenset({"system", "workload", "repeat", "until-fail", "same-seed"})
 
 
@@ -102,22 +111,17 @@ def chosen(group: str, name: str, *, by_place: bool) -> Chosen:
         raise InputError(
             f"the system {plain_name(name)} is not a subclass of harness.system.System; see docs/new-system.md"
         )
-    if group == plugins.SYSTEMS and hasattr(found, "wait_ready"):
-        raise InputError(
-            f"the system {plain_name(name)} defines wait_ready, which Labrys 0.2 called; rename it to until_ready, make it a "
-            "coroutine (`async def`), and wait with `await asyncio.sleep`; see docs/new-system.md"
-        )
-    if group == plugins.SYSTEMS and hasattr(found, "processes"):
-        raise InputError(
-            f"the system {plain_name(name)} defines processes, which Labrys 0.2 called; derive it from "
-            "harness.system.OneServiceSystem, give it a role, and return the one process from `daemon`; a system with several "
-            "processes on a node defines services; see docs/new-system.md"
-        )
-    if group == plugins.SYSTEMS and hasattr(found, "status"):
-        raise InputError(
-            f"the system {plain_name(name)} defines status, which Labrys 0.2 called; rename it to statuses, and return a "
-            "sequence: one status for each process that can lead, and none if it does not answer; see docs/new-system.md"
-        )
+    if group == plugins.SYSTEMS:
+        for member, change in _OF_0_2.items():
+            if hasattr(found, member):
+                raise InputError(
+                    f"the system {plain_name(name)} defines {member}, which Labrys 0.2 called; {change}; see docs/new-system.md"
+                )
+        if "workload_options" not in inspect.signature(found.roles).parameters:
+            raise InputError(
+                f"the system {plain_name(name)} defines roles without the parameter workload_options, which Labrys 0.2 did not "
+                "have; add `workload_options: Any = None` at its end; see docs/new-system.md"
+            )
     try:
         options = click_options(found.Options)
     except TypeError as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness.closed_loop import ClosedDriver
 from harness.driver import Setting
+from harness.errors import InputError
 from harness.load import ClosedLoop
 from harness.open_loop import OpenDriver
 
@@ -85,9 +86,14 @@ async def drive(
 
     Raises:
         GeneratorStuck: The generator lets all workers wait for ever.
-        InputError: JSON cannot represent a value of the generator.
+        InputError: JSON cannot represent a value of the generator, or it has the form of version 0.2.
         InfrastructureError: Writing the history failed.
     """
+    if not hasattr(generator, "update"):
+        raise InputError(
+            f"the generator {type(generator).__name__} has no method update(event), which Labrys 0.2 called told; rename told "
+            "to update; see docs/new-workload.md"
+        )
     setting = Setting(
         generator=generator,
         clients=clients,

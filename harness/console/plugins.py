@@ -41,13 +41,20 @@ OWN = "labrys"
 PLACE_SEPARATOR = ":"
 IN_MODULE, IN_FILE = "MODULE:CLASS", "FILE.py:CLASS"  # the forms of a place, for messages
 METAVAR = f"NAME|{IN_MODULE}|{IN_FILE}"
+_TO_CONSOLE = (
+    "below", "choices", "config", "documents", "options", "parameters", "plain", "plugins", "process", "selection", "suggest",
+    "terminal",
+)  # fmt: skip
 MOVED = {  # modules that plug-ins for version 0.2 import
     "checker.formats.columns": "checker.columns",
     "checker.marks": "checker.judging.marks",
-    "harness.plain": "harness.console.plain",
     "harness.simulation": "harness.testing",
+    "harness.suite": "harness.suites.suite",
+    "harness.thresholds": "harness.suites.thresholds",
+    **{f"harness.{name}": f"harness.console.{name}" for name in _TO_CONSOLE},
 }
-MOVED_NAMES = {  # module, name: its module since version 0.3
+MOVED_NAMES = {  # module, name: its module, or its new name in the module, since version 0.3
+    ("checker.models.sequences", "ListAppend"): "ListModel",
     ("harness.system", "NodeStatus"): "harness.service",
     ("harness.system", "ReplicaState"): "harness.service",
 }
@@ -182,7 +189,7 @@ def _moved(error: BaseException) -> str:
     if isinstance(error, ImportError):
         for (old, name), new in MOVED_NAMES.items():
             if f"'{name}' from '{old}'" in str(error):
-                return f"{name} is in {new}"
+                return f"{name} is in {new}" if "." in new else f"{name} is called {new}"
     return ""
 
 

@@ -362,6 +362,17 @@ def test_a_system_that_defines_status_gets_an_error_with_the_new_name(
     assert "defines status, which Labrys 0.2 called; rename it to statuses, and return a sequence" in error
 
 
+def test_a_system_whose_roles_lack_a_parameter_gets_an_error_with_it(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path
+) -> None:
+    """`roles` has the options of the workload too."""
+    old = "    @classmethod\n    def roles(cls, nodes, options, workload): return {}\n    def client"
+    (elsewhere / "kvmine.py").write_text(MODULE.replace("    def client", old, 1))
+    error = refused(capsys, "plan", "--system", "kvmine:Store")
+    assert "defines roles without the parameter workload_options" in error
+    assert "add `workload_options: Any = None` at its end" in error
+
+
 @pytest.mark.parametrize("old", sorted(plugins.MOVED))
 def test_a_plug_in_that_imports_a_moved_module_gets_an_error_with_its_place(
     capsys: pytest.CaptureFixture[str], elsewhere: Path, old: str
@@ -381,8 +392,9 @@ def test_a_plug_in_that_imports_a_moved_name_gets_an_error_with_its_module(
     (elsewhere / "kvmine.py").write_text(f"from {module} import {name}\n{MODULE}")
     error = refused(capsys, "plan", "--system", "kvmine:Store")
     new = plugins.MOVED_NAMES[module, name]
-    assert f"{name} is in {new} since version 0.3: change the import" in error
-    assert hasattr(importlib.import_module(new), name)
+    moved = "." in new
+    assert f"{name} is {'in' if moved else 'called'} {new} since version 0.3: change the import" in error
+    assert hasattr(importlib.import_module(new if moved else module), name if moved else new)
 
 
 def test_a_class_in_a_module_needs_no_package(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
