@@ -16,6 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from harness.errors import InputError
+
 PACKAGE = "labrys"
 RECORD = "direct_url.json"
 
@@ -60,3 +62,19 @@ def pip() -> str:
     if importlib.util.find_spec("pip") is None:  # an environment that was made without it
         return shlex.join(["pip", "--python", sys.executable, "install"])
     return shlex.join([sys.executable, "-m", "pip", "install"])
+
+
+def require(module: str, *, extra: str) -> None:
+    """Checks that a library is installed which only an extra of Labrys brings.
+
+    Args:
+        module: The name of the library's module.
+        extra: The name of the extra.
+
+    Raises:
+        InputError: It is not installed.
+    """
+    if importlib.util.find_spec(module) is None:
+        raise InputError(
+            f"expected the library {module}, which is not installed; `pip install '{PACKAGE}[{extra}]'` installs it"
+        )

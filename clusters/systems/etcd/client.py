@@ -1,0 +1,236 @@
+"""The client of etcd: one connection of one process to one node, for registers, sets, counters and locks.
+
+Every node of etcd serves every request, so a client stays at its node. The order of an operation is etcd's revision: the one
+that a write made, or the one that a read saw.
+
+- A register is a key. A compare-and-set is a transaction that compares the value, or that the key does not exist.
+- A set is a key for each element, below a prefix. A read is a range.
+- A counter is a key. An add reads it, and writes the sum if nobody changed the key since; it tries again if somebody did.
+- A lock is a key that exists while the lock is held. With a lease, etcd removes it after the lease.
+
+Source: etcd's documentation, "API guarantees" and "Interacting with etcd".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from typing import TYPE_CHECKING, Final
+
+from clusters.systems.etcd.gateway import Gateway, NoAnswer, NotSent, Refused, after, encoded
+from clusters.systems.etcd.options import Reads
+from clusters.systems.etcd.outcomes import CAS_MISMATCH, HELD, NOT_HELD, no_answer, refused
+from harness.op import Fail, Ok
+
+if TYPE_CHECKING:
+    from clusters.systems.etcd.gateway import Answer, Entry
+    from harness.node import Node
+    from harness.op import Info, Invocation, Outcome, Value
+
+PREFIX: Final = "labrys/"
+ONLY_KEY: Final = "only"  # for a workload with one object and no keys
+READ_TIMEOUT_S: Final = 5.0
+ADD_ATTEMPTS: Final = 30
+PAUSE_S: Final = 0.1  # after a request that could not be sent
+
+
+class EtcdClient:
+    """A client that asks only its own node.
+
+    Attributes:
+        node: The node.
+    """
+
+    def __init__(
+        self, *, node: Node, workload: str, reads: Reads, fencing: bool, lease_s: float | None, owner: str
+    ) -> None:
+        """Connects with the first operation.
+
+        Args:
+            node: The node.
+            workload: The workload.
+            reads: How the node answers reads.
+            fencing: Whether an acquire returns a fencing token.
+            lease_s: The lease of a lock in seconds; None: locks have none.
+            owner: A text that no other client of the run has.
+        """
+        self.node = node
+        self._workload = workload
+        self._serializable = reads is Reads.SERIALIZABLE
+        self._fencing = fencing
+        self._lease_s = lease_s
+        self._owner = owner
+        self._acquires = 0
+        self._held: dict[str, str] = {}  # by key, the value of the lock that this client acquired last
+        self._gateway = Gateway(node.address)
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Carries out an operation of the workload."""
+        is_read = invocation.f == "read"
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S if is_read else None):
+                return await self._carry_out(invocation)
+        except NotSent as error:
+            await asyncio.sleep(PAUSE_S)
+            return Fail(f"not-connected: {error}")
+        except TimeoutError:
+            return Fail(f"no-answer: {self.node.name} did not answer in {READ_TIMEOUT_S:g} s")
+        except NoAnswer as error:
+            return no_answer(f"no-answer: {error}", is_read=is_read)
+        except Refused as error:
+            return refused(error.message, is_read=is_read)
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        await self._gateway.close()
+
+    async def _carry_out(self, invocation: Invocation) -> Outcome:
+        operations = {"register": self._register, "set": self._set, "counter": self._counter, "lock": self._lock}
+        return await operations[self._workload](PREFIX + (invocation.key or ONLY_KEY), invocation.f, invocation.value)
+
+    async def _register(self, key: str, f: str, value: Value) -> Outcome:
+        match f, value:
+            case "read", _:
+                return _read(await self._get(key))
+            case "write", _:
+                return _written(
+                    await self._call("kv/put", {"key": encoded(key), "value": encoded(json.dumps(value))}), value
+                )
+            case "cas", [expected, new]:
+                return await self._cas(key, expected, new)
+        return _unsupported(f, value)
+
+    async def _set(self, key: str, f: str, value: Value) -> Outcome:
+        match f:
+            case "add":
+                element = f"{key}/{json.dumps(value)}"
+                return _written(await self._call("kv/put", {"key": encoded(element), "value": ""}), value)
+            case "read":
+                return await self._elements(f"{key}/")
+        return _unsupported(f, value)
+
+    async def _counter(self, key: str, f: str, value: Value) -> Outcome:
+        match f, value:
+            case "add", int(amount):
+                return await self._add(key, amount)
+            case "read", _:
+                found = _read(await self._get(key))
+                return Ok(found.value or 0, order=found.order)
+        return _unsupported(f, value)
+
+    async def _lock(self, key: str, f: str, value: Value) -> Outcome:
+        match f:
+            case "acquire":
+                return await self._acquire(key)
+            case "release":
+                return await self._release(key, value)
+        return _unsupported(f, value)
+
+    async def _call(self, method: str, request: dict[str, Value]) -> Answer:
+        return await self._gateway.call(method, request)
+
+    async def _get(self, key: str) -> list[Entry]:
+        request = {"key": encoded(key), "serializable": self._serializable}
+        return (await self._call("kv/range", request)).entries()
+
+    async def _elements(self, prefix: str) -> Outcome:
+        answer = await self._call(
+            "kv/range", {"key": encoded(prefix), "range_end": after(prefix), "serializable": self._serializable}
+        )
+        entries = answer.entries()
+        last = max((entry.modified for entry in entries), default=None)
+        return Ok([_value(entry.key.removeprefix(prefix)) for entry in entries], order=last)
+
+    async def _if(self, compare: dict[str, Value], then: dict[str, Value]) -> int | None:
+        """Carries out a request if a comparison holds. Returns the revision, or None if it does not hold."""
+        answer = await self._call("kv/txn", {"compare": [compare], "success": [then]})
+        return answer.header().number("revision") if answer.flag("succeeded") else None
+
+    async def _cas(self, key: str, expected: Value, new: Value) -> Outcome:
+        compare = _absent(key) if expected is None else _holds(key, json.dumps(expected))
+        revision = await self._if(compare, _put(key, json.dumps(new)))
+        if revision is None:
+            return Fail(f"{CAS_MISMATCH}: it does not hold {json.dumps(expected)[:100]}")
+        return Ok([expected, new], order=revision)
+
+    async def _add(self, key: str, amount: int) -> Outcome:
+        for _ in range(ADD_ATTEMPTS):
+            try:
+                entries = await asyncio.wait_for(self._linearizable(key), READ_TIMEOUT_S)
+            except (TimeoutError, NoAnswer, Refused) as error:  # it only read
+                return Fail(f"not-read: {error or 'no answer in time'}")
+            total = (_value(entries[0].value) if entries else 0) + amount
+            compare = _unchanged(key, entries[0].modified) if entries else _absent(key)
+            revision = await self._if(compare, _put(key, json.dumps(total)))
+            if revision is not None:
+                return Ok(amount, order=revision)
+        return Fail(f"contended: others changed the counter in each of {ADD_ATTEMPTS} attempts")
+
+    async def _linearizable(self, key: str) -> list[Entry]:
+        return (await self._call("kv/range", {"key": encoded(key)})).entries()
+
+    async def _acquire(self, key: str) -> Outcome:
+        self._acquires += 1
+        mine = f"{self._owner}/{self._acquires}"
+        put = _put(key, mine)
+        if self._lease_s is not None:
+            try:
+                granted = await self._call("lease/grant", {"TTL": math.ceil(self._lease_s)})
+            except (NoAnswer, Refused) as error:  # a lease alone locks nothing
+                return Fail(f"no-lease: {error}")
+            put["requestPut"]["lease"] = granted.number("ID")
+        revision = await self._if(_absent(key), put)
+        if revision is None:
+            return Fail(f"{HELD}: another client holds it")
+        self._held[key] = mine
+        return Ok(revision if self._fencing else None, order=revision)
+
+    async def _release(self, key: str, token: Value) -> Outcome:
+        if isinstance(token, int):
+            compare = {"key": encoded(key), "target": "CREATE", "result": "EQUAL", "createRevision": str(token)}
+        else:
+            compare = _holds(key, self._held.get(key, ""))
+        revision = await self._if(compare, {"requestDeleteRange": {"key": encoded(key)}})
+        return Fail(f"{NOT_HELD}: the lock is free, or another client holds it") if revision is None else Ok(token)
+
+
+def _unsupported(f: str, value: Value) -> Fail:
+    return Fail(f"unsupported: {f} of {str(value)[:100]}")
+
+
+def _value(text: str) -> Value:
+    """Returns the value of a text that a client wrote.
+
+    Raises:
+        NoAnswer: It is no JSON, so no client wrote it.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise NoAnswer(f"expected a value of JSON, found {text[:100]!r}") from None
+
+
+def _put(key: str, value: str) -> dict[str, Value]:
+    return {"requestPut": {"key": encoded(key), "value": encoded(value)}}
+
+
+def _absent(key: str) -> dict[str, Value]:
+    return {"key": encoded(key), "target": "CREATE", "result": "EQUAL", "createRevision": "0"}
+
+
+def _holds(key: str, value: str) -> dict[str, Value]:
+    return {"key": encoded(key), "target": "VALUE", "result": "EQUAL", "value": encoded(value)}
+
+
+def _unchanged(key: str, revision: int) -> dict[str, Value]:
+    return {"key": encoded(key), "target": "MOD", "result": "EQUAL", "modRevision": str(revision)}
+
+
+def _read(entries: list[Entry]) -> Ok:
+    """Returns the outcome of a read of one key: null if it does not exist."""
+    return Ok(_value(entries[0].value), order=entries[0].modified) if entries else Ok(None)
+
+
+def _written(answer: Answer, value: Value) -> Ok | Info:
+    return Ok(value, order=answer.header().number("revision"))

@@ -1,0 +1,42 @@
+"""The options of etcd's nodes and clients."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from harness.declare import option
+from harness.errors import InputError
+
+
+class Reads(enum.StrEnum):
+    """How a node answers a read."""
+
+    LINEARIZABLE = "linearizable"
+    SERIALIZABLE = "serializable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EtcdOptions:
+    """How the nodes and their clients are configured."""
+
+    etcd_reads: Reads = option(
+        Reads.LINEARIZABLE,
+        "linearizable: a node asks a quorum before it answers a read. serializable: it answers from its own state, which may "
+        "be old; a negative control.",
+    )
+    fencing: bool = option(
+        default=True,
+        help="Whether an acquire of a lock returns the revision that created the lock, as a fencing token.",
+    )
+    heartbeat_ms: int = option(100, "Milliseconds between heartbeats of the leader.", low=10, high=60_000)
+    election_ms: int = option(
+        1000, "Milliseconds without a heartbeat until a node starts an election.", low=50, high=50_000
+    )
+
+    def __post_init__(self) -> None:
+        if self.election_ms < 5 * self.heartbeat_ms:
+            raise InputError(
+                f"expected an election timeout of at least five heartbeat intervals, as etcd does, found {self.election_ms} ms "
+                f"with an interval of {self.heartbeat_ms} ms"
+            )

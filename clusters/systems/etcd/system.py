@@ -1,0 +1,242 @@
+"""etcd as a system under test: Debian's 3.4, unpacked and started without a service manager.
+
+Every node serves every request. A linearizable read asks a quorum, and then answers from the node's own state, so the final
+reads go through each node as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from clusters.systems.etcd.client import EtcdClient
+from clusters.systems.etcd.gateway import PORT, Gateway, NoAnswer, NotSent, Refused, encoded, require_library
+from clusters.systems.etcd.options import EtcdOptions
+from clusters.systems.etcd.outcomes import ANSWERS
+from clusters.systems.leading import move_leadership
+from clusters.systems.waiting import wait_until_complete
+from harness.daemon import Daemon
+from harness.errors import InputError
+from harness.leaders import LEADER, leader_of
+from harness.packages import DebianPackages
+from harness.process_clock import LogClock
+from harness.service import NodeStatus, ReplicaState
+from harness.system import OneServiceSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from typing import TypeVar
+
+    from harness.cluster import Cluster
+    from harness.node import Node
+
+    T = TypeVar("T")
+
+ROLE = "etcd"
+PEER_PORT = 2380
+DATA_DIR = "/var/lib/labrys/etcd"
+LOG = "/var/log/labrys/etcd/etcd.log"
+PACKAGES = DebianPackages(name="etcd", packages=["etcd-server"])
+PROGRAM = PACKAGES.path("/usr/bin/etcd")
+STATUS_TIMEOUT_S = 1.0
+TRANSFER_TIMEOUT_S = 5.0
+ALL_KEYS = encoded("\0")  # as the start and the end of a range: every key
+# A full disk or a lost disk ends etcd on purpose, so its panics about them are no defects.
+FATAL = (
+    r"tocommit\(\d+\) is out of range",  # a node lost entries that it had acknowledged
+    r"fatal error: ",
+    r"invalid memory address or nil pointer dereference",
+)
+TELLING = (
+    "became leader",
+    "became follower",
+    "became candidate",
+    "elected leader",
+    "lost leader",
+    "changed leader",
+    "lost the TCP streaming connection",
+    "applied snapshot",
+    "saved snapshot",
+    "overloaded",
+)
+
+
+class EtcdSystem(OneServiceSystem):
+    """etcd on a cluster."""
+
+    name = "etcd"
+    summary = "etcd 3.4, a key-value store on Raft."
+    Options = EtcdOptions
+    role = ROLE
+    faketime = False  # Go reads the clock without libc
+    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "register": "read is a range, write is a put, cas is a transaction that compares the value",
+            "set": "add is a put of a key for the element; read is a range of all these keys",
+            "counter": "add reads the key, and writes the sum in a transaction that compares the revision",
+            "lock": "acquire creates a key, with a lease if the locks have one; release deletes it",
+        }
+    )
+    answers = ANSWERS
+    telling_log_texts = TELLING
+    dumps_replicas = True
+    moves_leadership = True
+
+    def __init__(self, cluster: Cluster, options: EtcdOptions, workload: str) -> None:
+        super().__init__(cluster, options, workload)
+        require_library()
+        self._options = options
+        self._names: dict[int, str] = {}  # the names of the nodes by etcd's ids of the members
+        self._followed: dict[str, int] = {}  # for each node, the highest term that it reported while it did not lead
+        self._clients = itertools.count(1)
+
+    def versions(self) -> Mapping[str, str]:
+        """Returns the version of Debian's package."""
+        return {"etcd": PACKAGES.versions()["etcd-server"]}
+
+    def install(self, node: Node) -> None:
+        """Copies the unpacked package to the node."""
+        PACKAGES.install(self.cluster.remote(node))
+
+    def fatal_log_patterns(self) -> Sequence[str]:
+        """Returns the panics that no fault of a disk explains."""
+        return FATAL
+
+    def daemon(self, node: Node) -> Daemon:
+        """Returns the one process of a node."""
+        members = ",".join(f"{each.name}=http://{each.address}:{PEER_PORT}" for each in self.nodes)
+        client, peer = f"http://{node.address}:{PORT}", f"http://{node.address}:{PEER_PORT}"
+        arguments = [
+            PROGRAM, "--name", node.name, "--data-dir", DATA_DIR,
+            "--listen-client-urls", client, "--advertise-client-urls", client,
+            "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+            "--initial-cluster", members, "--initial-cluster-state", "new", "--initial-cluster-token", "labrys",
+            "--heartbeat-interval", str(self._options.heartbeat_ms), "--election-timeout", str(self._options.election_ms),
+            "--logger", "zap", "--log-level", "info",
+        ]  # fmt: skip
+        return Daemon(
+            role=ROLE,
+            argv=arguments,
+            pattern=rf"^{PROGRAM} --name",
+            ports=(PORT, PEER_PORT),
+            data_dir=DATA_DIR,
+            log_files=(LOG,),
+            environment=PACKAGES.environment,
+            log_clock=LogClock(
+                path=LOG, pattern=r'\{"level":"\w+","ts":"([^"]+)"', form="%Y-%m-%dT%H:%M:%S.%f%z", resolution_s=0.001
+            ),
+        )
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> EtcdClient:  # noqa: ARG002 - all stay at their node
+        """Returns the client of a process.
+
+        Raises:
+            InputError: The workload expects that etcd frees the locks of a client when its connection ends.
+        """
+        lease_s = None
+        if self.workload == "lock":
+            lease_s = self.workload_options.lease_s
+            if self.workload_options.sessions:
+                raise InputError(
+                    "etcd frees the lock of a client that is gone only by its lease; give --no-sessions, and --lease-s or "
+                    "--ops-per-lock"
+                )
+        return EtcdClient(
+            node=node,
+            workload=self.workload,
+            reads=self._options.etcd_reads,
+            fencing=self._options.fencing,
+            lease_s=lease_s,
+            owner=f"{process}/{next(self._clients)}",
+        )
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until all nodes name one leader in one term, and one of them leads."""
+        await wait_until_complete(self, nodes, timeout_s, self._examine, system_name="etcd")
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Returns what a node says in `maintenance/status`, which it answers alone.
+
+        etcd's term is that of the last applied entry. So a new leader says an old term until it has applied its first entry. A
+        term in which the node once followed is not the one that it leads in: such a status has no term.
+        """
+        answer = await self._ask(node, timeout_s, lambda gateway: gateway.call("maintenance/status", {}))
+        if answer is None:
+            return ()
+        member, leader, term = answer.header().number("member_id"), answer.number("leader"), answer.number("raftTerm")
+        self._names[member] = node.name
+        leads = leader == member
+        if not leads:
+            self._followed[node.name] = max(term, self._followed.get(node.name, 0))
+        known = term > self._followed.get(node.name, 0) if leads else term > 0
+        return (
+            NodeStatus(
+                node=node.name,
+                role=LEADER if leads else "follower" if leader else "candidate",
+                term=term if known else None,
+                leader=self._names.get(leader),
+                applied_index=answer.number("raftAppliedIndex"),
+                committed_index=answer.number("raftIndex"),
+            ),
+        )
+
+    async def lead(self, node: Node, timeout_s: float) -> bool:
+        """Asks the leader to transfer its leadership to the node, until the node leads."""
+        member = next((member for member, name in self._names.items() if name == node.name), None)
+        if member is None:
+            return False
+
+        async def serving() -> NodeStatus | None:
+            return leader_of(await self._statuses(self.nodes))
+
+        async def transfer(leader: NodeStatus, limit_s: float) -> object:
+            at = next(each for each in self.nodes if each.name == leader.node)
+            request = {"targetID": str(member)}
+            return await self._ask(
+                at, limit_s, lambda gateway: gateway.call("maintenance/transfer-leadership", request)
+            )
+
+        return await move_leadership(node.name, timeout_s, serving=serving, transfer=transfer)
+
+    async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
+        """Returns all keys of a node, from its own state, with the revision that they belong to."""
+        request = {"key": ALL_KEYS, "range_end": ALL_KEYS, "serializable": True}
+        answer = await self._ask(node, timeout_s, lambda gateway: gateway.call("kv/range", request))
+        if answer is None:
+            return None
+        try:
+            state = {entry.key: [entry.value, entry.modified] for entry in answer.entries()}
+        except NoAnswer:
+            return None
+        return ReplicaState(node=node.name, applied_index=answer.header().number("revision"), state=state)
+
+    async def _statuses(self, nodes: Sequence[Node]) -> list[NodeStatus]:
+        found = await asyncio.gather(*(self.statuses(node, STATUS_TIMEOUT_S) for node in nodes))
+        return [status for some in found for status in some]
+
+    async def _examine(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
+        statuses = {status.node: status for status in await self._statuses(nodes)}
+        silent = [node for node in nodes if node.name not in statuses]
+        lacking = {node.name: "does not answer" for node in silent}
+        leader = leader_of(statuses.values())
+        for status in statuses.values():
+            if status.leader is None:
+                lacking[status.node] = "knows no leader"
+            elif leader is not None and status.leader != leader.node:
+                lacking[status.node] = f"follows {status.leader}, and {leader.node} leads"
+            elif leader is None or leader.term is None or status.term != leader.term:
+                lacking[status.node] = "has not applied an entry of the leader's term"
+        return lacking, silent
+
+    async def _ask(self, node: Node, timeout_s: float, question: Callable[[Gateway], Awaitable[T]]) -> T | None:
+        """Asks a node over a new connection; returns None if it does not answer in time."""
+        gateway = Gateway(node.address)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await question(gateway)
+        except (NotSent, NoAnswer, Refused, TimeoutError):
+            return None
+        finally:
+            await gateway.close()
