@@ -1,0 +1,265 @@
+"""Three real nodes of etcd: the operations of each workload, each row of the table of outcomes, leadership, replicas."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusters.local import LocalCluster
+from clusters.systems.etcd.gateway import Gateway, Refused, encoded
+from clusters.systems.etcd.options import EtcdOptions, Reads
+from clusters.systems.etcd.outcomes import WRITE_NEVER_HAPPENED, refused
+from clusters.systems.etcd.system import EtcdSystem
+from harness.cluster import on_all
+from harness.op import Fail, Info, Invocation, Ok
+from harness.service import first_status
+from tests.outcomes import without_order
+from workloads.lock.workload import LockWorkload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from harness.node import Node
+    from harness.op import Outcome, Value
+
+pytestmark = pytest.mark.integration
+
+READY_S = 30.0
+LEASE_S = 2.0  # etcd has no shorter leases with its default election timeout
+TOO_LARGE = 1_700_000
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Three nodes; the tests run where their addresses can be reached."""
+    with LocalCluster.up(f"etcd-{os.getpid()}", nodes=3) as made, made.entered():
+        yield made
+
+
+@pytest.fixture(scope="module")
+def system(cluster: LocalCluster) -> Iterator[EtcdSystem]:
+    """etcd, serving on all nodes."""
+    made = system_of(cluster, "register")
+    on_all(cluster.nodes, made.install)
+    on_all(cluster.nodes, made.start)
+    asyncio.run(made.until_ready(cluster.nodes, READY_S))
+    yield made
+    on_all(cluster.nodes, made.kill)
+
+
+def system_of(cluster: LocalCluster, workload: str, **more: Any) -> EtcdSystem:
+    """The system for a workload; its processes are the same."""
+    options = LockWorkload.Options(sessions=False, lease_s=LEASE_S)
+    return EtcdSystem.made(cluster, EtcdOptions(**more), workload, options)
+
+
+async def ask(system: EtcdSystem, node: Node, *operations: tuple[str, Value]) -> list[Outcome]:
+    """Carries out operations `(f, value)` on one key, one after the other, by one client."""
+    client = system.client(1, node)
+    try:
+        return [
+            without_order(await client.invoke(Invocation(f, value, f"{system.workload}-key")))
+            for f, value in operations
+        ]
+    finally:
+        await client.close()
+
+
+def test_a_register_is_one_object_whichever_node_answers(cluster: LocalCluster, system: EtcdSystem) -> None:
+    """Reads, writes and compare-and-sets through three nodes act on one key; a value that does not match is a `fail`."""
+    first, second, third = cluster.nodes
+
+    async def all_of_it() -> list[Outcome]:
+        return [
+            *await ask(system, first, ("read", None), ("cas", [None, 1]), ("cas", [None, 2])),
+            *await ask(system, second, ("read", None), ("write", 3)),
+            *await ask(system, third, ("cas", [3, 4]), ("cas", [3, 5]), ("read", None)),
+        ]
+
+    *found, last = asyncio.run(all_of_it())
+    assert found == [
+        Ok(None),
+        Ok([None, 1]),
+        Fail("cas-mismatch: it does not hold null"),
+        Ok(1),
+        Ok(3),
+        Ok([3, 4]),
+        Fail("cas-mismatch: it does not hold 3"),
+    ]
+    assert last == Ok(4)
+
+
+def test_the_order_of_an_operation_is_the_revision(cluster: LocalCluster, system: EtcdSystem) -> None:
+    """A read has the revision of the write that it saw, and the next write a later one."""
+
+    async def orders() -> list[int | None]:
+        client = system.client(1, cluster.nodes[0])
+        try:
+            operations = ("write", 1), ("read", None), ("write", 2)
+            done = [await client.invoke(Invocation(f, value, "ordered")) for f, value in operations]
+        finally:
+            await client.close()
+        return [each.order for each in done if isinstance(each, Ok)]
+
+    written, seen, later = asyncio.run(orders())
+    assert written is not None
+    assert seen == written
+    assert later is not None
+    assert later > written
+
+
+def test_a_set_and_a_counter_keep_every_add(cluster: LocalCluster, system: EtcdSystem) -> None:
+    """Adds through all nodes at the same time are all there in a read."""
+    elements, counter = system_of(cluster, "set"), system_of(cluster, "counter")
+
+    async def all_of_it() -> list[Outcome]:
+        await asyncio.gather(*(ask(elements, node, ("add", place)) for place, node in enumerate(cluster.nodes)))
+        await asyncio.gather(*(ask(counter, node, ("add", 5), ("add", -1)) for node in cluster.nodes))
+        return [
+            *await ask(elements, cluster.nodes[0], ("read", None)),
+            *await ask(counter, cluster.nodes[1], ("read", None)),
+        ]
+
+    assert asyncio.run(all_of_it()) == [Ok([0, 1, 2]), Ok(12)]
+
+
+@pytest.mark.parametrize("fencing", [True, False])
+def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_lease(
+    cluster: LocalCluster, system: EtcdSystem, *, fencing: bool
+) -> None:
+    """A second acquire fails, a stray release fails, and an acquire after the lease succeeds with a larger token."""
+    assert system.workload == "register"  # it runs the processes
+    locks = system_of(cluster, "lock", fencing=fencing)
+    first, second, _ = cluster.nodes
+
+    async def all_of_it() -> tuple[list[Outcome], Outcome, Outcome]:
+        holder, other = locks.client(1, first), locks.client(2, second)
+        key = f"lock-{fencing}"
+        try:
+            taken = await holder.invoke(Invocation("acquire", None, key))
+            assert isinstance(taken, Ok)
+            held = await other.invoke(Invocation("acquire", None, key))
+            stray = await other.invoke(Invocation("release", 1 if fencing else None, key))
+            freed = await holder.invoke(Invocation("release", taken.value, key))
+            again = await holder.invoke(Invocation("acquire", None, key))
+            late: Outcome = Fail("not-tried")
+            for _ in range(100):
+                late = await other.invoke(Invocation("acquire", None, key))
+                if not isinstance(late, Fail):
+                    break
+                await asyncio.sleep(LEASE_S / 10)
+        finally:
+            await holder.close()
+            await other.close()
+        return [held, stray, without_order(freed)], again, late
+
+    (held, stray, freed), again, late = asyncio.run(all_of_it())
+    assert held == Fail("held: another client holds it")
+    assert stray == Fail("not-held: the lock is free, or another client holds it")
+    assert isinstance(freed, Ok)
+    assert isinstance(again, Ok)
+    assert isinstance(late, Ok)
+    assert (late.value > again.value) if fencing else (late.value is None)
+
+
+# For each row of the table: the request that etcd refuses with it.
+REFUSED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "etcdserver: request is too large": ("kv/put", {"key": encoded("row"), "value": encoded("x" * TOO_LARGE)}),
+    "etcdserver: duplicate key given in txn request": (
+        "kv/txn",
+        {"success": [{"requestPut": {"key": encoded("row"), "value": encoded(value)}} for value in ("1", "2")]},
+    ),
+    "etcdserver: requested lease not found": (
+        "kv/put",
+        {"key": encoded("row"), "value": encoded("1"), "lease": "4711"},
+    ),
+}
+
+
+def test_each_row_of_the_table_is_what_etcd_answers_and_changes_nothing(
+    cluster: LocalCluster, system: EtcdSystem
+) -> None:
+    """Each row names a request that etcd refuses with its message, and no node has the key afterwards."""
+    assert system.workload == "register"  # it runs the processes
+    assert set(REFUSED) == set(WRITE_NEVER_HAPPENED)
+
+    async def all_of_it() -> int:
+        gateway = Gateway(cluster.nodes[0].address)
+        try:
+            for message, (method, request) in REFUSED.items():
+                with pytest.raises(Refused) as caught:
+                    await gateway.call(method, request)
+                assert caught.value.message == message
+                assert isinstance(refused(message, is_read=False), Fail)
+            return len((await gateway.call("kv/range", {"key": encoded("row")})).entries())
+        finally:
+            await gateway.close()
+
+    assert asyncio.run(all_of_it()) == 0
+
+
+def test_a_node_says_what_it_believes_and_a_transfer_moves_the_leadership(
+    cluster: LocalCluster, system: EtcdSystem
+) -> None:
+    """All nodes name one leader in one term; after a transfer, the other node leads in a later term."""
+
+    async def views() -> set[tuple[str | None, int | None]]:
+        found = [await first_status(system, node, 2.0) for node in cluster.nodes]
+        return {(each.leader, each.term) for each in found if each is not None}
+
+    ((leader, term),) = asyncio.run(views())
+    other = next(node for node in cluster.nodes if node.name != leader)
+    assert asyncio.run(system.lead(other, 10.0))
+    asyncio.run(system.until_ready(cluster.nodes, READY_S))
+    ((new, later),) = asyncio.run(views())
+    assert term is not None
+    assert later is not None
+    assert new == other.name
+    assert later > term
+
+
+def test_the_replicas_are_equal_at_one_revision(cluster: LocalCluster, system: EtcdSystem) -> None:
+    """Every node dumps the same keys and values from its own state."""
+
+    async def dumps() -> list[tuple[int | None, Any]]:
+        await asyncio.sleep(0.5)  # followers apply the last write
+        found = [await system.replica(node, 5.0) for node in cluster.nodes]
+        return [(each.applied_index, each.state) for each in found if each is not None]
+
+    first, *others = asyncio.run(dumps())
+    assert len(others) == 2
+    assert all(each == first for each in others)
+    assert first[1]
+
+
+def test_without_a_quorum_a_write_is_indeterminate_and_a_serializable_read_answers(
+    cluster: LocalCluster, system: EtcdSystem
+) -> None:
+    """With two nodes gone: no connection is a `fail`, a write without an answer is `info`, and an old state can be read."""
+    alive, *gone = cluster.nodes
+    on_all(gone, system.kill)
+    old = system_of(cluster, "register", etcd_reads=Reads.SERIALIZABLE)
+
+    async def all_of_it() -> tuple[Outcome, Outcome, Outcome, Outcome]:
+        (unreachable,) = await ask(system, gone[0], ("write", 1))
+        client = system.client(1, alive)
+        try:
+            written = await client.invoke(Invocation("write", 9, "register-key"))  # etcd gives up after seven seconds
+            read = await client.invoke(Invocation("read", None, "register-key"))
+        finally:
+            await client.close()
+        (stale,) = await ask(old, alive, ("read", None))
+        return unreachable, written, read, stale
+
+    try:
+        unreachable, written, read, stale = asyncio.run(all_of_it())
+    finally:
+        on_all(gone, system.start)
+    assert isinstance(unreachable, Fail)
+    assert unreachable.error.startswith("not-connected")
+    assert isinstance(written, Info)
+    assert isinstance(read, Fail)
+    assert stale == Ok(4)
