@@ -39,7 +39,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("ch", {"check"}),
         ("test --nem", {"--nemesis"}),
         ("test --read-m", {"--read-mode"}),
-        ("test --system etc", set()),
+        ("test --system cons", set()),
         ("test --system dled", {"dledger", "dledger-log"}),
         ("test --workload reg", {"register"}),
         ("test --nemesis leadership", {"leadership-transfer"}),
