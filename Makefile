@@ -3,7 +3,8 @@
 #   make demo   five local nodes, a partition, a verdict, a report
 #   make test   all tests; those on real nodes too, where this user may make network namespaces (root)
 #
-# `make dist` builds a wheel and a source distribution in dist/. `make programs` builds all that a test on nodes needs.
+# `make dist` builds a wheel and a source distribution in dist/. `make programs` builds all that a test on nodes needs; what a
+# system builds itself (`labrys build`) is in the user's cache.
 # `make docs` writes the documentation as a site to build/site; a link that leads nowhere is an error.
 # `make vm-box` and `make vm-night` make virtual machines and test in them: docs/clusters.md.
 #
@@ -17,12 +18,12 @@ VENV      := .venv
 BIN       := $(VENV)/bin
 SUDO      := $(if $(filter 0,$(shell id -u)),,sudo)
 NODE      := clusters/systems/dledger/node
-JAR       := $(NODE)/target/dledger-node.jar
-ROCKETMQ  := clusters/systems/rocketmq/jars
+PACKAGED  := clusters/systems/dledger/packaged
+# `labrys build --system dledger`, before Labrys itself is installed and its entry points are known.
+DLEDGER   := $(BIN)/python cli.py build --system clusters.systems.dledger.system:DLedgerSystem
 ROOMS     := harness nemesis workloads checker clusters results commands
 PYTHON    := $(ROOMS) cli.py tests benchmarks tools
-NODE_SRC  := $(NODE)/pom.xml $(shell find $(NODE)/src/main -type f 2>/dev/null)
-NODE_TEST := $(shell find $(NODE)/src/test -type f 2>/dev/null)
+NODE_SRC  := $(NODE)/pom.xml $(shell find $(NODE)/src -type f 2>/dev/null)
 RUST_SRC  := $(wildcard checker/kernel/Cargo.*) $(shell find checker/kernel/src -type f)
 MVN       := mvn --batch-mode --no-transfer-progress --quiet -f
 CARGO     := cargo --quiet
@@ -30,10 +31,11 @@ TEST_TARGET := build/cargo-test
 
 export MATURIN_NO_INSTALL_RUST := 1
 
-.PHONY: demo test lint docs bench dist clean setup programs vm-box vm-night
+.PHONY: demo test lint docs bench dist clean setup programs dledger-node vm-box vm-night
 
 demo:
-	@$(MAKE) --no-print-directory --jobs=3 build/kernel.stamp $(JAR)
+	@$(SUDO) true
+	@$(MAKE) --no-print-directory --jobs=3 build/kernel.stamp dledger-node
 	$(SUDO) $(BIN)/labrys test --cluster local --system dledger --workload register \
 	    --nemesis partition-random-halves --rate 15 --time-limit 60
 
@@ -50,10 +52,11 @@ lint: setup build/clippy.stamp docs
 docs: build/docs.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-bench: setup $(JAR)
+bench: setup
 	$(BIN)/python -m benchmarks
 
-dist: build/venv.stamp $(JAR)
+dist: build/deps.stamp
+	$(DLEDGER) --into $(PACKAGED)
 	rm -rf dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/maturin build --quiet --release --out dist
@@ -66,11 +69,14 @@ vm-night: dist
 	sh tools/vm/night.sh $(or $(OUT),night/vm) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 clean:
-	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(NODE)/target $(ROCKETMQ)/target .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build dist $(VENV) checker/_kernel*.so checker/kernel/target $(NODE)/target $(PACKAGED) .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 setup: build/kernel.stamp build/dev.stamp build/spark.stamp
 
-programs: setup $(JAR) build/rocketmq.stamp
+# A test builds what it needs; a build beforehand keeps its time out of the first test.
+programs: setup
+	$(BIN)/labrys build --system dledger
+	$(BIN)/labrys build --system rocketmq-controller
 
 build/system.stamp: clusters/provision/control.sh
 	sh clusters/provision/control.sh
@@ -106,18 +112,14 @@ build/kernel.stamp: build/extension.stamp build/deps.stamp
 	$(BIN)/maturin develop --quiet --release >build/install.log 2>&1 || { cat build/install.log >&2; exit 1; }
 	@touch $@
 
-$(JAR): build/system.stamp $(NODE_SRC)
-	$(MVN) $(NODE)/pom.xml package -DskipTests
-	@touch $@
-
-build/rocketmq.stamp: build/system.stamp $(ROCKETMQ)/pom.xml
-	$(MVN) $(ROCKETMQ)/pom.xml prepare-package
-	@mkdir -p build && touch $@
+# While the compiler of the kernel works. As root and with this PATH, because the test takes the artifact from root's cache.
+dledger-node: build/deps.stamp
+	$(SUDO) env "PATH=$$PATH" $(DLEDGER)
 
 build/kernel-test.stamp: build/venv.stamp $(RUST_SRC)
 	cd checker/kernel && CARGO_TARGET_DIR=$(CURDIR)/$(TEST_TARGET) $(CARGO) test --no-default-features
 	@touch $@
 
-build/node-test.stamp: $(JAR) $(NODE_TEST)
+build/node-test.stamp: build/system.stamp $(NODE_SRC)
 	$(MVN) $(NODE)/pom.xml test
-	@touch $@
+	@mkdir -p build && touch $@

@@ -132,7 +132,7 @@ def _program(program: Program, path: str | None, *, needed: bool) -> Finding:
         detail = f"not on PATH; for {program.purpose}"
         return Finding(what=program.name, ok=False, needed=needed, detail=detail, fix=fix)
     if program.least_version is not None:
-        version = _version(path, program.version_pattern)
+        version = _version(path, program)
         if version is None or version < program.least_version:
             found = version or "of an unknown version"
             detail = f"{path} is {found}, not {program.least_version} or later; for {program.purpose}"
@@ -140,14 +140,18 @@ def _program(program: Program, path: str | None, *, needed: bool) -> Finding:
     return Finding(what=program.name, ok=True, needed=needed, detail=f"{path}; for {program.purpose}")
 
 
-def _version(path: str, pattern: str) -> int | None:
+def _version(path: str, program: Program) -> int | None:
     try:
         done = subprocess.run(
-            [path, "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
+            [path, *program.version_arguments],
+            capture_output=True,
+            text=True,
+            timeout=VERSION_TIMEOUT_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None  # the finding shows an unknown version
-    match = re.search(pattern, done.stderr + done.stdout)
+    match = re.search(program.version_pattern, done.stderr + done.stdout)
     return int(match[1]) if match else None
 
 

@@ -5,7 +5,6 @@ It looks over SSH, on all hosts at once, and changes nothing.
 
 from __future__ import annotations
 
-import re
 import shlex
 import time
 from dataclasses import dataclass
@@ -30,15 +29,17 @@ MAX_OFFSET_S = 1.0
 MIN_FREE_KB = 1_048_576
 MAX_OUTPUT = 200
 
-# The script reads the clock first, so that the reading lies close to the time of the request. $@ are programs.
+# The script reads the clock first, so that the reading lies close to the time of the request. $@ are programs, each with the
+# arguments for its version.
 SCRIPT = r"""
 PATH=$PATH:/usr/sbin:/sbin
 printf 'clock\t%s\n' "$(date +%s.%N)"
 printf 'user\t%s\n' "$(id -u)"
 printf 'disk\t%s\n' "$(df -Pk / | tail -n 1 | tr -s ' ' '\t' | cut -f 4)"
-for program in "$@"; do
+for words in "$@"; do
+    program=${words%% *}
     path=$(command -v "$program") || continue
-    printf 'program\t%s\t%s\n' "$program" "$("$path" -version 2>&1 | tr '\n\t' '  ' | cut -c 1-200)"
+    printf 'program\t%s\t%s\n' "$program" "$("$path" ${words#* } 2>&1 | tr '\n\t' '  ' | cut -c 1-200)"
 done
 :
 """
@@ -52,7 +53,7 @@ class HostState:
         offset_s: By how many seconds its clock is at least ahead of ours; negative if it is behind.
         is_root: Whether commands run as root.
         free_kb: Free kibibytes in `/`; None if unknown.
-        programs: Each program that is present, with its output for `-version`.
+        programs: Each program that is present, with what it prints about its version.
     """
 
     offset_s: float
@@ -100,7 +101,7 @@ def examine_hosts(cluster: MachineCluster, programs: Sequence[Program]) -> tuple
 
 
 def _examine(cluster: MachineCluster, node: Node, programs: Sequence[Program]) -> HostState:
-    wanted = [program.name for program in programs if not program.build_only]
+    wanted = [" ".join([each.name, *each.version_arguments]) for each in programs if not each.build_only]
     remote = cluster.remote(node)
     remote.run("true", check=False)  # makes the connection, so that it does not widen the reading of the clock
     before_s = time.time()
@@ -183,7 +184,7 @@ def _problems(name: str, state: HostState, endpoint: Endpoint, programs: Sequenc
     for program in programs:
         if program.build_only:
             continue
-        why = _missing(program, state.programs.get(program.name))
+        why = program.lacking(state.programs.get(program.name))
         if why:
             yield Finding(
                 what=program.name,
@@ -192,14 +193,3 @@ def _problems(name: str, state: HostState, endpoint: Endpoint, programs: Sequenc
                 detail=f"{name}: {why}; for {program.purpose}",
                 fix=f"`labrys cluster provision --inventory FILE`, or `apt-get install {program.package}` on the host",
             )
-
-
-def _missing(program: Program, version: str | None) -> str:
-    if version is None:
-        return f"{program.name} is not on PATH"
-    if program.least_version is None:
-        return ""
-    match = re.search(program.version_pattern, version)
-    if match and int(match[1]) >= program.least_version:
-        return ""
-    return f"{program.name} is not {program.least_version} or later: {version.strip()[:MAX_OUTPUT]}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.workload import Workload
 
@@ -407,15 +409,31 @@ def roles_of(options: Mapping[str, Any], nodes: Sequence[str]) -> Mapping[str, S
     return roles
 
 
-def system_of(cluster: Cluster, options: Mapping[str, Any]) -> System:
+def builder_of(options: Mapping[str, Any]) -> Callable[[Callable[[str], object]], Artifact | None] | None:
+    """Returns a function that builds the artifact of the system that the options name; None if the system builds nothing.
+
+    Its argument is called with sentences about what goes on; see `System.build`.
+
+    Raises:
+        InputError: The system cannot be loaded, or its options are not valid.
+    """
+    found: type[System] = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True).type
+    return partial(found.build, build(found.Options, options)) if found.builds() else None
+
+
+def system_of(cluster: Cluster, options: Mapping[str, Any], artifact: Artifact | None = None) -> System:
     """Makes the system that the options name, on this cluster.
+
+    Args:
+        cluster: The cluster.
+        options: The options of `labrys test`.
+        artifact: What the system has built for these options; None if it builds nothing.
 
     Raises:
         InputError: It cannot be loaded, or its options are not valid.
     """
-    found = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True).type
-    system: System = found.made(cluster, build(found.Options, options), *_name_and_options_of_workload(options))
-    return system
+    found: type[System] = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True).type
+    return found.made(cluster, build(found.Options, options), *_name_and_options_of_workload(options), artifact)
 
 
 def _name_and_options_of_workload(options: Mapping[str, Any]) -> tuple[str, Any]:

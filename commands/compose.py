@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import TypeVar
 
+    from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.op import Value
     from harness.run import Test
@@ -191,8 +192,17 @@ def compose(
     reproduce: str,
     *,
     defaults: Mapping[str, Value] | None,
+    artifact: Artifact | None = None,
 ) -> tuple[Test, TestInfo, str]:
-    """Builds a test on an open cluster.
+    """Composes a test on an open cluster.
+
+    Args:
+        options: The settled options.
+        cluster: The cluster.
+        settled: The values that follow from the options.
+        reproduce: The command that runs the same test again.
+        defaults: The options that `labrys.toml` sets; None if it sets none.
+        artifact: What the system has built; None if it builds nothing.
 
     Returns:
         The test, its record for the store, and the plan as text for `plan.json`.
@@ -207,7 +217,8 @@ def compose(
 
     names = [node.name for node in cluster.nodes]
     seed, time_limit_s = options["seed"], options["time_limit"]
-    system = choosing.system_of(cluster, options)
+    system = choosing.system_of(cluster, options, artifact)
+    built = None if artifact is None else artifact.provenance
     workload = choosing.workload_of(options)
     plan = nemesis.choices.make_plan(
         options,
@@ -247,7 +258,13 @@ def compose(
         answers=tuple(system.answers),
         refusals=tuple(system.refusals),
         log_texts=tuple(system.telling_log_texts),
-        versions={"labrys": _own_version(), "python": platform.python_version(), **system.versions()},
+        versions={
+            "labrys": _own_version(),
+            "python": platform.python_version(),
+            **system.versions(),
+            **({} if built is None else {built.name: built.short}),
+        },
+        artifact=built,
         options={
             name: str(value) if isinstance(value, Path) else value
             for name, value in options.items()

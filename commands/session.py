@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import clusters.options
+from commands import choosing
 from commands.compose import compose
 from commands.judging import EarlyJudge
 from harness import parts
@@ -26,7 +27,7 @@ from harness.outcome import RunOutcome
 from harness.phases import Phases
 from harness.run import run
 from harness.suites.thresholds import measured
-from results.live.progress import Progress
+from results.live.progress import Progress, announce_phase
 from results.measure.measures import measure
 from results.store.publish import announce, publish
 from results.store.record import RunRecord
@@ -91,7 +92,11 @@ def compose_and_carry_out(
     with contextlib.ExitStack() as stack:
         with phases.during(ph.CLUSTER):
             cluster = stack.enter_context(clusters.options.open_cluster(options))
-        test, info, plan = compose(options, cluster, settled, reproduce, defaults=defaults)
+        artifact = None
+        if (builder := choosing.builder_of(options)) is not None:
+            with phases.during(ph.BUILD):
+                artifact = builder(partial(announce_phase, console))
+        test, info, plan = compose(options, cluster, settled, reproduce, defaults=defaults, artifact=artifact)
         for kind, why in info.left_out.items():
             console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True)
         return carry_out(test, info, plan=plan, store=store, console=console, phases=phases)

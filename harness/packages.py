@@ -7,29 +7,27 @@ service, and no file outside the folder. Later runs use the same folder, so all 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import re
 import shlex
+import shutil
 import subprocess
-import tempfile
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cache import appearing, cache, locked
 from harness.errors import InfrastructureError, InputError, NodeError
-from harness.remote.folders import put_folder
+from harness.remote.folders import PLACE, put_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from harness.remote import Remote
 
-PLACE = "/opt/labrys"
 TIMEOUT_S = 300.0
+LOCK_TIMEOUT_S = 900.0
 NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
 PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9.+:~-]+)?")
 TREE, VERSIONS = "tree", "versions.json"
@@ -118,35 +116,26 @@ class DebianPackages:
         key = hashlib.sha256(json.dumps([sorted(self.packages), architecture]).encode()).hexdigest()[:16]
         place = shelf / f"{self.name}-{key}"
         shelf.mkdir(parents=True, exist_ok=True)
-        with _locked(shelf / ".lock"):
+        with locked(shelf / ".lock", timeout_s=LOCK_TIMEOUT_S):
             if not place.is_dir():
-                with tempfile.TemporaryDirectory(dir=shelf) as work:
-                    made = self._unpack(Path(work))
-                    made.rename(place)
+                with appearing(place) as made:
+                    self._unpack(made)
         return place
 
-    def _unpack(self, work: Path) -> Path:
-        """Downloads and unpacks the packages in a folder; returns the folder with the result."""
-        made, archives = work / "made", work / "archives"
+    def _unpack(self, made: Path) -> None:
+        """Downloads and unpacks the packages in an empty folder."""
+        archives = made / "archives"
         archives.mkdir()
-        (made / TREE).mkdir(parents=True)
+        (made / TREE).mkdir()
         _run(["apt-get", "--quiet", "download", *self.packages], archives)
         versions = {}
         for archive in sorted(archives.glob("*.deb")):
-            _run(["dpkg-deb", "--extract", str(archive), str(made / TREE)], work)
-            shown = _run(["dpkg-deb", "--show", "--showformat", "${Package} ${Version}", str(archive)], work)
+            _run(["dpkg-deb", "--extract", str(archive), str(made / TREE)], made)
+            shown = _run(["dpkg-deb", "--show", "--showformat", "${Package} ${Version}", str(archive)], made)
             package, _, version = shown.partition(" ")
             versions[package] = version
+        shutil.rmtree(archives)
         (made / VERSIONS).write_text(json.dumps(versions), encoding="utf-8")
-        return made
-
-
-def cache() -> Path:
-    """Returns the folder of Labrys for files that it can get again: in `XDG_CACHE_HOME`, or in `~/.cache`."""
-    top = os.environ.get("XDG_CACHE_HOME", "")
-    place = (Path(top) if Path(top).is_absolute() else Path.home() / ".cache") / "labrys"
-    place.mkdir(parents=True, exist_ok=True)
-    return place
 
 
 def _run(command: Sequence[str], folder: Path) -> str:
@@ -168,11 +157,3 @@ def _run(command: Sequence[str], folder: Path) -> str:
         hint = "; `apt-get update` may be necessary" if command[0] == "apt-get" else ""
         raise InfrastructureError(f"`{called}` failed: {done.stderr.strip()[-500:]}{hint}")
     return done.stdout
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Holds a lock, so that several nodes and several runs get a package once."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+BUILD: Final = "build"
 CLUSTER: Final = "cluster"
 INSTALL: Final = "install"
 START: Final = "start"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -22,13 +23,16 @@ from harness.errors import InputError
 from harness.service import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from harness.builds import Artifact
     from harness.client import Client
     from harness.cluster import Cluster
     from harness.daemon import Daemon
     from harness.node import Node
     from harness.service import NodeStatus
+
+MAX_OUTPUT = 200  # characters of a program's output in an error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +44,8 @@ class Program:
         package: The Debian package that has it.
         purpose: Its purpose, e.g. `running DLedger`.
         least_version: The minimum major version; None if any version works.
-        version_pattern: A regular expression whose first group is the major version in the output of `NAME -version`.
+        version_pattern: A regular expression whose first group is the major version in what the program prints about itself.
+        version_arguments: The arguments with which it prints its version, e.g. `version` for Go.
         build_only: Whether only a machine that builds the system needs it.
     """
 
@@ -49,7 +54,23 @@ class Program:
     purpose: str
     least_version: int | None = None
     version_pattern: str = r"(\d+)"
+    version_arguments: Sequence[str] = ("-version",)
     build_only: bool = False
+
+    def lacking(self, output: str | None) -> str:
+        """Returns why a machine cannot use it; empty if it can.
+
+        Args:
+            output: What the program prints about its version; None if it is not on the PATH.
+        """
+        if output is None:
+            return f"{self.name} is not on PATH"
+        if self.least_version is None:
+            return ""
+        match = re.search(self.version_pattern, output)
+        if match and int(match[1]) >= self.least_version:
+            return ""
+        return f"{self.name} is not {self.least_version} or later: {' '.join(output.split())[:MAX_OUTPUT]}"
 
 
 class System(abc.ABC):
@@ -81,6 +102,7 @@ class System(abc.ABC):
         workload: The name of the workload that it serves.
         workload_options: An object of the workload's `Options`, e.g. with the lease of a lock. All methods may read it, but
             the constructor, because `made` sets it afterwards.
+        artifact: What `build` returned for the same options. A system that builds nothing has none. `made` sets it too.
     """
 
     name: ClassVar[str]
@@ -94,6 +116,7 @@ class System(abc.ABC):
     telling_log_texts: Sequence[str] = ()
     faketime: bool = True
     workload_options: Any = None
+    artifact: Artifact
 
     def __init__(self, cluster: Cluster, options: Any, workload: str) -> None:
         self.cluster = cluster
@@ -101,18 +124,47 @@ class System(abc.ABC):
         self.workload = workload
 
     @classmethod
-    def made(cls, cluster: Cluster, options: Any, workload: str, workload_options: Any) -> Self:
-        """Makes the system, and gives it the options of the workload. Labrys makes every system with it.
+    def made(
+        cls, cluster: Cluster, options: Any, workload: str, workload_options: Any, artifact: Artifact | None = None
+    ) -> Self:
+        """Makes the system, and gives it the options of the workload, and the artifact. Labrys makes every system with it.
 
         Args:
             cluster: The cluster with the nodes.
             options: An object of `Options`.
             workload: The name of the workload.
             workload_options: An object of the workload's `Options`.
+            artifact: What `build` returned for these options.
         """
         system = cls(cluster, options, workload)
         system.workload_options = workload_options
+        if artifact is not None:
+            system.artifact = artifact
         return system
+
+    @classmethod
+    def build(cls, options: Any, say: Callable[[str], object]) -> Artifact | None:  # noqa: ARG003 - for systems with a build
+        """Builds what `install` copies to the nodes, on the control node, or takes it from the cache; see `harness.builds`.
+
+        A run calls it before `install`, and puts the artifact into `versions` and `test.json`. All that determines the
+        artifact comes from the options, so it is in the reproduce line too. The default builds nothing.
+
+        Args:
+            options: An object of `Options`.
+            say: Is called with a sentence about what goes on.
+
+        Returns:
+            The artifact; None if the system builds nothing.
+
+        Raises:
+            InfrastructureError: It cannot be built; the error says what is missing, and what to do.
+        """
+        return None
+
+    @classmethod
+    def builds(cls) -> bool:
+        """Returns whether the system has a build of its own."""
+        return cls.build.__func__ is not System.build.__func__  # type: ignore[attr-defined]
 
     @classmethod
     def roles(

@@ -12,17 +12,21 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from harness.builds import Artifact, Build, Provenance
 from harness.client import Client, RoutedClient
 from harness.daemon import Daemon
 from harness.service import NodeStatus, ReplicaState, Service
 from harness.system import OneServiceSystem, Program, System
 
 PAGE = Path(__file__).parents[1] / "docs" / "system-reference.md"
-CLASSES = (System, Service, OneServiceSystem, Daemon, NodeStatus, ReplicaState, Program, Client, RoutedClient)
+CLASSES = (
+    System, Service, OneServiceSystem, Daemon, NodeStatus, ReplicaState, Program, Build, Artifact, Provenance,
+    Client, RoutedClient,
+)  # fmt: skip
 BEGINNING = """\
 All that a [system of your own](new-system.md) can define, and all that it describes or returns.
 `python tools/system_reference.py` writes this page from the docstrings in `harness/system.py`, `harness/service.py`,
-`harness/daemon.py` and `harness/client.py`.
+`harness/daemon.py`, `harness/builds.py` and `harness/client.py`.
 
 A system with one service derives from `OneServiceSystem`, and has the members of `System` and of `Service`. It defines `name`,
 `role`, `serves`, and the methods that say so, but not `services`. Labrys calls the blocking

@@ -3,7 +3,7 @@
 Each consensus gets a fresh local cluster. The first table has closed-loop clients at the leader. Each has one connection with
 one request in flight, and every answer must have the code 0. The second table has the time from kill -9 of the leader until a
 controller reports that it leads, and until one completes a write. Then the killed one restarts, and all agree before the next
-kill. There is no peer to compare with. The benchmark needs root, Java and RocketMQ's jars.
+kill. There is no peer to compare with. The benchmark needs root, Java and Maven.
 """
 
 from __future__ import annotations
@@ -131,6 +131,7 @@ def main() -> int:
 
 def _measure(cluster: LocalCluster, setting: str, options: ControllerOptions, kills: int) -> None:
     system = RocketMQController(cluster, options, "broker-id")
+    system.artifact = RocketMQController.build(options, lambda text: print(text, file=sys.stderr))
     on_all(cluster.nodes, system.install)
     start_s = time.monotonic()
     on_all(cluster.nodes, system.start)

@@ -18,6 +18,7 @@ from harness.errors import InfrastructureError, NodeError
 if TYPE_CHECKING:
     from harness.remote.protocol import Remote
 
+PLACE = "/opt/labrys"  # the folder on a node for all that Labrys installs
 TIMEOUT_S = 300.0
 
 
@@ -49,7 +50,9 @@ def put_folder(remote: Remote, here: Path, there: str) -> None:
 
 @functools.cache
 def digest(folder: Path) -> str:
-    """Returns the SHA-256 of a folder: of the names, modes, links and contents of its files.
+    """Returns the SHA-256 of a folder: of the names, links and contents of its files, and which of them are programs.
+
+    It does not depend on the machine or on the umask.
 
     Raises:
         InfrastructureError: It cannot be read.
@@ -69,7 +72,7 @@ def digest(folder: Path) -> str:
 def _digesting(place: str) -> str:
     """Returns a shell command that prints the digest of a folder; `place` is a word of the shell."""
     return (
-        f"tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --format=gnu -C {place} -cf - . | "
+        f"tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=gnu -C {place} -cf - . | "
         "sha256sum | cut -d' ' -f1"
     )
 

@@ -39,6 +39,11 @@ LIVE_FILE_INTERVAL_S = 1.0
 COLOURS = {OpType.OK: "green", OpType.FAIL: "yellow", OpType.INFO: "magenta"}
 
 
+def announce_phase(console: Console, text: str) -> None:
+    """Prints the beginning of a phase."""
+    console.print(Text(f"· {plain(text)}", style="bold"))
+
+
 class Progress:
     """A `harness.run.Observer` that prints. Use it as a context manager around the run.
 
@@ -95,7 +100,7 @@ class Progress:
         """Prints the new phase."""
         self._phase = text
         self._watch = self._clock = None
-        self._console.print(Text(f"· {plain(text)}", style="bold"))
+        announce_phase(self._console, text)
 
     def workload_began(self, watch: Watch, clock: Clock) -> None:
         """Starts counting."""

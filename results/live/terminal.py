@@ -27,6 +27,7 @@ from results.page.formatting import (
     worst_gap,
 )
 from results.store.reading import phases_from, shown_from, verdict_from
+from results.store.record import artifact_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,7 +66,9 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     after_progress(console)
     shown = shown_from(document)
     sign, style = _STYLES[shown.alone]
-    console.print(Text.assemble((f"{sign} {shown.words}", style), "  ", sentence(document["reason"])))
+    built = artifact_from(document.get("artifact"))
+    mended = f"{built.mended} " if built is not None and built.mended else ""
+    console.print(Text.assemble((f"{sign} {shown.words}", style), "  ", sentence(f"{mended}{document['reason']}")))
     for line in _circumstances(document["counterexample"]):
         console.print(Text(f"  {sentence(line)}", style="dim"))
     console.print()

@@ -26,7 +26,7 @@ from results.measure.measures import measure
 from results.measure.op_outcomes import OUTCOMES, error_code, outcome
 from results.measure.series import latency_points, latency_table, main_phase
 from results.page.counterexample import counterexamples_of
-from results.store.record import defaults_document, left_out_document
+from results.store.record import artifact_document, defaults_document, left_out_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,6 +68,7 @@ def build(record: RunRecord) -> dict[str, Value]:
         "availability": _overall(record),
         "latency": latency_table(latency_points(main_phase(record.operations), test.codes)),
         "versions": dict(test.versions),
+        "artifact": artifact_document(test.artifact),
         "timings": dict(record.timings),
         "phases": phases_document(record.phases),
         "problems": list(record.problems),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from harness.builds import Provenance
 from harness.errors import InputError
 from harness.faults import ROLE
 from harness.suites.expectation import Expectation, SuiteCase
@@ -57,6 +58,7 @@ class TestInfo:
         defaults: The `file` of defaults, and the `options` that it set; None if it set none.
         thresholds: The limits for numbers of the run.
         suite: The case of a suite, with the expectation of the suite; None if no suite runs the test.
+        artifact: What the system has built for the test; None if it builds nothing.
     """
 
     __test__ = False  # not a test class of pytest
@@ -77,6 +79,7 @@ class TestInfo:
     defaults: Mapping[str, Value] | None = None
     thresholds: Sequence[Threshold] = ()
     suite: SuiteCase | None = None
+    artifact: Provenance | None = None
 
     @property
     def expectation(self) -> Expectation:
@@ -153,7 +156,25 @@ def test_document(test: TestInfo) -> dict[str, Value]:
         "defaults": defaults_document(test.defaults),
         "thresholds": [str(each) for each in test.thresholds],
         "suite": None if test.suite is None else suite_case_document(test.suite),
+        "artifact": artifact_document(test.artifact),
     }
+
+
+def artifact_document(artifact: Provenance | None) -> Value:
+    """Returns what the system has built, for `test.json` and `results.json`."""
+    return None if artifact is None else artifact.document()
+
+
+def artifact_from(document: Value) -> Provenance | None:
+    """Reads a document of `artifact_document`; files of earlier versions have none.
+
+    Raises:
+        BadRecord: It is not such a document.
+    """
+    try:
+        return None if document is None else Provenance.of(document)
+    except ValueError as error:
+        raise BadRecord(f"artifact: {error}") from error
 
 
 def left_out_document(left_out: Mapping[str, str]) -> list[Value]:
@@ -271,6 +292,7 @@ def test_from_document(document: Value, where: str) -> TestInfo:
             defaults=_defaults(document.get("defaults")),
             thresholds=_thresholds(listed("thresholds")),
             suite=None if document.get("suite") is None else suite_case_from(document["suite"]),
+            artifact=artifact_from(document.get("artifact")),
         )
     except BadRecord as error:
         raise BadRecord(f"{where}: {error}") from error

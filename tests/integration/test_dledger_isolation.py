@@ -14,6 +14,7 @@ from clusters.systems.dledger.options import DLedgerOptions, ReadMode
 from clusters.systems.dledger.system import DLedgerSystem
 from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
+from tests.artifacts import built
 from tests.outcomes import without_order
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ async def write_on_the_other_side(system: DLedgerSystem, nodes: list[Node]) -> N
 def test_an_isolated_leader(cluster: LocalCluster) -> None:
     """After a new leader's write, the old leader never answers a safe read with the old value, but an unsafe one."""
     modes = {mode: DLedgerSystem(cluster, DLedgerOptions(read_mode=mode), "register") for mode in ReadMode}
-    system = modes[ReadMode.READ_INDEX]
+    system = built(modes[ReadMode.READ_INDEX])
     on_all(cluster.nodes, system.install)
     on_all(cluster.nodes, system.start)
     asyncio.run(system.until_ready(cluster.nodes, READY_S))

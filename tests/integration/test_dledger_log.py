@@ -16,6 +16,7 @@ from clusters.systems.routing import Routing
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
 from harness.service import first_status
+from tests.artifacts import built
 from tests.outcomes import without_order
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def cluster() -> Iterator[LocalCluster]:
 @pytest.fixture(scope="module")
 def installed(cluster: LocalCluster) -> DLedgerLogSystem:
     """The servers, on all nodes."""
-    system = DLedgerLogSystem(cluster, DLedgerLogOptions(), "set")
+    system = built(DLedgerLogSystem(cluster, DLedgerLogOptions(), "set"))
     on_all(cluster.nodes, system.install)
     return system
 

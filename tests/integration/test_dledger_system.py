@@ -7,12 +7,13 @@ import itertools
 import os
 import re
 import time
+import zipfile
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
 from clusters.local import LocalCluster
-from clusters.systems.dledger.nodes import DATA_DIR, LOG_DIR, PATTERN, PORT
+from clusters.systems.dledger.nodes import DATA_DIR, JAR, LOG_DIR, PATTERN, PORT
 from clusters.systems.dledger.options import DLedgerOptions, ReadMode
 from clusters.systems.dledger.system import DLedgerSystem
 from clusters.systems.routing import Routing
@@ -21,6 +22,7 @@ from harness.cluster import on_all
 from harness.errors import CommandFailed, InfrastructureError, NodeError
 from harness.op import Fail, Invocation, Ok
 from harness.service import first_status
+from tests.artifacts import built
 from tests.outcomes import without_order
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def cluster() -> Iterator[LocalCluster]:
 @pytest.fixture(scope="module")
 def installed(cluster: LocalCluster) -> DLedgerSystem:
     """DLedger with snapshots, on all nodes."""
-    system = DLedgerSystem(cluster, DLedgerOptions(snapshot_threshold=100), WORKLOAD)
+    system = built(DLedgerSystem(cluster, DLedgerOptions(snapshot_threshold=100), WORKLOAD))
     on_all(cluster.nodes, system.install)
     return system
 
@@ -97,19 +99,21 @@ def others(cluster: LocalCluster, than: Node) -> list[Node]:
 
 
 def test_the_jar_says_what_is_tested(installed: DLedgerSystem) -> None:
-    """The versions come from the jar itself."""
-    versions = installed.versions()
-    assert versions["dledger"] == "0.4.0"
-    assert len(versions["dledger-node"]) == 12
+    """The provenance has the version that the jar itself has."""
+    assert installed.versions() == {"dledger": "0.4.0"}
+    with zipfile.ZipFile(installed.artifact.path / JAR) as jar:
+        manifest = jar.read("META-INF/MANIFEST.MF").decode().splitlines()
+    assert "DLedger-Version: 0.4.0" in manifest
+    assert installed.artifact.provenance.short in installed.artifact.there
 
 
 def test_installing_again_changes_nothing(installed: DLedgerSystem, cluster: LocalCluster) -> None:
-    """An installed jar is not copied again."""
+    """An artifact that is on the node is not copied or linked again."""
     node = cluster.nodes[0]
     remote = cluster.remote(node)
-    before = remote.run("stat -c '%i %Y' /opt/labrys/dledger-node.jar").stdout
+    before = remote.run(f"stat -c '%i %Y' {installed.artifact.there}").stdout
     installed.install(node)
-    assert remote.run("stat -c '%i %Y' /opt/labrys/dledger-node.jar").stdout == before
+    assert remote.run(f"stat -c '%i %Y' {installed.artifact.there}").stdout == before
 
 
 def test_a_client_at_the_leader(system: DLedgerSystem, cluster: LocalCluster) -> None:

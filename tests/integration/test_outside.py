@@ -67,13 +67,16 @@ def test_the_wheel_has_all_that_it_needs(wheel: Path) -> None:
     assert {f"{room}/py.typed" for room in rooms} <= files
     assert {
         "cli.py",
-        "clusters/systems/dledger/node/target/dledger-node.jar",
+        "clusters/systems/dledger/node/pom.xml",
+        "clusters/systems/dledger/node/src/main/java/io/labrys/dledger/Main.java",
         "clusters/systems/rocketmq/jars/pom.xml",
         "clusters/provision/node.sh",
         "clusters/local/node.sh",
         "results/page/templates/report.html",
         "checker/_kernel.pyi",
     } <= files
+    packaged = [name for name in files if name.startswith("clusters/systems/dledger/packaged/")]
+    assert sorted(name.split("/", 5)[-1] for name in packaged) == ["artifact.json", "tree/dledger-node.jar"]
     assert any(name.startswith("checker/_kernel.") and name.endswith(".so") for name in files)
     templates = ROOT / "commands" / "templates"
     parts = {path for path in templates.rglob("*") if path.is_file() and "__pycache__" not in path.parts}

@@ -19,6 +19,7 @@ from clusters.systems.routing import Routing
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
 from harness.service import first_status
+from tests.artifacts import built
 from tests.catches.controllers import request
 from workloads.controller.group import Group, respond
 
@@ -50,7 +51,7 @@ def cluster() -> Iterator[LocalCluster]:
 def system(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[RocketMQController]:
     """Controllers on one consensus, serving."""
     options = ControllerOptions(consensus=request.param, routing=Routing.LEADER, scan_interval_ms=NEVER_MS)
-    made = RocketMQController(cluster, options, "broker-id")
+    made = built(RocketMQController(cluster, options, "broker-id"))
     on_all(cluster.nodes, made.install)
     on_all(cluster.nodes, made.start)
     try:

@@ -17,6 +17,7 @@ from clusters.systems.rocketmq.requests import CLUSTER, REQUESTS
 from harness.cluster import on_all
 from harness.leaders import LEADER
 from harness.service import first_status
+from tests.artifacts import built
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ REGISTER, HEARTBEAT = 1003, 904
 def system(request: pytest.FixtureRequest) -> Iterator[RocketMQController]:
     """Three controllers on one consensus, serving; the tests run where their addresses can be reached."""
     with LocalCluster.up(f"findings-{os.getpid()}", nodes=3) as cluster, cluster.entered():
-        made = RocketMQController(cluster, ControllerOptions(consensus=request.param), "broker-id")
+        made = built(RocketMQController(cluster, ControllerOptions(consensus=request.param), "broker-id"))
         on_all(cluster.nodes, made.install)
         on_all(cluster.nodes, made.start)
         try:

@@ -6,14 +6,11 @@ The virtual environment borrows the dependencies of the one that runs the tests,
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.installed import Installed
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 
@@ -27,6 +24,21 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     place = found.run(str(found.python), "-c", "import harness; print(harness.__file__)")
     assert place.startswith(found.packages), "the modules must be those of the wheel"
     return found
+
+
+def test_the_wheel_carries_the_node_of_dledger(installed: Installed, tmp_path: Path) -> None:
+    """On a machine without Maven and with an empty cache, the artifact is that of the wheel, with its digest and provenance."""
+    labrys = str(installed.python.with_name("labrys"))
+    told = json.loads(
+        installed.run(
+            labrys, "build", "--system", "dledger", "--format", "json", PATH=str(tmp_path), XDG_CACHE_HOME=str(tmp_path)
+        )
+    )
+    assert told["path"].startswith(installed.packages)
+    assert (Path(told["path"]) / "dledger-node.jar").is_file()
+    assert told["version"] == "0.4.0"
+    assert len(told["digest"]) == 64
+    assert "mvn" in told["made"]
 
 
 def test_a_new_workload_is_found_after_its_installation(installed: Installed) -> None:

@@ -6,9 +6,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems.dledger.client import DLedgerClient
-from clusters.systems.dledger.nodes import STATUS_TIMEOUT_S, DLedgerNodes
+from clusters.systems.dledger.nodes import DLedgerNodes
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.outcomes import ANSWERS
+from clusters.systems.jvm import STATUS_TIMEOUT_S
 from harness.process_clock import asked
 from harness.service import first_status
 from harness.slowness import slowed

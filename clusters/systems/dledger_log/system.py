@@ -80,6 +80,5 @@ class DLedgerLogSystem(DLedgerNodes):
 
     async def is_serving(self, status: NodeStatus) -> bool:
         """Appends a marker, and returns whether the leader commits it."""
-        node = next(node for node in self.group.nodes if node.name == status.node)
-        answer = await self.ask(node, ANSWER_TIMEOUT_S, lambda peer: peer.append(BARRIER))
+        answer = await self.ask(self.node(status.node), ANSWER_TIMEOUT_S, lambda peer: peer.append(BARRIER))
         return answer is not None and answer.body.get("code") == SUCCESS

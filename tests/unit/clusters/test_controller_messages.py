@@ -17,6 +17,7 @@ from harness.errors import InfrastructureError, NodeError
 from harness.node import Node
 from harness.remote import Result
 from harness.service import NodeStatus
+from tests.artifacts import unbuilt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ class Answers:
 def system(answer: Callable[[str], tuple[int, str, str]]) -> RocketMQController:
     """Controllers on nodes with this answer."""
     cluster = SimpleNamespace(nodes=NODES, remote=lambda node: Answers(node.name, answer))
-    return RocketMQController(cast("Cluster", cluster), ControllerOptions(), "broker-id")
+    return unbuilt(RocketMQController(cast("Cluster", cluster), ControllerOptions(), "broker-id"), "rocketmq-jars")
 
 
 @pytest.mark.parametrize(

@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.systems.rocketmq import jars
-from clusters.systems.rocketmq.controller import FATAL, RocketMQController, lacking
+from clusters.systems.rocketmq.controller import RocketMQController, lacking
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from harness.cluster import Paper
-from harness.errors import ExitCode, InfrastructureError, InputError
+from harness.errors import ExitCode, InputError
 from harness.node import Node
 from harness.service import NodeStatus
+from tests.artifacts import unbuilt
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from harness.cluster import Cluster
 
 
 def system(count: int = 3, **options: Any) -> RocketMQController:
     """Controllers on nodes that do not exist, at 192.0.2.1 and so on."""
     paper = Paper([f"n{number}" for number in range(1, count + 1)])
-    return RocketMQController(cast("Cluster", paper), ControllerOptions(**options), "broker-id")
+    made = RocketMQController(cast("Cluster", paper), ControllerOptions(**options), "broker-id")
+    return unbuilt(made, "rocketmq-jars")
 
 
 def configuration(**options: Any) -> dict[str, str]:
@@ -69,7 +68,7 @@ def test_the_process(count: int, consensus: Consensus) -> None:
     [config] = daemon.config_files.values()
     assert f"controllerStorePath={daemon.data_dir}/" in config
     assert config.count("192.0.2.") >= count
-    assert "/opt/labrys/rocketmq-5.3.3/*" in daemon.argv
+    assert "/opt/labrys/rocketmq-jars-0123456789ab/*" in daemon.argv
 
 
 @pytest.mark.parametrize(
@@ -119,24 +118,9 @@ def test_an_address_that_a_configuration_would_cut() -> None:
     assert raised.value.exit_code is ExitCode.BAD_ARGUMENTS
 
 
-def test_jars_that_are_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message has the command to get the jars."""
-    monkeypatch.setattr(jars, "MODULE", tmp_path)
-    with pytest.raises(InfrastructureError, match=r"prepare-package -Drocketmq\.version=5\.2\.0"):
-        jars.folder("5.2.0")
-
-
-def test_the_digest_of_jars(tmp_path: Path) -> None:
-    """The digest depends on all jars in the order of their names, and on no other file."""
-    for name, content in (("b.jar", b"2"), ("a.jar", b"1"), ("c.txt", b"3")):
-        (tmp_path / name).write_bytes(content)
-    assert jars.digest(tmp_path).startswith("6b51d431df5d7f14"), "SHA-256 of 12"
-
-
 def test_fatal_lines() -> None:
     """A broken JVM and a broken state machine match; the log lines of a controller without peers do not."""
-    assert re.search("|".join(FATAL), "java.lang.OutOfMemoryError: Metaspace")
-    assert re.search(
-        "|".join(FATAL), "Fail to save snapshot.] on StateMachine x, raft may stop working since some error occurs"
-    )
-    assert not re.search("|".join(FATAL), "ERROR Failed to append entry to DLedger")
+    fatal = "|".join(system().fatal_log_patterns())
+    assert re.search(fatal, "java.lang.OutOfMemoryError: Metaspace")
+    assert re.search(fatal, "Fail to save snapshot.] on StateMachine x, raft may stop working since some error occurs")
+    assert not re.search(fatal, "ERROR Failed to append entry to DLedger")

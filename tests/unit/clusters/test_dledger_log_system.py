@@ -15,6 +15,7 @@ from clusters.systems.members import Members
 from harness.cluster import Paper
 from harness.node import Node
 from harness.service import NodeStatus, first_status
+from tests.artifacts import unbuilt
 from tests.unit.clusters.remoting_script import answer, scripted
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def test_a_leader_serves_when_it_commits(appends: dict[str, Any], serves: bool) 
 def test_nodes_are_plain_servers() -> None:
     """The arguments turn off the state machine, and have no snapshot threshold."""
     cluster = cast("Cluster", Paper(["n1", "n2", "n3"]))
-    system = DLedgerLogSystem(cluster, DLedgerLogOptions(heartbeat_ms=333, vote_ms=444), "log")
+    system = unbuilt(DLedgerLogSystem(cluster, DLedgerLogOptions(heartbeat_ms=333, vote_ms=444), "log"), "node")
     (daemon,) = system.daemons(cluster.nodes[0])
     line = " ".join(daemon.argv)
     assert "--state-machine none" in line

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import cli
 from checker.linearizable import linearizability
+from harness.builds import Build
 from harness.client import Client
 from harness.daemon import Daemon
 from harness.service import NodeStatus, ReplicaState, Service
-from harness.system import System
+from harness.system import Program, System
 from harness.workload import Observed
 from tests.own_models import operation
 from tests.slow_faults import forget_plugins, install_slow_faults
+from tests.stand_ins import stand_in
 from tools import tables
 
 ROOT = Path(__file__).parents[3]
@@ -41,8 +45,10 @@ def blocks_with(page: str, words: str) -> list[str]:
 LEASES = blocks_with("new-system.md", "self.workload_options.lease_s")
 # The workload that a model judges. Another test runs it.
 MODELLED = blocks_with("new-workload.md", "linearizability(")
+# The system that builds its software.
+BUILT = blocks_with("new-system.md", "def build(cls")
 # Code that is not in the templates.
-ELSEWHERE = {'serves = {"unique-ids": "generate is POST /ids"}', *MODELLED, *LEASES}
+ELSEWHERE = {'serves = {"unique-ids": "generate is POST /ids"}', *MODELLED, *LEASES, *BUILT}
 
 
 @pytest.mark.parametrize(("page", "kind"), [("new-system.md", "system"), ("new-workload.md", "workload")])
@@ -160,6 +166,30 @@ def test_the_table_of_a_judge_has_every_word_for_what_it_finds(workload: str) ->
     assert set(re.findall(r'kind="([\w-]+)"', code)) - {"stable"} <= listed  # numpy has a kind of sorting
     assert len(listed) >= 4
     assert all(f'"{kind}"' in code for kind in listed), listed
+
+
+def test_the_build_of_the_page_makes_an_artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's `build` runs its command with the tool that it names; `install` gives the folder to the node."""
+    (code,) = BUILT
+    stand_in(
+        tmp_path / "bin", "go", 'case "$1" in version) echo go version go1.23.4 ;; *) cat go.mod *.go >"$3" ;; esac'
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "go").mkdir()
+    for name in ("go.mod", "main.go"):
+        (tmp_path / "go" / name).write_text(f"{name}\n")
+    made: dict[str, Any] = {"__file__": str(tmp_path / "system.py"), "Path": Path, "Program": Program, "Build": Build}
+    exec(f"from __future__ import annotations\nclass Made:\n    {code}", made)  # noqa: S102 - the code of our own page
+    artifact = made["Made"].build(None, print)
+    assert (artifact.path / "etcd").read_text() == "go.mod\nmain.go\n"
+    assert artifact.provenance.made.endswith("with go 1.23.4")
+    given: list[object] = []
+    system = made["Made"]()
+    system.cluster = SimpleNamespace(remote=lambda node: node)
+    system.artifact = SimpleNamespace(install=given.append)
+    system.install("n1")
+    assert given == ["n1"]
 
 
 def test_the_page_of_members_is_made_from_the_docstrings() -> None:

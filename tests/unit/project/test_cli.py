@@ -84,7 +84,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["cluster", "statsu"], "No such command 'statsu'. Did you mean 'status'?"),
         (
             ["zzzz"],
-            "Known are: analyze, check, cluster, doctor, explain, faults, hunt, new, plan, replay, report, serve, shrink, ",
+            "Known are: analyze, build, check, cluster, doctor, explain, faults, hunt, new, plan, replay, report, serve, ",
         ),
         (["plan", "--sed", "4"], "--seed"),
         (["plan", "--read-mode", "unsave"], "unsafe"),
@@ -395,6 +395,7 @@ def test_a_test_records_what_the_file_decides(
         tells_time=lambda: True, telling_log_texts=(),
     )  # fmt: skip
     monkeypatch.setattr(choosing, "system_of", lambda *_: system)
+    monkeypatch.setattr(choosing, "builder_of", lambda _: None)
     begun: list[TestInfo] = []
 
     def carry_out(_: object, info: TestInfo, **__: object) -> None:
@@ -555,6 +556,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
         tells_time=lambda: True, telling_log_texts=(),
     )  # fmt: skip
     monkeypatch.setattr(choosing, "system_of", lambda *_: system)
+    monkeypatch.setattr(choosing, "builder_of", lambda _: None)
     begun: list[tuple[TestInfo, str]] = []
 
     def carry_out(_: object, info: TestInfo, *, plan: str, **__: object) -> None:
@@ -581,6 +583,7 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
 ) -> None:
     """What was recorded before is a definite failure; without one the exit code is that of the error."""
     cluster = SimpleNamespace(nodes=(), capabilities=dict)
+    monkeypatch.setattr(choosing, "builder_of", lambda _: None)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
     monkeypatch.setattr("commands.session.compose", lambda *_, **__: (None, SimpleNamespace(left_out={}, name="t"), ""))
     session = Session(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from harness.builds import Provenance
 from harness.faults import FaultRecord, PlannedFault, Proof
 from harness.op import Operation, OpType
 from harness.parts import client_errors, faults_effective, progress
@@ -365,6 +366,13 @@ def record(
         workload="register",
         nodes=NODES,
         versions={"labrys": "0.1.0", "dledger": "0.4.0", "java": "17.0.12", "python": "3.11.7", "linux": "6.1.0"},
+        artifact=Provenance(
+            name="dledger-node",
+            version="0.4.0",
+            digest="3f2a9c12ab34" * 5 + "d00d",
+            commit="0a1b2c3d",
+            made="built with mvn 3.8.7",
+        ),
         options={
             "time-limit": duration_s,
             "rate": round(operations / duration_s / 5, 1),

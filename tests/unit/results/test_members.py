@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 WRONG: tuple[Any, ...] = (None, True, -1, 0.5, 10**400, -(10**18), "x", [], {}, [[None]], {"x": []}, "\x00")
 # Members that are rebuilt from the history, so nobody reads them, or that may have any value.
 NOT_READ = {"valid", "reason", "test", "seed", "reproduce", "started", "counts", "availability", "latency", "versions",
-            "left_out", "leadership", "violations", "counterexample"}  # fmt: skip
+            "artifact", "left_out", "leadership", "violations", "counterexample"}  # fmt: skip
 
 
 def places(document: Any, depth: int) -> Iterator[tuple[Any, ...]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.builds import Provenance
 from harness.console.below import LINK
 from harness.op import OpType
 from harness.suites.thresholds import read_threshold
@@ -208,6 +209,21 @@ def test_the_page_loads_nothing(stale_record: RunRecord) -> None:
     assert not re.search(r"<(link|iframe|object|embed)\b|@import|\bsrc=", text)
 
 
+def test_what_was_built_is_told(valid_record: RunRecord) -> None:
+    """The report has the whole digest and the provenance; the first line says that an artifact is not the released software."""
+    built = valid_record.test.artifact
+    assert built is not None
+    page = page_of(valid_record, drawn={}, logs=[])
+    for said in (built.digest, "commit 0a1b2c3d", "built with mvn 3.8.7"):
+        assert said in page
+    assert "not the released one" not in page
+    mended = replace(
+        valid_record, test=replace(valid_record.test, artifact=replace(built, patches=("1", "lost-entry")))
+    )
+    head = page_of(mended, drawn={}, logs=[]).partition("</header>")[0]
+    assert "This is dledger-node 0.4.0 with changes, not the released one: 1, lost-entry." in head
+
+
 def test_foreign_text_stays_text(stale_record: RunRecord, tmp_path: Path) -> None:
     """No content of a history, a system or a log becomes an element, a script or a template."""
     hostile = [
@@ -223,6 +239,9 @@ def test_foreign_text_stays_text(stale_record: RunRecord, tmp_path: Path) -> Non
         system=HOSTILE,
         nodes=(HOSTILE, "n2"),
         versions={HOSTILE: HOSTILE},
+        artifact=Provenance(
+            name=HOSTILE, version=HOSTILE, digest=HOSTILE, patches=(HOSTILE,), commit=HOSTILE, made=HOSTILE
+        ),
         options={HOSTILE: HOSTILE},
     )
     part = Part(

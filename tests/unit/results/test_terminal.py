@@ -32,6 +32,16 @@ def printed(record: RunRecord, width: int, *, colour: bool = False) -> str:
     return out.getvalue()
 
 
+def test_the_first_line_tells_of_a_mended_build(valid_record: RunRecord) -> None:
+    """A verdict about changed software must not be taken for one about the released software."""
+    built = valid_record.test.artifact
+    assert built is not None
+    mended = replace(valid_record, test=replace(valid_record.test, artifact=replace(built, patches=("1", "4"))))
+    line = "This is dledger-node 0.4.0 with changes, not the released one: 1, 4."
+    assert line in printed(mended, 300).splitlines()[0]
+    assert line not in printed(valid_record, 300)
+
+
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_the_verdict_is_first_and_the_reproduce_line_last(stale_record: RunRecord, width: int) -> None:
     """The command can be copied whole at any width."""

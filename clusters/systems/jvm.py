@@ -1,0 +1,206 @@
+"""The base of the systems whose nodes run one JVM each, and form a group with one leader that can be moved.
+
+DLedger and RocketMQ's controllers share what is here: the check of Java, the flags of a small JVM, the log lines of a broken
+one, the readiness of a group, and the move of its leadership.
+"""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import re
+import shlex
+from typing import TYPE_CHECKING, ClassVar
+
+from clusters.systems.leading import move_leadership
+from clusters.systems.waiting import wait_until_complete
+from harness.builds import Build
+from harness.errors import NodeError
+from harness.leaders import leaders_by_term
+from harness.service import first_status
+from harness.slowness import slowed
+from harness.system import OneServiceSystem, Program
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from harness.node import Node
+    from harness.service import NodeStatus
+
+JAVA_VERSION = 17
+STATUS_TIMEOUT_S = 1.0
+JVM_FLAGS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xss256k",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Dtls.server.mode=disabled",  # otherwise each start makes an unused RSA key, which takes two seconds of CPU
+)
+FATAL = (
+    r"OutOfMemoryError",
+    r"StackOverflowError",
+    r"IllegalAccessError",
+    r"NoClassDefFoundError",
+    r"A fatal error has been detected",
+)
+
+
+def java(purpose: str) -> Program:
+    """Returns Java as a program that nodes need."""
+    return Program(
+        name="java",
+        package="openjdk-17-jre-headless",
+        purpose=purpose,
+        least_version=JAVA_VERSION,
+        version_pattern=r'version "(\d+)',
+    )
+
+
+def maven(purpose: str) -> Program:
+    """Returns Maven as a program that a build needs."""
+    return Program(name="mvn", package="maven", purpose=purpose, build_only=True)
+
+
+def compiler(purpose: str) -> Program:
+    """Returns the compiler of a JDK as a program that a build needs."""
+    return Program(
+        name="javac",
+        package="openjdk-17-jdk-headless",
+        purpose=purpose,
+        least_version=JAVA_VERSION,
+        version_pattern=r"javac (\d+)",
+        build_only=True,
+    )
+
+
+def maven_build(
+    name: str,
+    version: str,
+    sources: Path,
+    *goals: str,
+    product: str,
+    files: Sequence[str],
+    tools: Sequence[Program],
+    shelf: Path | None = None,
+) -> Build:
+    """Returns a build with Maven.
+
+    Args:
+        name: The name of the artifact.
+        version: The base version of the software in it.
+        sources: The folder with `pom.xml`.
+        goals: What Maven does, with its properties.
+        product: The path of the result in the copy of the folder.
+        files: Patterns for the sources.
+        tools: The programs that it needs.
+        shelf: See `Build`.
+    """
+    command = ("mvn", "--batch-mode", "--no-transfer-progress", *goals)
+    return Build(
+        name=name, version=version, sources=sources, files=files, command=command, product=product, tools=tools,
+        variables=("JAVA_HOME",), shelf=shelf,
+    )  # fmt: skip
+
+
+class JvmSystem(OneServiceSystem):
+    """One JVM on each node; together they are a group with a leader.
+
+    Attributes:
+        software: Its name in errors, e.g. `DLedger`.
+        fatal: Log lines that a healthy node never writes, beside those of a broken JVM.
+    """
+
+    software: ClassVar[str]
+    fatal: ClassVar[Sequence[str]] = ()
+    reads_need_leader = True
+    moves_leadership = True
+
+    @abc.abstractmethod
+    async def is_serving(self, status: NodeStatus) -> bool:
+        """Returns whether a leader serves, e.g. whether it has committed an entry of its own term.
+
+        Args:
+            status: The status of a node that reports itself as the leader.
+        """
+
+    @abc.abstractmethod
+    async def lacking(self, statuses: Mapping[str, NodeStatus | None]) -> Mapping[str, str]:
+        """Returns what each node lacks to serve together with the others; empty if they serve.
+
+        Args:
+            statuses: The status of each node; None if the node does not answer.
+        """
+
+    @abc.abstractmethod
+    async def transfer(self, leader: Node, term: int | None, to: Node, limit_s: float) -> None:
+        """Requests that a leader transfers its leadership of a term. The caller checks who leads afterwards."""
+
+    def install(self, node: Node) -> None:
+        """Copies the artifact to the node, if it is not there yet.
+
+        If it is there, an earlier installation checked the version of Java, so only the program must still exist.
+
+        Raises:
+            NodeError: The node has no Java of the required version, or the artifact cannot be copied.
+        """
+        remote = self.cluster.remote(node)
+        there = shlex.quote(self.artifact.there)
+        known = remote.run(f"command -v java >/dev/null && [ -e {there} ] && echo known", check=False)
+        if known.stdout.strip() != "known":
+            self._require_java(node)
+        self.artifact.install(remote)
+
+    def _require_java(self, node: Node) -> None:
+        program = next(each for each in self.programs if each.name == "java")
+        said = self.cluster.remote(node).run("java -version 2>&1", check=False)
+        version = re.search(program.version_pattern, said.stdout)
+        if said.status != 0 or version is None or int(version[1]) < JAVA_VERSION:
+            found = f"Java {version[1]}" if version else "none"
+            printed = said.stdout.strip().partition("\n")[0] or "nothing"
+            raise NodeError(
+                node.name,
+                f"expected Java {JAVA_VERSION} or later to run {self.software}, found {found} "
+                f"(`java -version` prints: {printed}); "
+                f"`apt-get install {program.package}` installs it",
+            )
+
+    def fatal_log_patterns(self) -> Sequence[str]:
+        """Returns patterns of the errors of a broken JVM, and those of the system."""
+        return (*FATAL, *self.fatal)
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until no node lacks anything."""
+        await wait_until_complete(self, nodes, timeout_s, self._missing, system_name=self.software)
+
+    async def lead(self, node: Node, timeout_s: float) -> bool:
+        """See `move_leadership`."""
+
+        async def serving() -> NodeStatus | None:
+            return await self.serving(await self.statuses_of(self.nodes))
+
+        async def transfer(leader: NodeStatus, limit_s: float) -> None:
+            await self.transfer(self.node(leader.node), leader.term, node, limit_s)
+
+        return await move_leadership(node.name, timeout_s, serving=serving, transfer=transfer)
+
+    async def serving(self, statuses: Mapping[str, NodeStatus | None]) -> NodeStatus | None:
+        """Returns the leader with the highest term that serves; None if no leader serves."""
+        for status in leaders_by_term(status for status in statuses.values() if status is not None):
+            if await self.is_serving(status):
+                return status
+        return None
+
+    async def statuses_of(self, nodes: Sequence[Node]) -> dict[str, NodeStatus | None]:
+        """Asks several nodes for their status at once; None for a node that does not answer in time."""
+        answers = await asyncio.gather(*(first_status(self, node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
+        return dict(zip([node.name for node in nodes], answers, strict=True))
+
+    def node(self, name: str) -> Node:
+        """Returns the node with a name."""
+        return next(node for node in self.nodes if node.name == name)
+
+    async def _missing(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
+        statuses = await self.statuses_of(nodes)
+        return await self.lacking(statuses), [node for node in nodes if statuses[node.name] is None]
