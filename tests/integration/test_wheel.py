@@ -6,6 +6,7 @@ The virtual environment borrows the dependencies of the one that runs the tests,
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,14 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
 
 def test_the_wheel_carries_the_node_of_dledger(installed: Installed, tmp_path: Path) -> None:
     """On a machine without Maven and with an empty cache, the artifact is that of the wheel, with its digest and provenance."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("sh", "tar", "sha256sum", "cut"):
+        (programs / name).symlink_to(str(shutil.which(name)))
     labrys = str(installed.python.with_name("labrys"))
     told = json.loads(
         installed.run(
-            labrys, "build", "--system", "dledger", "--format", "json", PATH=str(tmp_path), XDG_CACHE_HOME=str(tmp_path)
+            labrys, "build", "--system", "dledger", "--format", "json", PATH=str(programs), XDG_CACHE_HOME=str(tmp_path)
         )
     )
     assert told["path"].startswith(installed.packages)
