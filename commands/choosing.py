@@ -433,7 +433,10 @@ def system_of(cluster: Cluster, options: Mapping[str, Any], artifact: Artifact |
         InputError: It cannot be loaded, or its options are not valid.
     """
     found: type[System] = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True).type
-    return found.made(cluster, build(found.Options, options), *_name_and_options_of_workload(options), artifact)
+    system = found.made(cluster, build(found.Options, options), *_name_and_options_of_workload(options))
+    if artifact is not None:
+        system.artifact = artifact
+    return system
 
 
 def _name_and_options_of_workload(options: Mapping[str, Any]) -> tuple[str, Any]:

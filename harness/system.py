@@ -102,7 +102,8 @@ class System(abc.ABC):
         workload: The name of the workload that it serves.
         workload_options: An object of the workload's `Options`, e.g. with the lease of a lock. All methods may read it, but
             the constructor, because `made` sets it afterwards.
-        artifact: What `build` returned for the same options. A system that builds nothing has none. `made` sets it too.
+        artifact: What `build` returned for the same options. A run sets it before `install`. A system that
+            builds nothing has none.
     """
 
     name: ClassVar[str]
@@ -124,22 +125,17 @@ class System(abc.ABC):
         self.workload = workload
 
     @classmethod
-    def made(
-        cls, cluster: Cluster, options: Any, workload: str, workload_options: Any, artifact: Artifact | None = None
-    ) -> Self:
-        """Makes the system, and gives it the options of the workload, and the artifact. Labrys makes every system with it.
+    def made(cls, cluster: Cluster, options: Any, workload: str, workload_options: Any) -> Self:
+        """Makes the system, and gives it the options of the workload. Labrys makes every system with it.
 
         Args:
             cluster: The cluster with the nodes.
             options: An object of `Options`.
             workload: The name of the workload.
             workload_options: An object of the workload's `Options`.
-            artifact: What `build` returned for these options.
         """
         system = cls(cluster, options, workload)
         system.workload_options = workload_options
-        if artifact is not None:
-            system.artifact = artifact
         return system
 
     @classmethod

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from clusters.systems.dledger import nodes
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.system import DLedgerSystem
 from harness.cluster import Paper
-from harness.errors import ExitCode, InputError
+from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.node import Node
 from harness.service import NodeStatus
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.cluster import Cluster
 
 
@@ -123,3 +127,18 @@ def test_fatal_lines(line: str) -> None:
 def test_lines_of_a_healthy_node(line: str) -> None:
     """Log lines of a start, of lost peers, and of a late transfer are not fatal."""
     assert not re.search(FATAL, line)
+
+
+def test_a_machine_without_maven_and_a_jdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If neither the cache nor the installation has the node, the error names what is missing and how to get it."""
+    (tmp_path / "bin").mkdir()
+    for name in ("sh", "tar", "sha256sum", "cut"):
+        (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(nodes, "PACKAGED", tmp_path / "packaged")
+    with pytest.raises(InfrastructureError) as raised:
+        DLedgerSystem.build(DLedgerOptions(), print)
+    assert "dledger-node 0.4.0 is neither in the cache nor in this installation" in str(raised.value)
+    assert "mvn is not on PATH (for building DLedger's node; `apt-get install maven` installs it)" in str(raised.value)
+    assert "`apt-get install openjdk-17-jdk-headless` installs it" in str(raised.value)

@@ -25,6 +25,7 @@ from tests.stand_ins import stand_in
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from harness.op import Value
     from harness.remote import Remote
 
 ROOT = Path(__file__).parents[3]
@@ -354,7 +355,8 @@ def test_a_provenance_is_read_as_it_is_written() -> None:
     """Another document is an error that names the wrong members."""
     written = Provenance(name="a", version="1", digest="d" * 64, patches=("x",), commit=None, made="m")
     assert Provenance.of(json.loads(json.dumps(written.document()))) == written
-    for wrong in (None, [], {}, {**written.document(), "patches": "x"}, {**written.document(), "commit": 1}):
+    wrongs: list[Value] = [None, [], {}, {**written.document(), "patches": "x"}, {**written.document(), "commit": 1}]
+    for wrong in wrongs:
         with pytest.raises(ValueError, match="expected the provenance of an artifact"):
             Provenance.of(wrong)
 
