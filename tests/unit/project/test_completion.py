@@ -71,6 +71,13 @@ def test_a_history_is_a_file() -> None:
     assert [each.type for each in item] == ["file"]
 
 
+@pytest.mark.parametrize("option", ["--system", "--workload", "--fault"])
+def test_code_of_the_user_s_is_a_file(option: str) -> None:
+    """If no name of a plug-in begins with the word, the shell completes files."""
+    item = BashComplete(cli.labrys, {}, "labrys", cli.COMPLETION).get_completions(["test", option], "own/fil")
+    assert [(each.type, each.value) for each in item] == [("file", "own/fil")]
+
+
 @pytest.mark.skipif(shutil.which("fish") is None, reason="this machine has no fish")
 def test_fish_completes_words_with_commas() -> None:
     """Its own script runs in it."""
