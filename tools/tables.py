@@ -6,14 +6,14 @@ compares each with what this module makes, so no table is older than the code.
 
 from __future__ import annotations
 
+import importlib
 import re
+import tomllib
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from checker import models
-from commands.choosing import Chosen, installed
 from harness.capabilities import ROOT
 from harness.console import plugins
 from harness.errors import ExitCode
@@ -95,30 +95,33 @@ def exit_codes() -> Rows:
     return [("exit code", "meaning"), *((str(int(code)), code.meaning) for code in ExitCode)]
 
 
+def _own(group: str) -> Iterator[tuple[str, Any]]:
+    """Yields the names and the classes of Labrys' own plug-ins, whatever is installed."""
+    points = tomllib.loads((PAGES.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    for name, place in sorted(points[group].items()):
+        module, _, attribute = place.partition(plugins.PLACE_SEPARATOR)
+        yield name, getattr(importlib.import_module(module), attribute)
+
+
 def _models() -> Rows:
     """Returns the models of the checker."""
     rows: Rows = [("`--model`", "object, functions, initial state")]
-    for name in models.names():
-        text = " ".join((models.find_model(name).__doc__ or "").partition("\n\n")[0].split())
+    for name, model in _own(plugins.MODELS):
+        text = " ".join((model.__doc__ or "").partition("\n\n")[0].split())
         rows.append((f"`{name}`", text.rstrip(".")))
     return rows
 
 
 def _workloads() -> Rows:
     """Returns the workloads, with what checks them and the systems of Labrys that serve them."""
-    systems = [each for _, each in installed(plugins.SYSTEMS) if isinstance(each, Chosen)]
+    systems = [system for _, system in _own(plugins.SYSTEMS)]
     rows: Rows = [("workload", "what it does", "checked by", "systems of Labrys that support it")]
-    for name, each in installed(plugins.WORKLOADS):
-        if isinstance(each, Chosen):
-            model = each.type.model
-            own = model is not None and plugins.PLACE_SEPARATOR in model
-            judge = (
-                "a model of its own" if own else f"the model [`{model}`](checker.md#models)" if model else "its judge"
-            )
-            serving = [f"`{system.name}`" for system in systems if name in system.type.serves]
-            rows.append(
-                (f"[`{name}`](#{name})", each.type.summary.rstrip("."), judge, ", ".join(serving) or "none yet")
-            )
+    for name, workload in _own(plugins.WORKLOADS):
+        model = workload.model
+        own = model is not None and plugins.PLACE_SEPARATOR in model
+        judge = "a model of its own" if own else f"the model [`{model}`](checker.md#models)" if model else "its judge"
+        serving = [f"`{system.name}`" for system in systems if name in system.serves]
+        rows.append((f"[`{name}`](#{name})", workload.summary.rstrip("."), judge, ", ".join(serving) or "none yet"))
     return rows
 
 

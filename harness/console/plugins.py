@@ -25,7 +25,7 @@ from harness.console.suggest import did_you_mean
 from harness.errors import InputError, sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
 
 T = TypeVar("T")
@@ -41,18 +41,11 @@ OWN = "labrys"
 PLACE_SEPARATOR = ":"
 IN_MODULE, IN_FILE = "MODULE:CLASS", "FILE.py:CLASS"  # the forms of a place, for messages
 METAVAR = f"NAME|{IN_MODULE}|{IN_FILE}"
-_TO_CONSOLE = (
-    "below", "choices", "config", "documents", "options", "parameters", "plain", "plugins", "process", "selection", "suggest",
-    "terminal",
-)  # fmt: skip
-MOVED = {  # modules that plug-ins for version 0.2 import
-    "checker.formats.columns": "checker.columns",
-    "checker.marks": "checker.judging.marks",
+ROOMS = frozenset({"harness", "nemesis", "workloads", "checker", "clusters", "results"})
+MOVED = {  # modules of version 0.2 that have another name now; others are found by their last name
     "harness.simulation": "harness.testing",
-    "harness.suite": "harness.suites.suite",
-    "harness.thresholds": "harness.suites.thresholds",
-    **{f"harness.{name}": f"harness.console.{name}" for name in _TO_CONSOLE},
 }
+MAX_PLACES = 3
 MOVED_NAMES = {  # module, name: its module, or its new name in the module, since version 0.3
     ("checker.models.sequences", "ListAppend"): "ListModel",
     ("harness.system", "NodeStatus"): "harness.service",
@@ -112,14 +105,15 @@ class Plugin:
 
     def _remedy(self, error: BaseException) -> str:
         """Returns what to do if a plug-in cannot be loaded; empty if only its package can say it."""
-        if moved := _moved(error):
+        where, attribute = split_place(self.place)
+        hidden = None if self.package is not None or is_file_place(self.place) else _hidden(where)
+        if hidden is None and (moved := _moved(error)):
             return f"; {moved} since version 0.3: change the import"
         if self.package is not None:
             return ""
-        where, attribute = split_place(self.place)
         if is_file_place(self.place):
             return _remedy_of_file(Path(where), error)
-        if (hidden := _hidden(where)) is not None:
+        if hidden is not None:
             return (
                 f"; an installed package has a module {plain_name(where.partition('.')[0])} too, and Python takes that one; "
                 f"name the file: {plain_name(str(hidden))}:{plain_name(attribute)}"
@@ -184,13 +178,28 @@ def _remedy_of_file(file: Path, error: BaseException) -> str:
 
 def _moved(error: BaseException) -> str:
     """Returns where the module or the name is now that an import did not find, as a clause; empty if it did not move."""
-    if isinstance(error, ModuleNotFoundError) and error.name in MOVED:
-        return f"{error.name} is {MOVED[error.name]}"
+    if isinstance(error, ModuleNotFoundError) and (places := _places_of(error.name or "")):
+        return f"{error.name} is {' or '.join(places)}"
     if isinstance(error, ImportError):
         for (old, name), new in MOVED_NAMES.items():
             if f"'{name}' from '{old}'" in str(error):
                 return f"{name} is in {new}" if "." in new else f"{name} is called {new}"
     return ""
+
+
+def _places_of(module: str) -> Sequence[str]:
+    """Returns the modules that may be a module of a room of version 0.2; none if there are too many."""
+    if module in MOVED:
+        return [MOVED[module]]
+    room, _, name = module.partition(".")
+    spec = importlib.util.find_spec(room) if room in ROOMS else None
+    if spec is None or not spec.submodule_search_locations or not name:
+        return []
+    root = Path(spec.submodule_search_locations[0])
+    found = sorted(root.rglob(f"{name.rpartition('.')[2]}.py"))
+    return [
+        ".".join((room, *each.relative_to(root).with_suffix("").parts)) for each in found if len(found) <= MAX_PLACES
+    ]
 
 
 def _place(error: BaseException) -> str:
