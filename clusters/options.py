@@ -4,133 +4,122 @@ from __future__ import annotations
 
 import contextlib
 import os
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-import click
-
-from harness.console.parameters import Choice, Number, Whole, existing_file
+from harness.console.parameters import Choice
+from harness.declare import option
 from harness.errors import InputError
 from harness.slowness import NORMAL, nodes_slower_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from harness.cluster import Cluster
     from harness.console.options import Origin
-
-FC = TypeVar("FC", bound="Callable[..., Any] | click.Command")
 
 SIMULATED = "sim"
 CLUSTERS = ("local", "vagrant", "ssh", SIMULATED)
 COUNTED = ("local", SIMULATED)  # the clusters whose size is the option --nodes
 
-INVENTORY_OPTION = click.option(
-    "--inventory",
-    type=existing_file(),
-    help="The file with the hosts of --cluster ssh.",
-)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """Where a test runs."""
+
+    cluster_kind: str = option(
+        "local",
+        "The kind of cluster; sim is the simulator, which needs neither root nor machines.",
+        flag="--cluster",
+        kind=Choice(CLUSTERS),
+    )
+    nodes: int | None = option(5, "The number of nodes of a local or simulated cluster.", low=1, high=9)
+    inventory: Path | None = option(None, "The file with the hosts of --cluster ssh.")
+    slowness: float = option(
+        NORMAL,
+        "The factor for slow nodes, e.g. 8 for emulated virtual machines. It multiplies each time limit that has no option of "
+        "its own.",
+        low=1,
+        high=1000,
+    )
+
+    @property
+    def simulated(self) -> bool:
+        """Returns whether the nodes are simulated."""
+        return self.cluster_kind == SIMULATED
 
 
-def slowness_option(**more: Any) -> Callable[[FC], FC]:
-    """Returns the option for slow nodes; `more` goes to `click.option`."""
-    return click.option(
-        "--slowness",
-        type=Number(1, 1000),
-        default=NORMAL,
-        show_default=True,
-        help="The factor for slow nodes, e.g. 8 for emulated virtual machines. It multiplies each time limit that has no "
-        "option of its own.",
-        **more,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceOptions:
+    """Which cluster a test uses. It does not change what is tested, so the reproduce line leaves it out."""
+
+    cluster_name: str | None = option(
+        None, "The name of a local cluster; if no such cluster runs, the test starts one."
+    )
+    keep_cluster: bool = option(
+        False,  # noqa: FBT003 - it takes no keyword
+        "Do not remove the local cluster at the end.",
+        flag="--keep-cluster",
     )
 
 
-OPTIONS = (
-    click.option(
-        "--cluster",
-        "cluster_kind",
-        type=Choice(CLUSTERS),
-        default="local",
-        show_default=True,
-        help="The kind of cluster; sim is the simulator, which needs neither root nor machines.",
-    ),
-    click.option(
-        "--nodes",
-        type=Whole(1, 9),
-        default=5,
-        show_default=True,
-        help="The number of nodes of a local or simulated cluster.",
-    ),
-    INVENTORY_OPTION,
-    slowness_option(),
-)
-
-# They do not change what is tested, so the reproduce line leaves them out.
-PLACE_OPTIONS = (
-    click.option(
-        "--cluster-name",
-        default=None,
-        help="The name of a local cluster; if no such cluster runs, the test starts one.",
-    ),
-    click.option("--keep-cluster", is_flag=True, help="Do not remove the local cluster at the end."),
-)
-
-
 def settle_nodes(
-    options: dict[str, Any], given: Mapping[str, Origin], *, assume: bool = False
-) -> tuple[tuple[str, ...], list[str]]:
+    cluster: ClusterOptions, place: PlaceOptions, given: Mapping[str, Origin], *, assume: bool = False
+) -> tuple[ClusterOptions, tuple[str, ...], list[str]]:
     """Finds the names of the nodes, without starting or contacting any of them.
 
     Args:
-        options: All options by parameter name. Options that do not apply to this cluster are set to its actual values.
+        cluster: The kind of cluster, and its options.
+        place: Which cluster.
         given: The origins of values that are not built-in defaults, by parameter name.
         assume: If Vagrant's nodes are unknown, assume n1 to nN.
 
     Returns:
-        The names of the nodes, and a line for each option that has no effect and for each assumption.
+        The options, where those that do not apply to this cluster have its actual values; the names of the nodes; and a line
+        for each option that has no effect, and for each assumption.
 
     Raises:
         InputError: The options contradict each other, or the nodes are unknown.
     """
-    kind, lines = options["cluster_kind"], []
+    kind, lines = cluster.cluster_kind, []
     inventory = given.get("inventory")
     if kind != "ssh" and inventory is not None:
         if inventory.typed:
             raise InputError(f"{inventory.words} needs --cluster ssh, and this is --cluster {kind}")
         lines.append(f"{inventory.words} has no effect with --cluster {kind}")
-        options["inventory"] = None
-    if kind == SIMULATED:
-        if options["slowness"] != NORMAL:
+        cluster = replace(cluster, inventory=None)
+    if cluster.simulated:
+        if cluster.slowness != NORMAL:
             lines.append("--slowness has no effect with --cluster sim: simulated nodes have no speed")
-            options["slowness"] = NORMAL
+            cluster = replace(cluster, slowness=NORMAL)
         lines += [
             f"--{flag} has no effect with --cluster sim: simulated nodes end with their run"
-            for flag in ("cluster-name", "keep-cluster")
-            if options.get(flag.replace("-", "_"))
+            for flag, value in (("cluster-name", place.cluster_name), ("keep-cluster", place.keep_cluster))
+            if value
         ]
     try:
-        names = _names(options)
+        names = _names(cluster, place)
     except InputError as error:
         if not assume or kind != "vagrant":
             raise
-        names = tuple(f"n{number}" for number in range(1, options["nodes"] + 1))
-        return names, [*lines, f"{error}; the nodes are assumed to be {', '.join(names)}"]
-    if len(names) != options["nodes"]:
+        names = _numbered(cluster)
+        return cluster, names, [*lines, f"{error}; the nodes are assumed to be {', '.join(names)}"]
+    if len(names) != cluster.nodes:
         asked = given.get("nodes")
         if asked is not None and asked.typed:
             raise InputError(f"{asked.words} contradicts the cluster, which has {len(names)}: {', '.join(names)}")
         if asked is not None:
             lines.append(f"{asked.words} has no effect: the cluster has {len(names)} nodes, {', '.join(names)}")
-    options["nodes"] = len(names) if kind in COUNTED else None
-    return names, lines
+    return replace(cluster, nodes=len(names) if kind in COUNTED else None), names, lines
 
 
-def _names(options: Mapping[str, Any]) -> tuple[str, ...]:
-    kind, name = options["cluster_kind"], options.get("cluster_name")
+def _names(cluster: ClusterOptions, place: PlaceOptions) -> tuple[str, ...]:
+    kind, name = cluster.cluster_kind, place.cluster_name
     if kind == "ssh":
         from clusters.ssh import read_inventory  # noqa: PLC0415 - brings paramiko, which `--help` does not need
 
-        return tuple(machine.node.name for machine in read_inventory(_inventory(options))[1])
+        return tuple(machine.node.name for machine in read_inventory(_inventory(cluster))[1])
     if kind == "vagrant":
         from clusters.vagrant import read_layout  # noqa: PLC0415 - likewise
 
@@ -138,43 +127,51 @@ def _names(options: Mapping[str, Any]) -> tuple[str, ...]:
     if name and kind == "local":
         from clusters.local import list_clusters  # noqa: PLC0415 - likewise
 
-        for cluster in list_clusters():
-            if cluster.name == name:
-                return tuple(node.name for node in cluster.nodes)
-    return tuple(f"n{number}" for number in range(1, options["nodes"] + 1))
+        for found in list_clusters():
+            if found.name == name:
+                return tuple(node.name for node in found.nodes)
+    return _numbered(cluster)
 
 
-def _inventory(options: Mapping[str, Any]) -> Path:
-    path: Path | None = options["inventory"]
-    if path is None:
+def _numbered(cluster: ClusterOptions) -> tuple[str, ...]:
+    return tuple(f"n{number}" for number in range(1, (cluster.nodes or 0) + 1))
+
+
+def _inventory(cluster: ClusterOptions) -> Path:
+    if cluster.inventory is None:
         raise InputError("--cluster ssh needs --inventory FILE, a list of hosts; docs/clusters.md has an example")
-    return path
+    return cluster.inventory
 
 
 @contextlib.contextmanager
-def open_cluster(options: Mapping[str, Any]) -> Iterator[Cluster]:
-    """Opens the cluster that the options name. A cluster that this function starts is removed at the end."""
-    with nodes_slower_by(options["slowness"]), _opened(options) as cluster:
-        yield cluster
+def open_cluster(cluster: ClusterOptions, place: PlaceOptions, seed: int) -> Iterator[Cluster]:
+    """Opens the cluster that the options name. A cluster that this function starts is removed at the end.
+
+    Args:
+        cluster: The kind of cluster, and its options.
+        place: Which cluster.
+        seed: The root seed of the run, for simulated nodes.
+    """
+    with nodes_slower_by(cluster.slowness), _opened(cluster, place, seed) as opened:
+        yield opened
 
 
 @contextlib.contextmanager
-def _opened(options: Mapping[str, Any]) -> Iterator[Cluster]:
-    kind = options["cluster_kind"]
-    if kind == "local":
-        with _local(options) as cluster:
-            yield cluster
+def _opened(cluster: ClusterOptions, place: PlaceOptions, seed: int) -> Iterator[Cluster]:
+    if cluster.cluster_kind == "local":
+        with _local(cluster, place) as local:
+            yield local
         return
     opened: Cluster
-    if kind == SIMULATED:
+    if cluster.simulated:
         from clusters.sim.cluster import SimCluster  # noqa: PLC0415 - `--help` needs no world
 
-        yield SimCluster(_names(options), options["seed"])
+        yield SimCluster(_names(cluster, place), seed)
         return
-    if kind == "ssh":
+    if cluster.cluster_kind == "ssh":
         from clusters.ssh import SshCluster  # noqa: PLC0415 - brings paramiko, which `--help` does not need
 
-        opened = SshCluster.from_inventory(_inventory(options))
+        opened = SshCluster.from_inventory(_inventory(cluster))
     else:
         from clusters.vagrant import VagrantCluster  # noqa: PLC0415 - likewise
 
@@ -186,22 +183,22 @@ def _opened(options: Mapping[str, Any]) -> Iterator[Cluster]:
 
 
 @contextlib.contextmanager
-def _local(options: Mapping[str, Any]) -> Iterator[Cluster]:
+def _local(options: ClusterOptions, place: PlaceOptions) -> Iterator[Cluster]:
     from clusters.local import LocalCluster, list_clusters  # noqa: PLC0415 - brings paramiko, which `--help` does not need
 
-    name = options["cluster_name"] or f"test-{os.getpid()}"
-    if options["cluster_name"] and any(cluster.name == name for cluster in list_clusters()):
+    name = place.cluster_name or f"test-{os.getpid()}"
+    if place.cluster_name and any(cluster.name == name for cluster in list_clusters()):
         attached = LocalCluster.attach(name, for_test=True)
         try:
             yield attached
         finally:
             attached.close()
         return
-    cluster = LocalCluster.up(name, nodes=options["nodes"], for_test=True)
+    cluster = LocalCluster.up(name, nodes=options.nodes or 0, for_test=True)
     try:
         yield cluster
     finally:
-        if options["keep_cluster"]:
+        if place.keep_cluster:
             cluster.close()
         else:
             cluster.down()

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands import choosing
-from commands.choosing import ChoosingCommand
+from commands.choosing import SYSTEM, ChoosingCommand, NameOptions
+from commands.run_options import Picked
+from harness.console import plugins
 from harness.console.parameters import Choice, folder
 from harness.console.terminal import echo
+from harness.declare import with_option
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @click.command("build", cls=ChoosingCommand)
-@choosing.OPTIONS[0]
+@with_option(NameOptions, SYSTEM)
 @click.option(
     "--into",
     type=folder(),
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "output", type=Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
-def build(into: Path | None, output: str, **options: Any) -> None:
+def build(into: Path | None, output: str, **values: Any) -> None:
     """Builds what a system installs on its nodes, and prints the folder.
 
     `labrys test` does the same before its run. Both take the artifact from the cache if it is there: ~/.cache/labrys/builds, or
@@ -35,7 +38,8 @@ def build(into: Path | None, output: str, **options: Any) -> None:
     """
     from harness.builds import put_on_shelf
 
-    builder = choosing.builder_of(options)
+    system = Picked.of(plugins.SYSTEMS, values[SYSTEM], values)
+    builder = choosing.builder_of(system)
     artifact = None if builder is None else builder(lambda text: echo(f"· {text}", err=True))
     if artifact is not None and into is not None:
         put_on_shelf(artifact, into)
@@ -46,6 +50,6 @@ def build(into: Path | None, output: str, **options: Any) -> None:
             )
         )
     elif artifact is None:
-        echo(f"the system {options[choosing.SYSTEM]} builds nothing", err=True)
+        echo(f"the system {system.name} builds nothing", err=True)
     else:
         echo(str(artifact.path))

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
-from click.core import ParameterSource
+from click.core import ParameterSource, iter_params_for_processing
 
 from clusters.options import SIMULATED
 from commands.suite_case import SUITE_CASE
@@ -21,7 +21,7 @@ from harness.console import plugins
 from harness.console.config import DEFAULTS_OF, as_defaults
 from harness.console.parameters import PluginName
 from harness.console.plain import name as plain_name
-from harness.declare import build, click_options, shrinking
+from harness.declare import click_options, option, shrinking
 from harness.errors import InputError, LabrysError
 from harness.system import System
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from commands.run_options import Picked, RunOptions
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.workload import Workload
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 SYSTEM, WORKLOAD = "system_name", "workload_name"
 ENVIRONMENT_PREFIX = "LABRYS"
 CLUSTER = "cluster"
-# The file of a suite alone decides these; `labrys.toml` may have them for `labrys test`.
 # Members of a system of version 0.2, each with what to change.
 _OF_0_2 = {
     "wait_ready": "rename it to until_ready, make it a coroutine (`async def`), and wait with `await asyncio.sleep`",
@@ -45,29 +45,28 @@ _OF_0_2 = {
     "status": "rename it to statuses, and return a sequence: one status for each process that can lead, and none if it does "
     "not answer",
 }
+# The file of a suite alone decides these; `labrys.toml` may have them for `labrys test`.
 DECIDED_BY_SUITES = frozenset({"system", "workload", "repeat", "until-fail", "same-seed"})
 
 
-OPTIONS = (
-    click.option(
-        "--system",
-        SYSTEM,
-        type=PluginName(plugins.SYSTEMS),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NameOptions:
+    """The system and the workload of a run."""
+
+    system_name: str = option(
+        "dledger",
+        "The system under test; `labrys systems` lists them.",
+        flag="--system",
+        kind=PluginName(plugins.SYSTEMS),
         metavar=plugins.METAVAR,
-        default="dledger",
-        show_default=True,
-        help="The system under test; `labrys systems` lists them.",
-    ),
-    click.option(
-        "--workload",
-        WORKLOAD,
-        type=PluginName(plugins.WORKLOADS),
+    )
+    workload_name: str = option(
+        "register",
+        "The workload of the clients; `labrys workloads` lists them.",
+        flag="--workload",
+        kind=PluginName(plugins.WORKLOADS),
         metavar=plugins.METAVAR,
-        default="register",
-        show_default=True,
-        help="The workload of the clients; `labrys workloads` lists them.",
-    ),
-)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +149,7 @@ class ChoosingContext(click.Context):
 
 
 class ChoosingCommand(opt.DefaultsCommand):
-    """A command with the options `OPTIONS`, and those of the chosen system and workload.
+    """A command with `NameOptions`, and the options of the chosen system and workload.
 
     Attributes:
         ignored: Long names of options that its table of `labrys.toml` and its variables may have for other commands. They set
@@ -178,18 +177,66 @@ class ChoosingCommand(opt.DefaultsCommand):
         assert isinstance(ctx, ChoosingContext)  # noqa: S101 - by `context_class`
         if ctx.resilient_parsing:
             try:
-                ctx.chosen = self._choose(ctx, args)
+                ctx.chosen = self._choose(ctx, self._given(ctx, args))
             except LabrysError:
                 ctx.chosen = ()
             return super().parse_args(ctx, args)
+        self._find_defaults(ctx, lambda: self._given(ctx, args), of_suite=_is_of_suite(args))
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            owner = _owner(error.option_name)
+            if owner is None:
+                raise
+            raise click.UsageError(
+                f"{plain_name(error.option_name)} is an option of {owner}, and this is {self._label(ctx)}.", ctx
+            ) from None
+
+    def context_of(self, root: click.Context, given: Mapping[str, Any]) -> ChoosingContext:
+        """Returns the context of this command with given values, which count as typed.
+
+        All other options have their values from the environment, `labrys.toml`, or their built-in default.
+
+        Args:
+            root: The context of the group of all commands.
+            given: Values by parameter name, as text or as click converts it.
+
+        Raises:
+            UsageError: A value is not valid.
+            InputError: The system or the workload cannot be loaded, or `labrys.toml` is not valid.
+        """
+        ctx = ChoosingContext(self, info_name=self.name, parent=root, **self.context_settings)
+        with ctx.scope(cleanup=False):
+            self._find_defaults(ctx, lambda: given, of_suite=SUITE_CASE in given)
+            for parameter in iter_params_for_processing([], self.get_params(ctx)):
+                parameter.handle_parse_result(ctx, given, [])
+        return ctx
+
+    def _given(self, ctx: click.Context, args: list[str]) -> Mapping[str, Any]:
+        """Returns the values of the command's own options on a command line."""
+        parser = self.make_parser(ctx)
+        parser.ignore_unknown_options = True
+        given, _, _ = parser.parse_args(list(args))
+        return given
+
+    def _find_defaults(self, ctx: ChoosingContext, given: Callable[[], Mapping[str, Any]], *, of_suite: bool) -> None:
+        """Chooses the system and the workload, and gives all options their defaults from the environment and `labrys.toml`.
+
+        Args:
+            ctx: The context of the command.
+            given: Returns the given values of its own options, by parameter name.
+            of_suite: Whether the test is a case of a suite.
+
+        Raises:
+            InputError: The system or the workload cannot be loaded, or `labrys.toml` is not valid.
+        """
         source = DEFAULTS_OF.get(str(self.name), str(self.name))
         path, table = opt.table_of(ctx.find_root(), source, ENVIRONMENT_PREFIX)
         own = [option for option in self.params if isinstance(option, click.Option)]
-        of_suite = _is_of_suite(args)
         if of_suite:
             table = ctx.leave_out(table, lambda key: key in DECIDED_BY_SUITES)
         self._prepare(ctx, own, source, {key: table[key] for key in table if _flag(key) in _flags(own)}, path)
-        ctx.chosen = self._choose(ctx, args)
+        ctx.chosen = self._choose(ctx, given())
         every = [*own, *_options(ctx)]
         if of_suite:
             here = _flags(every)
@@ -208,15 +255,6 @@ class ChoosingCommand(opt.DefaultsCommand):
         opt.warn_unread(
             source, every, ENVIRONMENT_PREFIX, elsewhere=lambda flag: flag in self.ignored or _owner(flag) is not None
         )
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            owner = _owner(error.option_name)
-            if owner is None:
-                raise
-            raise click.UsageError(
-                f"{plain_name(error.option_name)} is an option of {owner}, and this is {self._label(ctx)}.", ctx
-            ) from None
 
     def _prepare(
         self,
@@ -227,19 +265,16 @@ class ChoosingCommand(opt.DefaultsCommand):
         path: Path | None,
     ) -> None:
         """Gives options their defaults from the environment and `labrys.toml`."""
-        settable = [option for option in options if opt.long_name(option) not in self.ignored]
-        for option in settable:
-            option.envvar = opt.variable(f"{ENVIRONMENT_PREFIX}_{source}", option)
+        settable = [each for each in options if opt.long_name(each) not in self.ignored]
+        for each in settable:
+            each.envvar = opt.variable(f"{ENVIRONMENT_PREFIX}_{source}", each)
         if path is not None:
-            known = {opt.long_name(option): (str(option.name), option.multiple) for option in settable}
+            known = {opt.long_name(each): (str(each.name), each.multiple) for each in settable}
             taken = {key: value for key, value in table.items() if _flag(key) not in self.ignored}
             ctx.default_map = as_defaults(path, source, taken, known)
 
-    def _choose(self, ctx: click.Context, args: list[str]) -> tuple[Chosen, ...]:
-        """Imports the system and the workload that the command line, the environment or `labrys.toml` names."""
-        parser = self.make_parser(ctx)
-        parser.ignore_unknown_options = True
-        given, _, _ = parser.parse_args(list(args))
+    def _choose(self, ctx: click.Context, given: Mapping[str, Any]) -> tuple[Chosen, ...]:
+        """Imports the system and the workload that the given values, the environment or `labrys.toml` name."""
         found = []
         for parameter in self.params:
             if parameter.name not in {SYSTEM, WORKLOAD}:
@@ -318,12 +353,10 @@ def refuse_shared_options(found: Sequence[Chosen], common: Sequence[click.Parame
     """
     owners = {parameter.name: "the command itself" for parameter in common}
     for each in found:
-        for option in each.options:
-            other = owners.setdefault(option.name, f"the {each.label}")
+        for own in each.options:
+            other = owners.setdefault(own.name, f"the {each.label}")
             if other != f"the {each.label}":
-                raise InputError(
-                    f"the {each.label} and {other} both have an option {option.opts[0]}; rename one of them"
-                )
+                raise InputError(f"the {each.label} and {other} both have an option {own.opts[0]}; rename one of them")
 
 
 def _options(ctx: click.Context) -> list[click.Option]:
@@ -368,111 +401,88 @@ def loadable() -> Iterator[Chosen]:
         yield from (found for _, found in installed(group) if isinstance(found, Chosen))
 
 
-def workload_of(options: Mapping[str, Any]) -> Workload:
+def workload_of(options: RunOptions) -> Workload:
     """Makes the workload that the options name.
 
     Raises:
-        InputError: It cannot be loaded, or its options are not valid.
+        InputError: Its options are not valid.
     """
-    found = chosen(plugins.WORKLOADS, options[WORKLOAD], by_place=True).type
-    workload: Workload = found(build(found.Options, options))
+    workload: Workload = options.workload.type(options.workload.options)
     return workload
 
 
-def goals_of(options: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the options that `labrys shrink` makes smaller, each with the value of the smallest run.
-
-    Raises:
-        InputError: The system or the workload cannot be loaded.
-    """
-    types = [
-        chosen(group, options[of], by_place=True).type
-        for group, of in ((plugins.SYSTEMS, SYSTEM), (plugins.WORKLOADS, WORKLOAD))
-    ]
+def goals_of(options: RunOptions) -> dict[str, float]:
+    """Returns the options that `labrys shrink` makes smaller, each with the value of the smallest run."""
+    types = (options.system.type, options.workload.type)
     return {name: goal for each in types for name, goal in shrinking(each.Options).items()}
 
 
-def roles_of(options: Mapping[str, Any], nodes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+def roles_of(options: RunOptions, nodes: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Returns the roles of the system's processes, each with the names of its nodes.
 
     Raises:
         InputError: The system's options are not valid, or it cannot run on these nodes.
     """
-    system = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True)
-    found = system.type
-    if found.__abstractmethods__:
-        lacking = ", ".join(sorted(found.__abstractmethods__))
-        raise InputError(f"the {system.label} lacks {lacking}; see docs/new-system.md")
-    roles: Mapping[str, Sequence[str]] = found.roles(
-        nodes, build(found.Options, options), *_name_and_options_of_workload(options)
-    )
+    system, workload = options.system, options.workload
+    if system.type.__abstractmethods__:
+        lacking = ", ".join(sorted(system.type.__abstractmethods__))
+        raise InputError(f"the system {plain_name(system.name)} lacks {lacking}; see docs/new-system.md")
+    roles: Mapping[str, Sequence[str]] = system.type.roles(nodes, system.options, workload.type.name, workload.options)
     return roles
 
 
-def builder_of(options: Mapping[str, Any]) -> Callable[[Callable[[str], object]], Artifact | None] | None:
-    """Returns a function that builds the artifact of the system that the options name; None if the system builds nothing.
+def builder_of(system: Picked) -> Callable[[Callable[[str], object]], Artifact | None] | None:
+    """Returns a function that builds the artifact of a system; None if the system builds nothing.
 
     Its argument is called with sentences about what goes on; see `System.build`.
-
-    Raises:
-        InputError: The system cannot be loaded, or its options are not valid.
     """
-    found: type[System] = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True).type
-    return partial(found.build, build(found.Options, options)) if found.builds() else None
+    return partial(system.type.build, system.options) if system.type.builds() else None
 
 
-def system_of(cluster: Cluster, options: Mapping[str, Any], artifact: Artifact | None = None) -> System:
+def system_of(cluster: Cluster, options: RunOptions, artifact: Artifact | None = None) -> System:
     """Makes the system that the options name, on this cluster.
 
     Args:
         cluster: The cluster.
-        options: The options of `labrys test`.
+        options: The options of the run.
         artifact: What the system has built for these options; None if it builds nothing.
 
     Raises:
-        InputError: It cannot be loaded, or its options are not valid.
+        InputError: Its options are not valid.
     """
-    found: type[System] = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True).type
-    system = found.made(cluster, build(found.Options, options), *_name_and_options_of_workload(options))
+    workload = options.workload
+    system: System = options.system.type.made(cluster, options.system.options, workload.type.name, workload.options)
     if artifact is not None:
         system.artifact = artifact
     return system
 
 
-def _name_and_options_of_workload(options: Mapping[str, Any]) -> tuple[str, Any]:
-    found = chosen(plugins.WORKLOADS, options[WORKLOAD], by_place=True).type
-    return found.name, build(found.Options, options)
-
-
-def _check_cluster(system: Chosen, options: Mapping[str, Any]) -> None:
+def _check_cluster(options: RunOptions) -> None:
     """Refuses a real system in the simulator, and a simulated system on real nodes.
 
     Raises:
         InputError: The system and the cluster do not fit together.
     """
-    kind = options["cluster_kind"]
-    simulated = bool(getattr(system.type, "simulated", False))
+    label, kind = f"the system {plain_name(options.system.name)}", options.cluster.cluster_kind
+    simulated = bool(getattr(options.system.type, "simulated", False))
     if simulated and kind != SIMULATED:
-        raise InputError(
-            f"the {system.label} runs in the simulator only: give --cluster {SIMULATED}, not --cluster {kind}"
-        )
+        raise InputError(f"{label} runs in the simulator only: give --cluster {SIMULATED}, not --cluster {kind}")
     if not simulated and kind == SIMULATED:
         others = [each.name for each in loadable() if getattr(each.type, "simulated", False)]
         raise InputError(
-            f"the {system.label} runs on machines, and --cluster {SIMULATED} has none; systems for the simulator: "
+            f"{label} runs on machines, and --cluster {SIMULATED} has none; systems for the simulator: "
             f"{', '.join(others) or 'none is installed'}"
         )
 
 
-def check(options: Mapping[str, Any]) -> None:
-    """Checks that system, workload, cluster and options fit together.
+def check(options: RunOptions) -> None:
+    """Checks that system, workload and cluster fit together.
 
     Raises:
         InputError: They do not.
     """
-    system = chosen(plugins.SYSTEMS, options[SYSTEM], by_place=True)
-    workload: str = chosen(plugins.WORKLOADS, options[WORKLOAD], by_place=True).type.name
-    serves = getattr(system.type, "serves", {})
+    workload: str = options.workload.type.name
+    serves = getattr(options.system.type, "serves", {})
     if workload not in serves:
         others = [
             each.name
@@ -485,8 +495,8 @@ def check(options: Mapping[str, Any]) -> None:
             else f"no installed system serves {workload}"
         )
         raise InputError(
-            f"the {system.label} serves {', '.join(serves) or 'no workload'}, not {plain_name(workload)}; {which}"
+            f"the system {plain_name(options.system.name)} serves {', '.join(serves) or 'no workload'}, not "
+            f"{plain_name(workload)}; {which}"
         )
-    _check_cluster(system, options)
-    build(system.type.Options, options)
+    _check_cluster(options)
     workload_of(options)

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clusters.options import slowness_option
+from clusters.options import ClusterOptions
 from harness.console import plugins
 from harness.console.options import DefaultsCommand, Group
 from harness.console.parameters import Choice, PluginName, Whole, existing_file
 from harness.console.plain import message, one_line
 from harness.console.terminal import echo
+from harness.declare import with_option
 from harness.errors import ExitCode, InputError, LabrysError
 from harness.slowness import nodes_slower_by
 
@@ -46,7 +47,7 @@ def _set_slowness(context: click.Context, _: click.Parameter, value: float) -> N
     context.with_resource(nodes_slower_by(value))
 
 
-_slowness = slowness_option(callback=_set_slowness, expose_value=False)
+_slowness = with_option(ClusterOptions, "slowness", callback=_set_slowness, expose_value=False)
 
 
 def _machine_options(command: Callable[..., Any]) -> Callable[..., Any]:

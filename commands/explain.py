@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import clusters.options
-from commands.compose import STORE_OPTION, settle
-from commands.replay import SYSTEM_OPTION, WORKLOAD_OPTION, recalled
-from commands.test import run_test
+from commands.compose import settle
+from commands.replay import ByPlace, recalled
+from commands.run_options import OutputOptions
 from harness.console.terminal import echo, open_console
+from harness.declare import with_option, with_options
 from nemesis.choices import FAULT_OPTION
 from results.store.naming import RunCommand, RunName
 
@@ -26,10 +27,9 @@ if TYPE_CHECKING:
 
 @click.command("explain", cls=RunCommand)
 @click.argument("run", type=RunName(), default="latest")
-@SYSTEM_OPTION
-@WORKLOAD_OPTION
+@with_options(ByPlace)
 @FAULT_OPTION
-@STORE_OPTION
+@with_option(OutputOptions, "store_dir")
 @click.pass_context
 def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -> None:
     """Prints the violation of RUN in order: its operations, the faults around them, the leaders, and the state of the nodes.
@@ -103,14 +103,12 @@ def _states(
     from results.page.story import times_of
     from results.store.node_states import MAX_STATES
 
-    words, _ = recalled(ctx, str(found.path), store_dir=store_dir, targets="role", more=more)
-    with run_test.make_context("test", words, parent=ctx.find_root()) as test:
-        options = dict(test.params)
-        settled = settle(test, options)
-        times = times_of(example, record)
-        if len(times) > MAX_STATES:
-            echo(f"Labrys shows the nodes at the first {MAX_STATES} of {len(times)} times", err=True)
-        states = states_of(options, settled, record.operations, times[:MAX_STATES], key=example.key)
+    (options, sources), _, _ = recalled(ctx, str(found.path), store_dir=store_dir, targets="role", more=more)
+    settled = settle(options, sources)
+    times = times_of(example, record)
+    if len(times) > MAX_STATES:
+        echo(f"Labrys shows the nodes at the first {MAX_STATES} of {len(times)} times", err=True)
+    states = states_of(settled, record.operations, times[:MAX_STATES], key=example.key)
     if states is None:
         echo(
             f"{found.path} has another history when it runs again, so the state of its nodes is unknown; "

@@ -7,18 +7,13 @@ returns None.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-import clusters.options
-from commands.compose import compose
-from harness.history import MemoryHistory, pair
+from commands.trial import carried_out
 from harness.node_states import ClusterState
-from harness.run import run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from clusters.sim.system import SimSystem
     from clusters.sim.world import SimWorld
@@ -61,18 +56,12 @@ class StateReader:
 
 
 def states_of(
-    options: Mapping[str, Any],
-    settled: Settled,
-    operations: Sequence[Operation],
-    times_ns: Sequence[int],
-    *,
-    key: str | None,
+    settled: Settled, operations: Sequence[Operation], times_ns: Sequence[int], *, key: str | None
 ) -> list[ClusterState] | None:
     """Carries out a simulated run again, and reads the states of its nodes.
 
     Args:
-        options: The settled options of the run.
-        settled: The values that follow from them.
+        settled: The options of the run.
         operations: The operations of the run.
         times_ns: The times to read at, on the run's clock.
         key: The key whose values and entries are wanted; None if the workload has one object.
@@ -83,12 +72,11 @@ def states_of(
     Raises:
         LabrysError: The system could not be set up.
     """
-    history = MemoryHistory()
-    with (
-        clusters.options.open_cluster(options) as cluster,
-        tempfile.TemporaryDirectory(prefix="labrys-") as logs,
-    ):
-        test, _, _ = compose(options, cluster, settled, "", defaults=None)
-        reader = StateReader(test, times_ns, key)
-        run(test, history=history, logs_dir=Path(logs), observer=reader)
-    return reader.states if [*pair(history.ops)] == [*operations] else None
+    readers: list[StateReader] = []
+
+    def reader(test: Test) -> StateReader:
+        readers.append(StateReader(test, times_ns, key))
+        return readers[0]
+
+    with carried_out(settled, reader) as (_, _, again):
+        return readers[0].states if [*again] == [*operations] else None

@@ -6,31 +6,31 @@ import contextlib
 import os
 import time
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 import clusters.options
-import nemesis.choices
+from clusters.options import PlaceOptions
 from commands import choosing
 from commands.choosing import ChoosingCommand
-from commands.compose import REPEATING, RUN_OPTIONS, STORE_OPTION, reproduce_line, settle, with_options
 from commands.hunt_runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, in_simulator, on_nodes
-from commands.hunt_space import drawn_options, prepare, words_of
+from commands.hunt_space import HuntOptions, prepare
 from commands.needs import planted_bugs
+from commands.run_options import RUN, OutputOptions, RunOptions
 from commands.test import run_once, run_test
 from harness.console import options as opt
 from harness.console.parameters import Number, Whole
 from harness.console.plain import counted, counted_of, one_line
 from harness.console.terminal import echo, open_console
+from harness.declare import with_option, with_options
 from harness.errors import ExitCode, InfrastructureError, InputError, worst_code
 from harness.randomness import fresh_seed
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from rich.console import Console
 
@@ -55,7 +55,7 @@ MAX_ERRORS = 3  # runs in a row that break off
 
 
 @click.command("hunt", cls=ChoosingCommand)
-@with_options((*RUN_OPTIONS, *clusters.options.PLACE_OPTIONS))
+@with_options(*RUN, PlaceOptions)
 @click.option("--runs", type=Whole(1, 10_000_000), default=1000, show_default=True, help="The maximum number of runs.")
 @click.option(
     "--minutes", type=Number(0, 100_000, above=True), default=None,
@@ -83,9 +83,9 @@ MAX_ERRORS = 3  # runs in a row that break off
     default=None,
     help="Draw only these kinds, e.g. kill,pause or all,-crash.  [default: all kinds that the nodes support]",
 )
-@STORE_OPTION
+@with_option(OutputOptions, "store_dir")
 @click.pass_context
-def hunt(ctx: click.Context, /, **options: Any) -> None:
+def hunt(ctx: click.Context, /, **values: Any) -> None:
     """Runs many seeds, and stops at the first invalid run.
 
     In the simulator, runs use all processors. At the end, the command runs the first invalid run again as `labrys test`, and
@@ -99,67 +99,88 @@ def hunt(ctx: click.Context, /, **options: Any) -> None:
     """
     from commands.hunting import Chooser
 
-    own = {name: options.pop(name) for name in ("runs", "minutes", "finds", "jobs", "among", "guided", "store_dir")}
-    _settle(ctx, options, own)
+    shared = HuntOptions(options=_options(ctx, values), origins=opt.origins(ctx), root=ctx.find_root())
+    budget = _Budget.of(values, simulated=shared.options.cluster.simulated)
     console = open_console()
-    given = bool(options["nemesis"] or options[nemesis.choices.PLAN_FILE])
-    if given and own["among"]:
+    given, among = shared.are_faults_given, values["among"]
+    if given and among:
         raise InputError("--among cannot go with --nemesis or --plan, which set the faults of every run")
-    options, space, told = prepare(ctx, options, own["among"])
+    shared, space, told = prepare(shared, among)
     for sentence in told:
         console.print(sentence, soft_wrap=True)
-    chooser = Chooser(space, seed=options["seed"], guided=own["guided"])
+    chooser = Chooser(space, seed=shared.options.seed, guided=values["guided"])
     began_s = time.monotonic()
-    with _carrying_out(ctx, options, own, console) as carry_out:
-        tried, interrupted = _Hunt(ctx, options, own, console).run(chooser, carry_out)
+    with _carrying_out(shared, budget, console) as carry_out:
+        tried, interrupted = _Hunt(shared, budget, console).run(chooser, carry_out)
     _print_counts(console, tried, time.monotonic() - began_s, with_interval=given)
     found = [each for each in tried if each.ended == INVALID]
     for each in found:
-        echo(f"{each.draw.seed}\t{','.join(each.outcome.invalid)}\t{_reproduce_line(ctx, options, each.draw)}")
+        echo(f"{each.draw.seed}\t{','.join(each.outcome.invalid)}\t{shared.settled(each.draw).reproduce}")
     if found:
         first = found[0]
         parts = (part.reason for part in first.outcome.parts if part.verdict is Verdict.INVALID)
         reason = next(parts) if first.report is None else one_line(first.outcome.reason)
         console.print(f"run {first.draw.number + 1} is invalid: {reason}", soft_wrap=True)
         if first.report is None:
-            _run_again(ctx, options, first.draw, own["store_dir"], console)
-        else:
-            console.print(f"report     {first.report}", soft_wrap=True)
+            ctx.exit(_run_again(shared, first.draw, console))
+        console.print(f"report     {first.report}", soft_wrap=True)
     elif not _keeps_breaking_off(tried):
-        for bug in planted_bugs(ctx, options):
+        for bug in planted_bugs(shared.options):
             console.print(
                 f"no run shows {bug.words}, though each run can: give more --runs and --minutes, or name kinds of faults that "
                 "fit with --among",
                 soft_wrap=True,
             )
     else:
-        raise InfrastructureError(
-            f"{MAX_ERRORS} runs in a row broke off, so the hunt ends: {one_line(tried[-1].outcome.reason)}"
-        )
+        last = one_line(tried[-1].outcome.reason)
+        raise InfrastructureError(f"{MAX_ERRORS} runs in a row broke off, so the hunt ends: {last}")
     ctx.exit(ExitCode.INTERRUPTED if interrupted and not found else _exit_code(tried))
 
 
-def _settle(ctx: click.Context, options: dict[str, Any], own: dict[str, Any]) -> None:
-    """Fills in missing options.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Budget:
+    """How much a hunt may do.
+
+    Attributes:
+        runs: The maximum number of runs.
+        minutes: The time limit in minutes.
+        finds: The number of invalid runs that ends the hunt.
+        jobs: The number of processes.
+    """
+
+    runs: int
+    minutes: float
+    finds: int
+    jobs: int
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], *, simulated: bool) -> _Budget:
+        """Returns the budget that the command line gives."""
+        return cls(
+            runs=values["runs"],
+            minutes=values["minutes"] or (SIMULATED_MINUTES if simulated else REAL_MINUTES),
+            finds=values["finds"],
+            jobs=values["jobs"] or len(os.sched_getaffinity(0)),
+        )
+
+
+def _options(ctx: click.Context, values: Mapping[str, Any]) -> RunOptions:
+    """Returns the options of a hunt. On real nodes, the defaults are those of `labrys test`.
 
     Raises:
         InputError: The options contradict each other.
     """
-    simulated = options["cluster_kind"] == clusters.options.SIMULATED
-    if not simulated:
-        if own["jobs"] is not None:
+    options = RunOptions.of(values)
+    if not options.cluster.simulated:
+        if values["jobs"] is not None:
             raise InputError("--jobs is for the simulator; on real nodes, runs are one after the other")
-        options |= {
-            name: option.default
-            for option in opt.options_of(run_test)
-            if (name := str(option.name)) in {*DEFAULTS} - {choosing.SYSTEM}
-            and ctx.get_parameter_source(name) is ParameterSource.DEFAULT
-        }
-    own["minutes"] = own["minutes"] or (SIMULATED_MINUTES if simulated else REAL_MINUTES)
-    own["jobs"] = own["jobs"] or len(os.sched_getaffinity(0))
-    if options["seed"] is None:
-        options["seed"] = fresh_seed()
+        usual = {str(each.name): each.default for each in opt.options_of(run_test)}
+        open_names = {*DEFAULTS} - {choosing.SYSTEM, *opt.origins(ctx)}
+        options = options.having({name: usual[name] for name in open_names})
+    if options.load.seed is None:
+        options = options.seeded(fresh_seed())
     choosing.check(options)
+    return options
 
 
 def _print_counts(console: Console, tried: Sequence[HuntRun], seconds: float, *, with_interval: bool) -> None:
@@ -201,46 +222,29 @@ for _parameter in hunt.params:
         _parameter.default = DEFAULTS[_parameter.name]
 
 
-def _reproduce_line(ctx: click.Context, options: Mapping[str, Any], draw: Draw) -> str:
-    """Returns the command that carries out one run of the hunt."""
-    with run_test.make_context("test", words_of(ctx, options, draw), parent=ctx.find_root()) as test:
-        values = dict(test.params)
-        settle(test, values)
-        return reproduce_line(test, values)
-
-
-def _run_again(ctx: click.Context, options: Mapping[str, Any], draw: Draw, store: Path, console: Console) -> None:
-    """Carries out a run again as `labrys test` does, with a folder in the store; ends the command with its verdict."""
-    words = [*words_of(ctx, options, draw), "--store", str(store)]
-    with run_test.make_context("test", words, parent=ctx.find_root()) as test:
-        own = {name: value for name, value in test.params.items() if name not in REPEATING}
-        run_once(test, own, summary=console)  # standard output has the lines of the finds
+def _run_again(shared: HuntOptions, draw: Draw, console: Console) -> ExitCode:
+    """Carries out a run again as `labrys test` does, with a folder in the store; returns the exit code of its verdict."""
+    settled = shared.settled(draw)
+    # Standard output has the lines of the finds.
+    return run_once(settled.options, settled.sources, summary=console)
 
 
 @contextlib.contextmanager
-def _carrying_out(
-    ctx: click.Context, options: Mapping[str, Any], own: Mapping[str, Any], console: Console
-) -> Iterator[CarryOut]:
+def _carrying_out(shared: HuntOptions, budget: _Budget, console: Console) -> Iterator[CarryOut]:
     """Yields the function that carries out runs of this hunt."""
     from commands.session import compose_and_carry_out
     from results.store.store import Store
 
-    if options["cluster_kind"] == clusters.options.SIMULATED:
-        drawing = {name: options[name] for name in nemesis.choices.DRAWING}
-        words = words_of(ctx, {**options, **dict.fromkeys(drawing)}, None)
-        with in_simulator(words, lambda draw: {**drawing, **drawn_options(ctx, draw)}, jobs=own["jobs"]) as carry_out:
+    if shared.options.cluster.simulated:
+        kinds = shared.options.faults.fault
+        with in_simulator(shared.simulated(), jobs=budget.jobs, kinds=kinds) as carry_out:
             yield carry_out
         return
 
     def one(draw: Draw) -> Session:
-        with run_test.make_context("test", [*words_of(ctx, options, draw)], parent=ctx.find_root()) as test:
-            values = {**test.params, "store_dir": own["store_dir"]}
-            settled = settle(test, values)
-            line = reproduce_line(test, values)
-            console.print(f"run {draw.number + 1}  {line}", style="dim", soft_wrap=True)
-            return compose_and_carry_out(
-                values, settled, line, defaults=opt.from_file(test), store=Store(own["store_dir"]), console=console
-            )
+        settled = shared.settled(draw)
+        console.print(f"run {draw.number + 1}  {settled.reproduce}", style="dim", soft_wrap=True)
+        return compose_and_carry_out(settled, store=Store(settled.options.output.store_dir), console=console)
 
     yield on_nodes(one)
 
@@ -248,15 +252,12 @@ def _carrying_out(
 class _Hunt:
     """Carries out runs until the budget is used up, enough runs are invalid, or too many in a row break off."""
 
-    def __init__(
-        self, ctx: click.Context, options: Mapping[str, Any], own: Mapping[str, Any], console: Console
-    ) -> None:
-        self._ctx = ctx
-        self._options = options
-        self._own = own
+    def __init__(self, shared: HuntOptions, budget: _Budget, console: Console) -> None:
+        self._shared = shared
+        self._budget = budget
         self._console = console
-        self._simulated = options["cluster_kind"] == clusters.options.SIMULATED
-        self._until_s = time.monotonic() + own["minutes"] * 60
+        self._simulated = shared.options.cluster.simulated
+        self._until_s = time.monotonic() + budget.minutes * 60
         self._shown_s = time.monotonic()
         self._tried: list[HuntRun] = []
 
@@ -268,7 +269,7 @@ class _Hunt:
         Returns:
             The runs, and whether a person ended the hunt.
         """
-        most = self._own["runs"]
+        most = self._budget.runs
         try:
             while len(self._tried) < most:
                 draws = [chooser.draw() for _ in range(min(ROUND if self._simulated else 1, most - len(self._tried)))]
@@ -286,7 +287,7 @@ class _Hunt:
         """Prints progress, and a line for a run that broke off."""
         number = len(self._tried)
         if run.ended == BROKEN:
-            line = _reproduce_line(self._ctx, self._options, run.draw)
+            line = self._shared.settled(run.draw).reproduce
             self._console.print(f"! run {number} broke off: {one_line(run.outcome.reason)}\n  {line}", soft_wrap=True)
         if not self._simulated:
             blamed = f" by {', '.join(run.outcome.invalid)}" if run.outcome.invalid else ""
@@ -296,6 +297,5 @@ class _Hunt:
             self._console.print(f"· {number} runs, {seen} features seen", style="dim")
 
     def _enough(self) -> bool:
-        finds: int = self._own["finds"]
         found = sum(each.ended == INVALID for each in self._tried)
-        return found >= finds or time.monotonic() >= self._until_s or _keeps_breaking_off(self._tried)
+        return found >= self._budget.finds or time.monotonic() >= self._until_s or _keeps_breaking_off(self._tried)

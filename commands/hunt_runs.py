@@ -7,18 +7,16 @@ folder and its report.
 from __future__ import annotations
 
 import contextlib
-import functools
 import multiprocessing
 import signal
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from commands.compose import settle
 from commands.hunting import Behaviour, behaviour_of
-from commands.test import run_test
 from harness.errors import InputError, InterruptedEarly, LabrysError
 from harness.outcome import RunOutcome
+from nemesis.kinds import use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from commands.hunting import Draw
     from commands.session import Session
 
+    OptionsOf = Callable[[Draw], tuple[Settled, Mapping[str, Any]]]
     CarryOut = Callable[[Sequence[Draw]], Iterator["HuntRun"]]
 
 # How a run ended. A refused run has no plan, because its faults do not fit into its time.
@@ -66,65 +65,40 @@ class HuntRun:
 
 
 @contextlib.contextmanager
-def in_simulator(
-    words: Sequence[str], options_of: Callable[[Draw], Mapping[str, Any]], *, jobs: int
-) -> Iterator[CarryOut]:
+def in_simulator(options_of: OptionsOf, *, jobs: int, kinds: str | None) -> Iterator[CarryOut]:
     """Yields a function that carries out simulated runs, and yields their outcomes in order.
 
     Args:
-        words: The command-line words of `labrys test` that all runs share.
-        options_of: Returns the options of a run by parameter name.
+        options_of: Returns the options that runs share, and what a run draws, by parameter name.
         jobs: The number of processes; one needs no pool.
+        kinds: The place of kinds of faults of the user's own; None if there is none.
     """
-    one = functools.partial(_simulated, tuple(words))
     if jobs == 1:
-        yield lambda draws: map(one, draws, map(options_of, draws))
+        yield lambda draws: map(_simulated, draws, map(options_of, draws))
         return
     spawning = multiprocessing.get_context("spawn")
     # Ctrl-C goes to all processes of the terminal. The hunt itself ends the pool.
-    with ProcessPoolExecutor(jobs, mp_context=spawning, initializer=_ignore_interruptions) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=spawning, initializer=_begin, initargs=(kinds,)) as pool:
         try:
-            yield lambda draws: pool.map(one, draws, map(options_of, draws))
+            yield lambda draws: pool.map(_simulated, draws, map(options_of, draws))
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _ignore_interruptions() -> None:
+def _begin(kinds: str | None) -> None:
+    """Prepares a process of the pool. It ignores Ctrl-C, and knows the kinds of faults that the hunt knows."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if kinds is not None:
+        use(kinds)
 
 
-@functools.cache
-def base(words: tuple[str, ...], nodes: int | None) -> tuple[Mapping[str, Any], Settled]:
-    """Returns the options that runs of a hunt share. The cache saves parsing them again for each run.
-
-    Args:
-        words: The command-line words of `labrys test` that all runs of the hunt share.
-        nodes: The number of nodes of the run; None if the words have it.
-    """
-    import cli
-
-    words = words if nodes is None else (*words, "--nodes", str(nodes))
-    with (
-        cli.labrys.make_context("labrys", ["test"]) as root,
-        run_test.make_context("test", [*words], parent=root) as test,
-    ):
-        options = dict(test.params)
-        return options, settle(test, options)
-
-
-def _simulated(words: tuple[str, ...], draw: Draw, given: Mapping[str, Any]) -> HuntRun:
-    """Carries out one simulated run.
-
-    Args:
-        words: The command-line words of `labrys test` that all runs share.
-        draw: The run.
-        given: The options of this run by parameter name.
-    """
+def _simulated(draw: Draw, options: tuple[Settled, Mapping[str, Any]]) -> HuntRun:
+    """Carries out one simulated run."""
     from commands.trial import attempt
 
-    options, settled = base(words, given.get("nodes"))
+    base, own = options
     try:
-        trial = attempt({**options, **given}, settled, seed=draw.seed)
+        trial = attempt(base.having(own))
     except InterruptedEarly:
         return _interrupted(draw)
     except LabrysError as error:

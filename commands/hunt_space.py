@@ -1,77 +1,133 @@
-"""What the runs of a hunt draw from, and the command-line words of a drawn run."""
+"""The options of the runs of a hunt, and what they draw from."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
-
-from click.core import ParameterSource
 
 import clusters.options
 import nemesis.choices
 from commands import choosing, hunting
 from commands.compose import settle
 from commands.needs import planted_bugs
-from commands.test import run_test
+from commands.run_options import RUN
+from commands.test import recalled_options
 from harness.capabilities import LEADER as REPORTS_LEADER
 from harness.capabilities import SIMULATED, Capabilities
-from harness.console import options as opt
 from harness.declare import hunted
 from harness.errors import InputError
 from nemesis.kinds import ALL_KINDS, WITHOUT, all_kinds, excluded, find_kind, impossible, parts_of
 from nemesis.targets import ALL, BY_LEADER, LEADER, MAJORITY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import click
 
+    from commands.compose import Settled
     from commands.needs import Lack, PlantedBug
+    from commands.run_options import RunOptions
+    from harness.console.options import Origin
     from nemesis.kinds import Kind
 
 # What the runs of a simulated hunt draw besides the options of the system and the workload, by parameter name.
 SIMULATED_SETTINGS: Final = {"nodes": hunting.SIMULATED_NODES, "fault_wait": hunting.SIMULATED_WAITS_S}
 
 
-def prepare(
-    ctx: click.Context, options: Mapping[str, Any], among: str | None
-) -> tuple[dict[str, Any], hunting.Space, list[str]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HuntOptions:
+    """The options that the runs of a hunt share.
+
+    Attributes:
+        options: The options; those that a planted bug needs are set.
+        origins: The sources of the values that the user gives, by parameter name; a run draws the others.
+        root: The context of the group of all commands.
+    """
+
+    options: RunOptions
+    origins: Mapping[str, Origin]
+    root: click.Context
+
+    @property
+    def are_faults_given(self) -> bool:
+        """Returns whether the user gives the faults, so that all runs have them."""
+        return bool(self.options.faults.nemesis or self.options.faults.plan_file)
+
+    def drawn(self, draw: hunting.Draw) -> dict[str, Any]:
+        """Returns the options that a run draws, without those that the user gives."""
+        return {name: value for name, value in draw.options.items() if name not in self.origins}
+
+    def settled(self, draw: hunting.Draw | None) -> Settled:
+        """Returns the options of `labrys test` for a run of the hunt, or for all runs if `draw` is None.
+
+        Options that a hunt does not have, such as thresholds, have the values of `labrys test`.
+        """
+        return self._settled({} if draw is None else {"seed": draw.seed, **self.drawn(draw)})
+
+    def _settled(self, changes: Mapping[str, Any]) -> Settled:
+        options = self.options
+        own = (*RUN, options.system.type.Options, options.workload.type.Options)
+        known = {"store_dir", *(each.name for part in own for each in fields(part))}
+        values = {name: value for name, value in options.values().items() if name in known}
+        values |= {name: value for name, value in asdict(options.place).items() if value}
+        given = {name: value for name, value in {**values, **changes}.items() if value is not None}
+        return settle(*recalled_options(self.root, given))
+
+    def simulated(self) -> Callable[[hunting.Draw], tuple[Settled, Mapping[str, Any]]]:
+        """Returns a function that returns the options that simulated runs share, and what a run draws.
+
+        The shared options are settled once for each number of nodes, without those that draw a plan. So a run whose faults do
+        not fit into its time is refused when it begins, and the other runs go on.
+        """
+        drawing = {name: getattr(self.options.faults, name) for name in sorted(nemesis.choices.DRAWING)}
+        bases: dict[Any, Settled] = {}
+
+        def options_of(draw: hunting.Draw) -> tuple[Settled, Mapping[str, Any]]:
+            own = {**drawing, **self.drawn(draw), "seed": draw.seed}
+            nodes = own.get("nodes", self.options.cluster.nodes)
+            if nodes not in bases:
+                bases[nodes] = self._settled({**dict.fromkeys(drawing), "nodes": nodes})
+            return bases[nodes], own
+
+        return options_of
+
+
+def prepare(hunt: HuntOptions, among: str | None) -> tuple[HuntOptions, hunting.Space, list[str]]:
     """Returns the options of a hunt, what its runs draw from, and a sentence for each option that a planted bug sets.
 
     Args:
-        ctx: The context of `labrys hunt`.
-        options: Its options by parameter name.
+        hunt: The options of the command.
         among: The value of `--among`; None if it is not given.
 
     Raises:
         InputError: `among` has a name that is no kind, or a kind that the nodes do not support; or the user's options
             contradict what a planted bug needs.
     """
-    given = bool(options["nemesis"] or options[nemesis.choices.PLAN_FILE])
-    settings = {} if given else _settings(ctx, options)
-    bugs = planted_bugs(ctx, options)
+    settings = {} if hunt.are_faults_given else _settings(hunt)
+    bugs, values = planted_bugs(hunt.options), hunt.options.values()
     fixed: dict[str, Any] = {}
     told = []
     for bug in bugs:
-        settings = {name: [v for v in values if bug.fits(name, v)] or values for name, values in settings.items()}
-        single = {name: values[0] for name, values in settings.items() if len(values) == 1}
-        settings = {name: values for name, values in settings.items() if name not in single}
-        drawn = {name: values[0] for name, values in settings.items()}
+        settings = {name: [v for v in each if bug.fits(name, v)] or each for name, each in settings.items()}
+        single = {name: each[0] for name, each in settings.items() if len(each) == 1}
+        settings = {name: each for name, each in settings.items() if name not in single}
+        drawn = {name: each[0] for name, each in settings.items()}
         fixed |= single
-        for lack in bug.lacks({**options, **drawn, **fixed}):
-            if lack.value is None or ctx.get_parameter_source(str(lack.name)) is not ParameterSource.DEFAULT:
+        for lack in bug.lacks({**values, **drawn, **fixed}):
+            if lack.value is None or str(lack.name) in hunt.origins:
                 raise _contradiction(bug, lack, f"leave out {bug.flags[str(lack.name)]}, or give {lack.wanted}")
             settings.pop(str(lack.name), None)
             fixed[str(lack.name)] = lack.value
         told += [
             f"{bug.words} needs {bug.flags[name]} {value}, so each run has it"
             for name, value in fixed.items()
-            if value != options[name]
+            if value != values[name]
         ]
-    settled = {**options, **fixed}
-    if given:
-        _check_faults(ctx, settled, bugs)
-        return settled, hunting.Space(), told
-    return settled, _space(ctx, settled, among, settings, bugs), told
+    hunt = replace(hunt, options=hunt.options.having(fixed))
+    if hunt.are_faults_given:
+        _check_faults(hunt, bugs)
+        return hunt, hunting.Space(), told
+    return hunt, _space(hunt, among, settings, bugs), told
 
 
 def _contradiction(bug: PlantedBug, lack: Lack, advice: str) -> InputError:
@@ -80,7 +136,7 @@ def _contradiction(bug: PlantedBug, lack: Lack, advice: str) -> InputError:
     )
 
 
-def _check_faults(ctx: click.Context, options: Mapping[str, Any], bugs: Sequence[PlantedBug]) -> None:
+def _check_faults(hunt: HuntOptions, bugs: Sequence[PlantedBug]) -> None:
     """Refuses given faults with which no run can show a planted bug.
 
     Raises:
@@ -88,30 +144,26 @@ def _check_faults(ctx: click.Context, options: Mapping[str, Any], bugs: Sequence
     """
     if not any(bug.needs.faults for bug in bugs):
         return
-    with run_test.make_context("test", words_of(ctx, options, None), parent=ctx.find_root()) as test:
-        values = dict(test.params)
-        settled = settle(test, values)
-        kinds = nemesis.choices.requested_kinds(values, nodes=settled.nodes, given=settled.given, roles=settled.roles)
+    kinds = hunt.settled(None).requested_kinds()
     for bug in bugs:
         for lack in bug.lacks_faults(kinds):
             raise _contradiction(bug, lack, "leave out --nemesis and --plan, or name such a kind")
 
 
-def _settings(ctx: click.Context, options: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+def _settings(hunt: HuntOptions) -> dict[str, Sequence[Any]]:
     """Returns the values of the options that the user leaves open, by parameter name."""
     declared: dict[str, Sequence[Any]] = {
-        name: values for each in getattr(ctx, "chosen", ()) for name, values in hunted(each.type.Options).items()
+        name: values
+        for each in (hunt.options.system, hunt.options.workload)
+        for name, values in hunted(each.type.Options).items()
     }
-    if options["cluster_kind"] == clusters.options.SIMULATED:
+    if hunt.options.cluster.simulated:
         declared |= SIMULATED_SETTINGS
-    return {
-        name: values for name, values in declared.items() if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
-    }
+    return {name: values for name, values in declared.items() if name not in hunt.origins}
 
 
 def _space(
-    ctx: click.Context,
-    options: Mapping[str, Any],
+    hunt: HuntOptions,
     among: str | None,
     settings: Mapping[str, Sequence[Any]],
     bugs: Sequence[PlantedBug],
@@ -121,9 +173,9 @@ def _space(
     Raises:
         InputError: `among` is not valid, or a bug needs a kind that is not among the kinds.
     """
-    simulated = options["cluster_kind"] == clusters.options.SIMULATED
-    can = _capabilities(options)
-    possible = _possible(ctx, options, can)
+    simulated = hunt.options.cluster.simulated
+    can = _capabilities(hunt.options)
+    possible = _possible(hunt, can)
     reports = not any(REPORTS_LEADER in each.missing for each in can.values())
     by_default = _by_default(possible, simulated=simulated)
     chosen = by_default if among is None else named(possible, among, by_default)
@@ -156,10 +208,9 @@ def _space(
     )
 
 
-def _possible(ctx: click.Context, options: Mapping[str, Any], can: Mapping[str, Capabilities]) -> Sequence[Kind]:
+def _possible(hunt: HuntOptions, can: Mapping[str, Capabilities]) -> Sequence[Kind]:
     """Returns the kinds that all nodes support and that need no names of nodes."""
-    with run_test.make_context("test", words_of(ctx, options, None), parent=ctx.find_root()) as test:
-        alone = len(settle(test, dict(test.params)).nodes) == 1
+    alone = len(hunt.settled(None).nodes) == 1
     lacking = impossible(can)
     return [
         kind
@@ -178,11 +229,11 @@ def _by_default(possible: Sequence[Kind], *, simulated: bool) -> Sequence[Kind]:
     return [kind for kind in possible if kind.in_all or kind.target in BY_LEADER or (simulated and kind.fault.DAMAGES)]
 
 
-def _capabilities(options: Mapping[str, Any]) -> Mapping[str, Capabilities]:
+def _capabilities(options: RunOptions) -> Mapping[str, Capabilities]:
     """Returns the capabilities of the nodes with the system. On real nodes, it opens the cluster for it."""
-    if options["cluster_kind"] == clusters.options.SIMULATED:
+    if options.cluster.simulated:
         return {"n1": Capabilities(available=frozenset({SIMULATED}))}
-    with clusters.options.open_cluster(options) as cluster:
+    with clusters.options.open_cluster(options.cluster, options.place, options.seed) as cluster:
         return nemesis.choices.supported(choosing.system_of(cluster, options), cluster.capabilities(), provable=True)
 
 
@@ -209,20 +260,3 @@ def named(possible: Sequence[Kind], among: str, by_default: Sequence[Kind]) -> S
         if name not in known:
             raise InputError(f"a hunt cannot draw {name}; --among takes: {', '.join(known)}")
     return [known[name] for name in kinds]
-
-
-def words_of(ctx: click.Context, options: Mapping[str, Any], draw: hunting.Draw | None) -> list[str]:
-    """Returns the command-line words of `labrys test` for a run of the hunt, or for all runs if `draw` is None."""
-    own = {} if draw is None else {"seed": draw.seed, **drawn_options(ctx, draw)}
-    values = {**options, **own}
-    known = {option.name for option in opt.options_of(run_test)} | {
-        option.name for each in getattr(ctx, "chosen", ()) for option in each.options
-    }
-    return opt.spelled_out([option for option in opt.options_of(ctx.command, ctx) if option.name in known], values)
-
-
-def drawn_options(ctx: click.Context, draw: hunting.Draw) -> dict[str, Any]:
-    """Returns the options that a run draws, without those that the user gives."""
-    return {
-        name: value for name, value in draw.options.items() if ctx.get_parameter_source(name) is ParameterSource.DEFAULT
-    }

@@ -13,15 +13,13 @@ from harness.console import options as opt
 from harness.console.plain import listed
 from harness.console.terminal import echo
 from harness.declare import Needs, planted
-from nemesis.choices import requested_kinds
 from nemesis.kinds import find_kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    import click
-
     from commands.compose import Settled
+    from commands.run_options import RunOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,33 +100,23 @@ class PlantedBug:
         return [kind for kind in kinds if find_kind(kind).fault in classes]
 
 
-def planted_bugs(ctx: click.Context, options: Mapping[str, Any]) -> list[PlantedBug]:
-    """Returns the bugs that the options plant.
-
-    Args:
-        ctx: The context of a command with the options of a chosen system and workload.
-        options: The values by parameter name.
-    """
-    flags = {str(option.name): option.opts[0] for option in opt.options_of(ctx.command, ctx)}
-    return [
-        PlantedBug(words=f"{flags[name]} {options[name]}", needs=needs, flags=flags)
-        for each in getattr(ctx, "chosen", ())
-        for name, needs in planted(each.type.Options, options).items()
+def planted_bugs(options: RunOptions) -> list[PlantedBug]:
+    """Returns the bugs that the options plant."""
+    values = options.values()
+    needed = [
+        (name, needs)
+        for each in (options.system, options.workload)
+        for name, needs in planted(each.type.Options, values).items()
     ]
+    flags = {str(each.name): each.opts[0] for each in options.click_options()} if needed else {}
+    return [PlantedBug(words=f"{flags[name]} {values[name]}", needs=needs, flags=flags) for name, needs in needed]
 
 
-def warn(ctx: click.Context, options: Mapping[str, Any], settled: Settled) -> None:
-    """Prints a line for each planted bug that a run cannot show.
-
-    Args:
-        ctx: The context of `labrys test`.
-        options: Its settled options by parameter name.
-        settled: The values that follow from them.
-    """
-    values = {**options, "nodes": len(settled.nodes)}
-    for bug in planted_bugs(ctx, options):
-        kinds = requested_kinds(options, nodes=settled.nodes, given=settled.given, roles=settled.roles)
-        lacks = [*bug.lacks(values), *bug.lacks_faults(kinds)]
+def warn(settled: Settled) -> None:
+    """Prints a line for each planted bug that a run cannot show."""
+    values = {**settled.options.values(), "nodes": len(settled.nodes)}
+    for bug in planted_bugs(settled.options):
+        lacks = [*bug.lacks(values), *bug.lacks_faults(settled.requested_kinds())]
         if lacks:
             echo(
                 f"! this run cannot show {bug.words}: the bug needs {listed([lack.wanted for lack in lacks], 'and')}; "

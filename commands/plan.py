@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 import harness.console.choices
-import nemesis.choices
 from commands import choosing
 from commands.choosing import ENVIRONMENT_PREFIX, ChoosingCommand
-from commands.compose import OUTPUT_FLAGS, RUN_OPTIONS, THRESHOLD_OPTION, reproduce_line, settle, with_options
+from commands.compose import settle
+from commands.run_options import OUTPUT, RUN, RepeatOptions, RunOptions, Sources, ThresholdOptions, flags_of
 from harness.console.parameters import Choice
 from harness.console.terminal import echo
+from harness.declare import with_options
 
 PREVIEW_OPERATIONS = 20
 
@@ -21,10 +22,10 @@ PREVIEW_OPERATIONS = 20
 @click.command(
     "plan",
     cls=ChoosingCommand,
-    ignored=OUTPUT_FLAGS,
+    ignored=flags_of(*OUTPUT, RepeatOptions),
     context_settings={"auto_envvar_prefix": f"{ENVIRONMENT_PREFIX}_TEST"},
 )
-@with_options((*RUN_OPTIONS, THRESHOLD_OPTION))
+@with_options(*RUN, ThresholdOptions)
 @click.option(
     "--format",
     "output",
@@ -35,7 +36,7 @@ PREVIEW_OPERATIONS = 20
     help="Output format. The defaults of `labrys test` do not set it.",
 )
 @click.pass_context
-def show_plan(ctx: click.Context, /, **options: Any) -> None:
+def show_plan(ctx: click.Context, /, **values: Any) -> None:
     """Prints the faults of a seed, and the first operations of each stream.
 
     The output is a table, or JSON with --format json. The same seed and options always give the same output, byte for byte. The
@@ -44,22 +45,14 @@ def show_plan(ctx: click.Context, /, **options: Any) -> None:
     from commands.plan_table import lines
     from nemesis.planfile import to_json
 
-    output = options.pop("output")
-    settled = settle(ctx, options, assume_nodes=True)
-    reproduce = reproduce_line(ctx, options)
-    plan = nemesis.choices.make_plan(
-        options,
-        nodes=settled.nodes,
-        seed=options["seed"],
-        time_limit_s=options["time_limit"],
-        given=settled.given,
-        roles=settled.roles,
-    )
+    output = values.pop("output")
+    settled = settle(RunOptions.of(values), Sources.of(ctx), assume_nodes=True)
+    options, plan = settled.options, settled.plan()
     workload = choosing.workload_of(options)
-    streams = harness.console.choices.make_load(options, len(settled.nodes)).streams(len(settled.nodes))
-    preview = workload.describe_streams(seed=options["seed"], streams=streams, count=PREVIEW_OPERATIONS)
+    streams = harness.console.choices.make_load(options.load, len(settled.nodes)).streams(len(settled.nodes))
+    preview = workload.describe_streams(seed=options.seed, streams=streams, count=PREVIEW_OPERATIONS)
     if output == "text":
-        for line in lines(reproduce, plan, preview):
+        for line in lines(settled.reproduce, plan, preview):
             echo(line)
         return
-    echo(json.dumps({"reproduce": reproduce, "plan": json.loads(to_json(plan)), "streams": preview}, indent=2))
+    echo(json.dumps({"reproduce": settled.reproduce, "plan": json.loads(to_json(plan)), "streams": preview}, indent=2))

@@ -4,35 +4,33 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import nemesis.choices
-from commands import choosing
-from commands.compose import NOT_REPRODUCED
-from harness.console import options as opt
+from commands.run_options import reproduce_words
 from harness.console.plugins import PLACE_SEPARATOR, is_file_place, split_place
 from harness.errors import InputError
 from harness.suites.suite import THRESHOLD
+from nemesis.choices import DRAWING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    import click
+    from commands.run_options import RunOptions, Sources
 
 BY_CHANCE_RUNS = 10
-FAULT = "fault"
 MAX_NAME = 60
 
 
 def write_regression(
-    test: click.Context, values: Mapping[str, Any], *, plan: str, part: str, path: Path, by_chance: bool
+    options: RunOptions, sources: Sources, *, plan: str, part: str, path: Path, by_chance: bool
 ) -> Path:
     """Writes `NAME.json` with the plan, and `NAME.toml` with the test. The finding is a verdict, so thresholds are left out.
 
     Args:
-        test: The context of `labrys test`.
-        values: Its options by parameter name.
+        options: The settled options of the test.
+        sources: Where their values come from.
         plan: The plan, as text.
         part: The part of the verdict that is invalid.
         path: The folder and NAME, with or without `.toml`.
@@ -46,14 +44,14 @@ def write_regression(
     """
     path = path.with_suffix("") if path.suffix == ".toml" else path
     files = [path.with_name(f"{path.name}{ending}") for ending in (".json", ".toml")]
-    without = NOT_REPRODUCED | nemesis.choices.DRAWING | {nemesis.choices.PLAN_FILE, THRESHOLD}
-    words = opt.command_line(test, {**values, **_relative(values, path.parent)}, without=without)
+    alone = _relative(replace(options, faults=replace(options.faults, plan_file=None)), path.parent)
+    words = reproduce_words(alone, sources, without={*DRAWING, THRESHOLD})
     lines = [
         '# This is the verdict today. When the bug is fixed, expect "valid", and remove expect-parts and at-least.',
         "[[test]]",
         f"name = {json.dumps(path.name[:MAX_NAME])}",
         f"plan = {json.dumps(files[0].name)}",
-        f"seed = {values['seed']}",
+        f"seed = {options.seed}",
         *([f"repeat = {BY_CHANCE_RUNS}", "at-least = 1"] if by_chance else []),
         *toml_lines(words),
         'expect = "invalid"',
@@ -69,14 +67,20 @@ def write_regression(
     return files[1]
 
 
-def _relative(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Returns the places of code in files, relative to the folder of the regression."""
-    places = {name: split_place(values[name] or "") for name in (choosing.SYSTEM, choosing.WORKLOAD, FAULT)}
-    return {
-        name: f"{os.path.relpath(file, folder)}{PLACE_SEPARATOR}{attribute}"
-        for name, (file, attribute) in places.items()
-        if is_file_place(values[name] or "")
-    }
+def _relative(options: RunOptions, folder: Path) -> RunOptions:
+    """Returns the options with the places of code in files relative to the folder of the regression."""
+
+    def relative(place: str) -> str:
+        file, attribute = split_place(place)
+        return f"{os.path.relpath(file, folder)}{PLACE_SEPARATOR}{attribute}" if is_file_place(place) else place
+
+    fault = options.faults.fault
+    return replace(
+        options,
+        system=replace(options.system, name=relative(options.system.name)),
+        workload=replace(options.workload, name=relative(options.workload.name)),
+        faults=replace(options.faults, fault=None if fault is None else relative(fault)),
+    )
 
 
 def toml_lines(words: Sequence[str]) -> Iterator[str]:

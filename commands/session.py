@@ -12,11 +12,9 @@ import threading
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import clusters.options
-from commands import choosing
-from commands.compose import compose
+from commands.compose import composed, info_of
 from commands.judging import EarlyJudge
 from harness import parts
 from harness import phases as ph
@@ -65,22 +63,11 @@ class Session:
     operations: Sequence[Operation]
 
 
-def compose_and_carry_out(
-    options: Mapping[str, Any],
-    settled: Settled,
-    reproduce: str,
-    *,
-    defaults: Mapping[str, Value] | None,
-    store: Store,
-    console: Console,
-) -> Session:
+def compose_and_carry_out(settled: Settled, *, store: Store, console: Console) -> Session:
     """Opens the cluster that the options name, and carries out one run on it.
 
     Args:
-        options: The settled options of `labrys test`.
-        settled: The values that follow from them.
-        reproduce: The command that runs the same test again.
-        defaults: The options that `labrys.toml` sets; None if it sets none.
+        settled: The options.
         store: The store for the run's folder.
         console: The console for progress.
 
@@ -88,18 +75,14 @@ def compose_and_carry_out(
         LabrysError: The options do not fit together, or the system could not be set up.
         KeyboardInterrupt: A second interruption came.
     """
+    from nemesis.planfile import to_json
+
     phases = Phases()
-    with contextlib.ExitStack() as stack:
-        with phases.during(ph.CLUSTER):
-            cluster = stack.enter_context(clusters.options.open_cluster(options))
-        artifact = None
-        if (builder := choosing.builder_of(options)) is not None:
-            with phases.during(ph.BUILD):
-                artifact = builder(partial(announce_phase, console))
-        test, info, plan = compose(options, cluster, settled, reproduce, defaults=defaults, artifact=artifact)
+    with composed(settled, phases, partial(announce_phase, console)) as (test, plan):
+        info = info_of(settled, test, plan)
         for kind, why in info.left_out.items():
             console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True)
-        return carry_out(test, info, plan=plan, store=store, console=console, phases=phases)
+        return carry_out(test, info, plan=to_json(plan), store=store, console=console, phases=phases)
 
 
 def carry_out(

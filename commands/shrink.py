@@ -12,28 +12,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import clusters.options
 import harness.console.choices
+from clusters.options import ClusterOptions, PlaceOptions
 from commands.choosing import goals_of
-from commands.compose import STORE_OPTION, reproduce_line, settle, with_options
-from commands.replay import SYSTEM_OPTION, WORKLOAD_OPTION, recalled
-from commands.test import run_test
+from commands.compose import settle
+from commands.replay import ByPlace, recalled
+from commands.run_options import OutputOptions, reproduce_line
 from harness.console.parameters import Number, PathType
 from harness.console.plain import counted
 from harness.console.terminal import echo, open_console
+from harness.declare import with_option, with_options
 from harness.errors import ExitCode, InfrastructureError, InputError, InterruptedEarly
 from harness.outcome import RunOutcome
 from harness.randomness import repeat_seed
 from harness.verdict import Verdict
-from nemesis.choices import FAULT_OPTION
+from nemesis.choices import FAULT_OPTION, PLAN_FILE
 from results.store.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from rich.console import Console
 
     from commands.compose import Settled
+    from commands.run_options import RunOptions
     from commands.shrinking import Candidate
     from results.store.store import Run
 
@@ -57,10 +59,11 @@ MAX_NAME = 80
     "--keep", type=PathType(path_type=Path), metavar="FOLDER/NAME",
     help="Also write a regression: NAME.toml and NAME.json.",
 )  # fmt: skip
-@SYSTEM_OPTION
-@WORKLOAD_OPTION
+@with_options(ByPlace)
 @FAULT_OPTION
-@with_options((clusters.options.INVENTORY_OPTION, *clusters.options.PLACE_OPTIONS, STORE_OPTION))
+@with_option(ClusterOptions, "inventory")
+@with_options(PlaceOptions)
+@with_option(OutputOptions, "store_dir")
 @click.pass_context
 def shrink_run(
     ctx: click.Context,
@@ -89,54 +92,49 @@ def shrink_run(
 
     console = open_console()
     run_s = _stored_length_s(Store(store_dir).open_run(run))
-    words, found = recalled(ctx, run, store_dir=store_dir, targets="role", more=more, always_plan=True)
-    with run_test.make_context("test", words, parent=ctx.find_root()) as test:
-        options = dict(test.params)
-        settled = settle(test, options)
-        plan = settled.given
-        assert plan is not None  # noqa: S101 - a replay has a plan
-        simulated = options["cluster_kind"] == clusters.options.SIMULATED
-        if any_seed and not simulated:
-            raise InputError("--any-seed is for the simulator; on real nodes, a sequential test decides in any case")
-        by_chance = any_seed or not simulated
-        load = harness.console.choices.make_load(options, len(settled.nodes))
-        workers = load.concurrency if isinstance(load, ClosedLoop) else 0
-        goals = goals_of(options)
-        whole = Candidate(
-            faults=tuple(plan.faults),
-            time_limit_s=options["time_limit"],
-            options=shrinkable(options, goals, workers=workers),
-            goals=goals,
-        )
-        budget_s = 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES))
-        runner = _Runner(
-            console=console, folder=found, options=options, settled=settled, test=test, any_seed=any_seed,
-            longest_s=run_s,
-        )  # fmt: skip
-        best = _by_chance(runner, whole, budget_s) if by_chance else _exactly(runner, whole, budget_s)
-        if best is None:
-            if runner.ended_early:
-                found_out = "the time was over before it was invalid again; give more --minutes"
-            else:
-                found_out = (
-                    f"it was invalid in none of {counted(runner.runs, 'further run')}, so there is nothing to shrink"
-                )
-            console.print(f"{found.path}: {found_out}", soft_wrap=True)
-            ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.UNKNOWN)
-        path = found.path / "shrunk.json"
-        smaller = replace(plan, faults=best.faults, time_limit_s=best.time_limit_s)
-        found.write_text(path, to_json(smaller))
-        ended = " The time was over before all steps were tried." if runner.ended_early else ""
-        console.print(f"{runner.part} is invalid in both, after {runner.runs} runs.{ended}", soft_wrap=True)
-        console.print(f"before  {whole.describe()}", soft_wrap=True)
-        console.print(f"after   {best.describe()}", soft_wrap=True)
-        values = {**runner.options_of(best), "plan_file": path}
-        if keep is not None:
-            kept = write_regression(
-                test, values, plan=to_json(smaller), part=runner.part, path=keep, by_chance=by_chance
+    (options, sources), _, found = recalled(ctx, run, store_dir=store_dir, targets="role", more=more, always_plan=True)
+    settled = settle(options, sources)
+    options, plan = settled.options, settled.given
+    assert plan is not None  # noqa: S101 - a replay has a plan
+    simulated = options.cluster.simulated
+    if any_seed and not simulated:
+        raise InputError("--any-seed is for the simulator; on real nodes, a sequential test decides in any case")
+    by_chance = any_seed or not simulated
+    load = harness.console.choices.make_load(options.load, len(settled.nodes))
+    workers = load.concurrency if isinstance(load, ClosedLoop) else 0
+    goals = goals_of(options)
+    whole = Candidate(
+        faults=tuple(plan.faults),
+        time_limit_s=options.load.time_limit,
+        options=shrinkable(options.values(), goals, workers=workers),
+        goals=goals,
+    )
+    budget_s = 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES))
+    runner = _Runner(console=console, folder=found, settled=settled, any_seed=any_seed, longest_s=run_s)
+    best = _by_chance(runner, whole, budget_s) if by_chance else _exactly(runner, whole, budget_s)
+    if best is None:
+        if runner.ended_early:
+            found_out = "the time was over before it was invalid again; give more --minutes"
+        else:
+            found_out = (
+                f"it was invalid in none of {counted(runner.runs, 'further run')}, so there is nothing to shrink"
             )
-            console.print(f"kept    {kept}", soft_wrap=True)
-        echo(reproduce_line(test, values))
+        console.print(f"{found.path}: {found_out}", soft_wrap=True)
+        ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.UNKNOWN)
+    path = found.path / "shrunk.json"
+    smaller = replace(plan, faults=best.faults, time_limit_s=best.time_limit_s)
+    found.write_text(path, to_json(smaller))
+    ended = " The time was over before all steps were tried." if runner.ended_early else ""
+    console.print(f"{runner.part} is invalid in both, after {runner.runs} runs.{ended}", soft_wrap=True)
+    console.print(f"before  {whole.describe()}", soft_wrap=True)
+    console.print(f"after   {best.describe()}", soft_wrap=True)
+    result = runner.options_of(best).having({PLAN_FILE: path})
+    if keep is not None:
+        kept = write_regression(
+            result, sources, plan=to_json(smaller), part=runner.part, path=keep, by_chance=by_chance
+        )
+        console.print(f"kept    {kept}", soft_wrap=True)
+    echo(reproduce_line(result, sources))
     ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.INVALID)
 
 
@@ -220,9 +218,7 @@ class _Runner:
         *,
         console: Console,
         folder: Run,
-        options: Mapping[str, Any],
         settled: Settled,
-        test: click.Context,
         any_seed: bool,
         longest_s: float,
     ) -> None:
@@ -231,9 +227,7 @@ class _Runner:
         Args:
             console: The console for progress.
             folder: The folder of the run.
-            options: Its settled options.
-            settled: The values that follow from them.
-            test: The context of `labrys test`.
+            settled: Its options.
             any_seed: Whether each simulated run has another seed.
             longest_s: The length of the run.
         """
@@ -243,12 +237,12 @@ class _Runner:
         self.ended_early = False
         self._console = console
         self._folder = folder
-        self._options = options
         self._settled = settled
-        self._test = test
         self._any_seed = any_seed
         self._longest_s = longest_s
-        self._beside_s: float = longest_s - options["time_limit"]  # the rest of a run, negative for most simulated runs
+        self._beside_s: float = (
+            longest_s - settled.options.load.time_limit
+        )  # the rest of a run, negative for most simulated runs
         self._until_s = time.monotonic()
         self._shown_s = time.monotonic()
         self._errors = 0
@@ -287,10 +281,10 @@ class _Runner:
         """Returns the expected length of a run: that of the longest one so far, or less if its workload is shorter."""
         return max(0.0, min(self._longest_s, candidate.time_limit_s + self._beside_s))
 
-    def options_of(self, candidate: Candidate) -> dict[str, Any]:
-        """Returns the options of `labrys test` for a candidate."""
+    def options_of(self, candidate: Candidate) -> RunOptions:
+        """Returns the options of a candidate."""
         own = {name: str(value) if name == "concurrency" else value for name, value in candidate.options.items()}
-        return {**self._options, **own, "time_limit": candidate.time_limit_s}
+        return self._settled.options.having({**own, "time_limit": candidate.time_limit_s})
 
     def finds(self, candidate: Candidate) -> bool | None:
         """Carries out a candidate once, and returns whether the part is invalid; None if the run ended before its verdict."""
@@ -298,12 +292,11 @@ class _Runner:
         plan = self._settled.given
         assert plan is not None  # noqa: S101 - a replay has a plan
         given = replace(plan, faults=candidate.faults, time_limit_s=candidate.time_limit_s)
-        settled = replace(self._settled, given=given)
-        options = self.options_of(candidate)
-        simulated = options["cluster_kind"] == clusters.options.SIMULATED
+        settled = replace(self._settled, options=self.options_of(candidate), given=given)
+        simulated = settled.options.cluster.simulated
         carry_out = self._simulated if simulated else self._real
         began_s = time.monotonic()
-        outcome = self._in_time(lambda: carry_out(options, settled))
+        outcome = self._in_time(lambda: carry_out(settled))
         length_s = time.monotonic() - began_s
         self._longest_s = max(self._longest_s, length_s)
         self._beside_s = max(self._beside_s, length_s - candidate.time_limit_s)
@@ -345,13 +338,13 @@ class _Runner:
             self.interrupted = self.interrupted or not over.is_set()
         return outcome
 
-    def _simulated(self, options: dict[str, Any], settled: Settled) -> RunOutcome | None:
+    def _simulated(self, settled: Settled) -> RunOutcome | None:
         from commands.trial import attempt
 
-        seed = repeat_seed(options["seed"], self.runs) if self._any_seed else options["seed"]
-        return attempt(options, settled, seed=seed).outcome
+        seed = settled.options.seed
+        return attempt(settled.seeded(repeat_seed(seed, self.runs)) if self._any_seed else settled).outcome
 
-    def _real(self, options: dict[str, Any], settled: Settled) -> RunOutcome | None:
+    def _real(self, settled: Settled) -> RunOutcome | None:
         """Carries out a run on real nodes. A run that breaks off counts as not invalid; three in a row end the search."""
         from commands.session import compose_and_carry_out
         from nemesis.planfile import to_json
@@ -360,12 +353,15 @@ class _Runner:
         path = self._folder.path / PLANS / f"{self.runs}.json"
         assert settled.given is not None  # noqa: S101 - a candidate has a plan
         self._folder.write_text(path, to_json(settled.given))
-        named = {**options, "test_name": f"{self._folder.test_name[:MAX_NAME]}-shrink"}
-        line = reproduce_line(self._test, {**options, "plan_file": path})
+        name = f"{self._folder.test_name[:MAX_NAME]}-shrink"
+        own = replace(
+            settled,
+            options=settled.options.having({PLAN_FILE: path, "test_name": name}),
+            sources=replace(settled.sources, defaults=None),
+        )
+        store = Store(settled.options.output.store_dir)
         try:
-            session = compose_and_carry_out(
-                named, settled, line, defaults=None, store=Store(options["store_dir"]), console=open_console(quiet=True)
-            )
+            session = compose_and_carry_out(own, store=store, console=open_console(quiet=True))
         except InfrastructureError as error:
             self._errors += 1
             if self._errors == MAX_ERRORS:

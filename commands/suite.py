@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from commands import choosing
-from commands.compose import FORMAT_OPTION, REPEAT_FLAGS, STORE_OPTION, thresholds_of
+from commands.compose import thresholds_of
+from commands.run_options import OutputOptions, RepeatOptions, RunOptions, flags_of
 from commands.suite_case import SUITE_CASE
 from commands.test import run_test
 from harness.console import options as opt
@@ -23,6 +24,7 @@ from harness.console.plain import counted
 from harness.console.plain import name as plain_name
 from harness.console.selection import read_selection
 from harness.console.terminal import echo, open_console
+from harness.declare import with_option
 from harness.errors import ExitCode, InputError
 from harness.randomness import fresh_seed
 from harness.suites.expectation import Expectation, SuiteCase
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 5
 MAX_JOBS = 1000
-NOT_OF_CASES = REPEAT_FLAGS | {THRESHOLD, SUITE_CASE.replace("_", "-")}  # a suite has other keys for them
+NOT_OF_CASES = flags_of(RepeatOptions) | {THRESHOLD, SUITE_CASE.replace("_", "-")}  # a suite has other keys for them
 
 
 @click.command("suite", cls=opt.DefaultsCommand)
@@ -72,8 +74,8 @@ NOT_OF_CASES = REPEAT_FLAGS | {THRESHOLD, SUITE_CASE.replace("_", "-")}  # a sui
     help="Run the cases that were not as expected in the newest run of this suite in the store.",
 )
 @click.option("--dry-run", is_flag=True, help="List the cases with their commands, and run nothing.")
-@STORE_OPTION
-@FORMAT_OPTION
+@with_option(OutputOptions, "store_dir")
+@with_option(OutputOptions, "output")
 @click.pass_context
 def run_whole_suite(
     ctx: click.Context,
@@ -303,13 +305,14 @@ def _check_cases(ctx: click.Context, cases: Sequence[Case]) -> _Checked:
     for case in cases:
         try:
             test = run_test.make_context("test", [*case.arguments()[1:], *mark], parent=ctx.parent)
-            thresholds_of(test.params)
+            options = RunOptions.of(test.params)
+            thresholds_of(options)
         except click.UsageError as error:
             text = f"{error.format_message()} {opt.source_of(error)}".rstrip()
             raise InputError(f"the case {plain_name(case.name)}: {text}") from error
         except InputError as error:
             raise InputError(f"the case {plain_name(case.name)}: {error}") from error
-        places[case.name] = place_of(test.params)
+        places[case.name] = place_of(options)
         left_out.update(getattr(test, "left_out", ()))
     usual = run_test.make_context("test", mark, parent=ctx.parent).params["time_limit"]
     return _Checked(places=places, time_limit_s=usual, left_out=left_out, cases=len(cases))
@@ -325,9 +328,8 @@ def known_options(options: Mapping[str, object]) -> frozenset[str]:
         InputError: Its system or its workload cannot be loaded.
     """
     common = opt.options_of(run_test)
-    usual = {str(option.name): option.default for option in common}
-    system = options.get("system", usual[choosing.SYSTEM])
-    workload = options.get("workload", usual[choosing.WORKLOAD])
+    usual = choosing.NameOptions()
+    system, workload = options.get("system", usual.system_name), options.get("workload", usual.workload_name)
     chosen = [
         option
         for group, name in ((plugins.SYSTEMS, system), (plugins.WORKLOADS, workload))

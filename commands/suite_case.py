@@ -33,6 +33,3 @@ class SuiteCaseType(click.ParamType["SuiteCase | str"]):
             self.fail(f"expected JSON: {error}", param, ctx)
         except BadRecord as error:
             self.fail(str(error), param, ctx)
-
-
-SUITE_CASE_OPTION = click.option(f"--{SUITE_CASE.replace('_', '-')}", SUITE_CASE, type=SuiteCaseType(), hidden=True)

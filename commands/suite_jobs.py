@@ -13,12 +13,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import clusters.options
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from typing import Any
 
+    from commands.run_options import RunOptions
     from harness.suites.suite import Case
 
 BYTES_PER_MIB = 1 << 20
@@ -36,15 +34,12 @@ class Place(StrEnum):
     SHARED = "shared"  # on machines, or on a cluster, that another case may use
 
 
-def place_of(options: Mapping[str, Any]) -> Place:
-    """Returns where a test runs.
-
-    Args:
-        options: The options of `labrys test` by parameter name.
-    """
-    if options["cluster_kind"] == clusters.options.SIMULATED:
+def place_of(options: RunOptions) -> Place:
+    """Returns where a test runs."""
+    if options.cluster.simulated:
         return Place.SIMULATED
-    return Place.LOCAL if options["cluster_kind"] == "local" and not options["cluster_name"] else Place.SHARED
+    local = options.cluster.cluster_kind == "local" and not options.place.cluster_name
+    return Place.LOCAL if local else Place.SHARED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from harness.console.plain import counted_of
 from harness.errors import ExitCode
 from harness.outcome import RunOutcome, behind, failures
-from harness.parts import CONTROL_NODE
 from harness.suites.suite import CaseResult
-from harness.verdict import Part, Verdict
+from harness.verdict import CONTROL_NODE, Part, Verdict
 from results.measure.outcome import crossed, fault_violations
 from results.store.reading import parts_from
 

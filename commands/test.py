@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-import clusters.options
 from commands import needs
 from commands.choosing import ChoosingCommand
-from commands.compose import (
-    OUTPUT_OPTIONS,
-    REPEAT_OPTIONS,
-    REPEATING,
-    RUN_OPTIONS,
-    THRESHOLD_OPTION,
-    reproduce_line,
-    settle,
-    with_options,
-)
+from commands.compose import settle
+from commands.run_options import OUTPUT, RUN, RepeatOptions, RunOptions, Sources, ThresholdOptions
 from harness.console import options as opt
 from harness.console.terminal import annotation, echo, open_console
+from harness.declare import build, click_options, with_options
 from harness.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,12 +24,14 @@ if TYPE_CHECKING:
 
     from commands.repeating import Tally
     from commands.session import Session
+    from harness.errors import ExitCode
+    from harness.op import Value
 
 
 @click.command("test", cls=ChoosingCommand)
-@with_options((*RUN_OPTIONS, THRESHOLD_OPTION, *OUTPUT_OPTIONS, *REPEAT_OPTIONS))
+@with_options(*RUN, ThresholdOptions, *OUTPUT, RepeatOptions)
 @click.pass_context
-def run_test(ctx: click.Context, /, **options: Any) -> None:
+def run_test(ctx: click.Context, /, **values: Any) -> None:
     """Runs a test, and checks its history.
 
     Standard output has the verdict, and standard error the progress. The exit code is 1 for an invalid verdict or a crossed
@@ -46,30 +40,54 @@ def run_test(ctx: click.Context, /, **options: Any) -> None:
     With --repeat, the exit code is that of the worst run: 1 if a run is invalid, 255 if a run broke off, 2 if a run is unknown,
     and 0 otherwise. A run that crosses a threshold counts as an invalid one.
     """
-    repeating = {name: options.pop(name) for name in REPEATING}
-    if repeating["repeat"] > 1:
-        _repeat(ctx, options, **repeating)
-        return
-    if repeating["until_fail"] or repeating["same_seed"]:
-        raise InputError("--until-fail and --same-seed need --repeat N with more than one run")
-    run_once(ctx, options, summary=_summary_console(options))
+    ctx.exit(run_tests(RunOptions.of(values), Sources.of(ctx), build(RepeatOptions, values)))
 
 
-def _summary_console(options: Mapping[str, Any]) -> Console:
-    """Returns the console of the verdict: standard output, unless another format needs it."""
-    return open_console(stderr=options["output"] != "text")
+def recalled_options(root: click.Context, given: Mapping[str, Any]) -> tuple[RunOptions, Sources]:
+    """Returns the options of `labrys test` with given values, as if they were typed, and where the values come from.
 
-
-def run_once(ctx: click.Context, options: dict[str, Any], *, summary: Console) -> NoReturn:
-    """Carries out a test, and ends the command with its verdict.
+    All other options have their values from the environment, the table [test] of `labrys.toml`, or their built-in default.
 
     Args:
-        ctx: The context of `labrys test`.
-        options: Its options by parameter name, without those that repeat a test.
+        root: The context of the group of all commands.
+        given: Values by parameter name.
+
+    Raises:
+        UsageError: A value is not valid.
+        InputError: The system or the workload cannot be loaded, or `labrys.toml` is not valid.
+    """
+    ctx = run_test.context_of(root, given)
+    return RunOptions.of(ctx.params), Sources.of(ctx)
+
+
+def run_tests(options: RunOptions, sources: Sources, repeated: RepeatOptions) -> ExitCode:
+    """Carries out a test, once or many times, and returns the exit code of the worst run.
+
+    Raises:
+        InputError: The options are not valid.
+    """
+    if repeated.repeat > 1:
+        return _repeat(options, sources, repeated)
+    if repeated.until_fail or repeated.same_seed:
+        raise InputError("--until-fail and --same-seed need --repeat N with more than one run")
+    return run_once(options, sources, summary=_summary_console(options))
+
+
+def _summary_console(options: RunOptions) -> Console:
+    """Returns the console of the verdict: standard output, unless another format needs it."""
+    return open_console(stderr=options.output.output != "text")
+
+
+def run_once(options: RunOptions, sources: Sources, *, summary: Console) -> ExitCode:
+    """Carries out a test, and returns the exit code of its verdict.
+
+    Args:
+        options: The options.
+        sources: Where their values come from.
         summary: The console of the verdict. Progress goes to standard error.
 
     Raises:
-        Exit: Always, with the exit code.
+        InputError: The options are not valid.
     """
     from commands.session import compose_and_carry_out
     from harness.verdict import Verdict
@@ -77,26 +95,24 @@ def run_once(ctx: click.Context, options: dict[str, Any], *, summary: Console) -
     from results.store.store import Store
 
     console = open_console()
-    settled = settle(ctx, options)
-    needs.warn(ctx, options, settled)
-    reproduce = reproduce_line(ctx, options)
+    settled = settle(options, sources)
+    needs.warn(settled)
+    output, reproduce = settled.options.output, settled.reproduce
     console.print(f"reproduce  {reproduce}", style="dim", soft_wrap=True)
-    session = compose_and_carry_out(
-        options, settled, reproduce, defaults=opt.from_file(ctx), store=Store(options["store_dir"]), console=console
-    )
+    session = compose_and_carry_out(settled, store=Store(output.store_dir), console=console)
     outcome, run, document = session.outcome, session.run, session.document
     print_summary(summary, document, report=run.report_html)
-    if options["output"] == "json":
+    if output.output == "json":
         echo(json.dumps({"run": str(run.path), **document}))
-    elif options["output"] == "github" and outcome.alone is not Verdict.VALID:
+    elif output.output == "github" and outcome.alone is not Verdict.VALID:
         level = "error" if replace(outcome, error=None).alone is Verdict.INVALID else "warning"
         said = " ".join([*(f"Crossed the threshold {each}." for each in outcome.crossed), outcome.sentence])
         echo(annotation(level, f"labrys {document['test']}", f"{said} -- {reproduce}"))
-    ctx.exit(outcome.exit_code)
+    return outcome.exit_code
 
 
-def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_fail: bool, same_seed: bool) -> None:
-    """Carries out a test many times, and ends the command with the worst verdict.
+def _repeat(options: RunOptions, sources: Sources, repeated: RepeatOptions) -> ExitCode:
+    """Carries out a test many times, and returns the exit code of the worst run.
 
     Raises:
         InputError: The options are not valid, or `same_seed` would repeat one simulated run.
@@ -112,44 +128,43 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
     from results.store.repeats import RepeatFolder
     from results.store.store import Store
 
-    simulated = options["cluster_kind"] == clusters.options.SIMULATED
-    if same_seed and simulated:
+    simulated = options.cluster.simulated
+    if repeated.same_seed and simulated:
         raise InputError("in the simulator, runs with the same seed are the same run; leave out --same-seed")
     console = open_console()
-    settled = settle(ctx, options)
-    needs.warn(ctx, options, settled)
-    seed, name = options["seed"], name_of(options)
-    words = [f"--repeat {repeat}", *(["--until-fail"] if until_fail else []), *(["--same-seed"] if same_seed else [])]
-    whole = f"{reproduce_line(ctx, options)} {' '.join(words)}"
+    settled = settle(options, sources)
+    options = settled.options
+    needs.warn(settled)
+    seed, name, output = options.seed, name_of(options), options.output
+    whole = f"{settled.reproduce} {' '.join(opt.spelled_out(click_options(RepeatOptions), asdict(repeated)))}"
     console.print(f"reproduce  {whole}", style="dim", soft_wrap=True)
-    folder = RepeatFolder.create(options["store_dir"], name, datetime.now(UTC))
+    folder = RepeatFolder.create(output.store_dir, name, datetime.now(UTC))
     quiet = simulated and not console.is_terminal  # such a run takes seconds, and prints its line at its end
 
-    def line_of(own: int) -> str:
-        return reproduce_line(ctx, {**options, "seed": own})
-
     def carry_out(own: int) -> Session:
-        return compose_and_carry_out(
-            {**options, "seed": own}, settled, line_of(own), defaults=opt.from_file(ctx),
-            store=Store(options["store_dir"]), console=open_console(quiet=True) if quiet else console,
-        )  # fmt: skip
+        shown = open_console(quiet=True) if quiet else console
+        return compose_and_carry_out(settled.seeded(own), store=Store(output.store_dir), console=shown)
 
-    def save(tally: Tally) -> None:
-        folder.save(repeating.document_of(tally, test=name, seed=seed, reproduce=whole, folder=str(folder.path)))
+    def document_of(tally: Tally) -> dict[str, Value]:
+        return repeating.document_of(tally, test=name, seed=seed, reproduce=whole, folder=str(folder.path))
 
     def on_run(tally: Tally) -> None:
         print_run(console, tally)
-        save(tally)
+        folder.save(document_of(tally))
 
-    seeds = (seed if same_seed else repeat_seed(seed, number) for number in range(1, repeat + 1))
-    tally = repeating.repeat(carry_out, seeds, asked=repeat, until_fail=until_fail, reproduce=line_of, on_run=on_run)
-    save(tally)
+    tally = repeating.repeat(
+        carry_out,
+        (seed if repeated.same_seed else repeat_seed(seed, number) for number in range(1, repeated.repeat + 1)),
+        asked=repeated.repeat,
+        until_fail=repeated.until_fail,
+        reproduce=lambda own: settled.seeded(own).reproduce,
+        on_run=on_run,
+    )
+    folder.save(document_of(tally))
     print_tally(_summary_console(options), tally, page=folder.page)
-    match options["output"]:
+    match output.output:
         case "json":
-            echo(
-                json.dumps(repeating.document_of(tally, test=name, seed=seed, reproduce=whole, folder=str(folder.path)))
-            )
+            echo(json.dumps(document_of(tally)))
         case "github":
             for run in tally.runs:
                 if run.outcome.alone is not Verdict.VALID:
@@ -158,4 +173,4 @@ def _repeat(ctx: click.Context, options: dict[str, Any], *, repeat: int, until_f
                     said = " ".join([*crossed, run.outcome.reason])
                     echo(annotation(level, f"labrys {name}", f"{said} -- {run.reproduce}"))
             echo(annotation("notice", f"labrys {name}", tally.describe()))
-    ctx.exit(tally.exit_code)
+    return tally.exit_code

@@ -12,23 +12,23 @@ import itertools
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import clusters.options
-from commands.compose import Settled, compose
+from commands.compose import composed
 from harness import parts
 from harness.history import MemoryHistory, pair
 from harness.outcome import RunOutcome
 from harness.run import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from commands.compose import Settled
     from harness.clock import Clock
     from harness.faults import PlannedFault
     from harness.history import Recorder
     from harness.op import Operation
-    from harness.run import RunResult
+    from harness.run import Observer, RunResult, Test
     from harness.watch import Watch
 
 
@@ -89,36 +89,42 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def attempt(options: Mapping[str, Any], settled: Settled, *, seed: int, history: Recorder | None = None) -> Trial:
+@contextlib.contextmanager
+def carried_out(
+    settled: Settled, observer_of: Callable[[Test], Observer], *, history: Recorder | None = None
+) -> Iterator[tuple[Test, RunResult, Sequence[Operation]]]:
+    """Carries out one run in memory, with a folder for its logs until the end of the context.
+
+    Args:
+        settled: The options.
+        observer_of: Makes the observer of the test.
+        history: The recorder of the operations; by default one in memory.
+
+    Yields:
+        The test, the result of the run, and the operations of the clients.
+
+    Raises:
+        LabrysError: The system could not be set up, or the options do not fit together.
+    """
+    recorder = MemoryHistory() if history is None else history
+    with composed(settled) as (test, _), tempfile.TemporaryDirectory(prefix="labrys-") as logs:
+        result = run(test, history=recorder, logs_dir=Path(logs), observer=observer_of(test))
+        yield test, result, pair(recorder.ops)
+
+
+def attempt(settled: Settled, *, history: Recorder | None = None) -> Trial:
     """Carries out and judges one simulated run.
 
     Args:
-        options: The settled options of `labrys test`, for the simulator.
-        settled: The values that follow from them.
-        seed: The root seed of the run, instead of the seed in the options.
+        settled: The options, for the simulator.
         history: The recorder of the operations; by default one in memory.
 
     Raises:
         LabrysError: The system could not be set up, or the options do not fit together.
         KeyboardInterrupt: A person ended the run.
     """
-    recorder = MemoryHistory() if history is None else history
-    own = {**options, "seed": seed}
-    with (
-        _uncollected(),
-        clusters.options.open_cluster(own) as cluster,
-        tempfile.TemporaryDirectory(prefix="labrys-") as logs,
-    ):
-        test, _, _ = compose(own, cluster, settled, "", defaults=None)
-        result = run(test, history=recorder, logs_dir=Path(logs), observer=Unobserved())
+    with _uncollected(), carried_out(settled, lambda _: Unobserved(), history=history) as (test, result, operations):
         if result.interrupted:
             raise KeyboardInterrupt  # a caller with many runs must stop here
-        operations = pair(recorder.ops)
         outcome = RunOutcome.of(parts.of_run(test, result, operations), error=result.error)
-    return Trial(
-        outcome=outcome,
-        seed=seed,
-        plan=test.plan,
-        operations=operations,
-        result=result,
-    )
+    return Trial(outcome=outcome, seed=test.seed, plan=test.plan, operations=operations, result=result)

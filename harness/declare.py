@@ -28,7 +28,10 @@ from harness.console.suggest import did_you_mean
 from harness.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import TypeVar
+
+    Command = TypeVar("Command", bound="Callable[..., Any] | click.Command")
 
 _META: Final = "labrys"
 _KINDS: Final[Mapping[Any, str]] = {str: "a text", bool: "true or false", (int, float): "a number"}
@@ -48,9 +51,14 @@ class Declared:
         hunted: The values that each run of `labrys hunt` draws one of, unless the user gives one; empty: the default.
         shrinks_to: The value of the smallest run, for a number; `labrys shrink` tries to reach it. None: the number stays.
         needs: For each value that plants a bug, what a run needs to show the bug.
+        flag: The flag, if it has another name than the field, or if a `bool` has no `--no-` form.
+        kind: The type of click, if the type of the field does not determine it.
+        shown: Whether the help has the default; None: if there is one.
+        multiple: Whether the option can be repeated; then the field is a tuple.
+        hidden: Whether the help leaves it out.
     """
 
-    help: str
+    help: str | None
     low: float | None
     high: float | None
     above: bool
@@ -59,6 +67,11 @@ class Declared:
     hunted: Sequence[Any]
     shrinks_to: float | None
     needs: Mapping[str, Needs]
+    flag: str | None
+    kind: click.ParamType[Any] | None
+    shown: bool | None
+    multiple: bool
+    hidden: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +95,7 @@ class Needs:
 
 def option(
     default: Any,
-    help: str,  # noqa: A002 - the name in click
+    help: str | None,  # noqa: A002 - the name in click
     *,
     low: float | None = None,
     high: float | None = None,
@@ -92,6 +105,11 @@ def option(
     hunted: Sequence[Any] = (),
     shrinks_to: float | None = None,
     needs: Mapping[str, Needs] | None = None,
+    flag: str | None = None,
+    kind: click.ParamType[Any] | None = None,
+    shown: bool | None = None,
+    multiple: bool = False,
+    hidden: bool = False,
 ) -> Any:
     """Returns a field of the dataclass; see the module and `Declared`."""
     declared = Declared(
@@ -104,6 +122,11 @@ def option(
         hunted=tuple(hunted),
         shrinks_to=shrinks_to,
         needs=needs or {},
+        flag=flag,
+        kind=kind,
+        shown=shown,
+        multiple=multiple,
+        hidden=hidden,
     )
     return dataclasses.field(default=default, metadata={_META: declared})
 
@@ -123,18 +146,52 @@ def click_options(options: type, *, judging: bool = False) -> list[click.Option]
     Raises:
         TypeError: It is not a dataclass of options, which is a bug of its author.
     """
+    return [
+        click.Option([flags, name], **attributes) for name, flags, attributes in _declarations(options, judging=judging)
+    ]
+
+
+def with_option(options: type, name: str, **more: Any) -> Callable[[Command], Command]:
+    """Returns a decorator that gives a click command one option of a dataclass.
+
+    Args:
+        options: The dataclass.
+        name: The field.
+        more: Further arguments of `click.option`.
+    """
+    ((_, flags, attributes),) = (each for each in _declarations(options) if each[0] == name)
+    return click.option(flags, name, **attributes, **more)
+
+
+def with_options(*options: type) -> Callable[[Command], Command]:
+    """Returns a decorator that gives a click command the options of dataclasses, in their order."""
+
+    def decorate(command: Command) -> Command:
+        for name, flags, attributes in reversed([each for part in options for each in _declarations(part)]):
+            command = click.option(flags, name, **attributes)(command)
+        return command
+
+    return decorate
+
+
+def _declarations(options: type, *, judging: bool = False) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yields the name of each field with its flags, and the attributes of its click option.
+
+    Raises:
+        TypeError: It is not a dataclass of options, which is a bug of its author.
+    """
     if not dataclasses.is_dataclass(options):
         raise TypeError(f"expected a dataclass of options, found {options!r}")
     kinds = typing.get_type_hints(options)
-    found = []
     for field in dataclasses.fields(options):
         declared = field.metadata.get(_META)
         if declared is None:
             raise TypeError(f"{options.__qualname__}.{field.name} has no help; declare it with harness.declare.option")
-        if judging and not declared.judges:
-            continue
-        found.append(_click_option(field.name, kinds[field.name], field.default, declared, options.__qualname__))
-    return found
+        if not judging or declared.judges:
+            yield (
+                field.name,
+                *_declaration(field.name, kinds[field.name], field.default, declared, options.__qualname__),
+            )
 
 
 def hunted(options: type) -> dict[str, Sequence[Any]]:
@@ -166,18 +223,23 @@ def planted(options: type, values: Mapping[str, Any]) -> dict[str, Needs]:
     }
 
 
-def _click_option(name: str, kind: Any, default: Any, declared: Declared, owner: str) -> click.Option:
-    flag = f"--{name.replace('_', '-')}"
+def _declaration(name: str, kind: Any, default: Any, declared: Declared, owner: str) -> tuple[str, dict[str, Any]]:
+    """Returns the flags of a field, and the attributes of its click option."""
+    flag = declared.flag or f"--{name.replace('_', '-')}"
+    attributes: dict[str, Any] = {"help": declared.help, "hidden": declared.hidden}
+    if kind is bool and declared.flag is not None:
+        return flag, attributes | {"is_flag": True, "default": default}
     if kind is bool:
-        return click.Option([f"{flag}/--no-{flag[2:]}", name], default=default, show_default=True, help=declared.help)
-    return click.Option(
-        [flag, name],
-        type=_click_type(kind, declared, f"{owner}.{name}"),
-        default=str(default) if isinstance(default, enum.Enum) else default,
-        show_default=default is not None and default != "",
-        metavar=declared.metavar,
-        help=declared.help,
-    )
+        shown = True if declared.shown is None else declared.shown
+        return f"{flag}/--no-{flag[2:]}", attributes | {"default": default, "show_default": shown}
+    shown = default is not None and default != "" if declared.shown is None else declared.shown
+    return flag, attributes | {
+        "type": declared.kind or _click_type(kind, declared, f"{owner}.{name}"),
+        "default": str(default) if isinstance(default, enum.Enum) else default,
+        "show_default": shown,
+        "metavar": declared.metavar,
+        "multiple": declared.multiple,
+    }
 
 
 def _click_type(kind: Any, declared: Declared, where: str) -> click.ParamType[Any]:

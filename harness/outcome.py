@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.errors import ExitCode, worst_code
-from harness.parts import CONTROL_NODE
 from harness.suites.expectation import Shown
-from harness.verdict import Verdict, reason_of, verdict_of
+from harness.verdict import CONTROL_NODE, Verdict, reason_of, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -17,7 +17,7 @@ from harness.errors import LabrysError, headline
 from harness.leaders import LEADER, rivals
 from harness.op import FINAL_PHASE, OpType
 from harness.pace import RECOVERY
-from harness.verdict import Part, Verdict
+from harness.verdict import CONTROL_NODE, Part, Verdict
 from harness.workload import Observed
 from harness.world import world_of
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 MAX_EXAMPLES = 5
 MAX_LOG_LINE = 400
 EXCEPTION_ERROR = "exception"
-CONTROL_NODE = "control-node"
 REPLICAS_EQUAL = "replicas-equal"
 AT_REST = "at rest"
 RECOVERED = "recovered"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from harness.errors import ExitCode
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from harness.counterexample import Counterexample
     from harness.op import Value
+
+
+CONTROL_NODE: Final = "control-node"  # the part that says whether the control node kept up
 
 
 class Verdict(enum.StrEnum):

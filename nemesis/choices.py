@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import click
+from dataclasses import dataclass, fields, replace
+from pathlib import Path  # noqa: TC003 - `harness.declare` reads the types
+from typing import TYPE_CHECKING, Any, Final
 
 from harness.capabilities import FAKETIME, LEADER, TRANSFER
 from harness.console import plugins
 from harness.console.documents import read_text, shown
 from harness.console.options import as_written
-from harness.console.parameters import Completed, Number, PluginName, existing_file
+from harness.console.parameters import Completed, PluginName
+from harness.declare import option, with_option
 from harness.errors import InputError
 from harness.faults import RARE_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
+
+    import click
 
     from harness.capabilities import Capabilities
+    from harness.console.choices import LoadOptions
     from harness.console.options import Origin
     from harness.op import Value
     from harness.system import System
@@ -47,14 +49,6 @@ class _OwnKinds(PluginName):
         return place
 
 
-FAULT_OPTION = click.option(
-    "--fault",
-    type=_OwnKinds(plugins.FAULTS),
-    metavar=f"{plugins.IN_MODULE}|{plugins.IN_FILE}",
-    help="A kind of fault of your own, or a list of kinds; --nemesis, --among and plans then know their names.",
-)
-
-
 def kinds_like(text: str) -> list[str]:
     """Returns the completions of a list of kinds whose last kind is incomplete."""
     from nemesis.kinds import ALL_KINDS, NO_KIND, WITHOUT, all_kinds, of_all  # noqa: PLC0415 - only completion needs it
@@ -64,83 +58,70 @@ def kinds_like(text: str) -> list[str]:
     return [f"{before}{comma}{kind}" for kind in (*all_kinds(), *without, *([] if comma else [ALL_KINDS, NO_KIND]))]
 
 
-OPTIONS = (
-    click.option(
-        "--nemesis",
-        type=Completed(kinds_like),
-        default="",
-        metavar="KIND[:TARGET],...",
-        help="The kinds of faults, e.g. kill,pause:leader,kill:broker+minority; `labrys faults` lists them. "
-        "`all` is every kind that heals and that the nodes support; all,-crash leaves one out.  [default: none]",
-    ),
-    FAULT_OPTION,
-    click.option(
-        "--fault-on",
-        default="6-15",
-        show_default=True,
-        metavar="SECONDS,...",
-        help="The duration of a fault in seconds; a kind can have its own range, e.g. 6-15,pause=0.2-2.",
-    ),
-    click.option(
-        "--fault-off",
-        default="4-12",
-        show_default=True,
-        metavar="SECONDS,...",
-        help="The seconds between two faults, in the same form.",
-    ),
-    click.option(
-        "--fault-quiet",
-        default="5-10",
-        show_default=True,
-        metavar="BEFORE-AFTER",
-        help="The seconds without faults at the start and at the end of the workload.",
-    ),
-    click.option(
-        "--fault-wait",
-        type=Number(0, MAX_WAIT_S),
-        default=0.0,
-        show_default=True,
-        help="In the simulator: the longest time in seconds for which each fault waits for a rare message between nodes, e.g. "
-        "a vote. It begins with the message, or after this time. 0: no wait.",
-    ),
-    click.option(
-        "--fault-options",
-        default="",
-        metavar="KIND.OPTION=VALUE,...",
-        help="Options of kinds, e.g. packet-loss.probability=0.5,partition-leader.side=alone; `labrys faults KIND` lists them.",
-    ),
-    click.option("--in-turn/--no-in-turn", default=False, help="Inject one fault of each kind, one after the other."),
-    click.option(
-        "--keep-majority/--no-keep-majority", default=False, help="Leave a majority of the nodes working at all times."
-    ),
-    click.option(
-        "--take-majority/--no-take-majority",
-        default=False,
-        help="Hit a majority of the nodes with each fault.",
-    ),
-    click.option(
-        "--plan",
-        "plan_file",
-        type=existing_file(),
-        help="Run the faults of this plan.json, with its seed and time limit, instead of drawing faults.",
-    ),
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultOptions:
+    """The faults of a run."""
 
-PLAN_FILE = "plan_file"
-# The parameters for drawing a plan. They have no effect with a plan from a file.
-DRAWING = frozenset(
-    {
-        "nemesis",
-        "fault_on",
-        "fault_off",
-        "fault_quiet",
-        "fault_wait",
-        "fault_options",
-        "in_turn",
-        "keep_majority",
-        "take_majority",
-    }
-)
+    nemesis: str = option(
+        "",
+        "The kinds of faults, e.g. kill,pause:leader,kill:broker+minority; `labrys faults` lists them. "
+        "`all` is every kind that heals and that the nodes support; all,-crash leaves one out.  [default: none]",
+        kind=Completed(kinds_like),
+        metavar="KIND[:TARGET],...",
+    )
+    fault: str | None = option(
+        None,
+        "A kind of fault of your own, or a list of kinds; --nemesis, --among and plans then know their names.",
+        kind=_OwnKinds(plugins.FAULTS),
+        metavar=f"{plugins.IN_MODULE}|{plugins.IN_FILE}",
+    )
+    fault_on: str = option(
+        "6-15",
+        "The duration of a fault in seconds; a kind can have its own range, e.g. 6-15,pause=0.2-2.",
+        metavar="SECONDS,...",
+    )
+    fault_off: str = option("4-12", "The seconds between two faults, in the same form.", metavar="SECONDS,...")
+    fault_quiet: str = option(
+        "5-10", "The seconds without faults at the start and at the end of the workload.", metavar="BEFORE-AFTER"
+    )
+    fault_wait: float = option(
+        0.0,
+        "In the simulator: the longest time in seconds for which each fault waits for a rare message between nodes, e.g. "
+        "a vote. It begins with the message, or after this time. 0: no wait.",
+        low=0,
+        high=MAX_WAIT_S,
+    )
+    fault_options: str = option(
+        "",
+        "Options of kinds, e.g. packet-loss.probability=0.5,partition-leader.side=alone; `labrys faults KIND` lists them.",
+        metavar="KIND.OPTION=VALUE,...",
+    )
+    in_turn: bool = option(
+        False,  # noqa: FBT003 - it takes no keyword
+        "Inject one fault of each kind, one after the other.",
+        shown=False,
+    )
+    keep_majority: bool = option(
+        False,  # noqa: FBT003 - it takes no keyword
+        "Leave a majority of the nodes working at all times.",
+        shown=False,
+    )
+    take_majority: bool = option(
+        False,  # noqa: FBT003 - it takes no keyword
+        "Hit a majority of the nodes with each fault.",
+        shown=False,
+    )
+    plan_file: Path | None = option(
+        None,
+        "Run the faults of this plan.json, with its seed and time limit, instead of drawing faults.",
+        flag="--plan",
+    )
+
+
+FAULT_OPTION = with_option(FaultOptions, "fault")
+PLAN_FILE: Final = "plan_file"
+# The options for drawing a plan. They have no effect with a plan from a file.
+DRAWING: Final = frozenset(field.name for field in fields(FaultOptions)) - {PLAN_FILE, "fault"}
 
 
 def parse_options(text: str) -> dict[str, dict[str, Value]]:
@@ -172,7 +153,7 @@ def parse_options(text: str) -> dict[str, dict[str, Value]]:
 
 
 def given_plan(
-    options: Mapping[str, Any], nodes: Sequence[str], roles: Mapping[str, Sequence[str]] | None = None
+    options: FaultOptions, nodes: Sequence[str], roles: Mapping[str, Sequence[str]] | None = None
 ) -> Plan | None:
     """Reads the plan from the file that the options name; None if they name no file.
 
@@ -181,49 +162,50 @@ def given_plan(
     """
     from nemesis.planfile import MAX_BYTES, from_json  # noqa: PLC0415 - `--help` needs no fault
 
-    path: Path | None = options[PLAN_FILE]
+    path = options.plan_file
     if path is None:
         return None
     return from_json(read_text(path, MAX_BYTES), nodes=nodes, source=str(path), roles=roles)
 
 
 def follow_plan(
-    plan: Plan, options: dict[str, Any], *, given: Mapping[str, Origin], built_in: Mapping[str, Any]
-) -> list[str]:
-    """Sets the options to the seed and the time limit of a plan, and resets the options that draw a plan.
+    plan: Plan, faults: FaultOptions, load: LoadOptions, *, given: Mapping[str, Origin]
+) -> tuple[FaultOptions, LoadOptions, list[str]]:
+    """Sets the seed and the time limit to those of a plan, and resets the options that draw a plan.
 
     Args:
         plan: The plan.
-        options: All options by parameter name. The function changes those that the plan determines.
+        faults: The options about faults.
+        load: The options with the seed and the time limit.
         given: The origins of values that are not built-in defaults, by parameter name.
-        built_in: The built-in defaults by parameter name.
 
     Returns:
-        A line for each option that overrides the plan, and for each option that has no effect with a plan.
+        The options, and a line for each option that overrides the plan, and for each option that has no effect with a plan.
 
     Raises:
         InputError: The command line also has options that draw a plan.
     """
-    path = options[PLAN_FILE]
-    drawing = [name for name in given if name in DRAWING and options[name] != built_in[name]]
+    path, usual = faults.plan_file, FaultOptions()
+    drawing = [name for name in given if name in DRAWING and getattr(faults, name) != getattr(usual, name)]
     typed = [given[name].words for name in drawing if given[name].typed]
     if typed:
         raise InputError(f"{given[PLAN_FILE].words} excludes {', '.join(typed)}: the faults come from the plan")
     lines = [f"{given[name].words} has no effect: the faults come from {path}" for name in drawing]
-    options.update({name: built_in[name] for name in DRAWING})
-    for name, value, unit in (("seed", plan.seed, ""), ("time_limit", plan.time_limit_s, " s")):
-        if value is None or value == options[name]:
-            continue
-        if name in given:
-            planned = as_written(value) + unit if unit else f"seed {value}"
-            lines.append(f"{given[name].words} overrides {planned} of {path}")
+    if plan.seed not in {None, load.seed}:
+        if "seed" in given:
+            lines.append(f"{given['seed'].words} overrides seed {plan.seed} of {path}")
         else:
-            options[name] = value
-    return lines
+            load = replace(load, seed=plan.seed)
+    if plan.time_limit_s is not None and plan.time_limit_s != load.time_limit:
+        if "time_limit" in given:
+            lines.append(f"{given['time_limit'].words} overrides {as_written(plan.time_limit_s)} s of {path}")
+        else:
+            load = replace(load, time_limit=plan.time_limit_s)
+    return replace(usual, plan_file=path, fault=faults.fault), load, lines
 
 
 def check(
-    options: Mapping[str, Any],
+    options: FaultOptions,
     *,
     nodes: Sequence[str],
     seed: int,
@@ -238,14 +220,14 @@ def check(
     """
     from nemesis.kinds import asks_for_all  # noqa: PLC0415 - `--help` needs no fault
 
-    if given is None and asks_for_all(options["nemesis"]):
+    if given is None and asks_for_all(options.nemesis):
         _chosen(options, nodes, None, roles)  # the kinds that share the time depend on the nodes
     else:
         make_plan(options, nodes=nodes, seed=seed, time_limit_s=time_limit_s, given=given, roles=roles)
 
 
 def requested_kinds(
-    options: Mapping[str, Any],
+    options: FaultOptions,
     *,
     nodes: Sequence[str],
     given: Plan | None,
@@ -263,7 +245,7 @@ def requested_kinds(
 
 
 def make_plan(
-    options: Mapping[str, Any],
+    options: FaultOptions,
     *,
     nodes: Sequence[str],
     seed: int,
@@ -275,7 +257,7 @@ def make_plan(
     """Draws the plan of the options, or completes the given plan.
 
     Args:
-        options: The values of `OPTIONS` by parameter name.
+        options: The options about faults.
         nodes: The names of all nodes.
         seed: The run's root seed.
         time_limit_s: The duration of the workload.
@@ -294,10 +276,10 @@ def make_plan(
     from nemesis.planfile import Plan, check_end  # noqa: PLC0415
 
     if given is not None:
-        check_end(given, time_limit_s, source=str(options[PLAN_FILE]))
+        check_end(given, time_limit_s, source=str(options.plan_file))
         return replace(given, seed=seed, time_limit_s=time_limit_s)
-    all_kinds = asks_for_all(options["nemesis"])
-    left = left_out(capabilities, options["nemesis"]) if all_kinds and capabilities else ()
+    all_kinds = asks_for_all(options.nemesis)
+    left = left_out(capabilities, options.nemesis) if all_kinds and capabilities else ()
     choices, each = _chosen(options, nodes, capabilities, roles)
     if all_kinds and not choices:
         reasons = "\n  ".join(f"{item.kind}: {item.reason}" for item in left)
@@ -312,9 +294,9 @@ def make_plan(
         seed=seed,
         time_limit_s=time_limit_s,
         rhythms=each,
-        keep_majority=options["keep_majority"],
-        take_majority=options["take_majority"],
-        in_turn=options["in_turn"],
+        keep_majority=options.keep_majority,
+        take_majority=options.take_majority,
+        in_turn=options.in_turn,
         roles=roles,
     )
     placed = {fault.kind for fault in faults}
@@ -327,13 +309,13 @@ def make_plan(
         time_limit_s=time_limit_s,
         faults=faults,
         left_out=left,
-        in_turn=options["in_turn"],
+        in_turn=options.in_turn,
         roles={role: tuple(names) for role, names in (roles or {}).items()},
     )
 
 
 def _chosen(
-    options: Mapping[str, Any],
+    options: FaultOptions,
     nodes: Sequence[str],
     capabilities: Mapping[str, Capabilities] | None,
     roles: Mapping[str, Sequence[str]] | None,
@@ -343,15 +325,15 @@ def _chosen(
     from nemesis.rhythm import rhythms  # noqa: PLC0415
     from nemesis.triggers import make_trigger  # noqa: PLC0415
 
-    own = parse_options(options["fault_options"])
-    choices = choose_all([options["nemesis"]], nodes, options=own, capabilities=capabilities, roles=roles)
+    own = parse_options(options.fault_options)
+    choices = choose_all([options.nemesis], nodes, options=own, capabilities=capabilities, roles=roles)
     kinds = [choice.kind.name for choice in choices]
     each = rhythms(
-        options["fault_on"],
-        options["fault_off"],
+        options.fault_on,
+        options.fault_off,
         kinds,
-        quiet=options["fault_quiet"],
-        trigger=make_trigger(RARE_MESSAGE, options["fault_wait"]) if options["fault_wait"] else None,
+        quiet=options.fault_quiet,
+        trigger=make_trigger(RARE_MESSAGE, options.fault_wait) if options.fault_wait else None,
     )
     return choices, each
 

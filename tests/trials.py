@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import cli
 from commands.compose import settle
+from commands.run_options import RunOptions, Sources
 from commands.test import run_test
 from commands.trial import attempt
 
@@ -34,10 +35,9 @@ def trials(*words: str, seeds: range, history: Recorder | None = None) -> Iterat
     with cli.labrys.make_context("labrys", ["test"]) as root:
         context = run_test.make_context("test", [*words, "--seed", str(seeds.start)], parent=root)
     with context:
-        options = dict(context.params)
-        settled = settle(context, options)
+        settled = settle(RunOptions.of(context.params), Sources.of(context))
         for seed in seeds:
-            yield attempt(options, settled, seed=seed, history=history)
+            yield attempt(settled.seeded(seed), history=history)
 
 
 def trial(*words: str, seed: int = 1, history: Recorder | None = None) -> Trial:

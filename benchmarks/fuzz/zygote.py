@@ -51,7 +51,7 @@ _MODULES = (
 )
 
 
-def _no_cluster(_options: Mapping[str, Any]) -> NoReturn:
+def _no_cluster(*_: object) -> NoReturn:
     raise InputError("the fuzzer opens no cluster")
 
 

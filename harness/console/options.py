@@ -82,11 +82,6 @@ def options_of(command: click.Command, ctx: click.Context | None = None) -> list
     return [option for option in every if isinstance(option, click.Option) and "--help" not in option.opts]
 
 
-def built_in(ctx: click.Context) -> dict[str, Any]:
-    """Returns the built-in defaults of a command's options by parameter name."""
-    return {str(option.name): option.default for option in options_of(ctx.command, ctx)}
-
-
 def origins(ctx: click.Context) -> dict[str, Origin]:
     """Returns the sources of values by parameter name, without options that have their built-in default."""
     found = {}
@@ -189,36 +184,15 @@ class DefaultsCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Carries out the command."""
-        defaults = from_file(ctx)
-        if defaults is not None:
-            settings = ", ".join(f"{key} = {name(as_written(value))}" for key, value in defaults["options"].items())
-            echo(f"defaults of {name(defaults['file'], most=MAX_PATH)}: {settings}", err=True)
+        tell_defaults(from_file(ctx))
         return super().invoke(ctx)
 
 
-def command_line(
-    ctx: click.Context, values: Mapping[str, Any], *, without: Collection[str], always: Collection[str] = ()
-) -> list[str]:
-    """Returns the command-line words that give a command the same values again.
-
-    They include each option whose value differs from the built-in default, or that the environment or `labrys.toml` sets. So
-    they have the same meaning with and without these.
-
-    Args:
-        ctx: The command's context.
-        values: The values by parameter name.
-        without: Parameters to leave out.
-        always: Parameters to include with any value, because their default is not the built-in one.
-    """
-    words: list[str] = []
-    for option in options_of(ctx.command, ctx):
-        key = str(option.name)
-        if key in without or values[key] is None:
-            continue
-        elsewhere = option.resolve_envvar_value(ctx) is not None or key in (ctx.default_map or {})
-        if elsewhere or key in always or values[key] != option.default:
-            words += _words(option, values[key])
-    return words
+def tell_defaults(defaults: Mapping[str, Value] | None) -> None:
+    """Prints the options that `labrys.toml` sets, as `from_file` returns them."""
+    if defaults is not None:
+        settings = ", ".join(f"{key} = {name(as_written(value))}" for key, value in defaults["options"].items())
+        echo(f"defaults of {name(defaults['file'], most=MAX_PATH)}: {settings}", err=True)
 
 
 def spelled_out(options: Iterable[click.Option], values: Mapping[str, Any]) -> list[str]:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import cli
 from commands.hunt import hunt
-from commands.hunt_runs import base
-from commands.hunt_space import prepare, words_of
+from commands.hunt_space import HuntOptions, prepare
 from commands.hunting import Chooser, behaviour_of
+from commands.run_options import RunOptions
 from commands.trial import attempt
+from harness.console import options as opt
 from harness.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Hunt:
     """A hunt of `sim-raft`, from its root seed.
 
     Attributes:
-        words: The command-line words that its runs share.
+        shared: The options that its runs share.
         space: What its runs draw from.
     """
 
@@ -58,7 +59,8 @@ class Hunt:
             guided: Whether new behaviour guides the choice of runs.
             among: The kinds of faults to draw from, in the form of `--among`.
         """
-        self.words, self.space = _prepared(words, among)
+        self.shared, self.space = _prepared(words, among)
+        self._options_of = self.shared.simulated()
         self._chooser = Chooser(self.space, seed=seed, guided=guided)
 
     @classmethod
@@ -76,9 +78,9 @@ class Hunt:
 
     def carried_out(self, draw: Draw) -> Trial | None:
         """Carries out one drawn run."""
-        options, settled = base(self.words, draw.settings.get("nodes"))
+        settled, own = self._options_of(draw)
         try:
-            return attempt({**options, **draw.options}, settled, seed=draw.seed)
+            return attempt(settled.having(own))
         except InputError:
             return None
 
@@ -104,9 +106,10 @@ def found(runs: int, draw: Draw, trial: Trial) -> Find:
 
 
 @functools.cache
-def _prepared(words: tuple[str, ...], among: str | None) -> tuple[tuple[str, ...], Space]:
-    """Returns the command-line words that a hunt's runs share, and what the runs draw from."""
+def _prepared(words: tuple[str, ...], among: str | None) -> tuple[HuntOptions, Space]:
+    """Returns the options that a hunt's runs share, and what the runs draw from."""
     given = ["--system", "sim-raft", "--seed", "1", *words]
     with cli.labrys.make_context("labrys", ["hunt"]) as root, hunt.make_context("hunt", given, parent=root) as own:
-        options, space, _ = prepare(own, own.params, among)
-        return tuple(words_of(own, options, None)), space
+        options = HuntOptions(options=RunOptions.of(own.params), origins=opt.origins(own), root=root)
+        shared, space, _ = prepare(options, among)
+        return shared, space

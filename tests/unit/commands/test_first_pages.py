@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import cli
-from harness.parts import CONTROL_NODE
+from harness.verdict import CONTROL_NODE
 from tests.trials import trial
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -25,12 +25,12 @@ SHORT = ("--cluster", "sim", "--system", "sim-raft", "--seed", "1", "--time-limi
 def test_each_run_of_a_hunt_can_show_the_bug(bug: Bug, guided: bool) -> None:
     """Its options and its faults fit, also after a guided change."""
     hunt, needs = Hunt.of(bug, seed=1), TABLE[bug].needs
-    words = dict(zip(hunt.words, hunt.words[1:], strict=False))
+    shared = hunt.shared.options.values()
     chooser = Chooser(hunt.space, seed=1, guided=guided)
     classes = {find_kind(kind).fault for kind in needs.faults}
     for number in range(60):
         draw = chooser.draw()
-        values = {name: words.get(f"--{name.replace('_', '-')}") for name in (*needs.options, *needs.at_least)}
+        values = {name: shared[name] for name in (*needs.options, *needs.at_least)}
         values |= {name: value for name, value in draw.settings.items() if name in values}
         assert all(str(values[name]) in map(str, fits) for name, fits in needs.options.items())
         assert all(int(str(values[name])) >= least for name, least in needs.at_least.items())

@@ -13,9 +13,8 @@ import cli
 from commands.repeating import Repetition, Tally, document_of, repeat
 from harness.errors import ExitCode, InfrastructureError, InputError, InterruptedEarly
 from harness.outcome import RunOutcome
-from harness.parts import CONTROL_NODE
 from harness.randomness import repeat_seed
-from harness.verdict import Part, Verdict
+from harness.verdict import CONTROL_NODE, Part, Verdict
 from results.store.repeats import RepeatFolder
 from tests.trials import TOY
 

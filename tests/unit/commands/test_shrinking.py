@@ -11,6 +11,7 @@ import pytest
 import cli
 from commands.choosing import goals_of
 from commands.regressions import toml_lines
+from commands.run_options import RunOptions
 from commands.shrinking import MIN_FAULT_S, Candidate, shrink, shrinkable, steps
 from commands.shrinking_by_chance import Chance, confirmed
 from harness.errors import InputError
@@ -99,10 +100,10 @@ def test_fewer_clients_and_keys_are_tried_one_by_one() -> None:
 def test_the_load_and_the_objects_can_be_made_smaller() -> None:
     """A closed loop has workers, an open loop has a rate, and a workload declares its numbers of objects."""
     register = {"system_name": "sim-raft", "workload_name": "register"}
-    assert goals_of(register) == {"hot_keys": 1, "hot_share": 1}
-    assert goals_of(register | {"workload_name": "lock"}) == {"locks": 1}
+    assert goals_of(RunOptions.of(register)) == {"hot_keys": 1, "hot_share": 1}
+    assert goals_of(RunOptions.of(register | {"workload_name": "lock"})) == {"locks": 1}
     options = {"load_kind": "open", "rate": 5.0, "max_in_flight": 100, "hot_keys": 2, "hot_share": 0.5, "nodes": 5}
-    assert shrinkable(options, goals_of(register), workers=0) == {
+    assert shrinkable(options, goals_of(RunOptions.of(register)), workers=0) == {
         "rate": 5.0,
         "max_in_flight": 100,
         "hot_keys": 2,

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from dataclasses import asdict
 from datetime import UTC, datetime
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from commands.choosing import NameOptions
+from commands.run_options import RunOptions
 from commands.suite_folder import SuiteFolder
 from commands.suite_jobs import CLUSTER_BYTES, SIMULATED_BYTES, Jobs, Machine, Place, place_of
 from commands.suites import run_suite
@@ -73,7 +76,7 @@ def test_this_machine_has_a_core_and_some_memory() -> None:
 )
 def test_the_place_of_a_case(options: dict[str, str | None], place: Place) -> None:
     """A local cluster with a name may be that of another case."""
-    assert place_of(options) is place
+    assert place_of(RunOptions.of({**asdict(NameOptions()), **options})) is place
 
 
 @given(

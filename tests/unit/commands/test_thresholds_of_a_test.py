@@ -9,6 +9,7 @@ import pytest
 
 import cli
 from commands.regressions import write_regression
+from commands.run_options import RunOptions, Sources
 from commands.suite import known_options
 from commands.test import run_test
 from harness.errors import ExitCode
@@ -89,9 +90,14 @@ def test_a_regression_of_a_run_has_no_thresholds(tmp_path: Path) -> None:
     """It expects a verdict, and a suite has its thresholds under another key."""
     with cli.labrys.make_context("labrys", ["test"]) as root:
         test = run_test.make_context("test", ["--cluster", "sim", "--system", "sim-raft", "--seed", "1"], parent=root)
-        values = {**test.params, "threshold": (CROSSED,), "nodes": 5}
+        options = RunOptions.of({**test.params, "threshold": (CROSSED,), "nodes": 5})
         written = write_regression(
-            test, values, plan="{}", part="linearizable", path=tmp_path / "found", by_chance=False
+            options,
+            Sources.of(test),
+            plan="{}",
+            part="linearizable",
+            path=tmp_path / "found",
+            by_chance=False,
         )
     assert "threshold" not in written.read_text()
     assert load_suite(written, seed=1, known=known_options).cases

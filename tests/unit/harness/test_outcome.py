@@ -6,8 +6,7 @@ import pytest
 
 from harness.errors import ExitCode, worst_code
 from harness.outcome import RunOutcome, worst
-from harness.parts import CONTROL_NODE
-from harness.verdict import Part, Verdict
+from harness.verdict import CONTROL_NODE, Part, Verdict
 
 V, X, U = Verdict.VALID, Verdict.INVALID, Verdict.UNKNOWN
 LATE = Part(name=CONTROL_NODE, verdict=U, reason="Late.", extra=True)

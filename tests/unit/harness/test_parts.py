@@ -15,7 +15,7 @@ from harness.op import FINAL_PHASE, Operation, OpType
 from harness.recovery import Recovery
 from harness.replicas import Difference, Replicas
 from harness.run import RunResult
-from harness.verdict import Part, Verdict, worst
+from harness.verdict import CONTROL_NODE, Part, Verdict, worst
 from harness.watch import Sighting
 
 if TYPE_CHECKING:
@@ -243,8 +243,8 @@ def test_virtual_time_has_no_part_of_the_control_node() -> None:
     simulated: Any = Modest(dumps=False, patterns=(), final_reads=False)
     simulated.world = object()
     found = {part.name: part for part in parts.of_run(simulated, RunResult(), [operation()])}
-    assert parts.CONTROL_NODE not in found
-    assert "virtual time" in found["completed"].details["left_out"][parts.CONTROL_NODE]
+    assert CONTROL_NODE not in found
+    assert "virtual time" in found["completed"].details["left_out"][CONTROL_NODE]
 
 
 def test_a_service_on_one_node_leaves_the_comparison_out() -> None:

@@ -9,18 +9,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import click
 import pytest
 
 from harness.capabilities import CLOCK, NAMES, Capabilities
+from harness.console.choices import LoadOptions
 from harness.console.options import Origin
 from harness.errors import InputError
 from harness.faults import RARE_MESSAGE, Trigger
 from harness.node import Node
 from nemesis.choices import (
-    DRAWING,
-    OPTIONS,
-    PLAN_FILE,
+    FaultOptions,
     follow_plan,
     given_plan,
     kinds_like,
@@ -38,22 +36,6 @@ from nemesis.rhythm import Rhythm
 NODES = ["n1", "n2", "n3", "n4", "n5"]
 
 
-DEFAULTS: dict[str, Any] = {
-    "nemesis": "",
-    "fault_on": "6-15",
-    "fault_off": "4-12",
-    "fault_quiet": "5-10",
-    "fault_wait": 0.0,
-    "fault_options": "",
-    "keep_majority": False,
-    "take_majority": False,
-    "in_turn": False,
-    "plan_file": None,
-    "seed": None,
-    "time_limit": 60.0,
-}
-
-
 def poor(*available: str) -> dict[str, Capabilities]:
     """Returns five nodes with only these capabilities."""
     missing = {name: "not there" for name in NAMES if name not in available}
@@ -62,7 +44,7 @@ def poor(*available: str) -> dict[str, Capabilities]:
 
 def make(capabilities: dict[str, Capabilities] | None = None, **changes: Any) -> Plan:
     """Makes a plan from the options' defaults, with changes."""
-    options = DEFAULTS | {"nemesis": "kill"} | changes
+    options = FaultOptions(**{"nemesis": "kill"} | changes)
     given = given_plan(options, NODES)
     return make_plan(options, nodes=NODES, seed=1, time_limit_s=60, capabilities=capabilities, given=given)
 
@@ -77,17 +59,6 @@ def test_none_stands_alone() -> None:
     """`none` together with a kind is an error."""
     with pytest.raises(InputError, match="excludes all others"):
         make(nemesis="kill,none")
-
-
-def test_all_that_draws_is_known_as_such() -> None:
-    """Every option about faults is one for drawing a plan, except a plan file and kinds of the user's own."""
-
-    def command() -> None:
-        """A command with all options."""
-
-    for option in OPTIONS:
-        command = option(command)
-    assert {option.name for option in click.command()(command).params} == DRAWING | {PLAN_FILE, "fault"}
 
 
 def test_a_wait_is_planned_in_addition_to_the_duration() -> None:
@@ -198,19 +169,21 @@ def test_a_fault_that_ends_after_the_run_is_refused(tmp_path: Path) -> None:
         make(nemesis="", plan_file=path)
 
 
-def follow(plan: Plan, given: dict[str, Origin], **values: Any) -> tuple[dict[str, Any], list[str]]:
+def follow(
+    plan: Plan, given: dict[str, Origin], *, seed: int | None = None, time_limit: float = 60.0, **values: Any
+) -> tuple[FaultOptions, LoadOptions, list[str]]:
     """Follows a plan. Returns the changed options and the lines."""
-    options = DEFAULTS | {"plan_file": Path("p.json")} | values
-    return options, follow_plan(plan, options, given=given, built_in=DEFAULTS)
+    faults = FaultOptions(**{"plan_file": Path("p.json")} | values)
+    return follow_plan(plan, faults, LoadOptions(seed=seed, time_limit=time_limit), given=given)
 
 
 def test_a_plan_brings_its_seed_and_its_time_limit() -> None:
     """Without other values, those of the plan apply, without a line."""
     plan = Plan(nodes=tuple(NODES), seed=4, time_limit_s=20.0, faults=())
-    options, lines = follow(plan, {})
-    assert (options["seed"], options["time_limit"], lines) == (4, 20.0, [])
-    options, lines = follow(replace(plan, seed=None, time_limit_s=None), {})
-    assert (options["seed"], options["time_limit"], lines) == (None, 60.0, [])
+    _, load, lines = follow(plan, {})
+    assert (load.seed, load.time_limit, lines) == (4, 20.0, [])
+    _, load, lines = follow(replace(plan, seed=None, time_limit_s=None), {})
+    assert (load.seed, load.time_limit, lines) == (None, 60.0, [])
 
 
 def test_what_overrides_a_plan_is_told() -> None:
@@ -220,22 +193,23 @@ def test_what_overrides_a_plan_is_told() -> None:
         "seed": Origin(words="--seed 5", typed=True),
         "time_limit": Origin(words="time-limit = 60 of labrys.toml", typed=False),
     }
-    options, lines = follow(plan, given, seed=5)
-    assert (options["seed"], options["time_limit"]) == (5, 60.0)
+    _, load, lines = follow(plan, given, seed=5)
+    assert (load.seed, load.time_limit) == (5, 60.0)
     assert lines == ["--seed 5 overrides seed 4 of p.json", "time-limit = 60 of labrys.toml overrides 20 s of p.json"]
-    assert follow(plan, given, seed=4, time_limit=20.0)[1] == []
+    assert follow(plan, given, seed=4, time_limit=20.0)[2] == []
 
 
 def test_a_plan_excludes_options_that_draw_one() -> None:
     """On the command line, options for drawing are an error; from elsewhere, they have no effect, with a line."""
     plan = Plan(nodes=tuple(NODES), seed=4, time_limit_s=20.0, faults=())
-    for name, value in (("nemesis", "kill"), ("fault_on", "3"), ("in_turn", True)):
+    drawing: dict[str, Any] = {"nemesis": "kill", "fault_on": "3", "in_turn": True}
+    for name, value in drawing.items():
         typed = {name: Origin(words=f"--{name}", typed=True), "plan_file": Origin(words="--plan p.json", typed=True)}
         with pytest.raises(InputError, match=f"--plan p.json excludes --{name}"):
             follow(plan, typed, **{name: value})
     elsewhere = {"nemesis": Origin(words="nemesis = kill of labrys.toml", typed=False)}
-    options, lines = follow(plan, elsewhere, nemesis="kill")
-    assert options["nemesis"] == ""
+    faults, _, lines = follow(plan, elsewhere, nemesis="kill")
+    assert faults.nemesis == ""
     assert lines == ["nemesis = kill of labrys.toml has no effect: the faults come from p.json"]
 
 
@@ -247,7 +221,7 @@ def test_the_plan_says_what_all_left_out() -> None:
     assert {fault.kind for fault in plan.faults} | left.keys() == {
         kind.name for kind in all_kinds().values() if kind.in_all
     }
-    short = make_plan(DEFAULTS | {"nemesis": " all"}, nodes=NODES, seed=1, time_limit_s=25)
+    short = make_plan(FaultOptions(nemesis=" all"), nodes=NODES, seed=1, time_limit_s=25)
     told = {item.kind: item.reason for item in short.left_out}
     assert {fault.kind for fault in short.faults} | told.keys() == {k.name for k in all_kinds().values() if k.in_all}
     assert set(told.values()) == {"25 s are too short for it and the other faults"}
@@ -305,7 +279,7 @@ def test_a_system_can_refuse_libfaketime(reason: str | None, *, faketime: bool, 
         refuse_impossible(make(nemesis="clock-skew"), can, nodes)
     own = supported(mine, {"n1": Capabilities(available=frozenset(NAMES))}, provable=provable)
     refuse_impossible(make(nemesis="clock-skew"), own, nodes)
-    left = {item.kind: item.missing for item in make(dict(can), nemesis="all", time_limit=300.0).left_out}
+    left = {item.kind: item.missing for item in make(dict(can), nemesis="all").left_out}
     assert reason in left["clock-skew"]
     assert reason in left["clock-strobe"]
 
@@ -318,7 +292,7 @@ def test_all_leaves_out_what_needs_a_leader_that_no_node_reports() -> None:
     )
     alone = {"n1": Capabilities(available=frozenset(NAMES))}
     found = supported(mine, alone, provable=True)
-    left = {item.kind: item.missing for item in make(dict(found), nemesis="all", time_limit=300.0).left_out}
+    left = {item.kind: item.missing for item in make(dict(found), nemesis="all").left_out}
     assert left == {
         "leadership-transfer": "leader (the mine of mine does not report its leader (`statuses`)) and "
         "transfer (the mine of mine does not move its leadership (`lead`))",

@@ -37,6 +37,8 @@ from results.store.store import Store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from commands.compose import Settled
+    from harness.phases import Phases
     from results.store.store import Run
 
 ROOT = Path(__file__).parents[3]
@@ -385,7 +387,7 @@ def test_a_test_records_what_the_file_decides(
     """test.json and results.json name the file and the options, and give them back."""
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 6))
     cluster = SimpleNamespace(nodes=nodes, capabilities=dict)
-    monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
+    monkeypatch.setattr(clusters.options, "open_cluster", lambda *_: contextlib.nullcontext(cluster))
     service = SimpleNamespace(
         role="node", nodes=nodes, serves_clients=True, reports=lambda: True, moves_leadership=True
     )
@@ -510,13 +512,13 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     asked: list[dict[str, Any]] = []
 
     @contextlib.contextmanager
-    def no_cluster(options: dict[str, Any]) -> Iterator[None]:
-        asked.append(dict(options))
+    def no_cluster(settled: Settled, _: Phases) -> Iterator[None]:
+        asked.append(settled.options.values())
         if asked:
             raise InfrastructureError("there is no cluster here")
         yield
 
-    monkeypatch.setattr(clusters.options, "open_cluster", no_cluster)
+    monkeypatch.setattr("commands.session.composed", no_cluster)
     return asked
 
 
@@ -546,7 +548,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
     can = Capabilities(available=frozenset(NAMES) - {"netem"}, missing={"netem": "no\x1b[2J tc"})
     nodes = tuple(Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 4))
     cluster = SimpleNamespace(nodes=nodes, capabilities=lambda: dict.fromkeys(["n1", "n2", "n3"], can))
-    monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
+    monkeypatch.setattr(clusters.options, "open_cluster", lambda *_: contextlib.nullcontext(cluster))
     service = SimpleNamespace(
         role="node", nodes=nodes, serves_clients=True, reports=lambda: True, moves_leadership=True
     )
@@ -583,9 +585,11 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
 ) -> None:
     """What was recorded before is a definite failure; without one the exit code is that of the error."""
     cluster = SimpleNamespace(nodes=(), capabilities=dict)
+    monkeypatch.setattr(clusters.options, "open_cluster", lambda *_: contextlib.nullcontext(cluster))
     monkeypatch.setattr(choosing, "builder_of", lambda _: None)
-    monkeypatch.setattr(clusters.options, "open_cluster", lambda _: contextlib.nullcontext(cluster))
-    monkeypatch.setattr("commands.session.compose", lambda *_, **__: (None, SimpleNamespace(left_out={}, name="t"), ""))
+    monkeypatch.setattr("commands.compose.compose", lambda *_: (None, None))
+    monkeypatch.setattr("commands.session.info_of", lambda *_: SimpleNamespace(left_out={}, name="t"))
+    monkeypatch.setattr("nemesis.planfile.to_json", lambda _: "")
     session = Session(
         outcome=RunOutcome.of([Part(name="x", verdict=verdict, reason="because")], error="the disk is full"),
         run=SimpleNamespace(report_html=None, path="run"),  # type: ignore[arg-type]
