@@ -132,6 +132,7 @@ def recalled(
     edited = _edited(plan, record)
     if plan.time_limit_s is not None and TIME_LIMIT in missing:
         values["time_limit"] = plan.time_limit_s
+        recorded = recorded.having({"time_limit": plan.time_limit_s})
         missing.remove(TIME_LIMIT)
     origins = opt.origins(ctx)
     for line in _notices(known, recorded, missing, origins, str(found.test_json)):
