@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from commands.compose import Settled
-    from harness.phases import Phases
     from results.store.store import Run
 
 ROOT = Path(__file__).parents[3]
@@ -512,7 +511,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     asked: list[dict[str, Any]] = []
 
     @contextlib.contextmanager
-    def no_cluster(settled: Settled, _: Phases) -> Iterator[None]:
+    def no_cluster(settled: Settled, *_: object) -> Iterator[None]:
         asked.append(settled.options.values())
         if asked:
             raise InfrastructureError("there is no cluster here")
