@@ -751,6 +751,16 @@ def test_options_of_a_run_are_held_to_their_flags(
     assert not list(stored.path.glob("replay-by-*"))
 
 
+def test_a_replay_loads_no_faults_that_its_run_names(
+    capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]]
+) -> None:
+    """Kinds of faults in a file are the person's to name, too."""
+    (elsewhere / "evil.py").write_text("raise SystemExit(7)\n")
+    stored = stored_for_replay(capsys, elsewhere, "", fault="evil.py:KINDS")
+    run(capsys, "replay", str(stored.path))
+    assert [asked["fault"] for asked in opened] == [None]
+
+
 @pytest.mark.parametrize(("place", "form"), [("evil:System", "MODULE:CLASS"), ("evil.py:System", "FILE.py:CLASS")])
 def test_a_replay_imports_nothing_that_its_run_names(
     capsys: pytest.CaptureFixture[str], elsewhere: Path, opened: list[dict[str, Any]], place: str, form: str
