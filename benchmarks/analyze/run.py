@@ -17,6 +17,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks.analyze.stores import table
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import write_operations
 from harness.event_lines import LineEncoder
@@ -77,7 +80,14 @@ def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--operations", type=lambda text: int(float(text)), default=1_000_000, help="e.g. 1e5")
-    operations = parser.parse_args().operations
+    parser.add_argument("--stores", nargs="*", choices=["1e6", "1e7", "runs", "limit"], help="whole stores instead")
+    parser.add_argument("--ways", nargs="*", choices=["process", "spark"], default=["process", "spark"])
+    args = parser.parse_args()
+    if args.stores:
+        with tempfile.TemporaryDirectory() as name:
+            table(Path(name), args.stores, args.ways)
+        return
+    operations = args.operations
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         print(f"{operations:,} operations, {KEYS:,} keys; seconds of processor time\n")

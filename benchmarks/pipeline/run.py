@@ -17,11 +17,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -29,19 +27,16 @@ import pyarrow as pa
 from pyarrow import dataset, parquet
 from rich.console import Console
 
-from benchmarks.pipeline.histories import KINDS, NODES, generate, plan
+from benchmarks.memory import Memory
+from benchmarks.pipeline.histories import KINDS, generate, plan
+from benchmarks.pipeline.records import record
 from checker.formats.parquet import schema as file_schema
-from harness.faults import FaultRecord, PlannedFault, Proof
-from harness.units import NS_PER_S
-from harness.verdict import Part, Verdict
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
 from results.pipeline.job import analyze
 from results.pipeline.options import AnalysisOptions
 from results.pipeline.progress import SparkSteps
 from results.pipeline.schema import OPERATIONS
 from results.pipeline.session import SessionOptions, spark_session
-from results.store.document import build
-from results.store.record import RunRecord, TestInfo, test_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,48 +47,6 @@ if TYPE_CHECKING:
 
 ROOT = str(Path(__file__).parents[2])
 MODEL = "cas-register"
-FAULTS = 20
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-class Memory:
-    """The maximum resident memory of this process and its descendants, sampled every half second."""
-
-    def __init__(self) -> None:
-        self.peak = 0
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._done.wait(0.5):
-            self.peak = max(self.peak, _resident())
-
-
-def _resident() -> int:
-    """Returns the resident bytes of this process and its descendants."""
-    parents, sizes = {}, {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                after = (folder / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue  # the process has ended
-            parents[int(folder.name)] = int(after[1])
-            sizes[int(folder.name)] = int(after[21]) * _PAGE
-    ours, grown = {os.getpid()}, True
-    while grown:
-        more = {pid for pid, parent in parents.items() if parent in ours} - ours
-        ours |= more
-        grown = bool(more)
-    return sum(sizes.get(pid, 0) for pid in ours)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, int, Any]:
@@ -127,42 +80,6 @@ def check(path: Path) -> dict[str, Any]:
         raise SystemExit(f"labrys check ended with {done.returncode}: {done.stderr.decode()[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[0])
     return found
-
-
-def record(made: Plan, folder: Path) -> None:
-    """Makes a run of the operations in `folder`, with faults for half of its time."""
-    names = tuple(f"n{number + 1}" for number in range(NODES))
-    test = TestInfo(
-        name="synthetic",
-        seed=made.seed,
-        reproduce=f"python -m benchmarks pipeline --operations {made.operations} --seed {made.seed}",
-        started_utc=datetime.now(UTC),
-        system="synthetic",
-        workload="register",
-        nodes=names,
-    )
-    width_ns = made.duration_ns // FAULTS
-    faults = [
-        FaultRecord(
-            planned=PlannedFault(
-                id=number,
-                kind="kill",
-                target="one",
-                start_s=number * width_ns / NS_PER_S,
-                end_s=(number + 0.5) * width_ns / NS_PER_S,
-                options={},
-            ),
-            targets=names[number % NODES :][:1],
-            start_ns=number * width_ns,
-            end_ns=number * width_ns + width_ns // 2,
-            proof=Proof(effective=True, reason="It was made with the history.", measured={}),
-        )
-        for number in range(FAULTS)
-    ]
-    nothing = Part(name="linearizable", verdict=Verdict.UNKNOWN, reason="It was made, and not judged.")
-    run = RunRecord(test=test, duration_s=made.duration_ns / NS_PER_S, parts=[nothing], faults=faults)
-    (folder / "test.json").write_text(json.dumps(test_document(test)))
-    (folder / "results.json").write_text(json.dumps(build(run)))
 
 
 def whole(spark: SparkSession, made: Plan, folder: Path) -> list[str]:
