@@ -159,7 +159,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
 
 def _analyzed(options: AnalysisOptions, given: Mapping[str, Any], settings: dict[str, str]) -> tuple[Summary, Steps]:
     """Runs the job, in this process or with Spark; returns its summary and its steps."""
-    from results.pipeline.session import is_submitted, require_spark
+    from results.pipeline.spark.session import is_submitted, require_spark
 
     require_spark()  # both paths use its package for the types of tables
     from results.pipeline.progress import Steps
@@ -193,9 +193,9 @@ def _with_spark(options: AnalysisOptions, given: Mapping[str, Any], settings: di
     import tempfile
 
     from results.pipeline.errors import JobFailed, NoSpark
-    from results.pipeline.job import analyze as analyze_with_spark
     from results.pipeline.progress import SparkSteps
-    from results.pipeline.session import (
+    from results.pipeline.spark.job import analyze as analyze_with_spark
+    from results.pipeline.spark.session import (
         MASTER,
         SessionOptions,
         has_executors,
@@ -203,7 +203,7 @@ def _with_spark(options: AnalysisOptions, given: Mapping[str, Any], settings: di
         spark_session,
         submitted_settings,
     )
-    from results.pipeline.ship import reachable, shipped
+    from results.pipeline.spark.ship import reachable, shipped
 
     folder = Path(tempfile.mkdtemp(prefix="labrys-spark-"))
     log = folder / "spark.log"

@@ -32,11 +32,11 @@ from benchmarks.pipeline.histories import KINDS, generate, plan
 from benchmarks.pipeline.records import record
 from checker.formats.parquet import schema as file_schema
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
-from results.pipeline.job import analyze
 from results.pipeline.options import AnalysisOptions
 from results.pipeline.progress import SparkSteps
 from results.pipeline.schema import OPERATIONS
-from results.pipeline.session import SessionOptions, spark_session
+from results.pipeline.spark.job import analyze
+from results.pipeline.spark.session import SessionOptions, spark_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

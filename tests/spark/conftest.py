@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from results.pipeline.session import SessionOptions, spark_session
+from results.pipeline.spark.session import SessionOptions, spark_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ import pytest
 from checker.checking import make_model
 from harness.op import Operation, OpType
 from harness.randomness import stream
-from results.pipeline.decide import components, paths
 from results.pipeline.decide.details import DATAFLOW
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
+from results.pipeline.large_keys import components, paths
 from results.pipeline.schema import OPERATIONS
 from tests.spark.histories import alone, by_check, write_runs
 

@@ -9,11 +9,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 
 from checker.models import model as model_of
 from checker.models.opcodes import CAS, CAS_FAIL, READ, WRITE
-from results.pipeline.decide.clusters import AFTER
 from results.pipeline.decide.coding import GENERAL, NIL, coded, coding_of
-from results.pipeline.decide.columns import CODED, schema_of
-from results.pipeline.decide.scan import Scan, Scanning
-from results.pipeline.decide.zones import scanned
+from results.pipeline.large_keys.clusters import AFTER
+from results.pipeline.large_keys.columns import CODED, schema_of
+from results.pipeline.large_keys.scan import Scan, Scanning
+from results.pipeline.large_keys.zones import scanned
 from results.pipeline.schema import OPERATIONS
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def test_what_is_said_of_texts(spark: SparkSession) -> None:
 
 
 def test_rows_have_the_columns_that_are_described(spark: SparkSession) -> None:
-    """Each row between the steps has the columns and types of `results.pipeline.decide.columns`."""
+    """Each row between the steps has the columns and types of `results.pipeline.large_keys.columns`."""
     coding = coding_of(model_of("cas-register"))
     assert coding is not None
     scanning = Scanning(initial=coding.initial, bucket_events=3, memory_limit=1 << 20, chained=True)

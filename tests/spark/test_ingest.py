@@ -16,9 +16,9 @@ from checker.formats.read import read_histories
 from harness.event_lines import LineEncoder
 from harness.op import NEMESIS, Op, Operation, OpType
 from results.pipeline.errors import BadInput
-from results.pipeline.read.hadoop_files import HadoopFiles
-from results.pipeline.read.ingest import Ingested, ingest
 from results.pipeline.read.sources import find_sources
+from results.pipeline.spark.hadoop_files import HadoopFiles
+from results.pipeline.spark.ingest import Ingested, ingest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

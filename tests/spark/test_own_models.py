@@ -13,10 +13,10 @@ from rich.console import Console
 from checker.search.deciders import Wanted
 from results.pipeline.decide.details import OBJECTS
 from results.pipeline.decide.verdicts import VerdictOptions, verdicts
-from results.pipeline.job import analyze
 from results.pipeline.options import AnalysisOptions
 from results.pipeline.progress import SparkSteps
 from results.pipeline.schema import OPERATIONS
+from results.pipeline.spark.job import analyze
 from tests.own_models import Broken, MaxRegister, draw
 from tests.spark.histories import by_check, row_order, write_runs
 

@@ -12,8 +12,8 @@ from checker.formats.errors import BadHistory
 from checker.formats.pairing import Event, Pairing
 from checker.formats.parquet import NAMES, json_text
 from harness.op import Op, OpType
-from results.pipeline.read.events import SCHEMA, _event
-from results.pipeline.read.pairing import paired
+from results.pipeline.spark.events import SCHEMA, _event
+from results.pipeline.spark.pairing import paired
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,8 +5,8 @@ operation has a coding if its values are nil, or integers of at most 18 digits i
 value sends its key to the general route, which works on whole operations. As in `checker.search.encode`, operations that
 certainly had no effect, and operations that observe nothing, are left out.
 
-The columns of a coded operation are `CODED` of `results.pipeline.decide.columns`. Its interval goes from `start` to `end` in
-the order of events. `end` is `INF` if the operation may have happened at any later time.
+The columns of a coded operation are `CODED` of `results.pipeline.large_keys.columns`. Its interval goes from `start` to `end`
+in the order of events. `end` is `INF` if the operation may have happened at any later time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from checker.columns import NEVER
 from checker.models.opcodes import CAS, CAS_FAIL, READ, WRITE
 from checker.models.registers import CasRegister, Register
-from results.pipeline.decide.columns import ADDRESS
+from results.pipeline.large_keys.columns import ADDRESS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

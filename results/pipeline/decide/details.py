@@ -26,8 +26,8 @@ from harness.errors import LabrysError
 from harness.op import OpType
 from harness.verdict import Verdict
 from results.pipeline.decide.coding import made
-from results.pipeline.decide.columns import ADDRESS, schema_of
 from results.pipeline.decide.rows import BYTES_PER_OPERATION, groups
+from results.pipeline.large_keys.columns import ADDRESS, schema_of
 from results.pipeline.schema import OPERATIONS, VERDICTS
 
 if TYPE_CHECKING:

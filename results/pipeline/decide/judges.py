@@ -23,10 +23,10 @@ from checker.judging.judged import UNTESTED
 from harness.errors import LabrysError, sentence
 from harness.verdict import Verdict
 from results.pipeline.decide.coding import address
-from results.pipeline.decide.columns import ADDRESS
-from results.pipeline.decide.keys import keys_of
 from results.pipeline.decide.whole import stretches
+from results.pipeline.large_keys.columns import ADDRESS
 from results.pipeline.schema import VERDICTS, conform
+from results.pipeline.spark.keys import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,7 +21,7 @@ from checker.search.deciding import decide_all
 from checker.search.solving import Limits, solve
 from checker.search.tables import OBJECTS, Arrays, likely_invalid
 from results.pipeline.decide.coding import GENERAL
-from results.pipeline.decide.columns import ADDRESS, ANSWER, CODED
+from results.pipeline.large_keys.columns import ADDRESS, ANSWER, CODED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

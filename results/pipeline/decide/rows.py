@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from checker.formats.parquet import NAMES, columns_of, decode_value
 from harness.op import Operation, OpType
-from results.pipeline.decide.columns import ADDRESS
+from results.pipeline.large_keys.columns import ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

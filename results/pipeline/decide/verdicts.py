@@ -30,16 +30,16 @@ from checker.independent import EXPLAINED
 from checker.search.deciders import DEFAULT_MODEL
 from checker.search.tables import OBJECTS as LONGEST_WHOLE
 from harness.verdict import Verdict
-from results.pipeline.decide.blame import blame
-from results.pipeline.decide.clusters import has_cas
 from results.pipeline.decide.coding import coded, coding_of
-from results.pipeline.decide.columns import ADDRESS, ANSWER, schema_of
 from results.pipeline.decide.details import DATAFLOW, KERNEL, OBJECTS, TARGET, Work, examined
 from results.pipeline.decide.kernel import BYTES_PER_OPERATION, TO_GENERAL, Budget, decide
-from results.pipeline.decide.keys import Keys, keys_of
-from results.pipeline.decide.scan import Scan, Scanning
-from results.pipeline.read.tables import union
+from results.pipeline.large_keys.blame import blame
+from results.pipeline.large_keys.clusters import has_cas
+from results.pipeline.large_keys.columns import ADDRESS, ANSWER, schema_of
+from results.pipeline.large_keys.scan import Scan, Scanning
 from results.pipeline.schema import VERDICTS, conform
+from results.pipeline.spark.keys import Keys, keys_of
+from results.pipeline.spark.tables import union
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from results.pipeline.read.documents import Known
-    from results.pipeline.read.tables import Seen
+    from results.pipeline.spark.tables import Seen
 
 NOTHING: Final = "none"
 ENGINE: Final = "spark"

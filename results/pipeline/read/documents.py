@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from checker.search.deciders import Decider, Wanted
     from harness.op import Value
     from harness.suites.expectation import SuiteCase
-    from results.pipeline.read.tables import Seen
+    from results.pipeline.spark.tables import Seen
 
 # The fields of the two files of a run; null if a file is missing or damaged, and then `problem` has the reason.
 PARSED: Final = t.StructType(

@@ -1,7 +1,7 @@
 """The footer of a Parquet file: shows, before any row is read, whether the file is complete and a table of operations.
 
 A run that ends while it writes its table leaves a file without a footer. Such a file would end the whole Spark job, so the
-driver checks footers first. Damaged pages show only when the rows are read; see `results.pipeline.read.broken`.
+driver checks footers first. Damaged pages show only when the rows are read; see `results.pipeline.spark.broken`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The whole job in this process: the job of `results.pipeline.job`, for few operations in local files.
+"""The whole job in this process: the job of `results.pipeline.spark.job`, for few operations in local files.
 
 The rule: the output folder equals the one of Spark's job, table by table; a test compares the two. If this process cannot do
 the job, it raises `NotSuited` with the reason before it writes anything.
@@ -22,13 +22,13 @@ from results.pipeline.decide.withhold import unjudged
 from results.pipeline.errors import RowsRefused
 from results.pipeline.measure.trends import trends
 from results.pipeline.read.documents import MERGED, PARSED, known_of, parsed
+from results.pipeline.read.local_files import LocalFiles, is_local, local
 from results.pipeline.read.sources import RESULTS, TEST, find_sources
 from results.pipeline.schema import RUNS
 from results.pipeline.single.asked import asked_of
 from results.pipeline.single.errors import NotSuited
 from results.pipeline.single.figures import figures
 from results.pipeline.single.gathered import gathered
-from results.pipeline.single.local_files import LocalFiles, is_local, local
 from results.pipeline.single.read import Run, read_runs
 from results.pipeline.single.summary import summary
 from results.pipeline.single.tables import LAYOUTS, write_operations, write_table

@@ -27,10 +27,10 @@ from harness.errors import InputError
 from harness.op import NEMESIS, OpType
 from results.pipeline.errors import run_twice
 from results.pipeline.read.documents import event_row
-from results.pipeline.read.tables import Seen
+from results.pipeline.read.local_files import local
 from results.pipeline.schema import MOST_NS, OPERATIONS, TYPES
 from results.pipeline.single.errors import NotSuited
-from results.pipeline.single.local_files import local
+from results.pipeline.spark.tables import Seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -132,7 +132,7 @@ def _column(source: Input, rows: pa.Table, wanted: pa.Field) -> pa.ChunkedArray:
 
 
 def _require_operations(source: Input, rows: pa.Table) -> None:
-    """Checks rows by the rules of `results.pipeline.read.tables.trouble`.
+    """Checks rows by the rules of `results.pipeline.spark.tables.trouble`.
 
     Raises:
         NotSuited: A row breaks a rule.

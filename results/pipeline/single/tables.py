@@ -14,9 +14,9 @@ from results.measure.op_outcomes import OUTCOMES
 from results.pipeline.measure.availability import AVAILABILITY_COLUMNS
 from results.pipeline.measure.timelines import AVAILABILITY, CONCURRENCY, HEAT, LATENCIES, LEADERS, RATES, TOTALS
 from results.pipeline.measure.trends import TRENDS
-from results.pipeline.read.tables import MAX_FOLDER_NAME, PARTITIONS
+from results.pipeline.read.local_files import local
 from results.pipeline.schema import FAULTS, QUARANTINE, RUNS, SIGHTINGS, VERDICTS
-from results.pipeline.single.local_files import local
+from results.pipeline.spark.tables import MAX_FOLDER_NAME, PARTITIONS
 from results.pipeline.write.output import GENERATIONS, WHOLE
 
 if TYPE_CHECKING:

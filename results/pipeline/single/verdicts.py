@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from checker.checking import conventions_of, make_model
 from checker.independent import EXPLAINED
 from harness.verdict import Verdict
-from results.pipeline.decide.columns import ADDRESS
 from results.pipeline.decide.details import OBJECTS, TARGET, Work, examine
 from results.pipeline.decide.judges import decide
 from results.pipeline.decide.rows import groups
+from results.pipeline.large_keys.columns import ADDRESS
 from results.pipeline.single.errors import NotSuited
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from results.pipeline.errors import BadOutput
 from results.pipeline.measure.availability import AVAILABILITY_COLUMNS
 from results.pipeline.measure.timelines import AVAILABILITY
-from results.pipeline.read.tables import union
 from results.pipeline.schema import FORMAT, READABLE, RUNS, VERSION, conform
+from results.pipeline.spark.tables import union
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,10 +19,10 @@ from rich.console import Console
 
 from commands.analyze import analyze, as_document, as_text
 from harness.errors import ExitCode
-from results.pipeline import session
 from results.pipeline.errors import NoSpark
 from results.pipeline.progress import Steps
 from results.pipeline.single.errors import NotSuited
+from results.pipeline.spark import session
 from tests.spark.runs import make_run
 
 pytest.importorskip("pyspark")
@@ -187,12 +187,12 @@ def test_help_needs_no_spark() -> None:
 
 def test_the_archive_has_what_executors_import(tmp_path: Path) -> None:
     """The packages and the kernel are in it, and it is added to what the user ships."""
-    from results.pipeline.ship import shipped  # noqa: PLC0415 - beside its test
+    from results.pipeline.spark.ship import shipped  # noqa: PLC0415 - beside its test
 
     settings = shipped({"spark.archives": "other.zip#other", "spark.executorEnv.PYTHONPATH": "lib"}, tmp_path)
     with tarfile.open(tmp_path / "labrys-package.tar.gz") as archive:
         names = archive.getnames()
-    assert {"harness/op.py", "checker/checking.py", "results/pipeline/read/events.py"} <= set(names)
+    assert {"harness/op.py", "checker/checking.py", "results/pipeline/spark/events.py"} <= set(names)
     assert any(name.startswith("checker/_kernel.") for name in names)
     assert not [name for name in names if "target" in name or "tests" in name]
     assert settings["spark.archives"] == f"other.zip#other,{tmp_path.as_uri()}/labrys-package.tar.gz#labrys-package"
@@ -204,7 +204,7 @@ def test_the_archive_has_what_executors_import(tmp_path: Path) -> None:
 def test_a_module_of_the_user_s_goes_to_executors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what it imports from its folder, and no more of it; also beside an environment of the user's."""
     from checker.models import find_model  # noqa: PLC0415 - beside its test
-    from results.pipeline.ship import shipped  # noqa: PLC0415 - beside its test
+    from results.pipeline.spark.ship import shipped  # noqa: PLC0415 - beside its test
 
     (tmp_path / "own_model.py").write_text(
         "from checker.models import Model\nfrom own_part import begin\n\n\nclass Own(Model):\n    initial = begin\n\n"
@@ -246,7 +246,7 @@ def test_a_model_that_cannot_be_had_is_told_of_before_spark_starts() -> None:
 )
 def test_files_are_brought_to_executors_elsewhere(settings: dict[str, str], packed: bool) -> None:
     """A driver that works alone needs no archive, and one inside a cluster is in that of its user."""
-    from results.pipeline.session import has_executors  # noqa: PLC0415 - beside its test
+    from results.pipeline.spark.session import has_executors  # noqa: PLC0415 - beside its test
 
     assert has_executors(settings) is packed
 

@@ -16,10 +16,10 @@ from pyarrow import parquet
 
 from checker.formats.parquet import schema
 from results.pipeline.errors import Unreadable
-from results.pipeline.read.broken import without
-from results.pipeline.read.events import BAD, EVENT, json_events
 from results.pipeline.read.footers import FOOTER_BYTES, footer_trouble
 from results.pipeline.read.sources import Input
+from results.pipeline.spark.broken import without
+from results.pipeline.spark.events import BAD, EVENT, json_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

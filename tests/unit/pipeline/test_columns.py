@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import types as t
 
-from checker.search.contraction import COLUMNS, MARKS
-from results.pipeline.decide.clusters import AFTER
-from results.pipeline.decide.columns import TYPES, schema_of
+from results.pipeline.large_keys.clusters import AFTER
+from results.pipeline.large_keys.columns import TYPES, schema_of
+from results.pipeline.large_keys.contraction import COLUMNS, MARKS
 
 SHORTEST = 3
 
@@ -18,7 +18,7 @@ def test_names_say_what_they_are() -> None:
 
 
 def test_pieces_of_chains_are_integers() -> None:
-    """The arrays that `checker.search.contraction` joins are columns of 64-bit integers here, all of them described."""
+    """The arrays that `contraction` joins are columns of 64-bit integers here, all of them described."""
     names = ("outcome", *COLUMNS, *MARKS, *AFTER)
     assert schema_of(*names) == t.StructType([t.StructField(name, t.LongType()) for name in names])
 

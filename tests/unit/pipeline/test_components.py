@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from harness.randomness import stream
-from results.pipeline.decide.components import roots
 from results.pipeline.decide.whole import whole_keys
+from results.pipeline.large_keys.components import roots
 
 
 def one_by_one(values: list[int], expected: list[int]) -> list[int]:

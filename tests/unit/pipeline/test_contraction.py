@@ -11,7 +11,11 @@ import pyarrow as pa
 
 from checker._kernel import Problem
 from checker.models.opcodes import CAS, READ, WRITE
-from checker.search.contraction import (
+from checker.search.solving import Limits, solve
+from harness.randomness import stream
+from results.pipeline.decide.coding import INF, NEG
+from results.pipeline.large_keys import chains
+from results.pipeline.large_keys.contraction import (
     BLOCK,
     CONTRADICTIONS,
     ORDER,
@@ -20,10 +24,6 @@ from checker.search.contraction import (
     UNWRITTEN,
     contract,
 )
-from checker.search.solving import Limits, solve
-from harness.randomness import stream
-from results.pipeline.decide import chains
-from results.pipeline.decide.coding import INF, NEG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from checker.search.contraction import Pieces
+    from results.pipeline.large_keys.contraction import Pieces
 
 INITIAL = 0
 
@@ -92,7 +92,7 @@ def by_kernel(ops: Sequence[Op]) -> str:
 
 @dataclass(slots=True)
 class Value:
-    """What is known of one value, as `results.pipeline.decide.chains` knows it."""
+    """What is known of one value, as `results.pipeline.large_keys.chains` knows it."""
 
     write_start: int = INF
     write_end: int = INF

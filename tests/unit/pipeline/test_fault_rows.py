@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from results.pipeline.read.runs import _decode_events
+from results.pipeline.spark.records import _decode_events
 
 
 def test_only_events_of_faults_are_kept() -> None:

@@ -11,8 +11,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from checker.models.opcodes import WRITE
 from harness.randomness import stream
 from results.pipeline.decide import kernel
-from results.pipeline.decide.columns import CODED
 from results.pipeline.decide.kernel import BYTES_PER_OPERATION, Budget, decide
+from results.pipeline.large_keys.columns import CODED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,10 +26,10 @@ from harness.errors import ExitCode
 from results.pipeline.errors import BadInput, BadOutput, RowsRefused
 from results.pipeline.options import AnalysisOptions
 from results.pipeline.progress import Steps
+from results.pipeline.read.local_files import LocalFiles, is_local
 from results.pipeline.read.sources import find_sources
 from results.pipeline.single import job
 from results.pipeline.single.errors import NotSuited
-from results.pipeline.single.local_files import LocalFiles, is_local
 from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest
 from tests.spark.damaged import NO_OPERATION, histories, make_files, make_half, make_histories, make_tables
 from tests.spark.histories import two_writes_and_a_read

@@ -1,7 +1,7 @@
 """The columns of the rows between the steps of the job: name, type and meaning.
 
 The rule: a column has the same name and the same type in all rows, and every schema consists of the columns below. The tables
-in files have their columns in `results.pipeline.schema`. `checker.search.contraction` uses the names of the columns of pieces.
+in files have their columns in `results.pipeline.schema`. `contraction` uses the names of the columns of pieces.
 
 An index is the place of an event in its history. `INF` of `results.pipeline.decide.coding` is the minimum of no numbers, and
 `NEG` the maximum.

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from checker.search.contraction import BLOCK, CONTRADICTIONS, OPEN, UNSOLVED
-from results.pipeline.decide.chains import joined_at_last, joined_in_slices, linked, pieces
-from results.pipeline.decide.clusters import clusters
-from results.pipeline.decide.columns import ADDRESS
-from results.pipeline.decide.zones import blocks, scanned, slices, zones
+from results.pipeline.large_keys.chains import joined_at_last, joined_in_slices, linked, pieces
+from results.pipeline.large_keys.clusters import clusters
+from results.pipeline.large_keys.columns import ADDRESS
+from results.pipeline.large_keys.contraction import BLOCK, CONTRADICTIONS, OPEN, UNSOLVED
+from results.pipeline.large_keys.zones import blocks, scanned, slices, zones
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ class Scanned:
         late: The first end of an operation that observed a value before its write began.
         early: Whether a value of a chain was observed before it was written.
         limits: The limits of a few zones that other zones meet.
-        contradictions: A few contradictions within chains, as rows of `checker.search.contraction`.
+        contradictions: A few contradictions within chains, as rows of `results.pipeline.large_keys.contraction`.
     """
 
     address: int
@@ -80,8 +80,8 @@ class Scan:
     """The values and the zones of some keys; holds files until `release`.
 
     Attributes:
-        values: The rows of `results.pipeline.decide.clusters`.
-        zoned: The rows of `results.pipeline.decide.zones`.
+        values: The rows of `results.pipeline.large_keys.clusters`.
+        zoned: The rows of `results.pipeline.large_keys.zones`.
     """
 
     def __init__(self, touches: DataFrame, scanning: Scanning) -> None:
@@ -116,7 +116,7 @@ class Scan:
 
     @cached_property
     def slices(self) -> DataFrame:
-        """The rows of `results.pipeline.decide.zones.slices`, computed once."""
+        """The rows of `results.pipeline.large_keys.zones.slices`, computed once."""
         return slices(self.zoned, self._scanning.initial, self._scanning.bucket_events).localCheckpoint()
 
     def found(self) -> list[Scanned]:

@@ -11,7 +11,7 @@ determine that return. So the search runs in rounds, over all keys at once:
 3. Repeat while the cut history contains a contradiction.
 
 After `_GUESSES` rounds, each round cuts in the middle of the range that is left. So the number of rounds is logarithmic in the
-length. The search needs only the operations that `results.pipeline.decide.components` selects.
+length. The search needs only the operations that `results.pipeline.large_keys.components` selects.
 
 A compare-and-set that returns after the cut is open in the cut history. It counts only if its value was observed by then.
 """
@@ -27,20 +27,20 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.models.opcodes import CAS, READ
-from checker.search.contraction import CIRCLE, LOST, ORDER, PHANTOM
-from results.pipeline.decide.clusters import AFTER, until, value_of
 from results.pipeline.decide.coding import INF, NEG
-from results.pipeline.decide.columns import ADDRESS, schema_of
-from results.pipeline.decide.components import contradicting
-from results.pipeline.decide.paths import Path, paths
-from results.pipeline.decide.scan import Scan
+from results.pipeline.large_keys.clusters import AFTER, until, value_of
+from results.pipeline.large_keys.columns import ADDRESS, schema_of
+from results.pipeline.large_keys.components import contradicting
+from results.pipeline.large_keys.contraction import CIRCLE, LOST, ORDER, PHANTOM
+from results.pipeline.large_keys.paths import Path, paths
+from results.pipeline.large_keys.scan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
-    from results.pipeline.decide.scan import Scanned, Scanning
+    from results.pipeline.large_keys.scan import Scanned, Scanning
 
     Named = tuple[int, int]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.console.plugins import MODELS, PLACE_SEPARATOR, WORKLOADS, is_file_place, plugins, split_place
-from results.pipeline.session import OWN_PYTHON
+from results.pipeline.spark.session import OWN_PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -2,8 +2,8 @@
 
 The rule: each row of the input is in the operations, or in quarantine with the reason. No row is lost, and none is repaired. An
 unreadable source is a run without operations, and its reason is in quarantine. A run with rows in quarantine may lack an
-operation that its verdict depends on; `results.pipeline.job` takes care of that. Tables of operations are read in place. Events
-are paired once and written, because later steps read them several times.
+operation that its verdict depends on; `results.pipeline.spark.job` takes care of that. Tables of operations are read in
+place. Events are paired once and written, because later steps read them several times.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from checker.formats.read import PARQUET
 from results.pipeline.errors import run_twice
-from results.pipeline.read.histories import read_histories
-from results.pipeline.read.tables import Seen, fitting, look_over, read_tables, refused, union, write_operations
 from results.pipeline.schema import OPERATIONS, QUARANTINE, conform
+from results.pipeline.spark.histories import read_histories
+from results.pipeline.spark.tables import Seen, fitting, look_over, read_tables, refused, union, write_operations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

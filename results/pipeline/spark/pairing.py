@@ -25,7 +25,7 @@ def paired(events: DataFrame) -> DataFrame:
     """Returns a row for each operation and each breach.
 
     Args:
-        events: Clients' events as rows of `results.pipeline.read.events`.
+        events: Clients' events as rows of `results.pipeline.spark.events`.
 
     Returns:
         The columns of operations, then `source`, `line`, `reason` and `sample`; `reason` is null for an operation.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from results.pipeline.decide.coding import address
-from results.pipeline.decide.columns import ADDRESS
+from results.pipeline.large_keys.columns import ADDRESS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

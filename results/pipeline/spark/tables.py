@@ -18,9 +18,9 @@ from pyspark.sql import types as t
 from checker.formats.parquet import COLUMNS
 from harness.op import OpType
 from results.pipeline.errors import Unreadable, root_of, run_twice
-from results.pipeline.read.events import SAMPLE_CHARACTERS, plain_uri
 from results.pipeline.read.sources import literal
 from results.pipeline.schema import MOST_NS, OPERATIONS, QUARANTINE, TYPES, conform
+from results.pipeline.spark.events import SAMPLE_CHARACTERS, plain_uri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

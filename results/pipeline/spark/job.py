@@ -24,13 +24,13 @@ from results.pipeline.errors import JobFailed, RowsRefused, Unreadable, words_of
 from results.pipeline.measure.figures import figures
 from results.pipeline.measure.timelines import timelines
 from results.pipeline.measure.trends import TRENDS, trends
-from results.pipeline.read.broken import MOST_SET_ASIDE, without
-from results.pipeline.read.hadoop_files import HadoopFiles
-from results.pipeline.read.ingest import ingest
-from results.pipeline.read.runs import read_records
 from results.pipeline.read.sources import find_sources
-from results.pipeline.read.tables import union
 from results.pipeline.schema import QUARANTINE, VERDICTS, conform
+from results.pipeline.spark.broken import MOST_SET_ASIDE, without
+from results.pipeline.spark.hadoop_files import HadoopFiles
+from results.pipeline.spark.ingest import ingest
+from results.pipeline.spark.records import read_records
+from results.pipeline.spark.tables import union
 from results.pipeline.write.gathered import gathered
 from results.pipeline.write.output import OPERATIONS, Output, read_table
 from results.pipeline.write.page import render
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from results.pipeline.options import AnalysisOptions
     from results.pipeline.progress import Steps
     from results.pipeline.read.files import Files
-    from results.pipeline.read.ingest import Ingested
-    from results.pipeline.read.runs import Records
     from results.pipeline.read.sources import Input
+    from results.pipeline.spark.ingest import Ingested
+    from results.pipeline.spark.records import Records
     from results.pipeline.write.output import Manifest
     from results.pipeline.write.summary import Summary
 

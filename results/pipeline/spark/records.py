@@ -14,9 +14,9 @@ from pyspark.sql import types as t
 
 from checker.formats.parquet import decode_value
 from results.pipeline.read.documents import MERGED, PARSED, Known, event_row, known_of, parsed
-from results.pipeline.read.events import plain_uri
 from results.pipeline.read.sources import RESULTS, TEST, literal
 from results.pipeline.schema import FAULTS, RUNS, SIGHTINGS, conform
+from results.pipeline.spark.events import plain_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from checker.search.deciders import Wanted
-    from results.pipeline.read.tables import Seen
+    from results.pipeline.spark.tables import Seen
 
 # The fault in an event of the nemesis.
 _FAULT_EVENTS: Final = t.StructType(

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from checker.search.contraction import BLOCK, MARKS
 from results.pipeline.decide.coding import INF, NEG
-from results.pipeline.decide.columns import ADDRESS
+from results.pipeline.large_keys.columns import ADDRESS
+from results.pipeline.large_keys.contraction import BLOCK, MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

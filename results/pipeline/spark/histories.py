@@ -14,11 +14,11 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.formats.read import EDN, ETCD_LOG, JSONL
-from results.pipeline.read.events import BAD, BARE, EVENT, FAULT, HEADER, SCHEMA, form_events, json_events
-from results.pipeline.read.pairing import paired
 from results.pipeline.read.sources import literal
-from results.pipeline.read.tables import Seen, union, write_operations
 from results.pipeline.schema import QUARANTINE, conform
+from results.pipeline.spark.events import BAD, BARE, EVENT, FAULT, HEADER, SCHEMA, form_events, json_events
+from results.pipeline.spark.pairing import paired
+from results.pipeline.spark.tables import Seen, union, write_operations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

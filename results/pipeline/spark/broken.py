@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from py4j.protocol import Py4JError
 
 from results.pipeline.errors import Unreadable, causes_of, root_of
-from results.pipeline.read.events import plain_uri
 from results.pipeline.read.sources import RESULTS, TEST
+from results.pipeline.spark.events import plain_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

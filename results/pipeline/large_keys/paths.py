@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from results.pipeline.decide.columns import ADDRESS, schema_of
 from results.pipeline.decide.whole import whole_keys
+from results.pipeline.large_keys.columns import ADDRESS, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ def paths(values: DataFrame, wanted: Wanted, memory_limit: int) -> dict[int, Pat
     """Returns by key the paths to some values; keys are left out if the links or the path are too long.
 
     Args:
-        values: The rows of `results.pipeline.decide.clusters`.
+        values: The rows of `results.pipeline.large_keys.clusters`.
         wanted: Values by key.
         memory_limit: Bytes for the links of a key.
     """

@@ -4,7 +4,7 @@ A compare-and-set links the value that it expects to the value that it writes. S
 by its number, but neighbours in a chain have different numbers. They are close in time, though. So the join has two steps:
 
 1. Values go into slices of the timeline. Nearly every chain finds its next value in the same slice, and
-   `checker.search.contraction` joins the values of a slice.
+   `results.pipeline.large_keys.contraction` joins the values of a slice.
 2. One worker for each key joins the pieces that are left, in the order of time. There are about as many pieces as slices and
    processes. The worker keeps only the pieces that still wait for another one.
 
@@ -22,18 +22,18 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from checker.search.contraction import COLUMNS, MARKS, OPEN, ROOTED, UNSOLVED, UNWRITTEN, contract
-from results.pipeline.decide.clusters import AFTER
 from results.pipeline.decide.coding import INF, NEG
-from results.pipeline.decide.columns import ADDRESS, schema_of
-from results.pipeline.decide.zones import slice_of
+from results.pipeline.large_keys.clusters import AFTER
+from results.pipeline.large_keys.columns import ADDRESS, schema_of
+from results.pipeline.large_keys.contraction import COLUMNS, MARKS, OPEN, ROOTED, UNSOLVED, UNWRITTEN, contract
+from results.pipeline.large_keys.zones import slice_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from checker.search.contraction import Contracted, Integers, Pieces
+    from results.pipeline.large_keys.contraction import Contracted, Integers, Pieces
 
 _ROWS_PER_CALL: Final = 1 << 17
 # The memory of a piece while it is joined: its columns, the columns of the result, and working arrays.

@@ -14,7 +14,7 @@ A row has `address`, `value`, and these columns:
 - if the operations have the columns `after_0` and `after_1`: these, and `since_0` and `since_1`, the minimum end of the reads
   that begin after them.
 
-`results.pipeline.decide.columns` has the types. `NEG` is the maximum of no numbers, and `INF` the minimum.
+`results.pipeline.large_keys.columns` has the types. `NEG` is the maximum of no numbers, and `INF` the minimum.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 
 from checker.models.opcodes import CAS, CAS_FAIL, READ, WRITE
 from results.pipeline.decide.coding import GENERAL, INF, NEG
-from results.pipeline.decide.columns import ADDRESS, schema_of
+from results.pipeline.large_keys.columns import ADDRESS, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,12 +22,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from results.pipeline.decide.clusters import value_of
-from results.pipeline.decide.columns import ADDRESS, schema_of
-from results.pipeline.decide.paths import links
 from results.pipeline.decide.whole import whole_keys
-from results.pipeline.decide.zones import meeting
-from results.pipeline.read.tables import union
+from results.pipeline.large_keys.clusters import value_of
+from results.pipeline.large_keys.columns import ADDRESS, schema_of
+from results.pipeline.large_keys.paths import links
+from results.pipeline.large_keys.zones import meeting
+from results.pipeline.spark.tables import union
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
-    from results.pipeline.decide.scan import Scan, Scanned, Scanning
+    from results.pipeline.large_keys.scan import Scan, Scanned, Scanning
 
 # The memory of a link: its value and its expected value, both sorted, and the root.
 BYTES_PER_LABEL: Final = 100
