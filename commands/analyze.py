@@ -111,7 +111,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     reason. A run that is unreadable or empty gets the verdict unknown; the other runs are still checked.
 
     This process checks up to a million operations in local files, within seconds and without Java. Spark checks larger inputs,
-    other file systems, and inputs with malformed rows.
+    other file systems, and histories with malformed events.
 
     Exit codes: 0 all valid, 1 some invalid, 2 some unknown, 254 bad input.
     """
@@ -159,12 +159,10 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
 
 def _analyzed(options: AnalysisOptions, given: Mapping[str, Any], settings: dict[str, str]) -> tuple[Summary, Steps]:
     """Runs the job, in this process or with Spark; returns its summary and its steps."""
-    from results.pipeline.spark.session import is_submitted, require_spark
-
-    require_spark()  # both paths use its package for the types of tables
+    from results.pipeline.errors import NotSuited
+    from results.pipeline.local import analyze_here
     from results.pipeline.progress import Steps
-    from results.pipeline.single.errors import NotSuited
-    from results.pipeline.single.job import analyze as analyze_here
+    from results.pipeline.spark.session import is_submitted
 
     names = ("master", "driver_memory", "scratch")
     for_spark = [f"--{name.replace('_', '-')}" for name in names if given[name] is not None]
@@ -193,16 +191,19 @@ def _with_spark(options: AnalysisOptions, given: Mapping[str, Any], settings: di
     import tempfile
 
     from results.pipeline.errors import JobFailed, NoSpark
-    from results.pipeline.progress import SparkSteps
-    from results.pipeline.spark.job import analyze as analyze_with_spark
     from results.pipeline.spark.session import (
         MASTER,
         SessionOptions,
         has_executors,
         is_submitted,
+        require_spark,
         spark_session,
         submitted_settings,
     )
+
+    require_spark()
+    from results.pipeline.spark.job import analyze as analyze_with_spark
+    from results.pipeline.spark.progress import SparkSteps
     from results.pipeline.spark.ship import reachable, shipped
 
     folder = Path(tempfile.mkdtemp(prefix="labrys-spark-"))

@@ -31,12 +31,15 @@ from benchmarks.memory import Memory
 from benchmarks.pipeline.histories import KINDS, generate, plan
 from benchmarks.pipeline.records import record
 from checker.formats.parquet import schema as file_schema
-from results.pipeline.decide.verdicts import VerdictOptions, verdicts
+from results.pipeline.decide.verdicts import VerdictOptions
 from results.pipeline.options import AnalysisOptions
-from results.pipeline.progress import SparkSteps
 from results.pipeline.schema import OPERATIONS
+from results.pipeline.spark import verdicts as in_spark
 from results.pipeline.spark.job import analyze
+from results.pipeline.spark.progress import SparkSteps
 from results.pipeline.spark.session import SessionOptions, spark_session
+from results.pipeline.spark.types import struct_of
+from results.pipeline.spark.verdicts import verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -120,14 +123,16 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot:
     run, out = folder / "run", folder / "verdicts"
     data = run / "operations.parquet"
     generating_s, _, _ = timed(lambda: generate(spark, made).write.mode("overwrite").parquet(str(data)))
-    rows = spark.read.schema(OPERATIONS).parquet(str(data))
+    rows = spark.read.schema(struct_of(OPERATIONS)).parquet(str(data))
     bytes_there = sum(path.stat().st_size for path in data.glob("*.parquet"))
     print(f"{made.operations:,} operations on {made.keys:,} keys, {bytes_there / 1e6:,.0f} MB")
     print(f"{100 * made.cas:g} % are compare-and-sets")
     print(f"made in {generating_s:.1f} s; planted: {len(made.planted)}\n", flush=True)
     floor_s, floor_bytes, _ = timed(lambda: floor(rows))
     table: list[tuple[str, float, int]] = [("floor: read and sort", floor_s, floor_bytes)]
-    options = VerdictOptions(model=MODEL, hot_operations=hot)
+    if hot is not None:
+        vars(in_spark)["most_in_kernel"] = lambda _: hot  # of the functions that decide
+    options = VerdictOptions(model=MODEL)
     job_s, job_bytes, _ = timed(lambda: verdicts(rows, options).write.mode("overwrite").parquet(str(out)))
     table.append(("verdicts", job_s, job_bytes))
     there = spark.read.parquet(str(out))

@@ -39,6 +39,10 @@ class Unreadable(BadInput):
         self.path = path
 
 
+class NotSuited(InputError):  # noqa: N818 - the name states the problem
+    """Only Spark can do this job; the message has the reason."""
+
+
 class BadOutput(InputError):  # noqa: N818 - the name states the problem
     """The output folder holds something else, or an output of an unknown version."""
 

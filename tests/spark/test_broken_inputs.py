@@ -10,7 +10,8 @@ import pytest
 from commands.analyze import as_text
 from harness.errors import ExitCode
 from results.pipeline.spark.hadoop_files import HadoopFiles
-from results.pipeline.write.output import load_manifest, read_table
+from results.pipeline.spark.output import read_table
+from results.pipeline.write.output import load_manifest
 from tests.spark.damaged import histories, make_files, make_half, make_histories, make_tables
 from tests.spark.runs import make_run
 from tests.spark.test_job import run

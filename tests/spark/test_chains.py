@@ -12,14 +12,16 @@ import pytest
 from checker.checking import make_model
 from harness.op import Operation, OpType
 from harness.randomness import stream
-from results.pipeline.decide.details import DATAFLOW
-from results.pipeline.decide.verdicts import VerdictOptions, verdicts
+from results.pipeline.decide.targets import DATAFLOW
+from results.pipeline.decide.verdicts import VerdictOptions
 from results.pipeline.large_keys import components, paths
 from results.pipeline.schema import OPERATIONS
+from results.pipeline.spark.types import struct_of
+from results.pipeline.spark.verdicts import verdicts
 from tests.spark.histories import alone, by_check, write_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from random import Random
 
@@ -33,7 +35,7 @@ SHORT = 16
 
 def operations_of(spark: SparkSession, folder: Path, runs: Mapping[str, Sequence[Operation]]) -> DataFrame:
     """Returns the operations of runs in an arbitrary order and partitioning."""
-    return spark.read.schema(OPERATIONS).parquet(*write_runs(folder, runs)).repartition(2)
+    return spark.read.schema(struct_of(OPERATIONS)).parquet(*write_runs(folder, runs)).repartition(2)
 
 
 def history(random: Random, size: int) -> list[Operation]:
@@ -79,7 +81,9 @@ def chain(length: int, lies: Mapping[int, int]) -> list[Operation]:
     return done
 
 
-def test_chains_say_what_the_checker_says(spark: SparkSession, tmp_path: Path) -> None:
+def test_chains_say_what_the_checker_says(
+    spark: SparkSession, tmp_path: Path, heat: Callable[[int, int], None]
+) -> None:
     """Crashes, wrong results, two compare-and-sets on one value, cycles, long chains: the results are the checker's."""
     random = stream(1, "chains")
     runs = {f"run-{number}": history(random, random.randint(1, 14)) for number in range(120)}
@@ -93,7 +97,8 @@ def test_chains_say_what_the_checker_says(spark: SparkSession, tmp_path: Path) -
         alone(4, "cas", [1, 4]),
     ]
     theirs = by_check(make_model("cas-register", None, {}), runs)
-    found = verdicts(operations_of(spark, tmp_path, runs), VerdictOptions(hot_operations=0, bucket_events=3)).collect()
+    heat(0, 3)
+    found = verdicts(operations_of(spark, tmp_path, runs), VerdictOptions()).collect()
     ours = {(row["run"], row["key"]): row.asDict() for row in found}
     assert len(found) == len(ours) == len(runs)
     for name, expected in theirs.items():
@@ -104,7 +109,7 @@ def test_chains_say_what_the_checker_says(spark: SparkSession, tmp_path: Path) -
 
 
 def test_what_rests_on_a_long_chain_is_named(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, heat: Callable[[int, int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If too many values lead to a contradiction, verdict and operation are the checker's, and the explanation is short."""
     monkeypatch.setattr(paths, "LONGEST", 3)
@@ -112,7 +117,8 @@ def test_what_rests_on_a_long_chain_is_named(
     monkeypatch.setattr(components, "BYTES_PER_LABEL", 1 << 40)
     runs = {"stale": chain(SHORT, {SHORT // 2: 3, SHORT - 2: 5})}
     [expected] = by_check(make_model("cas-register", None, {}), runs).values()
-    [row] = verdicts(operations_of(spark, tmp_path, runs), VerdictOptions(hot_operations=0, bucket_events=3)).collect()
+    heat(0, 3)
+    [row] = verdicts(operations_of(spark, tmp_path, runs), VerdictOptions()).collect()
     for field in ("verdict", "analyzer", "operations", "op_invoke_index", "op_complete_index"):
         assert row[field] == expected[field], field
     # Without a counterexample, the kind is the analyzer's, from all operations of the contradiction.

@@ -18,11 +18,12 @@ from checker.search.deciders import Wanted
 from harness.errors import ExitCode
 from results.pipeline.errors import BadInput, BadOutput, RowsRefused
 from results.pipeline.options import AnalysisOptions
-from results.pipeline.progress import SparkSteps
 from results.pipeline.spark import ingest, job
 from results.pipeline.spark.hadoop_files import HadoopFiles
 from results.pipeline.spark.job import analyze
-from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest, read_table
+from results.pipeline.spark.output import read_table
+from results.pipeline.spark.progress import SparkSteps
+from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest
 from tests.spark.histories import two_writes_and_a_read
 from tests.spark.runs import assert_same_in_one_process, in_one_process, make_results, make_run, make_valid
 

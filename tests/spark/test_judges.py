@@ -18,8 +18,8 @@ from checker.search.deciders import Wanted
 from harness.console import plugins
 from results.pipeline.decide import judges
 from results.pipeline.options import AnalysisOptions
-from results.pipeline.progress import SparkSteps
 from results.pipeline.spark.job import analyze
+from results.pipeline.spark.progress import SparkSteps
 from tests.judges import Ids, asks, registry
 from tests.spark.histories import two_writes_and_a_read
 from tests.spark.runs import assert_same_in_one_process

@@ -11,12 +11,14 @@ import pytest
 from rich.console import Console
 
 from checker.search.deciders import Wanted
-from results.pipeline.decide.details import OBJECTS
-from results.pipeline.decide.verdicts import VerdictOptions, verdicts
+from results.pipeline.decide.rows import OBJECTS
+from results.pipeline.decide.verdicts import VerdictOptions
 from results.pipeline.options import AnalysisOptions
-from results.pipeline.progress import SparkSteps
 from results.pipeline.schema import OPERATIONS
 from results.pipeline.spark.job import analyze
+from results.pipeline.spark.progress import SparkSteps
+from results.pipeline.spark.types import struct_of
+from results.pipeline.spark.verdicts import verdicts
 from tests.own_models import Broken, MaxRegister, draw
 from tests.spark.histories import by_check, row_order, write_runs
 
@@ -59,6 +61,6 @@ def test_a_model_of_a_user_s_own_decides(spark: SparkSession, tmp_path: Path) ->
     assert {row["order_agrees"] for row in rows.values()} == {None, "valid", "invalid"}
     assert found.orders["invalid"] >= len(found.misordered) > 0
 
-    operations = spark.read.schema(OPERATIONS).parquet(str(tmp_path / "operations.parquet"))
+    operations = spark.read.schema(struct_of(OPERATIONS)).parquet(str(tmp_path / "operations.parquet"))
     broken = verdicts(operations, VerdictOptions(model=Broken)).where("explanation like '%ZeroDivisionError%'")
     assert {(row["verdict"], row["cause"]) for row in broken.collect()} == {("unknown", "error")}

@@ -10,10 +10,14 @@ import pytest
 
 from checker.checking import make_model
 from harness.randomness import stream
-from results.pipeline.decide.details import DATAFLOW, KERNEL, OBJECTS
-from results.pipeline.decide.rows import BYTES_PER_OPERATION
-from results.pipeline.decide.verdicts import TOO_LARGE, VerdictOptions, verdicts
+from results.pipeline.decide.details import TOO_LARGE
+from results.pipeline.decide.kernel import KERNEL
+from results.pipeline.decide.rows import BYTES_PER_OPERATION, OBJECTS
+from results.pipeline.decide.targets import DATAFLOW
+from results.pipeline.decide.verdicts import VerdictOptions
 from results.pipeline.schema import OPERATIONS, VERDICTS
+from results.pipeline.spark.types import struct_of
+from results.pipeline.spark.verdicts import verdicts
 from tests.spark.histories import (
     Kind,
     alone,
@@ -52,7 +56,7 @@ def by_spark(
     shuffles: int = 4,
 ) -> dict[tuple[str, str | None], dict[str, Any]]:
     """Returns the job's rows, from operations in an arbitrary order and partitioning."""
-    operations = spark.read.schema(OPERATIONS).parquet(*write_runs(folder, runs)).repartition(cuts)
+    operations = spark.read.schema(struct_of(OPERATIONS)).parquet(*write_runs(folder, runs)).repartition(cuts)
     before = str(spark.conf.get(SHUFFLES))
     spark.conf.set(SHUFFLES, str(shuffles))
     try:
@@ -84,7 +88,8 @@ class Draw:
 
     Attributes:
         seed: The seed of the histories.
-        options: The job's options. Keys of ordinary size are hot here, and slices are a few events wide.
+        options: The job's options.
+        hot: Keys with more operations than the first number are hot, and slices have as many events as the second.
         shuffles: The number of tasks after each shuffle.
         cuts: The number of parts of the table.
         cas: Whether some histories have compare-and-set.
@@ -92,6 +97,7 @@ class Draw:
 
     seed: int
     options: VerdictOptions
+    hot: tuple[int, int]
     shuffles: int
     cuts: int
     cas: bool
@@ -105,7 +111,8 @@ class Draw:
 DRAWS = [
     Draw(
         seed=1,
-        options=VerdictOptions(model="register", hot_operations=0, bucket_events=3),
+        options=VerdictOptions(model="register"),
+        hot=(0, 3),
         shuffles=3,
         cuts=5,
         cas=False,
@@ -115,9 +122,8 @@ DRAWS = [
         options=VerdictOptions(
             initial="1",
             conventions={"nil_read": "any", "failed_cas": "observe"},
-            hot_operations=8,
-            bucket_events=7,
         ),
+        hot=(8, 7),
         shuffles=2,
         cuts=1,
         cas=True,
@@ -126,9 +132,12 @@ DRAWS = [
 
 
 @pytest.mark.parametrize("draw", DRAWS, ids=lambda draw: draw.options.model)
-def test_every_route_says_what_the_checker_says(spark: SparkSession, tmp_path: Path, draw: Draw) -> None:
+def test_every_route_says_what_the_checker_says(
+    spark: SparkSession, tmp_path: Path, draw: Draw, heat: Callable[[int, int], None]
+) -> None:
     """The partitioning of a table with hundreds of keys changes no verdict, operation, explanation or counterexample."""
     options = draw.options
+    heat(*draw.hot)
     runs = mixed_histories(draw.seed, RUNS, draw.kind, keys=(1, 2, 3, 5))
     if not draw.cas:
         runs |= long_runs()

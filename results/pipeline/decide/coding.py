@@ -1,12 +1,12 @@
-"""Codes the operations of registers as integers, inside the JVM, so that shuffles move only integers.
+"""Codes the operations of registers as integers, from Arrow columns.
 
 The rule: the coding is the one that `checker.search.encode` makes for the kernel, or the operation is `GENERAL`. An
 operation has a coding if its values are nil, or integers of at most 18 digits in canonical text. One operation with another
 value sends its key to the general route, which works on whole operations. As in `checker.search.encode`, operations that
 certainly had no effect, and operations that observe nothing, are left out.
 
-The columns of a coded operation are `CODED` of `results.pipeline.large_keys.columns`. Its interval goes from `start` to `end`
-in the order of events. `end` is `INF` if the operation may have happened at any later time.
+The interval of a coded operation goes from `start` to `end` in the order of events. `end` is `INF` if the operation may have
+happened at any later time.
 """
 
 from __future__ import annotations
@@ -14,24 +14,43 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from checker.columns import NEVER
 from checker.models.opcodes import CAS, CAS_FAIL, READ, WRITE
 from checker.models.registers import CasRegister, Register
-from results.pipeline.large_keys.columns import ADDRESS
+from harness.op import OpType
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from numpy.typing import NDArray
 
     from checker.models import Model
 
+    Flags = NDArray[np.bool_]
+    Integers = NDArray[np.int64]
+
+ADDRESS: Final = "address"  # the number of a run and key
 INF: Final = NEVER
 NEG: Final = -(2**63)
 GREATEST: Final = 10**18
 NIL: Final = -(2**62)
-
 GENERAL: Final = 100  # the operation has no coding in integers
+# The columns that the coding needs, beside `address`.
+TEXTS: Final = ("f", "type", "value", "result", "invoke_index", "complete_index")
+CODED: Final = pa.schema(
+    {
+        ADDRESS: pa.int64(),
+        "opcode": pa.int8(),  # the function: `READ`, `WRITE`, `CAS`, ...; `GENERAL` if integers cannot represent the operation
+        "first_argument": pa.int64(),  # the value that is read or written; of a compare-and-set, the expected value
+        "second_argument": pa.int64(),  # the value that a compare-and-set writes; else 0
+        "start": pa.int64(),  # the index of the invoke
+        "end": pa.int64(),  # the index of the return, or `INF`
+    }
+)
+_INTEGER: Final = r"^(0|-?[1-9][0-9]{0,17})$"
+_PAIR: Final = r"^\[(?P<first>[^,]*),(?P<second>[^,]*)\]$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,90 +86,93 @@ def coding_of(model: Model) -> RegisterCoding | None:
     )
 
 
-def address(salt: int) -> Column:
-    """Returns the number of a row's run and key; `decide.keys` finds a salt without collisions."""
-    return F.xxhash64(F.col("run"), F.col("key"), F.col("key").isNull(), F.lit(salt))
+def coded(rows: pa.RecordBatch, coding: RegisterCoding) -> pa.RecordBatch:
+    """Returns the operations that matter to the verdict, in the columns `CODED`.
 
-
-def coded(operations: DataFrame, coding: RegisterCoding, salt: int) -> DataFrame:
-    """Returns the operations that matter to the verdict; `opcode` is `GENERAL` for those without a coding."""
-    relevant = operations.where(~F.coalesce(_is_irrelevant(coding), F.lit(col=False)))
-    # Each text is parsed in a step of its own: within one step, Spark parses it again at each use.
-    return _opcodes(_numbered(_texts(relevant, coding, salt)))
-
-
-def _is_irrelevant(coding: RegisterCoding) -> Column:
-    """Returns whether an operation had no effect and observed nothing."""
-    f, kind, result = F.col("f"), F.col("type"), F.col("result")
-    unread = kind != "ok"
+    Args:
+        rows: The column `address`, and the columns `TEXTS`.
+        coding: How integers represent them.
+    """
+    f, kind = rows.column("f"), rows.column("type")
+    is_read, is_cas = _equal(f, "read"), _equal(f, "cas")
+    failed, ended = _equal(kind, OpType.FAIL), rows.column("complete_index").is_valid().to_numpy(zero_copy_only=False)
+    unread = ~_equal(kind, OpType.OK)
     if coding.nil_says_nothing:
-        unread = unread | result.isNull() | (result == "null")
-    failed = kind == "fail"
-    if coding.failed_observes and coding.has_cas:
-        failed = failed & (f != "cas")
-    return ((f == "read") & unread) | failed
-
-
-def made() -> Column:
-    """Returns the number of the value that an operation of a register writes, also a failed one; null if it writes none."""
-    f, value = F.col("f"), F.col("value")
-    text = F.when(f == "write", F.coalesce(value, F.lit("null"))).when(f == "cas", _second(value))
-    return F.when(text == "null", F.lit(NIL)).otherwise(text.try_cast("bigint"))
-
-
-def _second(value: Column) -> Column:
-    """Returns the text of the second member of a pair, as in the arguments of a compare-and-set."""
-    comma = F.locate(",", value)
-    return F.substring(value, comma + 1, F.length(value) - comma - 1)
-
-
-def _texts(operations: DataFrame, coding: RegisterCoding, salt: int) -> DataFrame:
-    """Puts the text of each value of an operation into a column; `is_pair` marks the two values of a compare-and-set."""
-    is_cas, value = F.col("f") == "cas", F.col("value")
-    is_pair, first, second = F.lit(col=False), value, F.lit(None).cast("string")
-    if coding.has_cas:
-        comma = F.locate(",", value)
-        is_pair = F.coalesce(is_cas & value.startswith("[") & value.endswith("]") & (comma > 1), is_pair)
-        first = F.when(is_cas, F.substring(value, F.lit(2), comma - 2)).otherwise(first)
-        second = F.when(is_cas, _second(value))
-    return operations.select(
-        address(salt).alias(ADDRESS),
-        *("f", "type", "invoke_index", "complete_index"),
-        is_pair.alias("is_pair"),
-        F.when(F.col("f") == "read", F.col("result")).otherwise(first).alias("first_argument"),
-        second.alias("second_argument"),
+        unread |= ~rows.column("result").is_valid().to_numpy(zero_copy_only=False) | _equal(
+            rows.column("result"), "null"
+        )
+    lost = failed & ~is_cas if coding.failed_observes and coding.has_cas else failed
+    kept = np.flatnonzero(~((is_read & unread) | lost))
+    rows, is_read, is_cas, failed, ended = (
+        rows.take(pa.array(kept)),
+        is_read[kept],
+        is_cas[kept],
+        failed[kept],
+        ended[kept],
     )
+    first, second, fits = _arguments(rows, is_read, is_cas & coding.has_cas)
+    is_info = _equal(rows.column("type"), OpType.INFO)
+    opcode = np.full(rows.num_rows, GENERAL, np.int8)
+    fits &= is_info | ended
+    opcode[fits & is_read] = READ
+    opcode[fits & _equal(rows.column("f"), "write")] = WRITE
+    pairs = fits & is_cas & coding.has_cas
+    opcode[pairs] = np.where(failed[pairs], CAS_FAIL, CAS)
+    end = np.where(is_info, INF, _integers(rows.column("complete_index"), INF))
+    columns = (opcode, first, np.where(pairs & ~failed, second, 0), _integers(rows.column("invoke_index")), end)
+    return pa.RecordBatch.from_arrays([rows.column(ADDRESS), *map(pa.array, columns)], schema=CODED)
 
 
-def _numbered(texts: DataFrame) -> DataFrame:
-    """Replaces texts by numbers: nil and canonical JSON integers have one, and all other texts become null."""
-    names = ("first_argument", "second_argument")
-    parsed = texts.withColumns({f"{name}_number": F.col(name).try_cast("bigint") for name in names})
-    checked = {}
-    for name in names:
-        text, number = F.col(name), F.col(f"{name}_number")
-        fits = (number.cast("string") == text) & number.between(1 - GREATEST, GREATEST - 1)
-        checked[name] = F.when(text.isNull() | (text == "null"), F.lit(NIL)).when(fits, number)
-    return parsed.withColumns(checked)
+def made(rows: pa.Table) -> Integers:
+    """Returns the number of the value that each operation of a register writes, also a failed one; `NEG` if it writes none."""
+    is_write, is_cas = (_equal(rows.column("f"), name) for name in ("write", "cas"))
+    nobody = np.zeros(rows.num_rows, np.bool_)
+    first, second, fits = _arguments(rows, nobody, is_cas)
+    found: Integers = np.where(fits & is_write, first, np.where(fits & is_cas, second, NEG))
+    return found
 
 
-def _opcodes(numbered: DataFrame) -> DataFrame:
-    f, kind, end = F.col("f"), F.col("type"), F.col("complete_index")
-    first, second = F.col("first_argument"), F.col("second_argument")
-    code = (
-        F.when((kind != "info") & end.isNull(), GENERAL)
-        .when(first.isNull(), GENERAL)
-        .when(f == "read", READ)
-        .when(f == "write", WRITE)
-        .when(F.col("is_pair") & second.isNotNull(), F.when(kind == "fail", CAS_FAIL).otherwise(CAS))
-        .otherwise(GENERAL)
-    )
-    zero = F.lit(0).cast("bigint")
-    return numbered.select(
-        ADDRESS,
-        code.cast("tinyint").alias("opcode"),
-        F.coalesce(first, zero).alias("first_argument"),
-        F.when(F.col("is_pair") & (kind != "fail"), F.coalesce(second, zero)).otherwise(zero).alias("second_argument"),
-        F.col("invoke_index").alias("start"),
-        F.when(kind == "info", F.lit(INF)).otherwise(F.coalesce(end, F.lit(INF))).alias("end"),
-    )
+def _arguments(rows: pa.RecordBatch | pa.Table, is_read: Flags, is_cas: Flags) -> tuple[Integers, Integers, Flags]:
+    """Returns the first argument of each operation, the second one of a compare-and-set, and which rows integers represent."""
+    value = _flat(rows.column("value"))
+    texts = pc.if_else(pa.array(is_read), _flat(rows.column("result")), value)
+    first, fits = _numbers(texts)
+    second = np.zeros(len(first), np.int64)
+    places = np.flatnonzero(is_cas)
+    if len(places):
+        members = pc.extract_regex(value.take(pa.array(places)), _PAIR)
+        split = members.is_valid().to_numpy(zero_copy_only=False)
+        first[places], first_fits = _numbers(_member(members, "first"))
+        second[places], second_fits = _numbers(_member(members, "second"))
+        fits[places] = split & first_fits & second_fits
+    return first, second, fits
+
+
+def _member(members: pa.StructArray, name: str) -> pa.Array:
+    return pc.struct_field(members, name)
+
+
+def _numbers(texts: pa.Array) -> tuple[Integers, Flags]:
+    """Returns the number of each text, and whether it has one: nil and canonical JSON integers have."""
+    nothing = pc.or_kleene(pc.is_null(texts), pc.equal(texts, "null"))
+    nil = pc.fill_null(nothing, fill_value=True).to_numpy(zero_copy_only=False)
+    whole = pc.fill_null(pc.match_substring_regex(texts, _INTEGER), fill_value=False)
+    numbers = np.full(len(texts), NIL, np.int64)
+    is_whole = whole.to_numpy(zero_copy_only=False)
+    numbers[is_whole] = texts.filter(whole).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return numbers, nil | is_whole
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return flat.cast(pa.string())
+
+
+def _equal(column: pa.Array | pa.ChunkedArray, text: str) -> Flags:
+    found: Flags = pc.fill_null(pc.equal(_flat(column), text), fill_value=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _integers(column: pa.Array, absent: int = 0) -> Integers:
+    numbers: Integers = pc.fill_null(column, absent).to_numpy(zero_copy_only=False)
+    return numbers

@@ -1,7 +1,7 @@
-"""Verdicts of workloads that have a checker of their own (judges), for each run and key: DataFrame in, DataFrame out.
+"""Verdicts of workloads that have a checker of their own (judges), for each run and key.
 
 The rule: each verdict, explanation and counterexample is the one that `labrys check` gives for a history of the same operations
-alone, or `unknown` with its cause. The rows of a key go to one Python worker and become arrays there, many short keys at once.
+alone, or `unknown` with its cause. The rows of a key become arrays, many short keys at once.
 Only rows that are shown become objects. A key that does not fit into its memory limit is unknown. If a judge fails on a key,
 that key is unknown with the error, and the judge decides the other keys.
 """
@@ -10,28 +10,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from checker.columns import NEEDED, ColumnReader
+from checker.columns import ColumnReader
 from checker.judging import composed, operation_at
 from checker.judging.judged import UNTESTED
 from harness.errors import LabrysError, sentence
 from harness.verdict import Verdict
-from results.pipeline.decide.coding import address
+from results.pipeline.decide.coding import ADDRESS
 from results.pipeline.decide.whole import stretches
-from results.pipeline.large_keys.columns import ADDRESS
-from results.pipeline.schema import VERDICTS, conform
-from results.pipeline.spark.keys import keys_of
+from results.pipeline.schema import VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from pyspark.sql import DataFrame
 
     from checker.columns import Columns, Int64s
     from checker.judging import Judge, Judgement
@@ -40,29 +34,7 @@ ARRAYS: Final = "arrays"  # the column `engine`
 ROWS_AT_ONCE: Final = 1 << 16  # how many rows of short keys become arrays together
 # The memory of an operation in arrays, with temporary copies and a few sorts; the bytes of texts are added.
 BYTES_PER_OPERATION: Final = 400
-_OPERATIONS_PER_TASK: Final = 1 << 20
 _TEXTS: Final = ("value", "result")
-_OUT: Final = to_arrow_schema(VERDICTS)
-
-
-def judged(operations: DataFrame, judge: Judge, memory_limit: int) -> DataFrame:
-    """Decides the operations of each run and key.
-
-    Args:
-        operations: The columns of `schema.OPERATIONS`. Spark reads them twice.
-        judge: The checker. Spark sends it to the workers, which must be able to import its modules.
-        memory_limit: Bytes for one key in a worker.
-
-    Returns:
-        A row for each run and key, in the columns of `schema.VERDICTS`.
-    """
-    keys = keys_of(operations)
-    fewest = 2 * operations.sparkSession.sparkContext.defaultParallelism
-    tasks = max(1, min(keys.count, max(fewest, keys.operations // _OPERATIONS_PER_TASK)))
-    rows = operations.select("run", *NEEDED, address(keys.salt).alias(ADDRESS))
-    spread = rows.repartition(tasks, ADDRESS).sortWithinPartitions(ADDRESS, "invoke_index")
-    decided = spread.mapInArrow(partial(decide, judge=judge, memory_limit=memory_limit), VERDICTS)
-    return conform(decided, VERDICTS)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,7 +67,7 @@ class _Key:
 
 
 def decide(batches: Iterator[pa.RecordBatch], judge: Judge, memory_limit: int) -> Iterator[pa.RecordBatch]:
-    """Decides the keys of a partition; yields rows of `schema.VERDICTS`.
+    """Decides keys; yields rows of `schema.VERDICTS`.
 
     Args:
         batches: The run, the address and the columns `NEEDED`, sorted by address and invoke.
@@ -138,7 +110,7 @@ def _verdict_rows(keys: Sequence[_Key], judge: Judge, limit: int) -> pa.RecordBa
         rows = [_row(key, judge, None, limit) for key in keys]
     else:
         rows = [_row(key, judge, next(columns) if key.parts else None, limit) for key in keys]
-    return pa.RecordBatch.from_pylist(rows, schema=_OUT)
+    return pa.RecordBatch.from_pylist(rows, schema=VERDICTS)
 
 
 def _columns(keys: Sequence[_Key]) -> list[Columns]:

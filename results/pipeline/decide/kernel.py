@@ -1,6 +1,6 @@
-"""Decides keys of registers by the native kernel, in Spark's Python workers, from coded operations.
+"""Decides keys of registers by the native kernel, from coded operations.
 
-A partition holds whole keys. Its rows come as Arrow batches of integers and go to the kernel as they are, without a Python
+The rows of a key come together. They come as Arrow batches of integers and go to the kernel as they are, without a Python
 object for an operation. The kernel's near-linear analyzer decides many keys in one call. A key that it does not suit gets a
 search of its own, within the limits of a key.
 """
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker._kernel import Problem
 from checker.models.opcodes import CAS, READ
@@ -20,15 +19,33 @@ from checker.search.coding import KernelColumns
 from checker.search.deciding import decide_all
 from checker.search.solving import Limits, solve
 from checker.search.tables import OBJECTS, Arrays, likely_invalid
-from results.pipeline.decide.coding import GENERAL
-from results.pipeline.large_keys.columns import ADDRESS, ANSWER, CODED
+from results.pipeline.decide.coding import ADDRESS, CODED, GENERAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from checker._kernel import Outcome
 
-_ANSWER: Final = to_arrow_schema(ANSWER)
+_WHOLE, _WHOLES, _TEXT = pa.int64(), pa.list_(pa.int64()), pa.string()
+# The answer for a key; `results.pipeline.decide.details` makes a row of verdicts from it.
+ANSWER: Final = pa.schema(
+    {
+        ADDRESS: _WHOLE,
+        "verdict": _TEXT,  # or `TO_GENERAL`
+        "analyzer": _TEXT,
+        "engine": _TEXT,
+        "cause": _TEXT,
+        "kind": _TEXT,  # the kind of the violation
+        "op_start": _WHOLE,  # the invoke of the operation at whose return no linearization is left
+        "op_end": _WHOLE,  # the return of this operation
+        "core": _WHOLES,  # the invokes of the operations that the explanation names
+        "tied": pa.bool_(),  # whether two operations start at one index, so that invokes do not identify them
+        "unsuited": _TEXT,  # why the near-linear analyzer does not suit the key
+        "part": _WHOLES,  # the invokes of the operations that replace the whole key in the explanation
+        "observed": _WHOLES,  # the values that these observed; the explanation names operations that make them
+    }
+)
+KERNEL: Final = "kernel"  # the column `engine`
 TO_GENERAL: Final = "general"
 _COLUMNS: Final = CODED.names
 # The measured maximum memory of an operation: 41 bytes for its columns, and the rest for the analyzers and the allocator.
@@ -52,7 +69,7 @@ class Budget:
 
 
 def decide(batches: Iterator[pa.RecordBatch], budget: Budget) -> Iterator[pa.RecordBatch]:
-    """Yields the answer for each key of a partition, whose rows are sorted by `address`."""
+    """Yields the answers (`ANSWER`) for the keys of some rows in the columns `CODED`, which are sorted by `address`."""
     pending: list[list[Any]] = []
     rows = 0
     too_large: int | None = None
@@ -173,4 +190,4 @@ def _answer(key: int, outcome: Outcome, part: KernelColumns, *, tied: bool) -> d
 
 
 def _answers(rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(rows, schema=_ANSWER)
+    return pa.RecordBatch.from_pylist([{**row, "engine": KERNEL} for row in rows], schema=ANSWER)

@@ -1,25 +1,78 @@
-"""Makes operations from the rows that Spark gives to a Python worker, one key after the other."""
+"""Makes operations from the rows of a key, one key after the other."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
 
 from checker.formats.parquet import NAMES, columns_of, decode_value
 from harness.op import Operation, OpType
-from results.pipeline.large_keys.columns import ADDRESS
+from results.pipeline.schema import OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pyarrow as pa
+    from collections.abc import Iterator, Sequence
 
     from harness.op import Value
 
 # The memory of an operation as a Python object, in the checker and in the search for a counterexample.
 BYTES_PER_OPERATION: Final = 2000
 _REMEMBERED: Final = 1 << 12
-_INVOKE: Final = NAMES.index("invoke_index")
+OBJECTS: Final = "operations"  # the column `engine`
+TARGET: Final = "target"  # the column with the task of a key, as JSON; null in a row of an operation
+TARGETED: Final = pa.schema([*OPERATIONS, pa.field(TARGET, pa.string())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A key, what is known about it before its operations are read, and what to find out.
+
+    Attributes:
+        run: The run.
+        key: The key.
+        operations: The number of its operations.
+        orders: How many of them have an order.
+        engine: The route of its verdict.
+        verdict: The verdict; None if it is not known.
+        analyzer: See `schema.VERDICTS`, as for the next four.
+        cause: Why it is unknown.
+        kind: The kind of the violation.
+        op_start: The invoke of the operation at whose return no linearization is left.
+        op_end: The return of this operation.
+        core: The invokes of the operations that the explanation names.
+        unsuited: Why the near-linear analyzer does not suit the key.
+        part: The invokes of the operations that replace the whole key; None for the whole key.
+        observed: The values that these observed; operations that make them, also failed ones, are wanted too.
+        wanted: The invokes of the operations to read; None for all.
+        whole: Whether to decide operations, and not only to name them.
+        shrink: Whether a counterexample is wanted.
+    """
+
+    run: str
+    key: str | None
+    operations: int
+    orders: int = 0
+    engine: str = OBJECTS
+    verdict: str | None = None
+    analyzer: str | None = None
+    cause: str | None = None
+    kind: str | None = None
+    op_start: int | None = None
+    op_end: int | None = None
+    core: Sequence[int] = ()
+    unsuited: str | None = None
+    part: Sequence[int] | None = None
+    observed: Sequence[int] | None = None
+    wanted: Sequence[int] | None = None
+    whole: bool = True
+    shrink: bool = False
+
+    def text(self) -> str:
+        """Returns the target as JSON."""
+        return json.dumps(asdict(self))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,59 +80,66 @@ class Group:
     """The rows of one key.
 
     Attributes:
-        about: The columns that are not columns of operations, from the key's first row.
+        target: The key.
         operations: The operations.
         trouble: Why a row is no operation; None if all are.
-        too_many: Whether there are more operations than `most`; then `operations` is empty.
+        too_many: Whether there are more operations than fit; then `operations` is empty.
     """
 
-    about: dict[str, Any]
+    target: Target
     operations: list[Operation] = field(default_factory=list)
     trouble: str | None = None
     too_many: bool = False
 
 
 def groups(batches: Iterator[pa.RecordBatch], *, most: int) -> Iterator[Group]:
-    """Yields the keys of a partition that is sorted by `address`; a row without an invoke only introduces its key.
+    """Yields the keys of some rows: a row with a target, and then the rows of its operations.
 
     Args:
-        batches: Rows with the columns of operations and others, `address` among them.
+        batches: Rows in the columns `TARGETED`.
         most: How many operations of a key are kept in memory.
     """
-    decode = _Values().decode
-    group: Group | None = None
+    target: Target | None = None
+    parts: list[pa.RecordBatch] = []
+    values = Values()
     for batch in batches:
-        others = [name for name in batch.schema.names if name not in NAMES]
-        addresses = batch.column(ADDRESS).to_pylist()
-        columns = columns_of(batch)
-        for row, fields in enumerate(zip(*columns, strict=True)):
-            if group is None or group.about[ADDRESS] != addresses[row]:
-                if group is not None:
-                    yield group
-                about = {name: batch.column(name)[row].as_py() for name in others}
-                group = Group(about={**about, "run": fields[0], "key": fields[1]})
-            if fields[_INVOKE] is None:
-                continue
-            if len(group.operations) >= most:
-                group.too_many = True
-                group.operations.clear()
-            if group.too_many or group.trouble is not None:
-                continue
+        heads = np.flatnonzero(batch.column(TARGET).is_valid().to_numpy(zero_copy_only=False)).tolist()
+        begin = 0
+        for head in [*heads, batch.num_rows]:
+            if head > begin:
+                parts.append(batch.slice(begin, head - begin))
+            if head < batch.num_rows:
+                if target is not None:
+                    yield group_of(target, parts, values, most=most)
+                target, parts = Target(**json.loads(batch.column(TARGET)[head].as_py())), []
+            begin = head + 1
+    if target is not None:
+        yield group_of(target, parts, values, most=most)
+
+
+def group_of(target: Target, parts: Sequence[pa.RecordBatch], values: Values, *, most: int) -> Group:
+    """Returns a key with its operations, which come in the order of their invokes."""
+    if sum(part.num_rows for part in parts) > most:
+        return Group(target=target, too_many=True)
+    operations: list[Operation] = []
+    for part in parts:
+        for fields in zip(*columns_of(part), strict=True):
             try:
-                group.operations.append(_operation(dict(zip(NAMES, fields, strict=True)), decode))
+                operations.append(_operation(dict(zip(NAMES, fields, strict=True)), values.decode))
             except ValueError as error:
-                group.trouble = f"event {fields[_INVOKE]}: {error}"
-    if group is not None:
-        yield group
+                return Group(target=target, trouble=f"event {fields[NAMES.index('invoke_index')]}: {error}")
+    return Group(target=target, operations=operations)
 
 
-class _Values:
+class Values:
     """Parses the JSON of values, and caches a bounded number of texts, because most histories repeat a few."""
 
     def __init__(self) -> None:
+        """Starts without any text."""
         self._known: dict[str | None, Value] = {None: None}
 
     def decode(self, text: str | None) -> Value:
+        """Returns the value of a JSON text; None for no text."""
         if text in self._known:
             return self._known[text]
         value = decode_value(text or "")

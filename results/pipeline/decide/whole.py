@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from results.pipeline.large_keys.columns import ADDRESS
+from results.pipeline.decide.coding import ADDRESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,124 +10,125 @@ A history is also unknown if it is unreadable, if it has no operation, or if no 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
-
 from harness.verdict import Verdict
-from results.pipeline.schema import VERDICTS, conform
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from results.pipeline.read.documents import Known
-    from results.pipeline.spark.tables import Seen
+    from results.pipeline.read.sources import Seen
+
+    Row = Mapping[str, Any]
 
 NOTHING: Final = "none"
 ENGINE: Final = "spark"
 _DEFINITE: Final = ("kind", "op_invoke_index", "op_complete_index", "explanation", "counterexample")
 
 
-def withheld(verdicts: DataFrame, quarantine: DataFrame, seen: Sequence[Seen]) -> DataFrame:
-    """Returns verdicts, where rows in quarantine make a verdict unknown.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """The rows in quarantine of a run, or of one of its keys.
+
+    Attributes:
+        rows: How many there are.
+        line: The line of the first one; 0 if it is not known.
+        reason: The reason of the first one, with the file and the line.
+    """
+
+    rows: int
+    line: int
+    reason: str
+
+    def __add__(self, other: Lost) -> Lost:
+        """Returns both together."""
+        first = min(self, other, key=lambda each: (each.line, each.reason))
+        return Lost(rows=self.rows + other.rows, line=first.line, reason=first.reason)
+
+
+def lost_of(quarantine: Iterable[Row], seen: Sequence[Seen]) -> dict[str, dict[str | None, Lost]]:
+    """Returns the rows in quarantine by run and by key; those without a known key have the key None.
 
     Args:
-        verdicts: Rows of `schema.VERDICTS`.
-        quarantine: Rows of `schema.QUARANTINE`, of histories only.
+        quarantine: Rows of `schema.QUARANTINE`, of histories only; with `rows` a row stands for so many.
         seen: The runs and their sources.
     """
-    spark = verdicts.sparkSession
-    places = spark.createDataFrame([(each.run, each.source.data) for each in seen], "found string, source string")
+    by_source: dict[str, list[str]] = {}
+    for each in seen:
+        by_source.setdefault(each.source.data, []).append(each.run)
     # An unreadable source has its reason already, and its row in quarantine is no row of a history.
-    unread = spark.createDataFrame([(each.run,) for each in seen if each.source.trouble is not None], "run string")
-    of_histories = quarantine.join(F.broadcast(unread), "run", "left_anti").withColumn("located", _located_reason())
-    columns = ("run", "key", "line", "located")
-    of_sources = of_histories.where("run is null").drop("run", "key").join(F.broadcast(places), "source")
-    rows = (
-        of_histories.where("run is not null")
-        .select(*columns)
-        .unionByName(of_sources.select(F.col("found").alias("run"), F.lit(None).alias("key"), "line", "located"))
-    )
-    first = F.min(F.struct(F.coalesce("line", F.lit(0)).alias("line"), "located"))["located"]
-    by_run = rows.where("key is null").groupBy("run").agg(F.count("*").alias("of_run"), first.alias("reason_of_run"))
-    of_keys = rows.where("key is not null").groupBy("run", "key")
-    by_key = of_keys.agg(F.count("*").alias("of_key"), first.alias("reason_of_key"))
-    joined = _with_lost_keys(verdicts, by_key)
-    joined = joined.join(F.broadcast(by_run), "run", "left").join(F.broadcast(by_key), ["run", "key"], "left")
-    missing = F.coalesce("of_run", F.lit(0)) + F.coalesce("of_key", F.lit(0))
-    doubt = missing > 0
-    cause = F.format_string(
-        "%s rows of this history are in quarantine, so it is not whole; the first: %s",
-        missing,
-        F.coalesce("reason_of_run", "reason_of_key"),
-    )
-    changed = joined.withColumn("cause", F.when(doubt, cause).otherwise(F.col("cause"))).withColumn(
-        "verdict", F.when(doubt, F.lit(str(Verdict.UNKNOWN))).otherwise(F.col("verdict"))
-    )
-    ordered = doubt & F.col("order_agrees").isNotNull()
-    changed = changed.withColumns(
-        {
-            "order_agrees": F.when(ordered, F.lit(str(Verdict.UNKNOWN))).otherwise(F.col("order_agrees")),
-            "order_reason": F.when(ordered, cause).otherwise(F.col("order_reason")),
-        }
-    )
-    for name in _DEFINITE:
-        changed = changed.withColumn(name, F.when(~doubt, F.col(name)))
-    return conform(changed, VERDICTS)
+    unread = {each.run for each in seen if each.source.trouble is not None}
+    found: dict[str, dict[str | None, Lost]] = {}
+    for row in quarantine:
+        if row["run"] in unread:
+            continue
+        lost = Lost(rows=row.get("rows", 1), line=row["line"] or 0, reason=_located(row))
+        runs = by_source.get(row["source"], []) if row["run"] is None else [row["run"]]
+        key = None if row["run"] is None else row["key"]
+        for run in runs:
+            known = found.setdefault(run, {})
+            known[key] = known[key] + lost if key in known else lost
+    return found
 
 
-def _located_reason() -> Column:
+def _located(row: Row) -> str:
     """Returns the reason of a row in quarantine with the file and the line."""
-    place = F.concat_ws(":", "source", F.col("line").cast("string"))
-    reason = F.col("reason")
-    return F.when(reason.startswith(F.col("source")), reason).otherwise(F.concat(place, F.lit(": "), reason))
+    reason: str = row["reason"]
+    place = row["source"] if row["line"] is None else f"{row['source']}:{row['line']}"
+    return reason if reason.startswith(row["source"]) else f"{place}: {reason}"
 
 
-def _with_lost_keys(verdicts: DataFrame, by_key: DataFrame) -> DataFrame:
-    """Adds a row for each key that has rows in quarantine, but no well-formed operation."""
-    models = verdicts.groupBy("run").agg(F.max("model").alias("model"))
-    lost = by_key.join(verdicts.select("run", "key"), ["run", "key"], "left_anti").join(models, "run")
-    named = lost.withColumns(
-        {
-            "verdict": F.lit(str(Verdict.UNKNOWN)),
-            "analyzer": F.lit(NOTHING),
-            "engine": F.lit(ENGINE),
-            "operations": F.lit(0),
-        }
-    )
-    # If a run has only such keys, their rows suffice; a row for the whole run would count it twice.
-    nothing_fits = (F.col("engine") == ENGINE) & (F.col("model") != "") & (F.col("operations") > 0)
-    has_lost = lost.select("run").distinct().withColumn("has_lost", F.lit(col=True))
-    others = verdicts.join(F.broadcast(has_lost), "run", "left").where(F.col("has_lost").isNull() | ~nothing_fits)
-    return others.drop("has_lost").unionByName(conform(named, VERDICTS))
-
-
-def not_judged(spark: SparkSession, runs: Sequence[Seen], known: Known) -> DataFrame:
-    """Returns an unknown verdict for each run that was not judged: unreadable, without operations, or without a model.
+def withheld(verdicts: Sequence[Row], lost: Mapping[str | None, Lost]) -> Iterator[Row]:
+    """Yields the verdicts of a run, where rows in quarantine make a verdict unknown.
 
     Args:
-        spark: The session.
-        runs: The runs.
-        known: The model or the judge of each run.
+        verdicts: The rows of `schema.VERDICTS` of the run, of which there is at least one.
+        lost: Its rows in quarantine, by key.
     """
-    rows = [tuple(unjudged(each, known).values()) for each in runs]
-    schema = "run string, verdict string, model string, analyzer string, engine string, cause string, operations long"
-    return conform(spark.createDataFrame(rows, schema), VERDICTS)
+    keys = {row["key"] for row in verdicts}
+    gone = [key for key in lost if key is not None and key not in keys]
+    model = max(row["model"] for row in verdicts)
+    run = verdicts[0]["run"]
+    for row in verdicts:
+        # If a run has only keys without a well-formed row, their rows suffice; a row for the whole run would count it twice.
+        if gone and row["engine"] == ENGINE and row["model"] and row["operations"]:
+            continue
+        yield _doubted(row, lost)
+    for key in gone:
+        yield _doubted({**_nothing(run, model), "key": key}, lost)
+
+
+def _doubted(row: Row, lost: Mapping[str | None, Lost]) -> Row:
+    its = [lost[key] for key in dict.fromkeys((None, row["key"])) if key in lost]
+    if not its:
+        return row
+    rows = sum(each.rows for each in its)
+    cause = f"{rows} rows of this history are in quarantine, so it is not whole; the first: {its[0].reason}"
+    changed = {**row, **dict.fromkeys(_DEFINITE), "verdict": str(Verdict.UNKNOWN), "cause": cause}
+    if row.get("order_agrees") is not None:
+        changed |= {"order_agrees": str(Verdict.UNKNOWN), "order_reason": cause}
+    return changed
+
+
+def _nothing(run: str, model: str) -> dict[str, Any]:
+    return {
+        "run": run,
+        "key": None,
+        "verdict": str(Verdict.UNKNOWN),
+        "model": model,
+        "analyzer": NOTHING,
+        "engine": ENGINE,
+        "cause": None,
+        "operations": 0,
+    }
 
 
 def unjudged(each: Seen, known: Known) -> dict[str, Any]:
-    """Returns the unknown verdict of a run that was not judged, by columns of `schema.VERDICTS`."""
-    return {
-        "run": each.run,
-        "verdict": str(Verdict.UNKNOWN),
-        "model": known.name(each.run),
-        "analyzer": NOTHING,
-        "engine": ENGINE,
-        "cause": _cause(each, known),
-        "operations": each.operations or 0,
-    }
+    """Returns the unknown verdict of a run that was not judged: unreadable, without operations, or without a model."""
+    operations = each.operations or 0
+    return _nothing(each.run, known.name(each.run)) | {"cause": _cause(each, known), "operations": operations}
 
 
 def _cause(each: Seen, known: Known) -> str:

@@ -27,9 +27,9 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.models.opcodes import CAS, READ
-from results.pipeline.decide.coding import INF, NEG
+from results.pipeline.decide.coding import ADDRESS, INF, NEG
 from results.pipeline.large_keys.clusters import AFTER, until, value_of
-from results.pipeline.large_keys.columns import ADDRESS, schema_of
+from results.pipeline.large_keys.columns import schema_of
 from results.pipeline.large_keys.components import contradicting
 from results.pipeline.large_keys.contraction import CIRCLE, LOST, ORDER, PHANTOM
 from results.pipeline.large_keys.paths import Path, paths

@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from results.pipeline.decide.coding import INF, NEG
+from results.pipeline.decide.coding import ADDRESS, INF, NEG
 from results.pipeline.large_keys.clusters import AFTER
-from results.pipeline.large_keys.columns import ADDRESS, schema_of
+from results.pipeline.large_keys.columns import schema_of
 from results.pipeline.large_keys.contraction import COLUMNS, MARKS, OPEN, ROOTED, UNSOLVED, UNWRITTEN, contract
 from results.pipeline.large_keys.zones import slice_of
 

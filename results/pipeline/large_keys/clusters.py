@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.models.opcodes import CAS, CAS_FAIL, READ, WRITE
-from results.pipeline.decide.coding import GENERAL, INF, NEG
-from results.pipeline.large_keys.columns import ADDRESS, schema_of
+from results.pipeline.decide.coding import ADDRESS, GENERAL, INF, NEG
+from results.pipeline.large_keys.columns import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

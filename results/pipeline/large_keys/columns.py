@@ -13,22 +13,18 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import types as t
 
+from results.pipeline.decide.coding import CODED
+from results.pipeline.spark.types import struct_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-ADDRESS: Final = "address"  # the number of a run and key
 
 _LONG: Final = t.LongType()
 _LONGS: Final = t.ArrayType(_LONG)
 _FLAG: Final = t.BooleanType()
-_TEXT: Final = t.StringType()
 
 _OF_OPERATIONS: Final[Mapping[str, t.DataType]] = {
-    "opcode": t.ByteType(),  # the function: `READ`, `WRITE`, `CAS`, ...; `GENERAL` if integers cannot represent the operation
-    "first_argument": _LONG,  # the value that is read or written; of a compare-and-set, the expected value
-    "second_argument": _LONG,  # the value that a compare-and-set writes; else 0
-    "start": _LONG,  # the index of the invoke
-    "end": _LONG,  # the index of the return; `INF` if the operation may have happened at any later time
+    **{field.name: field.dataType for field in struct_of(CODED)},  # see `results.pipeline.decide.coding`
     "after_0": _LONG,  # an index; `since_0` is about operations that begin after it
     "after_1": _LONG,  # an index; `since_1` is about operations that begin after it
 }
@@ -110,22 +106,7 @@ _OF_QUESTIONS: Final[Mapping[str, t.DataType]] = {
     "at_end": _FLAG,  # whether an operation of the explanation ends at this index
 }
 
-_OF_ANSWERS: Final[Mapping[str, t.DataType]] = {
-    "verdict": _TEXT,
-    "analyzer": _TEXT,
-    "cause": _TEXT,
-    "kind": _TEXT,  # the kind of the violation
-    "op_start": _LONG,  # the invoke of the operation at whose return no linearization is left
-    "op_end": _LONG,  # the return of this operation
-    "core": _LONGS,  # the invokes of the operations that the explanation names
-    "tied": _FLAG,  # whether two operations start at one index, so that invokes do not identify them
-    "unsuited": _TEXT,  # why the near-linear analyzer does not suit the key
-    "part": _LONGS,  # the invokes of the operations that replace the whole key in the explanation
-    "observed": _LONGS,  # the values that these observed; the explanation names operations that make them, also failed ones
-}
-
 TYPES: Final[Mapping[str, t.DataType]] = {
-    ADDRESS: _LONG,
     **_OF_OPERATIONS,
     **_OF_VALUES,
     **_OF_PIECES,
@@ -133,7 +114,6 @@ TYPES: Final[Mapping[str, t.DataType]] = {
     **_OF_SLICES,
     **_OF_LINKS,
     **_OF_QUESTIONS,
-    **_OF_ANSWERS,
 }
 
 
@@ -144,8 +124,3 @@ def schema_of(*names: str) -> t.StructType:
         KeyError: There is no such column.
     """
     return t.StructType([t.StructField(name, TYPES[name]) for name in names])
-
-
-CODED: Final = schema_of(ADDRESS, "opcode", "first_argument", "second_argument", "start", "end")
-# The answer for a key; `results.pipeline.decide.details` makes a row of verdicts from it.
-ANSWER: Final = schema_of(ADDRESS, *_OF_ANSWERS)

@@ -22,9 +22,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
+from results.pipeline.decide.coding import ADDRESS
 from results.pipeline.decide.whole import whole_keys
 from results.pipeline.large_keys.clusters import value_of
-from results.pipeline.large_keys.columns import ADDRESS, schema_of
+from results.pipeline.large_keys.columns import schema_of
 from results.pipeline.large_keys.paths import links
 from results.pipeline.large_keys.zones import meeting
 from results.pipeline.spark.tables import union

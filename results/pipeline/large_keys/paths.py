@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
+from results.pipeline.decide.coding import ADDRESS
 from results.pipeline.decide.whole import whole_keys
-from results.pipeline.large_keys.columns import ADDRESS, schema_of
+from results.pipeline.large_keys.columns import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

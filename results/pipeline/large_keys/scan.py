@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
+from results.pipeline.decide.coding import ADDRESS
 from results.pipeline.large_keys.chains import joined_at_last, joined_in_slices, linked, pieces
 from results.pipeline.large_keys.clusters import clusters
-from results.pipeline.large_keys.columns import ADDRESS
 from results.pipeline.large_keys.contraction import BLOCK, CONTRADICTIONS, OPEN, UNSOLVED
 from results.pipeline.large_keys.zones import blocks, scanned, slices, zones
 

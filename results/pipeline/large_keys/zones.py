@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from results.pipeline.decide.coding import INF, NEG
-from results.pipeline.large_keys.columns import ADDRESS
+from results.pipeline.decide.coding import ADDRESS, INF, NEG
 from results.pipeline.large_keys.contraction import BLOCK, MARKS
 
 if TYPE_CHECKING:

@@ -2,51 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+import pyarrow.compute as pc
 
+from harness.verdict import Verdict
 from results.pipeline.measure.availability import AFTER
-from results.pipeline.measure.badness import badness
-from results.pipeline.measure.timelines import AVAILABILITY, TOTALS
+from results.pipeline.schema import AVAILABILITY, RUNS, TOTALS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from pyspark.sql import DataFrame
+    from results.pipeline.write.tables import Read
 
 
-def figures(runs: DataFrame, verdicts: DataFrame, timelines: Mapping[str, DataFrame]) -> DataFrame:
-    """Returns a row for each run with the input of `trends.trends`, beside the columns of `runs.RUNS`.
+def figures(read: Read) -> Iterable[Mapping[str, Any]]:
+    """Returns a row for each run with the input of `trends.trends`, beside the columns of `schema.RUNS`.
 
     The columns are: `severity` (of the worst verdict; null if none was judged), `keys`, `operations`, `measured_s` (the longest
     recovery after a fault), `healed` (how many faults were healed), `unseen` (how many of them show no recovery),
     `availability`, `p50_ms` and `p99_ms`.
 
     Args:
-        runs: The columns of `runs.RUNS`.
-        verdicts: The columns of `schema.VERDICTS`.
-        timelines: The tables of `timelines.timelines`.
+        read: Reads the tables of the output folder.
     """
-    judged = verdicts.groupBy("run").agg(
-        F.max(badness(F.col("verdict"))).alias("severity"),
-        F.count("*").alias("keys"),
-        F.sum("operations").alias("operations"),
-    )
-    everyone = timelines[AVAILABILITY].where("node is null and f is null")
-    after = F.col("part") == AFTER
-    around = everyone.groupBy("run").agg(
-        F.max(F.when(after, F.col("sustained_ok_s"))).alias("measured_s"),
-        F.count(F.when(after, 1)).alias("healed"),
-        F.count(F.when(after & F.col("sustained_ok_s").isNull(), 1)).alias("unseen"),
-    )
-    totals = (
-        timelines[TOTALS]
-        .groupBy("run")
-        .agg(
-            F.try_divide(F.sum("answered"), F.sum("asked")).alias("availability"),
-            F.max("p50_ms").alias("p50_ms"),
-            F.max("p99_ms").alias("p99_ms"),
-        )
-    )
-    return runs.join(judged, "run", "left").join(around, "run", "left").join(totals, "run", "left")
+    found: dict[str, dict[str, Any]] = {}
+    for row in read("runs", RUNS.names).to_pylist():
+        found[row["run"]] = {**row, **dict.fromkeys(("severity", "availability", "p50_ms", "p99_ms", "measured_s"))}
+        found[row["run"]] |= {"keys": None, "operations": None, "healed": 0, "unseen": 0, "asked": 0, "answered": 0}
+    verdicts = read("verdicts", ("run", "verdict", "operations")).group_by(["run", "verdict"])
+    for row in verdicts.aggregate([("operations", "sum"), ("operations", "count")]).to_pylist():
+        its = found[row["run"]]
+        its["severity"] = max(its["severity"] or 0, Verdict(row["verdict"]).severity)
+        its["keys"] = (its["keys"] or 0) + row["operations_count"]
+        its["operations"] = (its["operations"] or 0) + row["operations_sum"]
+    around = read(AVAILABILITY, ("run", "node", "f", "part", "sustained_ok_s"))
+    whole = pc.and_(pc.is_null(around.column("node")), pc.is_null(around.column("f")))
+    for row in around.filter(pc.and_(whole, pc.equal(around.column("part"), AFTER))).to_pylist():
+        its = found[row["run"]]
+        its["healed"] += 1
+        its["unseen"] += row["sustained_ok_s"] is None
+        its["measured_s"] = _greatest(its["measured_s"], row["sustained_ok_s"])
+    for row in read(TOTALS, ("run", "asked", "answered", "p50_ms", "p99_ms")).to_pylist():
+        its = found[row["run"]]
+        its["asked"] += row["asked"]
+        its["answered"] += row["answered"]
+        its |= {name: _greatest(its[name], row[name]) for name in ("p50_ms", "p99_ms")}
+    for its in found.values():
+        its["availability"] = its["answered"] / its["asked"] if its["asked"] else None
+    return found.values()
+
+
+def _greatest(one: float | None, other: float | None) -> float | None:
+    return max((value for value in (one, other) if value is not None), default=None)

@@ -1,292 +1,285 @@
-"""Timelines: rates, latencies, concurrency, and availability around each fault, in a bounded number of rows.
+"""Timelines of one run: rates, latencies, concurrency, and availability around each fault, in a bounded number of rows.
 
 The rule: `results.measure.availability` defines availability, `results.measure.leadership` defines leaders, and a bucket is
 as wide as in the report. An operation belongs to the moment of its scheduled start. Final reads after healing are left out.
-Quantiles come from Spark's `percentile_approx`, which returns a measured latency. It is the nearest rank for up to some
-thousand operations in a bucket. For more, its rank differs by at most a ten-thousandth of their number. Spark aggregates the
-operations in place. The results have a row for each bucket, function, type and node.
+Quantiles are measured latencies of the nearest rank. Only for a whole run of more than one slice, the rank differs by at most a
+ten-thousandth of the number of operations.
+
+`part_of` measures one slice of a run, and `joined` makes the tables from the parts. Parts are JSON values, so a worker can send
+them. `measured` does both in this process.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import Window
-from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+import numpy as np
 
+from harness.op import OpType
 from harness.units import NS_PER_MS, NS_PER_S
+from harness.verdict import Verdict
 from harness.watch import Sighting
 from results.measure.leadership import Elections
-from results.measure.op_outcomes import OUTCOMES, REFUSED
-from results.measure.series import MAX_BUCKETS, MIN_MS, NICE_S
-from results.pipeline.measure.availability import BEFORE, availability, windows
-from results.pipeline.measure.badness import badness
+from results.measure.op_outcomes import OUTCOMES
+from results.measure.series import MIN_MS
+from results.pipeline.measure import availability
+from results.pipeline.measure.asked import ABSENT, asked_of
+from results.pipeline.measure.availability import BEFORE, windows
+from results.pipeline.measure.spans import slices_of, span_of
+from results.pipeline.schema import AVAILABILITY, CONCURRENCY, HEAT, LATENCIES, LEADERS, RATES, TOTALS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    import pandas as pd
-    from pyspark.sql import Column, DataFrame, GroupedData
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
-ACCURACY: Final = 10_000
+    from results.pipeline.measure.asked import Asked, Flags, Integers
+    from results.pipeline.measure.availability import Stretch
+    from results.pipeline.measure.spans import Span
+
+    Row = dict[str, Any]
+
 QUANTILES: Final = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
-SHOWN_KEYS: Final = 40
-
-RATES: Final = "rates"  # run, f, type (an outcome), node, time_s (a bucket's start), width_s, operations
-LATENCIES: Final = "latencies"  # of ok operations: run, f, time_s, width_s, operations, p50_ms, p95_ms, p99_ms, max_ms
-# Of a whole run: run, f, ok, info, fail, refused, the same quantiles; and of the operations that measure availability, how many
-# were asked (without refusals) and answered.
-TOTALS: Final = "totals"
-CONCURRENCY: Final = "concurrency"  # run, time_s, width_s, open: how many operations were open at that time
-AVAILABILITY: Final = "availability"
-LEADERS: Final = "leaders"  # run, fault, part, changes, leaders, terms; fault and part are null for the whole run
-# run, key, time_s, width_s, operations (without refusals), answered; of some keys, see `TimelineOptions`
-HEAT: Final = "heat"
+SHOWN_KEYS: Final = 40  # for how many keys of a run `heat` has rows
+_SUMMARY_VALUES: Final = 10_000
+_PARTS: Final = "parts"  # of availability
+_OF_TOTALS: Final = (*OUTCOMES, "asked", "answered")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineOptions:
-    """The options of timelines.
+class Subject:
+    """A run to measure.
 
     Attributes:
-        answers: Codes of `fail` errors that are answers, for runs that do not list them.
-        refusals: Codes of `fail` errors that are refusals, for runs that do not list them.
-        shown_keys: For how many keys of a run `heat` has rows: those with the worst verdicts, and among these those with the
-            most operations.
+        run: Its name.
+        faults: Rows of `schema.FAULTS`.
+        sightings: Rows of `schema.SIGHTINGS`.
+        answers: Codes of `fail` errors that are answers.
+        refusals: Codes of `fail` errors that are refusals.
+        shown: The keys of `heat`; see `shown_keys`.
     """
 
+    run: str
+    faults: Sequence[Mapping[str, Any]] = ()
+    sightings: Sequence[Mapping[str, Any]] = ()
     answers: Sequence[str] = ()
     refusals: Sequence[str] = ()
-    shown_keys: int = SHOWN_KEYS
+    shown: Sequence[str] = ()
 
 
-def timelines(
-    operations: DataFrame,
-    faults: DataFrame,
-    options: TimelineOptions | None = None,
-    *,
-    runs: DataFrame | None = None,
-    sightings: DataFrame | None = None,
-    verdicts: DataFrame | None = None,
-) -> dict[str, DataFrame]:
-    """Aggregates operations over time.
+def measured(subject: Subject, operations: pa.Table) -> dict[str, list[Row]]:
+    """Returns the rows of all timelines of a run, by the name of the table.
 
     Args:
-        operations: The columns of `schema.OPERATIONS`. Spark reads them once for each table.
-        faults: The columns of `runs.FAULTS`.
-        options: The options.
-        runs: `run`, and the codes of each run: `answers` and `refusals`; None: those of the options for all.
-        sightings: The columns of `runs.SIGHTINGS`; None: no table of leaders.
-        verdicts: `run`, `key` and `verdict`; None: none is known.
-
-    Returns:
-        The tables by name; the constants of this module list their columns.
+        subject: The run.
+        operations: Its operations, in the columns of `schema.OPERATIONS`.
     """
-    options = options or TimelineOptions()
-    asked = _asked(operations, options, runs)
-    spans = _spans(asked).localCheckpoint()
-    bucketed = _bucketed(asked, spans)
-    around = windows(faults, spans).localCheckpoint()
-    tables = {
-        RATES: bucketed.groupBy("run", "f", "type", "node", "time_s", "width_s").agg(F.count("*").alias("operations")),
-        LATENCIES: _with_quantiles(
-            bucketed.where("type = 'ok'").groupBy("run", "f", "time_s", "width_s"), F.count("*").alias("operations")
-        ),
-        TOTALS: _totals(bucketed),
-        CONCURRENCY: _concurrency(asked, spans),
-        AVAILABILITY: availability(asked, spans, around),
-        HEAT: _heat(bucketed, verdicts, options.shown_keys),
-    }
-    if sightings is not None:
-        tables[LEADERS] = _leaders(sightings, around)
-    return tables
+    span = span_of(operations)
+    slices = () if span is None else slices_of(operations, span)
+    return joined(subject, span, [part_of(subject, span, number, rows) for number, rows in slices if span is not None])
 
 
-def _asked(operations: DataFrame, options: TimelineOptions, runs: DataFrame | None) -> DataFrame:
-    """Returns the workload's own operations, with the time of each, whether it was answered, and its client."""
-    fixed = {
-        name: F.array(*(F.lit(code) for code in codes)).cast("array<string>")
-        for name, codes in (("answers", options.answers), ("refusals", options.refusals))
-    }
-    rows = operations
-    if runs is not None:
-        rows = rows.join(F.broadcast(runs.select("run", *fixed)), "run", "left")
-    rows = rows.withColumns({name: codes if runs is None else F.coalesce(name, codes) for name, codes in fixed.items()})
-    code = F.regexp_replace(F.substring_index("error", ":", 1), r"(?U)^\s+|\s+$", "")
+def shown_keys(counts: Iterable[tuple[str, int]], verdicts: Mapping[str | None, str]) -> list[str]:
+    """Returns the keys of `heat`: those with the worst verdicts, and among these those with the most operations.
 
-    def failed_with(codes: str) -> Column:
-        return (F.col("type") == "fail") & F.coalesce(F.array_contains(codes, code), F.lit(col=False))
-
-    return rows.where("phase is null").select(
-        "run",
-        "key",
-        "f",
-        F.when(failed_with("refusals"), REFUSED).otherwise(F.col("type")).alias("type"),
-        "node",
-        "start_ns",
-        "end_ns",
-        "invoke_index",
-        F.coalesce("scheduled_ns", "start_ns").alias("wanted_ns"),
-        code.alias("code"),
-        ((F.col("type") == "ok") | failed_with("answers")).alias("good"),
-        failed_with("refusals").alias("refused"),
-        F.col("via").isNotNull().alias("follows"),
-    )
-
-
-def _spans(asked: DataFrame) -> DataFrame:
-    """Returns for each run `horizon_ns` (right after the last operation), `nodes` (those with clients), and two more columns.
-
-    `following` is whether some clients follow the leader. Then only these measure the system. `functions` has the functions of
-    the operations that measure it.
+    Args:
+        counts: Each key with the number of its operations.
+        verdicts: The verdict of each key; one that is missing is unknown, since nothing was judged.
     """
-    by_node = asked.groupBy("run", "node").agg(
-        (F.max("wanted_ns") + 1).alias("horizon_ns"),
-        F.collect_set(F.when(F.col("follows"), F.col("f"))).alias("followed"),
-        F.collect_set("f").alias("functions"),
-        F.max("follows").alias("following"),
-        F.min("follows").alias("none_stays"),
-    )
-    stayed_at = F.when(~F.col("none_stays"), F.col("node"))
-    return (
-        by_node.groupBy("run")
-        .agg(
-            F.max("horizon_ns").alias("horizon_ns"),
-            F.collect_list(stayed_at).alias("nodes"),
-            F.array_distinct(F.flatten(F.collect_list("followed"))).alias("followed"),
-            F.array_distinct(F.flatten(F.collect_list("functions"))).alias("functions"),
-            F.max("following").alias("following"),
-        )
-        .withColumn("functions", F.when(F.col("following"), F.col("followed")).otherwise(F.col("functions")))
-        .drop("followed")
-    )
+
+    def order(counted: tuple[str, int]) -> tuple[int, int, str]:
+        key, count = counted
+        return -Verdict(verdicts.get(key, Verdict.UNKNOWN)).severity, -count, key
+
+    return [key for key, _ in sorted(counts, key=order)[:SHOWN_KEYS]]
 
 
-def _width_s(horizon_ns: Column) -> Column:
-    """Returns the width of a bucket, as `results.measure.series.bucket_s`."""
-    duration_s = (horizon_ns - 1) / F.lit(NS_PER_S)
-    width: Any = duration_s / MAX_BUCKETS
-    for nice in reversed(NICE_S):
-        width = F.when(duration_s <= MAX_BUCKETS * nice, F.lit(float(nice))).otherwise(width)
-    return F.greatest(width, F.lit(min(NICE_S)))
+def part_of(subject: Subject, span: Span, number: int, rows: pa.Table) -> dict[str, Any]:
+    """Measures one slice of a run, and returns JSON values for `joined`.
+
+    Args:
+        subject: The run.
+        span: Its span.
+        number: The number of the slice.
+        rows: The operations that `results.pipeline.measure.spans.slices_of` yields.
+    """
+    asked = asked_of(rows, number, span, answers=subject.answers, refusals=subject.refusals)
+    bucket = _Buckets(span.width_s)
+    stretches = list(windows(subject.faults, span.horizon_ns))
+    return {
+        RATES: list(_rates(asked, bucket)),
+        LATENCIES: list(_latencies(asked, bucket)),
+        TOTALS: list(_totals(asked, exact=span.slices == 1)),
+        CONCURRENCY: list(_steps(asked, span)),
+        HEAT: list(_heat(asked, bucket, subject.shown)),
+        _PARTS: list(availability.measured(asked, stretches, span)),
+    }
 
 
-def _bucketed(asked: DataFrame, spans: DataFrame) -> DataFrame:
-    widths = spans.select("run", "following", _width_s(F.col("horizon_ns")).alias("width_s"))
-    at_s = F.greatest(F.col("wanted_ns"), F.lit(0)) / F.lit(NS_PER_S)
-    # As `//` in Python, where 1.0 // 0.1 is 9.
-    place = F.round((at_s - at_s % F.col("width_s")) / F.col("width_s"))
-    return asked.join(F.broadcast(widths), "run").withColumn("time_s", place * F.col("width_s"))
+def joined(subject: Subject, span: Span | None, parts: Sequence[Mapping[str, Any]]) -> dict[str, list[Row]]:
+    """Returns the rows of all timelines of a run, by the name of the table.
+
+    Args:
+        subject: The run.
+        span: Its span; None if it has no operations of the workload's own.
+        parts: The parts of its slices, in the order of time.
+    """
+    stretches = list(windows(subject.faults, 0 if span is None else span.horizon_ns))
+
+    def every(name: str) -> Iterator[Row]:
+        return (row for part in parts for row in part[name])
+
+    found = {
+        LEADERS: list(_leaders(subject.sightings, stretches)),
+        AVAILABILITY: list(availability.rows_of(every(_PARTS), stretches, span)),
+    }
+    if span is not None:
+        found |= {name: list(every(name)) for name in (RATES, LATENCIES, HEAT)}
+        found |= {TOTALS: list(_summed(every(TOTALS))), CONCURRENCY: list(_concurrency(every(CONCURRENCY), span))}
+    return {name: [{"run": subject.run, **row} for row in rows] for name, rows in found.items()}
 
 
-def _with_quantiles(rows: GroupedData, *others: Column) -> DataFrame:
-    """Aggregates the latencies of ok operations, and other columns; one sketch gives all quantiles."""
-    took_ms = F.greatest((F.col("end_ns") - F.col("wanted_ns")) / NS_PER_MS, F.lit(MIN_MS))
-    ok_ms = F.when(F.col("type") == "ok", took_ms)
-    sketched = F.percentile_approx(ok_ms, list(QUANTILES.values()), ACCURACY)
-    found = rows.agg(*others, sketched.alias("quantiles"), F.max(ok_ms).alias("max_ms"))
-    named = {name: F.col("quantiles")[place] for place, name in enumerate(QUANTILES)}
-    return found.withColumns(named).drop("quantiles")
+class _Buckets:
+    """The columns of a bucket of time."""
+
+    def __init__(self, width_s: float) -> None:
+        self._width_s = width_s
+
+    def __call__(self, place: int) -> Row:
+        return {"time_s": place * self._width_s, "width_s": self._width_s}
 
 
-def _totals(bucketed: DataFrame) -> DataFrame:
-    counts = [F.count(F.when(F.col("type") == kind, 1)).alias(kind) for kind in OUTCOMES]
-    measures = (F.col("follows") | ~F.col("following")) & ~F.col("refused")
-    counts += [
-        F.count(F.when(measures, 1)).alias("asked"),
-        F.count(F.when(measures & F.col("good"), 1)).alias("answered"),
-    ]
-    return _with_quantiles(bucketed.groupBy("run", "f"), *counts)
+def _groups(*columns: NDArray[Any], only: Flags) -> Iterator[tuple[tuple[Any, ...], Integers]]:
+    """Yields the rows of each combination of values, sorted by the values."""
+    rows = np.flatnonzero(only)
+    order = rows[np.lexsort([column[rows] for column in reversed(columns)])]
+    if not len(order):
+        return
+    new = np.logical_or.reduce([column[order][1:] != column[order][:-1] for column in columns])
+    for low, high in pairwise([0, *(np.flatnonzero(new) + 1).tolist(), len(order)]):
+        yield tuple(column[order[low]].item() for column in columns), order[low:high]
 
 
-def _concurrency(asked: DataFrame, spans: DataFrame) -> DataFrame:
-    """Counts the open operations at the start of each bucket."""
-    widths = spans.withColumn("width_s", _width_s(F.col("horizon_ns"))).withColumn(
-        "width_ns", F.round(F.col("width_s") * F.lit(NS_PER_S)).cast("bigint")
-    )
-
-    def after(time_ns: str) -> Column:
-        """Returns the first bucket that begins at or after a time: there, a start counts, and an end no longer does."""
-        place = F.ceil(F.greatest(F.col(time_ns), F.lit(0)) / F.col("width_ns"))
-        return F.when(F.col(time_ns).isNotNull(), place)  # the greatest of null and 0 would be 0
-
-    # Two small numbers for each operation, summed before the shuffle.
-    steps = (
-        asked.join(F.broadcast(widths), "run")
-        .select(
-            "run",
-            F.explode(
-                F.filter(
-                    F.array(
-                        F.struct(after("start_ns").alias("place"), F.lit(1).alias("step")),
-                        F.struct(after("end_ns").alias("place"), F.lit(-1).alias("step")),
-                    ),
-                    lambda each: each["place"].isNotNull(),
-                )
-            ).alias("each"),
-        )
-        .groupBy("run", "each.place")
-        .agg(F.sum("each.step").alias("step"))
-    )
-    grid = widths.select(
-        "run",
-        "width_s",
-        F.explode(F.sequence(F.lit(0).cast("bigint"), F.floor((F.col("horizon_ns") - 1) / F.col("width_ns")))).alias(
-            "place"
-        ),
-    )
-    upto = Window.partitionBy("run").orderBy("place").rowsBetween(Window.unboundedPreceding, 0)
-    return (
-        grid.join(steps, ["run", "place"], "left")
-        .withColumn("open", F.sum(F.coalesce("step", F.lit(0))).over(upto))
-        .select("run", (F.col("place") * F.col("width_s")).alias("time_s"), "width_s", "open")
-    )
+def _rates(asked: Asked, bucket: _Buckets) -> Iterator[Row]:
+    columns = (asked.f.places, asked.outcome.places, asked.node.places, asked.place)
+    for (f, outcome, node, place), rows in _groups(*columns, only=asked.own):
+        yield {
+            "f": asked.f.text(f),
+            "type": asked.outcome.text(outcome),
+            "node": asked.node.text(node),
+            **bucket(place),
+            "operations": len(rows),
+        }
 
 
-def _heat(bucketed: DataFrame, verdicts: DataFrame | None, keys: int) -> DataFrame:
-    counted = bucketed.where("key is not null").groupBy("run", "key").count()
-    if verdicts is None:
-        judged = counted.withColumn("verdict", F.lit(None).cast("string"))
-    else:
-        judged = counted.join(verdicts.select("run", "key", "verdict"), ["run", "key"], "left")
-    first = Window.partitionBy("run").orderBy(F.desc(badness(F.col("verdict"))), F.desc("count"), "key")
-    chosen = judged.withColumn("place", F.row_number().over(first)).where(F.col("place") <= keys).select("run", "key")
-    return (
-        bucketed.where(~F.col("refused"))
-        .join(F.broadcast(chosen), ["run", "key"])
-        .groupBy("run", "key", "time_s", "width_s")
-        .agg(F.count("*").alias("operations"), F.sum(F.col("good").cast("bigint")).alias("answered"))
-    )
+def _took_ms(asked: Asked, rows: Integers) -> NDArray[np.float64]:
+    """Returns the latencies of these ok operations, ascending."""
+    took_ms: NDArray[np.float64] = np.maximum((asked.end_ns[rows] - asked.wanted_ns[rows]) / NS_PER_MS, MIN_MS)
+    return np.sort(took_ms)
 
 
-def _leaders(sightings: DataFrame, around: DataFrame) -> DataFrame:
-    """Counts leader changes of whole runs and around faults; sightings are few, since only changes are recorded."""
-    layout = "run string, fault bigint, part string, changes bigint, leaders array<string>, terms array<bigint>"
-    asked = around.where(F.col("part") != BEFORE).select("run", "fault", "part", "from_ns", "to_ns")
-    nothing = [F.lit(None).cast("bigint").alias(name) for name in ("from_ns", "to_ns")]
-    whole = sightings.select("run").distinct().select("run", F.lit(None).cast("bigint").alias("fault"),
-        F.lit(None).cast("string").alias("part"), *nothing)  # fmt: skip
-    stretches = F.collect_list(F.struct("fault", "part", "from_ns", "to_ns")).alias("stretches")
-    by_run = asked.unionByName(whole).groupBy("run").agg(stretches)
-    rows = F.collect_list(F.struct("time_ns", "node", "role", "term", "leader")).alias("sightings")
-    joined = sightings.groupBy("run").agg(rows).join(by_run, "run")
-    return joined.mapInPandas(_elections, layout)
+def _quantiles(took_ms: NDArray[np.float64], weights: Integers) -> Row:
+    """Returns quantiles of latencies, which are ascending; a weight is how many operations a latency stands for."""
+    if not len(took_ms):
+        return {**dict.fromkeys(QUANTILES), "max_ms": None}
+    upto = np.cumsum(weights)
+    ranks = [max(int(np.ceil(share * upto[-1])), 1) for share in QUANTILES.values()]
+    places = np.searchsorted(upto, ranks)
+    return {**dict(zip(QUANTILES, took_ms[places].tolist(), strict=True)), "max_ms": float(took_ms[-1])}
 
 
-def _elections(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    import pandas as pd  # noqa: PLC0415 - only executors need it
-
-    for frame in frames:
-        rows = []
-        for run, seen, stretches in zip(frame["run"], frame["sightings"], frame["stretches"], strict=True):
-            counted = Elections([Sighting(**_plain(each)) for each in seen])
-            for stretch in map(_plain, stretches):
-                led = counted.within(stretch["from_ns"], stretch["to_ns"])
-                rows.append((run, stretch["fault"], stretch["part"], led.changes, list(led.leaders), list(led.terms)))
-        columns = ["run", "fault", "part", "changes", "leaders", "terms"]
-        yield pd.DataFrame(rows, columns=columns).astype({"fault": "Int64", "changes": "int64"})
+def _latencies(asked: Asked, bucket: _Buckets) -> Iterator[Row]:
+    ok = asked.own & asked.outcome.equal(OpType.OK)
+    for (f, place), rows in _groups(asked.f.places, asked.place, only=ok):
+        quantiles = _quantiles(_took_ms(asked, rows), np.ones(len(rows), np.int64))
+        yield {"f": asked.f.text(f), **bucket(place), "operations": len(rows), **quantiles}
 
 
-def _plain(row: Any) -> dict[str, Any]:
-    return dict(row) if isinstance(row, dict) else row.asDict()
+def _totals(asked: Asked, *, exact: bool) -> Iterator[Row]:
+    """Yields the counts of each function in a slice, and its latencies or a summary of them, each with its weight."""
+    measures = asked.measures & ~asked.refused
+    flags = {kind: asked.outcome.equal(kind) for kind in OUTCOMES}
+    flags |= {"asked": measures, "answered": measures & asked.good}
+    for (f,), rows in _groups(asked.f.places, only=asked.own):
+        took_ms = _took_ms(asked, rows[flags[OpType.OK][rows]])
+        counts = {name: int(np.count_nonzero(each[rows])) for name, each in flags.items()}
+        known = _quantiles(took_ms, np.ones(len(took_ms), np.int64)) if exact else _summary(took_ms)
+        yield {"f": asked.f.text(f), **counts, **known}
+
+
+def _summary(took_ms: NDArray[np.float64]) -> Row:
+    """Returns at most `_SUMMARY_VALUES` of some latencies, which are ascending, with how many each stands for."""
+    many = min(len(took_ms), _SUMMARY_VALUES)
+    upto = -(-np.arange(1, many + 1) * len(took_ms) // max(many, 1))
+    return {"took_ms": took_ms[upto - 1].tolist(), "weights": np.diff(upto, prepend=0).tolist()}
+
+
+def _summed(parts: Iterable[Row]) -> Iterator[Row]:
+    """Yields the rows of whole runs from those of slices."""
+    by_f: dict[str, list[Row]] = {}
+    for part in parts:
+        by_f.setdefault(part["f"], []).append(part)
+    for f in sorted(by_f):
+        its = by_f[f]
+        if "took_ms" in its[0]:
+            took_ms, weights = (
+                np.concatenate([np.array(part[name]) for part in its]) for name in ("took_ms", "weights")
+            )
+            order = np.argsort(took_ms, kind="stable")
+            quantiles = _quantiles(took_ms[order], weights[order].astype(np.int64))
+        else:
+            quantiles = {name: its[0][name] for name in (*QUANTILES, "max_ms")}
+        yield {"f": f, **{name: sum(part[name] for part in its) for name in _OF_TOTALS}, **quantiles}
+
+
+def _steps(asked: Asked, span: Span) -> Iterator[tuple[int, int]]:
+    """Yields buckets with the change of the number of open operations at their start."""
+    width_ns = round(span.width_s * NS_PER_S)
+    last = (span.horizon_ns - 1) // width_ns
+    steps = np.zeros(last + 1, np.int64)
+    ended = asked.own & (asked.end_ns != ABSENT)
+    for times, step in ((asked.start_ns[asked.own], 1), (asked.end_ns[ended], -1)):
+        # The first bucket that begins at or after a time: there, a start counts, and an end no longer does.
+        places = np.ceil(np.maximum(times, 0) / width_ns).astype(np.int64)
+        steps += step * np.bincount(places[places <= last], minlength=last + 1)
+    changed = np.flatnonzero(steps)
+    return zip(changed.tolist(), steps[changed].tolist(), strict=True)
+
+
+def _concurrency(steps: Iterable[Any], span: Span) -> Iterator[Row]:
+    width_ns = round(span.width_s * NS_PER_S)
+    at: Counter[int] = Counter()
+    for place, step in steps:
+        at[place] += step
+    count = 0
+    for place in range((span.horizon_ns - 1) // width_ns + 1):
+        count += at[place]
+        yield {"time_s": place * span.width_s, "width_s": span.width_s, "open": count}
+
+
+def _heat(asked: Asked, bucket: _Buckets, shown: Sequence[str]) -> Iterator[Row]:
+    counted = asked.own & ~asked.refused & asked.key.among(frozenset(shown))
+    for (key, place), rows in _groups(asked.key.places, asked.place, only=counted):
+        answered = int(np.count_nonzero(asked.good[rows]))
+        yield {"key": asked.key.text(key), **bucket(place), "operations": len(rows), "answered": answered}
+
+
+def _leaders(sightings: Sequence[Mapping[str, Any]], stretches: Sequence[Stretch]) -> Iterator[Row]:
+    if not sightings:
+        return
+    elections = Elections([Sighting(**{name: row[name] for name in row if name != "run"}) for row in sightings])
+    whole: list[tuple[Any, ...]] = [(None, None, None, None)]
+    parts = [(each.fault, each.part, each.from_ns, each.to_ns) for each in stretches if each.part != BEFORE]
+    for fault, part, from_ns, to_ns in [*parts, *whole]:
+        led = elections.within(from_ns, to_ns)
+        yield {
+            "fault": fault,
+            "part": part,
+            "changes": led.changes,
+            "leaders": list(led.leaders),
+            "terms": list(led.terms),
+        }

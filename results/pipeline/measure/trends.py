@@ -20,11 +20,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import types as t
-
 from harness.parts import OF_ANY_RUN
 from harness.suites.expectation import Expectation, Outcome, Shown
 from harness.verdict import Verdict, worst
+from results.pipeline.schema import TRENDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,40 +40,6 @@ LINE: Final = ("suite", "line", "system")
 # For runs without it, the figure is the longest time from the end of a fault until operations succeeded steadily.
 BY_RUN: Final = "run"
 BY_OPERATIONS: Final = "operations"
-
-TRENDS: Final = t.StructType(
-    [
-        t.StructField("run", t.StringType(), nullable=False),
-        t.StructField("day", t.StringType()),
-        t.StructField("started", t.StringType()),
-        t.StructField("test", t.StringType()),
-        t.StructField("suite", t.StringType()),  # null: no suite ran it
-        t.StructField("line", t.StringType()),  # the case without its repetition; the test if no suite ran it
-        t.StructField("system", t.StringType()),
-        t.StructField("system_version", t.StringType()),
-        t.StructField("workload", t.StringType()),
-        t.StructField("faults", t.StringType()),
-        t.StructField("verdict", t.StringType()),  # the worst of the run's keys; null if none was judged
-        t.StructField("said_verdict", t.StringType()),  # from results.json; null without one
-        t.StructField("expects", t.StringType()),  # the verdict that the suite expects; null without a suite
-        t.StructField(
-            "outcome", t.StringType()
-        ),  # one of `harness.suites.expectation.Outcome`; null if nothing was judged
-        t.StructField("crossed", t.ArrayType(t.StringType())),  # a sentence for each threshold that the run crossed
-        t.StructField("keys", t.LongType()),
-        t.StructField("operations", t.LongType()),
-        t.StructField("availability", t.DoubleType()),  # the share answered over the run, 0 to 1
-        t.StructField("recovery_s", t.DoubleType()),  # null if the system did not recover, or it is unknown
-        t.StructField("recovery_from", t.StringType()),  # `BY_RUN` or `BY_OPERATIONS`; null if it is unknown
-        t.StructField("restarted", t.BooleanType()),  # whether the run had to restart every node; null if it is unknown
-        t.StructField("unrecovered", t.LongType()),  # how many times the system did not recover
-        t.StructField("p50_ms", t.DoubleType()),  # the maximum of the run's functions
-        t.StructField("p99_ms", t.DoubleType()),
-        t.StructField("behind", t.BooleanType()),  # whether the control node was behind; null if it is unknown
-        t.StructField("regressions", t.ArrayType(t.StringType())),  # names of the figures above that became worse
-        t.StructField("report", t.StringType()),  # the path of its report; null if it has none
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import types as t
+import pyarrow as pa
 
 from checker.search.deciders import MODEL_HINT
 from harness.errors import InputError, LabrysError
@@ -33,32 +33,30 @@ from results.store.record import test_from_document
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    import pyarrow as pa
-
     from checker.search.deciders import Decider, Wanted
     from harness.op import Value
     from harness.suites.expectation import SuiteCase
-    from results.pipeline.spark.tables import Seen
+    from results.pipeline.read.sources import Seen
 
 # The fields of the two files of a run; null if a file is missing or damaged, and then `problem` has the reason.
-PARSED: Final = t.StructType(
+PARSED: Final = pa.schema(
     [
-        t.StructField("run", t.StringType(), nullable=False),
-        t.StructField("source", t.StringType(), nullable=False),
-        t.StructField("problem", t.StringType()),
+        pa.field("run", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("problem", pa.string()),
         *(
-            RUNS[name]
+            RUNS.field(name)
             for name in ("started", "test", "system", "system_version", "labrys_version", "workload", "nodes")
         ),
-        *(RUNS[name] for name in ("seed", "reproduce", "said_verdict", "said_reason", "duration_s", "answers")),
-        RUNS["refusals"],
-        t.StructField("options", t.StringType()),  # the options of the test, as JSON
-        *(RUNS[name] for name in ("said_recovery_s", "said_restarted", "said_recovery_error")),
-        *(RUNS[name] for name in ("said_failures", "said_fault_violations", "said_behind", "said_crossed")),
-        *(RUNS[name] for name in ("suite", "suite_case", "line", "expects", "expects_in_fault", "known_failures")),
-        RUNS["expects_parts"],
-        t.StructField("fault_rows", t.ArrayType(t.StructType(FAULTS.fields[1:]))),
-        t.StructField("sighting_rows", t.ArrayType(t.StructType(SIGHTINGS.fields[1:]))),
+        *(RUNS.field(name) for name in ("seed", "reproduce", "said_verdict", "said_reason", "duration_s", "answers")),
+        RUNS.field("refusals"),
+        pa.field("options", pa.string()),  # the options of the test, as JSON
+        *(RUNS.field(name) for name in ("said_recovery_s", "said_restarted", "said_recovery_error")),
+        *(RUNS.field(name) for name in ("said_failures", "said_fault_violations", "said_behind", "said_crossed")),
+        *(RUNS.field(name) for name in ("suite", "suite_case", "line", "expects", "expects_in_fault")),
+        *(RUNS.field(name) for name in ("known_failures", "expects_parts")),
+        pa.field("fault_rows", pa.list_(pa.struct(list(FAULTS)[1:]))),
+        pa.field("sighting_rows", pa.list_(pa.struct(list(SIGHTINGS)[1:]))),
     ]
 )
 MERGED: Final = tuple(field for field in PARSED.names if field not in {"run", "source", "problem"})
@@ -122,28 +120,19 @@ def _decider(test: Mapping[str, Any] | None, wanted: Wanted, *, is_run: bool) ->
     return wanted.of_history()
 
 
-def event_row(f: Value, value: Value) -> dict[str, Any] | None:
-    """Returns the fault event in an event of the nemesis, as values of a table; None if there is none."""
-    event = fault_event(f, value)
-    if event is None:
-        return None
-    return asdict(event) | {"kind": _plain(event.kind), "targets": [*map(_plain, event.targets)]}
-
-
-def parsed(run: str, file: str, content: bytes, layout: pa.Schema) -> pa.RecordBatch:
-    """Returns the row of a file; a row with only the problem if a member is damaged or does not fit into its column.
+def parsed(run: str, file: str, content: bytes) -> dict[str, Any]:
+    """Returns the columns of `PARSED` of a file; only the problem if a member is damaged or does not fit into its column.
 
     Args:
         run: The run.
         file: The URI of its `test.json` or its `results.json`.
         content: The bytes of the file.
-        layout: The columns of `PARSED` in pyarrow's types.
     """
-    import pyarrow as pa  # noqa: PLC0415 - slow to import
 
-    def row(fields: Mapping[str, Any]) -> pa.RecordBatch:
+    def row(fields: Mapping[str, Any]) -> dict[str, Any]:
         known = {"run": run, "source": file, **fields}
-        return pa.RecordBatch.from_pylist([{name: known.get(name) for name in PARSED.names}], schema=layout)
+        fitted = pa.RecordBatch.from_pylist([{name: known.get(name) for name in PARSED.names}], schema=PARSED)
+        return dict(fitted.to_pylist()[0])
 
     try:
         document = json.loads(content)
@@ -261,3 +250,65 @@ def _of_results(document: Any, file: str) -> dict[str, Any]:
             for sighting in workload_sightings_from(document)
         ],
     }
+
+
+def event_row(f: Value, value: Value) -> dict[str, Any] | None:
+    """Returns the fault event in an event of the nemesis, as values of a table; None if there is none."""
+    event = fault_event(f, value)
+    if event is None:
+        return None
+    return asdict(event) | {"kind": _plain(event.kind), "targets": [*map(_plain, event.targets)]}
+
+
+def recorded(
+    seen: Seen, documents: Sequence[Mapping[str, Any]], events: Sequence[Mapping[str, Any]], model: str
+) -> dict[str, list[dict[str, Any]]]:
+    """Returns the rows of a run in the tables of runs, faults and sightings, by the name of the table.
+
+    A run with a missing or damaged file still has a row, with what is known.
+
+    Args:
+        seen: The run.
+        documents: The rows of `parsed` for its files.
+        events: The fault events of its history, each with its `position` and `time_ns`, for a run without a record of faults.
+        model: The name of its model or judge; empty if it is unknown.
+    """
+    run, source = seen.run, seen.source
+    merged = {each: next((row[each] for row in documents if row[each] is not None), None) for each in MERGED}
+    faults = merged["fault_rows"]
+    if faults is None:
+        faults = list(_of_events(events))
+    about = {
+        **{each: merged.get(each) for each in RUNS.names},
+        "run": run,
+        "day": source.day if merged["started"] is None else merged["started"][:10],
+        "faults": ",".join(sorted({row["kind"] for row in faults})),
+        "model": model,
+        "format": source.format,
+        "source": source.path,
+        "report": source.report,
+    }
+    return {
+        "runs": [about],
+        "faults": [{**row, "run": run} for row in faults],
+        "sightings": [{**row, "run": run} for row in merged["sighting_rows"] or ()],
+    }
+
+
+def _of_events(events: Sequence[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Yields rows of faults from events."""
+    by_fault: dict[int, list[Mapping[str, Any]]] = {}
+    for event in events:
+        by_fault.setdefault(event["fault"], []).append(event)
+    for fault, its in by_fault.items():
+        starts = [event for event in its if event["begins"]]
+        if starts:
+            yield {
+                "fault": fault,
+                "kind": min(event["kind"] for event in starts),
+                "targets": max(starts, key=lambda event: event["position"])["targets"],
+                "start_ns": min(event["time_ns"] for event in starts),
+                "end_ns": max((event["time_ns"] for event in its if not event["begins"]), default=None),
+                "effective": None,
+                "proof": None,
+            }

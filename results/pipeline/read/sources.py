@@ -88,6 +88,21 @@ class Input:
         return self.run or self.path.removeprefix(_FILE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A run in the input.
+
+    Attributes:
+        run: Its name.
+        source: Its source.
+        operations: How many operations it has; None for events that are not counted yet.
+    """
+
+    run: str
+    source: Input
+    operations: int | None
+
+
 def find_sources(files: Files, paths: Sequence[str]) -> list[Input]:
     """Returns the sources at paths and patterns, each once, sorted by path.
 

@@ -21,6 +21,7 @@ from checker.formats.read import EDN
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES, decode_event, decode_object
 from harness.op import NEMESIS
+from results.pipeline.read.rules import SAMPLE_CHARACTERS
 from results.pipeline.schema import MOST_NS
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ EVENT: Final = "event"
 HEADER: Final = "header"
 BAD: Final = "bad"
 FAULT: Final = "fault"
-SAMPLE_CHARACTERS: Final = 200
+
 BATCH_ROWS: Final = 1 << 13
 # The exceptions of pyarrow for a value that does not fit into a column.
 _UNFIT: Final = (ValueError, TypeError, OverflowError)

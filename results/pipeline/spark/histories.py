@@ -14,11 +14,12 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.formats.read import EDN, ETCD_LOG, JSONL
-from results.pipeline.read.sources import literal
-from results.pipeline.schema import QUARANTINE, conform
+from results.pipeline.read.sources import Seen, literal
+from results.pipeline.schema import QUARANTINE
 from results.pipeline.spark.events import BAD, BARE, EVENT, FAULT, HEADER, SCHEMA, form_events, json_events
 from results.pipeline.spark.pairing import paired
-from results.pipeline.spark.tables import Seen, union, write_operations
+from results.pipeline.spark.tables import union, write_operations
+from results.pipeline.spark.types import conform
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from checker.formats.read import PARQUET
 from results.pipeline.errors import run_twice
-from results.pipeline.schema import OPERATIONS, QUARANTINE, conform
+from results.pipeline.read.sources import Seen
+from results.pipeline.schema import OPERATIONS, QUARANTINE
 from results.pipeline.spark.histories import read_histories
-from results.pipeline.spark.tables import Seen, fitting, look_over, read_tables, refused, union, write_operations
+from results.pipeline.spark.tables import fitting, look_over, read_tables, refused, union, write_operations
+from results.pipeline.spark.types import conform, struct_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,7 +107,7 @@ def ingest(
         seen += read.seen
         fault_events = read.fault_events
     return Ingested(
-        operations=union(there) if there else spark.createDataFrame([], OPERATIONS),
+        operations=union(there) if there else spark.createDataFrame([], struct_of(OPERATIONS)),
         quarantine=union(quarantine) if quarantine else None,
         seen=sorted(seen, key=lambda each: each.run),
         fault_events=fault_events,

@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from results.pipeline.decide.coding import address
-from results.pipeline.large_keys.columns import ADDRESS
+from results.pipeline.decide.coding import ADDRESS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+
+
+def address(salt: int) -> Column:
+    """Returns the number of a row's run and key; `keys_of` finds a salt without collisions."""
+    return F.xxhash64(F.col("run"), F.col("key"), F.col("key").isNull(), F.lit(salt))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,47 +6,34 @@ always there are none, and then later passes need no filter.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 from pyspark.sql import types as t
 
 from checker.formats.parquet import COLUMNS
-from harness.op import OpType
 from results.pipeline.errors import Unreadable, root_of, run_twice
-from results.pipeline.read.sources import literal
-from results.pipeline.schema import MOST_NS, OPERATIONS, QUARANTINE, TYPES, conform
-from results.pipeline.spark.events import SAMPLE_CHARACTERS, plain_uri
+from results.pipeline.read.rules import refused as refused_of
+from results.pipeline.read.rules import troubles
+from results.pipeline.read.sources import Seen, literal
+from results.pipeline.schema import OPERATIONS, QUARANTINE
+from results.pipeline.spark.events import plain_uri
+from results.pipeline.spark.types import conform, struct_of
+from results.pipeline.write.tables import MAX_FOLDER_NAME, PARTITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from results.pipeline.read.sources import Input
 
-# The partitions of a written table. `run` stays a column, so that each file is complete; `run_folder` is derived from it.
-PARTITIONS: Final = ("day", "run_folder")
-MAX_FOLDER_NAME: Final = 120
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A run in the input.
-
-    Attributes:
-        run: Its name.
-        source: Its source.
-        operations: How many rows it has; None for events that are not counted yet.
-    """
-
-    run: str
-    source: Input
-    operations: int | None
+_COUNTED: Final = pa.schema({"run": pa.string(), "file": pa.string(), "rows": pa.int64(), "bad": pa.int64()})
 
 
 def read_tables(spark: SparkSession, sources: Sequence[Input]) -> DataFrame:
@@ -58,7 +45,7 @@ def read_tables(spark: SparkSession, sources: Sequence[Input]) -> DataFrame:
     parts = []
     if files := [source for source in sources if not source.is_folder]:
         # One query reads all files; a column that a file lacks is null, so its rows go to quarantine.
-        rows = spark.read.schema(OPERATIONS).parquet(*(literal(source.data) for source in files))
+        rows = spark.read.schema(struct_of(OPERATIONS)).parquet(*(literal(source.data) for source in files))
         place = F.regexp_replace(
             F.expr("url_decode(replace(_metadata.file_path, '+', '%2B'))"), "^([a-z0-9+.-]+):///", "$1:/"
         )
@@ -90,56 +77,6 @@ def _require_columns(source: Input, rows: DataFrame) -> None:
             raise Unreadable(source.path, f"expected {expected} in column {column.name!r}, found {kind.simpleString()}")
 
 
-def trouble() -> Column:
-    """Returns the problem of a row of a table of operations; null if there is none."""
-    kind, last = F.col("type"), F.col("complete_index")
-    return F.coalesce(
-        *(
-            F.when(F.col(column.name).isNull(), F.lit(f"expected a value in column {column.name!r}, found null"))
-            for column in COLUMNS
-            if not column.nullable
-        ),
-        F.when(
-            ~kind.isin(*TYPES), F.format_string("expected a type ok, fail or info, found %s", F.substring(kind, 1, 60))
-        ),
-        F.when(
-            (kind != str(OpType.INFO)) & last.isNull(),
-            F.format_string("expected a complete_index for type %s, found null", kind),
-        ),
-        *(
-            F.when(
-                ~F.col(name).between(0, MOST_NS - 1),
-                F.format_string(f"expected {name} within 0 and {MOST_NS} ns, found %s", name),
-            )
-            for name in ("start_ns", "end_ns", "scheduled_ns")
-        ),
-        *(
-            F.when(F.col(name) < 0, F.format_string(f"expected {name} from 0 on, found %s", name))
-            for name in ("process", "invoke_index")
-        ),
-        F.when(last <= F.col("invoke_index"), F.lit("expected a complete_index above the invoke_index")),
-        F.when(
-            last.isNull() & F.col("order").isNotNull(),
-            F.format_string(
-                "expected null in column 'order' of an operation without a completion, found %s", F.col("order")
-            ),
-        ),
-        F.when(
-            F.col("end_ns") < F.col("start_ns"),
-            F.format_string("time decreases, from %s to %s ns", F.col("start_ns"), F.col("end_ns")),
-        ),
-        *(
-            F.when(_is_no_json(name), F.lit(f"expected the JSON of a value in column {name!r}"))
-            for name in ("value", "result")
-        ),
-    )
-
-
-def _is_no_json(name: str) -> Column:
-    # Nearly all values are integers; a cast is much cheaper than parsing.
-    return F.expr(f"{name} is not null and try_cast({name} as bigint) is null and try_parse_json({name}) is null")
-
-
 def look_over(rows: DataFrame, sources: Sequence[Input]) -> tuple[list[Seen], int]:
     """Reads all rows of tables once.
 
@@ -153,7 +90,8 @@ def look_over(rows: DataFrame, sources: Sequence[Input]) -> tuple[list[Seen], in
     seen: dict[str, Seen] = {}
     refused_rows = 0
     # Grouped by Spark's name of a file: making a URI of it for each row takes longer than all the rest.
-    counted = rows.groupBy("run", "file").agg(F.count("*").alias("rows"), F.count(trouble()).alias("bad")).collect()
+    partial = rows.select(*OPERATIONS.names, "file").mapInArrow(_counted, struct_of(_COUNTED))
+    counted = partial.groupBy("run", "file").agg(F.sum("rows").alias("rows"), F.sum("bad").alias("bad")).collect()
     for run, file, count, bad in counted:
         refused_rows += bad
         source = by_data[file if file in by_data else plain_uri(file)]
@@ -171,16 +109,40 @@ def look_over(rows: DataFrame, sources: Sequence[Input]) -> tuple[list[Seen], in
     return sorted(seen.values(), key=lambda each: each.run), refused_rows
 
 
+def _counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Counts the rows of each run and file, and those that are no operations."""
+    for batch in batches:
+        rows = pa.Table.from_batches([batch])
+        reasons = troubles(rows)
+        bad = pa.nulls(rows.num_rows, pa.string()) if reasons is None else reasons
+        groups = rows.select(["run", "file"]).append_column("bad", bad).group_by(["run", "file"], use_threads=False)
+        counts = groups.aggregate([([], "count_all"), ("bad", "count")])
+        yield from pa.table([counts.column(place) for place in range(4)], schema=_COUNTED).to_batches()
+
+
 def refused(rows: DataFrame) -> DataFrame:
     """Returns the malformed rows of tables, for quarantine."""
-    sample = F.substring(F.to_json(F.struct(*OPERATIONS.names)), 1, SAMPLE_CHARACTERS)
-    bad = rows.select("source", "run", "key", "invoke_index", trouble().alias("reason"), sample.alias("sample"))
-    return conform(bad.where("reason is not null"), QUARANTINE)
+
+    def bad(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            its = pa.Table.from_batches([batch])
+            reasons = troubles(its)
+            if reasons is not None:
+                # A batch has rows of several files, in their order.
+                yield from refused_of(its, reasons, its.column("source")).to_batches()
+
+    return rows.select(*OPERATIONS.names, "source").mapInArrow(bad, struct_of(QUARANTINE))
 
 
 def fitting(rows: DataFrame) -> DataFrame:
     """Returns the rows of tables that are operations."""
-    return rows.where(trouble().isNull()).select(*OPERATIONS.names)
+
+    def good(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            reasons = troubles(pa.Table.from_batches([batch]))
+            yield batch if reasons is None else batch.filter(pc.is_null(reasons))
+
+    return rows.select(*OPERATIONS.names).mapInArrow(good, struct_of(OPERATIONS))
 
 
 def union(parts: Sequence[DataFrame]) -> DataFrame:
@@ -210,4 +172,4 @@ def write_operations(spark: SparkSession, operations: DataFrame, days: Mapping[s
         .write.partitionBy(*PARTITIONS)
         .parquet(folder)
     )
-    return spark.read.schema(OPERATIONS).parquet(folder).select(*OPERATIONS.names)
+    return spark.read.schema(struct_of(OPERATIONS)).parquet(folder).select(*OPERATIONS.names)

@@ -8,18 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+import pyarrow.compute as pc
 
-from results.pipeline.measure.timelines import AVAILABILITY, HEAT, LATENCIES, RATES, TOTALS
+from results.pipeline.measure.availability import DURING
+from results.pipeline.schema import AVAILABILITY, HEAT, LATENCIES, RATES, TABLES, TOTALS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from results.pipeline.write.tables import Read
 
 MAX_ROWS: Final = 200_000
 VERDICTS: Final = "verdicts"  # only of the keys in `HEAT`
 FAULTS: Final = "faults"
+_BUCKET: Final = ("run", "f", "type", "time_s", "width_s")
 
 OfRun: TypeAlias = "Mapping[str, Sequence[Mapping[str, Any]]]"
 
@@ -38,35 +40,32 @@ class Gathered:
     kinds: Sequence[Mapping[str, Any]]
 
 
-def gathered(
-    names: Sequence[str], timelines: Mapping[str, DataFrame], *, faults: DataFrame, verdicts: DataFrame
-) -> Gathered:
-    """Gathers the rows of some runs from Spark's tables.
+def gathered(read: Read, names: Sequence[str]) -> Gathered:
+    """Gathers the rows of some runs from the tables.
 
     Args:
+        read: Reads the tables of the output folder.
         names: The shown runs.
-        timelines: The tables of `timelines.timelines`, or the same tables read again.
-        faults: The columns of `runs.FAULTS`.
-        verdicts: The columns of `schema.VERDICTS`.
     """
-    rates = timelines[RATES].groupBy("run", "f", "type", "time_s", "width_s").agg(
-        F.sum("operations").alias("operations")
-    )  # fmt: skip
-    heat = timelines[HEAT]
-    of_keys = verdicts.select("run", "key", "verdict").join(heat.select("run", "key").distinct(), ["run", "key"])
-    few = faults.select("run", "kind", "start_ns", "end_ns", "effective").orderBy("run", "start_ns")
     found: dict[str, dict[str, list[Mapping[str, Any]]]] = {name: {} for name in names}
-    for table, rows in (
-        (RATES, rates),
-        (LATENCIES, timelines[LATENCIES]),
-        (HEAT, heat),
-        (VERDICTS, of_keys),
-        (FAULTS, few),
-        (TOTALS, timelines[TOTALS]),
-    ):
-        for row in rows.where(F.col("run").isin(list(names))).limit(MAX_ROWS).collect() if names else ():
-            found[row["run"]].setdefault(table, []).append(row.asDict())
-    during = timelines[AVAILABILITY].where("node is null and f is null and part = 'during'").groupBy("run", "kind").agg(
-        F.sum("operations").alias("asked"), F.sum("answered").alias("answered")
-    )  # fmt: skip
-    return Gathered(runs=found, kinds=[row.asDict() for row in during.collect()])
+
+    def take(table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        for row in rows:
+            found[row["run"]].setdefault(table, []).append(row)
+
+    if names:
+        rates = read(RATES, (*_BUCKET, "operations"), run=names).group_by(list(_BUCKET), use_threads=False)
+        summed = rates.aggregate([("operations", "sum")]).rename_columns([*_BUCKET, "operations"])
+        take(RATES, summed.slice(0, MAX_ROWS).to_pylist())
+        for table in (LATENCIES, HEAT, TOTALS):
+            take(table, read(table, TABLES[table].names, run=names).slice(0, MAX_ROWS).to_pylist())
+        shown = {(row["run"], row["key"]) for of_run in found.values() for row in of_run.get(HEAT, ())}
+        keys = sorted({key for _, key in shown})
+        verdicts = read(VERDICTS, ("run", "key", "verdict"), run=names, key=keys).to_pylist()
+        take(VERDICTS, (row for row in verdicts if (row["run"], row["key"]) in shown))
+        faults = read(FAULTS, ("run", "kind", "start_ns", "end_ns", "effective"), run=names).sort_by("start_ns")
+        take(FAULTS, faults.slice(0, MAX_ROWS).to_pylist())
+    around = read(AVAILABILITY, ("run", "kind", "node", "f", "part", "operations", "answered"), part=[DURING])
+    whole = around.filter(pc.and_(pc.is_null(around.column("node")), pc.is_null(around.column("f"))))
+    during = whole.group_by(["run", "kind"], use_threads=False).aggregate([("operations", "sum"), ("answered", "sum")])
+    return Gathered(runs=found, kinds=during.rename_columns(["run", "kind", "asked", "answered"]).to_pylist())

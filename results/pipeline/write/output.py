@@ -22,18 +22,11 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
-
 from results.pipeline.errors import BadOutput
-from results.pipeline.measure.availability import AVAILABILITY_COLUMNS
-from results.pipeline.measure.timelines import AVAILABILITY
-from results.pipeline.schema import FORMAT, READABLE, RUNS, VERSION, conform
-from results.pipeline.spark.tables import union
+from results.pipeline.schema import FORMAT, READABLE, VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from pyspark.sql import DataFrame, SparkSession
 
     from results.pipeline.read.files import Files
     from results.pipeline.read.sources import Input
@@ -46,10 +39,6 @@ GENERATIONS: Final = "generations"
 STAGED: Final = "_staged"
 PICTURES: Final = "pictures"
 MAX_MANIFEST_BYTES: Final = 256 << 20
-_WIDENED: Final = {
-    "runs": RUNS,
-    AVAILABILITY: AVAILABILITY_COLUMNS,
-}  # earlier versions may lack columns; see `READABLE`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,23 +108,6 @@ def load_manifest(files: Files, root: str) -> Manifest | None:
         )
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadOutput(f"{path}: is not the manifest of an analysis: {type(error).__name__}: {error}") from error
-
-
-def read_table(spark: SparkSession, root: str, manifest: Manifest, name: str) -> DataFrame | None:
-    """Returns a table of the manifest; None if no job wrote it."""
-    parts: list[DataFrame] = []
-    for generation in manifest.generations:
-        if name in generation.tables:
-            if name in WHOLE:
-                parts.clear()
-            rows = spark.read.parquet(f"{root}/{GENERATIONS}/{generation.id}/{name}")
-            if name in _WIDENED:
-                rows = conform(rows, _WIDENED[name])
-            if generation.superseded and "run" in rows.columns:
-                gone = spark.createDataFrame([(run,) for run in generation.superseded], "run string")
-                rows = rows.join(F.broadcast(gone), "run", "left_anti").select(*rows.columns)
-            parts.append(rows)
-    return union(parts) if parts else None
 
 
 class Output:

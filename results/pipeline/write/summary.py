@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+import pyarrow.compute as pc
 
 from harness.suites.expectation import Outcome
 from harness.verdict import Verdict, worst
-from results.pipeline.write.output import read_table
+from results.pipeline.schema import VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    import pyarrow as pa
 
     from harness.errors import ExitCode
     from results.pipeline.write.output import Manifest
+    from results.pipeline.write.tables import Read
 
 SHOWN_ROWS: Final = 20
 
@@ -91,52 +92,68 @@ class Summary:
         return self.verdict.exit_code
 
 
-def summary(spark: SparkSession, root: str, manifest: Manifest, *, read: int = 0) -> Summary:
+def summary(read_tables: Read, root: str, manifest: Manifest, *, read: int = 0) -> Summary:
     """Returns the summary of an output folder.
 
     Args:
-        spark: The session.
+        read_tables: Reads its tables.
         root: The folder's URI.
         manifest: Its manifest.
         read: How many runs this job has read.
     """
-    there = read_table(spark, root, manifest, "verdicts")
-    quarantine = read_table(spark, root, manifest, "quarantine")
-    compared = read_table(spark, root, manifest, "trends")
-    assert there is not None and quarantine is not None and compared is not None  # noqa: S101, PT018 - each job writes them
-    outcomes = {row["outcome"]: row["count"] for row in compared.groupBy("outcome").count().collect()}
-    there = there.join(compared.select("run", "outcome"), "run", "left")
-    counted = (
-        there.groupBy("verdict").agg(F.count("*").alias("keys"), F.sum("operations").alias("operations")).collect()
-    )
-    counts = {row["verdict"]: row["keys"] for row in counted}
-    ordered = there.where("order_agrees is not null").groupBy("order_agrees").count().collect()
-    orders = {row["order_agrees"]: row["count"] for row in ordered}
-    quarantined = quarantine.count()
-    by_reason = (
-        quarantine.groupBy("reason")
-        .agg(F.count("*").alias("rows"), F.min("source").alias("source"), F.count_distinct("source").alias("sources"))
-        .orderBy(F.desc("rows"), "reason")
-        .limit(SHOWN_ROWS)
-    )
+    there = read_tables("verdicts", ("verdict", "operations", "order_agrees"))
+    counts, orders = _counted(there.column("verdict")), _counted(there.column("order_agrees"))
+    trends = read_tables("trends", ("run", "outcome"))
+    outcomes = dict(zip(trends.column("run").to_pylist(), trends.column("outcome").to_pylist(), strict=True))
+    refused = read_tables("quarantine", ("reason", "source")).group_by("reason")
+    by_reason = refused.aggregate([("source", "count"), ("source", "min"), ("source", "count_distinct")]).to_pylist()
+    by_reason.sort(key=lambda row: (-row["source_count"], row["reason"]))
+
+    def first(column: str, verdict: Verdict, known: Mapping[str, int]) -> Sequence[Mapping[str, Any]]:
+        return _first(read_tables, column, verdict, outcomes) if str(verdict) in known else []
+
     return Summary(
         out=root,
         runs=sum(len(runs) for runs in manifest.runs.values()),
         read=read,
-        operations=sum(row["operations"] for row in counted),
+        operations=pc.sum(there.column("operations")).as_py() or 0,
         counts=counts,
-        outcomes={name: count for name, count in outcomes.items() if name is not None},
-        refuted=_first(there, "verdict", Verdict.INVALID) if Verdict.INVALID in counts else [],
-        undecided=_first(there, "verdict", Verdict.UNKNOWN) if Verdict.UNKNOWN in counts else [],
+        outcomes=_counted(trends.column("outcome")),
+        refuted=first("verdict", Verdict.INVALID, counts),
+        undecided=first("verdict", Verdict.UNKNOWN, counts),
         orders=orders,
-        misordered=_first(there, "order_agrees", Verdict.INVALID) if Verdict.INVALID in orders else [],
-        reasons=[Refusal(**row.asDict()) for row in by_reason.collect()] if quarantined else [],
-        quarantined=quarantined,
+        misordered=first("order_agrees", Verdict.INVALID, orders),
+        reasons=[
+            Refusal(
+                reason=row["reason"],
+                rows=row["source_count"],
+                source=row["source_min"],
+                sources=row["source_count_distinct"],
+            )
+            for row in by_reason[:SHOWN_ROWS]
+        ],
+        quarantined=sum(row["source_count"] for row in by_reason),
         tables=manifest.tables(root),
     )
 
 
-def _first(rows: DataFrame, column: str, verdict: Verdict) -> list[dict[str, Any]]:
-    expected = F.coalesce(F.col("outcome") != str(Outcome.UNEXPECTED), F.lit(True))  # noqa: FBT003 - it takes no keyword
-    some = rows.where(F.col(column) == str(verdict)).orderBy(expected, "run", "key").limit(SHOWN_ROWS)
-    return [row.asDict() for row in some.drop("counterexample").collect()]
+def _counted(column: pa.ChunkedArray) -> dict[str, int]:
+    """Returns how often a column has each text; nulls do not count."""
+    return {row["values"]: row["counts"] for row in pc.value_counts(column.drop_null()).to_pylist()}
+
+
+def _first(
+    read_tables: Read, column: str, verdict: Verdict, outcomes: Mapping[str, str | None]
+) -> Sequence[Mapping[str, Any]]:
+    """Returns the first rows of verdicts with a verdict; those of runs with an unexpected outcome come before the others."""
+    rows = read_tables(
+        "verdicts", [name for name in VERDICTS.names if name != "counterexample"], **{column: [str(verdict)]}
+    )
+    names = list(zip(rows.column("run").to_pylist(), rows.column("key").to_pylist(), strict=True))
+
+    def order(place: int) -> tuple[bool, str, bool, str]:
+        run, key = names[place]
+        return outcomes.get(run) != Outcome.UNEXPECTED, run, key is not None, key or ""
+
+    chosen = rows.take(sorted(range(len(names)), key=order)[:SHOWN_ROWS])
+    return [{**row, "outcome": outcomes.get(row["run"])} for row in chosen.to_pylist()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,13 +20,10 @@ from rich.console import Console
 
 from commands.analyze import analyze, as_document, as_text
 from harness.errors import ExitCode
-from results.pipeline.errors import NoSpark
+from results.pipeline.errors import NoSpark, NotSuited
 from results.pipeline.progress import Steps
-from results.pipeline.single.errors import NotSuited
 from results.pipeline.spark import session
 from tests.spark.runs import make_run
-
-pytest.importorskip("pyspark")
 
 
 def analysis(orders: dict[str, int] | None = None, /, **counts: int) -> Any:
@@ -112,10 +110,10 @@ def test_the_summary_is_json() -> None:
 
 
 def test_without_spark_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where pyspark is missing, the message says how to get it."""
+    """Where pyspark is missing and Spark is wanted, the message says how to get it."""
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyspark" else real(name))
-    result = CliRunner().invoke(analyze, ["somewhere"])
+    result = CliRunner().invoke(analyze, ["somewhere", "--spark"])
     assert isinstance(result.exception, NoSpark)
     assert "pip install 'labrys[spark]'" in str(result.exception)
 
@@ -174,6 +172,21 @@ def test_spark_does_what_one_process_cannot(store: Path, monkeypatch: pytest.Mon
     assert "spark-submit is for Spark" in result.output
 
 
+def test_one_process_needs_no_spark(tmp_path: Path) -> None:
+    """A whole analysis with pictures, without pyspark, py4j, pandas and Java."""
+    make_run(tmp_path / "store", "1", stale=True)
+    for name in ("pyspark", "py4j", "pandas"):
+        (tmp_path / "gone").mkdir(exist_ok=True)
+        (tmp_path / "gone" / f"{name}.py").write_text(f"raise ImportError('there is no {name}')")
+    code = f"import cli; cli.labrys.main(['analyze', {str(tmp_path / 'store')!r}, '--out', {str(tmp_path / 'out')!r}])"
+    found = {"PATH": "", "PYTHONPATH": os.pathsep.join([str(tmp_path / "gone"), str(Path(__file__).parents[3])])}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120, env=found
+    )
+    assert done.returncode == ExitCode.INVALID, done.stderr
+    assert (tmp_path / "out" / "index.html").is_file()
+
+
 def test_help_needs_no_spark() -> None:
     """Neither the list of commands nor this command's help imports Spark."""
     asked = "cli.labrys.main(['analyze', '--help'], standalone_mode=False)"
@@ -194,7 +207,7 @@ def test_the_archive_has_what_executors_import(tmp_path: Path) -> None:
         names = archive.getnames()
     assert {"harness/op.py", "checker/checking.py", "results/pipeline/spark/events.py"} <= set(names)
     assert any(name.startswith("checker/_kernel.") for name in names)
-    assert not [name for name in names if "target" in name or "tests" in name]
+    assert not [name for name in names if {"target", "tests"} & {*name.split("/")}]
     assert settings["spark.archives"] == f"other.zip#other,{tmp_path.as_uri()}/labrys-package.tar.gz#labrys-package"
     assert settings["spark.executorEnv.PYTHONPATH"] == "labrys-package:lib"
     whole = {"spark.archives": "env.tar.gz#env", "spark.pyspark.python": "./env/bin/python"}
@@ -255,7 +268,7 @@ def test_a_file_of_the_user_s_goes_to_executors(tmp_path: Path, monkeypatch: pyt
     """With what it imports from its folder; workers on this machine find both, behind Labrys."""
     from checker.models import find_model  # noqa: PLC0415 - beside its test
     from harness.console import own  # noqa: PLC0415 - beside its test
-    from results.pipeline.ship import reachable, shipped  # noqa: PLC0415 - beside its test
+    from results.pipeline.spark.ship import reachable, shipped  # noqa: PLC0415 - beside its test
 
     folder = tmp_path / "results"
     folder.mkdir()

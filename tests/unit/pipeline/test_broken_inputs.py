@@ -16,9 +16,10 @@ from pyarrow import parquet
 
 from checker.formats.parquet import schema
 from results.pipeline.errors import Unreadable
+from results.pipeline.read.broken import without as without_file
 from results.pipeline.read.footers import FOOTER_BYTES, footer_trouble
 from results.pipeline.read.sources import Input
-from results.pipeline.spark.broken import without
+from results.pipeline.spark.broken import blamed
 from results.pipeline.spark.events import BAD, EVENT, json_events
 
 if TYPE_CHECKING:
@@ -108,6 +109,12 @@ class Bridged(Exception):  # noqa: N818 - as py4j calls it
         self.java_exception = thrown
 
 
+def without(sources: list[Input], error: Exception) -> list[Input] | None:
+    """Returns the sources without the one that an error of Spark is about."""
+    about = blamed(error)
+    return None if about is None else without_file(sources, *about)
+
+
 ONE = Input(path="file:/a b", data="file:/a b/h.jsonl", format="jsonl", run="a", day="", is_run=True, fingerprint="f")
 TABLE = Input(path="file:/t", data="file:/t", format="parquet", run=None, day="", is_folder=True, fingerprint="g")
 
@@ -140,6 +147,7 @@ def test_a_failure_of_something_else_is_no_inputs() -> None:
     assert without([ONE, TABLE], Bridged(Thrown("r", "FAILED_READ_FILE.NO_HINT", "file:/out/part-0.parquet"))) is None
     assert without([ONE, TABLE], Bridged(Thrown("r", "OUT_OF_MEMORY", "file:/t"))) is None
     assert without([ONE, TABLE], RuntimeError("file:/t")) is None
-    found = without([ONE, TABLE], Unreadable("file:/t", "expected a column 'f', found g"))
+    error = Unreadable("file:/t", "expected a column 'f', found g")
+    found = without_file([ONE, TABLE], error.path, str(error))
     assert found is not None
     assert [source.trouble for source in found] == [None, "file:/t: expected a column 'f', found g"]

@@ -1,4 +1,4 @@
-"""The rows that a worker makes of whole operations: what is known of the system's own order stands beside the verdict."""
+"""The rows that are made of whole operations: what is known of the system's own order stands beside the verdict."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from checker.formats.parquet import NAMES, json_text, schema
+from checker.formats.parquet import NAMES, json_text
 from checker.models import model
-
-pytest.importorskip("pyspark")
-
-from results.pipeline.decide.details import DATAFLOW, KERNEL, OBJECTS, TARGET, Work, _examine
+from results.pipeline.decide.details import Work, examined
+from results.pipeline.decide.kernel import KERNEL
+from results.pipeline.decide.rows import TARGET, TARGETED, Target
+from results.pipeline.decide.targets import DATAFLOW
 from tests.spark.histories import two_writes_and_a_read
 
 if TYPE_CHECKING:
@@ -26,29 +26,27 @@ ORDERS = {"right": (1, 2, 2), "wrong": (2, 1, 2), "none": (None, None, None)}
 WORK = Work(model=model("cas-register"), time_limit_s=5.0, memory_limit=1 << 20)
 
 
-def row_of(operations: Sequence[Operation], **target: Any) -> dict[str, Any]:
-    """Returns the row of a key with these operations."""
-    known = {"operations": len(operations), "engine": OBJECTS, "whole": True, "shrink": False, **target}
+def row_of(operations: Sequence[Operation], size: int = 100, **known: Any) -> dict[str, Any]:
+    """Returns the row of a key with these operations, which come in batches of a size."""
+    head = {TARGET: Target(run="r", key="k", operations=len(operations), **known).text()}
     rows = [
         {name: json_text(getattr(op, name)) if name in {"value", "result"} else getattr(op, name) for name in NAMES[1:]}
         | {"run": "r", "type": str(op.type)}
         for op in operations
     ]
-    table = pa.Table.from_pylist(rows, schema=schema())
-    for name in TARGET:
-        kind = {"core": pa.list_(pa.int64()), "part": pa.list_(pa.int64()), "wanted": pa.list_(pa.int64())}.get(name)
-        table = table.append_column(f"target_{name}", pa.array([known.get(name)] * len(rows), kind))
-    table = table.append_column("address", pa.array([7] * len(rows), pa.int64()))
-    [batch] = _examine(iter(table.to_batches()), WORK)
+    every: list[dict[str, Any]] = [head, *rows]
+    table = pa.Table.from_pylist([{name: row.get(name) for name in TARGETED.names} for row in every], TARGETED)
+    [batch] = examined(iter(table.to_batches(max_chunksize=size)), WORK)
     [row] = batch.to_pylist()
     return dict(row)
 
 
+@pytest.mark.parametrize("size", [1, 2, 100])
 @pytest.mark.parametrize(("order", "agrees"), [("right", "valid"), ("wrong", "invalid"), ("none", None)])
-def test_a_row_says_whether_the_order_is_a_legal_one(order: str, agrees: str | None) -> None:
+def test_a_row_says_whether_the_order_is_a_legal_one(order: str, agrees: str | None, size: int) -> None:
     """The verdict is that of the operations, whatever the order is; a legal order is what decides."""
     operations = [replace(op, order=number) for op, number in zip(GOOD, ORDERS[order], strict=True)]
-    row = row_of(operations)
+    row = row_of(operations, size)
     assert (row["verdict"], row["order_agrees"]) == ("valid", agrees)
     assert (row["analyzer"] == "hints") is (agrees == "valid")
     assert (row["order_reason"] or "").startswith("The system's own order") is (agrees is not None)

@@ -1,29 +1,21 @@
-"""Rows of the nemesis' events become rows of faults, whatever a foreign history has written there."""
+"""Events of the nemesis become rows of faults, whatever a foreign history has written there."""
 
 from __future__ import annotations
 
-import pyarrow as pa
+import pytest
 
-from results.pipeline.spark.records import _decode_events
+from results.pipeline.read.documents import event_row
 
 
-def test_only_events_of_faults_are_kept() -> None:
-    """What is no JSON, no object or no fault says nothing; half a character is spelled out, so that a column can hold it."""
-    values = [
-        '{"fault":1,"targets":["n1","\\ud800"]}',
-        '{"fault":1}',
-        '{"fault":"1"}',
-        "[1]",
-        "{",
-        None,
-        '{"fault":9223372036854775808}',
-    ]
-    rows = [
-        {"run": "r", "position": place, "time_ns": 10 * place, "f": "stop-kill" if place == 1 else "start-kill", "value": value}
-        for place, value in enumerate(values)
-    ]  # fmt: skip
-    found = [row for batch in _decode_events(iter([pa.RecordBatch.from_pylist(rows)])) for row in batch.to_pylist()]
-    assert found == [
-        {"run": "r", "position": 0, "time_ns": 0, "fault": 1, "kind": "kill", "begins": True, "targets": ["n1", "\\ud800"]},
-        {"run": "r", "position": 1, "time_ns": 10, "fault": 1, "kind": "kill", "begins": False, "targets": []},
-    ]  # fmt: skip
+@pytest.mark.parametrize("value", [{"fault": 1}, {"fault": 1, "targets": ["n1", "\ud800"]}])
+def test_events_of_faults_are_kept(value: dict[str, object]) -> None:
+    """Half a character is spelled out, so that a column can hold it."""
+    targets = ["n1", "\\ud800"] if "targets" in value else []
+    assert event_row("start-kill", value) == {"fault": 1, "kind": "kill", "begins": True, "targets": targets}
+    assert event_row("stop-kill", value) == {"fault": 1, "kind": "kill", "begins": False, "targets": targets}
+
+
+@pytest.mark.parametrize("value", [{"fault": "1"}, [1], None, {"fault": 9223372036854775808}])
+def test_what_is_no_fault_says_nothing(value: object) -> None:
+    """What is no object, or has no number of a fault that fits into a column, gives no row."""
+    assert event_row("start-kill", value) is None

@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.models.opcodes import WRITE
 from harness.randomness import stream
 from results.pipeline.decide import kernel
+from results.pipeline.decide.coding import CODED
 from results.pipeline.decide.kernel import BYTES_PER_OPERATION, Budget, decide
-from results.pipeline.large_keys.columns import CODED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-ROWS = to_arrow_schema(CODED)
+ROWS = CODED
 LARGEST = 30
 
 

@@ -23,13 +23,12 @@ from checker.formats.pairing import events_of
 from checker.formats.parquet import write_operations
 from checker.search.deciders import Wanted
 from harness.errors import ExitCode
-from results.pipeline.errors import BadInput, BadOutput, RowsRefused
+from results.pipeline import local
+from results.pipeline.errors import BadInput, BadOutput, NotSuited, RowsRefused
 from results.pipeline.options import AnalysisOptions
 from results.pipeline.progress import Steps
 from results.pipeline.read.local_files import LocalFiles, is_local
 from results.pipeline.read.sources import find_sources
-from results.pipeline.single import job
-from results.pipeline.single.errors import NotSuited
 from results.pipeline.write.output import GENERATIONS, LOCK, load_manifest
 from tests.spark.damaged import NO_OPERATION, histories, make_files, make_half, make_histories, make_tables
 from tests.spark.histories import two_writes_and_a_read
@@ -40,11 +39,11 @@ if TYPE_CHECKING:
 
     from results.pipeline.write.summary import Summary
 
-# What is a damaged row, and so a matter of Spark's.
+# What is a damaged event, or a data set, and so a matter of Spark's.
 OF_ROWS = frozenset(
     {
         "torn-header", "one-byte", "binary", "time-of-80-bits", "time-of-63-bits", "index-of-64-bits", "last-index", "no-text",
-        "bad-page", "processes-of-text", "long-ago", "below-zero", "torn.jsonl.gz", "table", "open.edn",
+        "torn.jsonl.gz", "table", "open.edn",
     }
 )  # fmt: skip
 
@@ -81,7 +80,7 @@ def test_a_job_is_whole_and_a_rerun_replaces(tmp_path: Path, monkeypatch: pytest
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(job, "verdicts_of", breaks)
+        patch.setattr(local, "decided", breaks)
         with pytest.raises(KeyboardInterrupt):
             run(store, out)
     assert load_manifest(LocalFiles(), str(out)) == before
@@ -172,8 +171,8 @@ def test_what_is_too_much_for_one_process_is_a_matter_of_spark(tmp_path: Path, m
     """More operations than one process takes, and a key that does not fit into its memory."""
     store = tmp_path / "store"
     make_run(store, "1", stale=False)
-    with pytest.raises(NotSuited, match="a key has 3 operations, and 1 fit into its memory limit"):
-        run(store, tmp_path / "out", memory_limit=2000)
+    with pytest.raises(NotSuited, match="a key has 3 operations, and 2 fit into its memory limit"):
+        run(store, tmp_path / "out", memory_limit=240)
     assert not list((tmp_path / "out").glob("*.json"))
     with pytest.raises(NotSuited, match=r"more than 2 operations, the limit of this process \(--in-process\)"):
         run(store, tmp_path / "out", in_process=2)
@@ -217,7 +216,7 @@ def test_counting_does_not_depend_on_the_parts(size: int, monkeypatch: pytest.Mo
     path.write_bytes(long_events(20, spaces=3))
     monkeypatch.setattr("checker.formats.source._BUFFER_BYTES", size)
     (source,) = find_sources(LocalFiles(), [str(path)])
-    assert job._count(source, 100) == 20
+    assert local._count(source, 100) == 20
 
 
 def test_csv_is_refused_by_name(tmp_path: Path) -> None:
@@ -292,7 +291,7 @@ def test_lines_without_a_header_count_in_their_order(tmp_path: Path) -> None:
     options = AnalysisOptions(
         paths=[str(store)], out=str(tmp_path / "out"), pictures=False, wanted=Wanted(model="register")
     )
-    found = job.analyze(options, Steps(Console(file=said, width=500)))
+    found = local.analyze_here(options, Steps(Console(file=said, width=500)))
     assert {row["run"].rpartition("/")[2]: row["verdict"] for row in _verdicts(found)} == {
         "good.jsonl": "valid",
         "bad.jsonl": "invalid",

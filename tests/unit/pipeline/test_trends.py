@@ -8,8 +8,8 @@ import pytest
 
 from harness.suites.expectation import Outcome
 from harness.verdict import Verdict
-from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, TRENDS, trends
-from results.pipeline.schema import RUNS
+from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends
+from results.pipeline.schema import RUNS, TRENDS
 
 NOTHING = {**dict.fromkeys((*RUNS.names, *TRENDS.names)), "measured_s": None, "healed": 0, "unseen": 0}
 

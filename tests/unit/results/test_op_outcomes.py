@@ -22,9 +22,8 @@ from results.measure.series import latency_points, rate_lines
 from results.page.formatting import outcomes
 from results.page.report import render
 from results.page.timeline import timeline
-from results.pipeline.single.asked import asked_of
-from results.pipeline.single.read import LAYOUT
-from results.pipeline.single.timelines import timelines
+from results.pipeline.measure.timelines import Subject, measured
+from results.pipeline.schema import OPERATIONS
 from results.store.document import build
 
 if TYPE_CHECKING:
@@ -94,8 +93,8 @@ def test_every_count_of_a_run_is_the_same(refused_record: RunRecord, tmp_path: P
     tail.read()
     found["live view"] = Counter(tail.counts)
     columns = [["r"] * len(record.operations), *(values_of(record.operations, name) for name in NAMES[1:])]
-    table = pa.table([pa.array(column, kind.type) for column, kind in zip(columns, LAYOUT, strict=True)], LAYOUT)
-    tables = timelines(asked_of(table, (), ("not-leader",)), run="r", faults=(), sightings=(), verdicts={})
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, OPERATIONS.types, strict=True)]
+    tables = measured(Subject(run="r", refusals=("not-leader",)), pa.table(arrays, schema=OPERATIONS))
     found["analyze, totals"] = Counter({each: sum(row[each] for row in tables["totals"]) for each in OUTCOMES})
     found["analyze, rates"] = sum(
         (Counter({row["type"]: row["operations"]}) for row in tables["rates"]), Counter()

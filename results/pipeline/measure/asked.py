@@ -1,4 +1,4 @@
-"""The workload's own operations of one run as arrays: their times, outcomes, nodes and clients."""
+"""The workload's own operations of one slice of a run as arrays: their times, outcomes, nodes and clients."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 import pyarrow.compute as pc
 
 from harness.op import OpType
-from harness.units import NS_PER_S
 from results.measure.op_outcomes import REFUSED, error_code
-from results.measure.series import bucket_s
+from results.pipeline.measure.spans import in_order, wanted_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
+
+    from results.pipeline.measure.spans import Span
 
     Flags = NDArray[np.bool_]
     Integers = NDArray[np.int64]
@@ -41,14 +42,14 @@ class Named:
         place = self.texts.index(text) if text in self.texts else len(self.texts)
         return np.equal(self.places, place)
 
-    def among(self, texts: Sequence[str]) -> Flags:
+    def among(self, texts: Collection[str]) -> Flags:
         """Returns which operations have one of these texts."""
         return np.isin(self.places, [place for place, text in enumerate(self.texts) if text in texts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The workload's own operations of one run, as arrays of equal length.
+    """The workload's own operations of a slice, as arrays of equal length.
 
     Attributes:
         f: The function of each.
@@ -59,13 +60,12 @@ class Asked:
         start_ns: The time of its invoke.
         end_ns: The time of its return; -1 without one.
         wanted_ns: Its scheduled time, or else the time of its invoke.
+        own: Whether it belongs to the slice, and not to the time after it.
         good: Whether it was answered.
         refused: Whether a node named another one.
         follows: Whether its client follows the leader.
         measures: Whether it measures the system.
-        horizon_ns: The time right after the last `wanted_ns`.
-        width_s: The width of a bucket of time.
-        time_s: The start of the bucket of each.
+        place: The number of its bucket of time.
     """
 
     f: Named
@@ -76,56 +76,47 @@ class Asked:
     start_ns: Integers
     end_ns: Integers
     wanted_ns: Integers
+    own: Flags
     good: Flags
     refused: Flags
     follows: Flags
     measures: Flags
-    horizon_ns: int
-    width_s: float
-    time_s: NDArray[np.float64]
+    place: Integers
 
 
-def asked_of(operations: pa.Table, answers: Sequence[str], refusals: Sequence[str]) -> Asked | None:
-    """Returns the workload's own operations of a run; None if there are none.
+def asked_of(rows: pa.Table, number: int, span: Span, *, answers: Sequence[str], refusals: Sequence[str]) -> Asked:
+    """Returns the operations of a slice as arrays.
 
     Args:
-        operations: The columns of `schema.OPERATIONS`, of one run.
+        rows: The operations that `results.pipeline.measure.spans.slices_of` yields.
+        number: The number of the slice.
+        span: The span of the run.
         answers: Codes of `fail` errors that are answers.
         refusals: Codes of `fail` errors that are refusals.
     """
-    rows = operations.filter(pc.is_null(operations.column("phase")))
-    if not rows.num_rows:
-        return None
-    rows = rows.sort_by([("invoke_index", "ascending")])
+    rows = in_order(rows)
     type_ = _named(rows, "type")
-    start_ns = _numbers(rows.column("start_ns"))
-    wanted_ns = _numbers(pc.coalesce(rows.column("scheduled_ns"), rows.column("start_ns")))
-    errors = _named(rows, "error")
-    code = _recoded(errors)
+    wanted = wanted_ns(rows)
+    code = _recoded(_named(rows, "error"))
     failed = type_.equal(OpType.FAIL)
     refused = failed & code.among(refusals)
     follows = rows.column("via").is_valid().to_numpy()
-    horizon_ns = int(wanted_ns.max()) + 1
-    width_s = bucket_s((horizon_ns - 1) / NS_PER_S)
-    at_s = np.maximum(wanted_ns, 0) / NS_PER_S
-    # As `//` in Python, where 1.0 // 0.1 is 9.
-    time_s = np.round((at_s - np.fmod(at_s, width_s)) / width_s) * width_s
+    place = span.place(wanted)
     return Asked(
         f=_named(rows, "f"),
         outcome=Named(places=np.where(refused, len(type_.texts), type_.places), texts=[*type_.texts, REFUSED]),
         node=_named(rows, "node"),
         key=_named(rows, "key"),
         code=code,
-        start_ns=start_ns,
+        start_ns=_numbers(rows.column("start_ns")),
         end_ns=_numbers(pc.fill_null(rows.column("end_ns"), ABSENT)),
-        wanted_ns=wanted_ns,
+        wanted_ns=wanted,
+        own=place // span.buckets == number,
         good=type_.equal(OpType.OK) | (failed & code.among(answers)),
         refused=refused,
         follows=follows,
-        measures=follows | ~follows.any(),
-        horizon_ns=horizon_ns,
-        width_s=width_s,
-        time_s=time_s,
+        measures=follows if span.followed else np.ones(rows.num_rows, np.bool_),
+        place=place,
     )
 
 

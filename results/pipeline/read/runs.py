@@ -1,36 +1,35 @@
-"""Reads the operations of runs into memory, if all their rows are well-formed.
+"""Reads the operations of runs into memory.
 
-The rule: this module reads what Spark would read, row for row. It raises `NotSuited` with the reason if a row is malformed, if
-only Spark reads the form of a source, or if the readers of `labrys check` refuse the history. Then Spark reads all sources, and
-puts malformed rows into quarantine.
+The rule: this module reads what Spark would read, row for row. Malformed rows of a table go to quarantine with the reason. A
+history of events must be whole: `NotSuited` has the reason if the readers of `labrys check` refuse it, or if only Spark reads
+the form of a source. Then Spark reads all sources, and puts malformed events into quarantine.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.formats.etcd_log import EtcdLogEvents
 from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.jsonl import JsonlEvents
 from checker.formats.pairing import Pairing
-from checker.formats.parquet import COLUMNS, NAMES, values_of
+from checker.formats.parquet import NAMES, values_of
 from checker.formats.read import EDN, JSONL, PARQUET
 from checker.formats.source import opened
 from harness.errors import InputError
-from harness.op import NEMESIS, OpType
-from results.pipeline.errors import run_twice
+from harness.op import NEMESIS
+from results.pipeline.errors import NotSuited, Unreadable, run_twice
+from results.pipeline.measure.spans import in_order
 from results.pipeline.read.documents import event_row
 from results.pipeline.read.local_files import local
-from results.pipeline.schema import MOST_NS, OPERATIONS, TYPES
-from results.pipeline.single.errors import NotSuited
-from results.pipeline.spark.tables import Seen
+from results.pipeline.read.rules import refused, troubles
+from results.pipeline.read.sources import Seen
+from results.pipeline.schema import MOST_NS, OPERATIONS, QUARANTINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from harness.op import Op
     from results.pipeline.read.sources import Input
 
-LAYOUT: Final = to_arrow_schema(OPERATIONS)
 _UNFIT: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
@@ -59,7 +57,7 @@ class Run:
     fault_events: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
 
-def read_runs(sources: Sequence[Input], known: Mapping[str, str], *, keyed: bool | None) -> list[Run]:
+def read_runs(sources: Sequence[Input], known: Mapping[str, str], *, keyed: bool | None) -> tuple[list[Run], pa.Table]:
     """Reads all sources.
 
     Args:
@@ -68,55 +66,61 @@ def read_runs(sources: Sequence[Input], known: Mapping[str, str], *, keyed: bool
         keyed: Whether values of events are pairs of a key and a value; None: detected for each history.
 
     Returns:
-        The runs, sorted by name; the run of an unreadable source has no operations.
+        The runs, sorted by name; the run of an unreadable source has no operations. And the malformed rows, in the columns of
+        `schema.QUARANTINE`.
 
     Raises:
-        NotSuited: A row is malformed, or only Spark can read a source.
+        NotSuited: An event is malformed, or only Spark can read a source.
+        Unreadable: A table cannot be read.
         BadInput: Two sources hold a run of the same name.
     """
     where = dict(known)
     found: list[Run] = []
+    quarantine = [QUARANTINE.empty_table()]
     for source in sources:
-        for run in _runs(source, keyed=keyed):
+        for run in _runs(source, quarantine, keyed=keyed):
             name = run.seen.run
             if name in where:
                 raise run_twice(name, where[name], source.path)
             where[name] = source.path
             found.append(run)
-    return sorted(found, key=lambda run: run.seen.run)
+    return sorted(found, key=lambda run: run.seen.run), pa.concat_tables(quarantine)
 
 
-def _runs(source: Input, *, keyed: bool | None) -> Iterator[Run]:
+def _runs(source: Input, quarantine: list[pa.Table], *, keyed: bool | None) -> Iterator[Run]:
     if source.trouble is not None:
-        yield Run(seen=Seen(run=source.name, source=source, operations=0), operations=LAYOUT.empty_table())
+        yield Run(seen=Seen(run=source.name, source=source, operations=0), operations=OPERATIONS.empty_table())
     elif source.format == PARQUET:
-        yield from _of_table(source)
+        yield from _of_table(source, quarantine)
     else:
         yield _of_events(source, keyed=keyed)
 
 
-def _of_table(source: Input) -> Iterator[Run]:
+def _of_table(source: Input, quarantine: list[pa.Table]) -> Iterator[Run]:
     """Yields the runs of a table."""
     try:
         rows = parquet.read_table(local(source.data))
-    except (pa.ArrowException, OSError) as error:
-        raise NotSuited(f"{source.path}: {error}") from error
-    rows = pa.table([_column(source, rows, each) for each in LAYOUT], schema=LAYOUT)
-    _require_operations(source, rows)
-    names = pc.unique(rows.column("run")).to_pylist()
-    if not names:
+        rows = pa.table([_column(rows, each) for each in OPERATIONS], schema=OPERATIONS)
+    except (pa.ArrowException, OSError, TypeError) as error:
+        raise Unreadable(source.data, f"cannot be read: {error}") from error
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(rows.column("run")).to_pylist()}
+    counts.pop(None, None)
+    reasons = troubles(rows)
+    if reasons is not None:
+        quarantine.append(refused(rows, reasons, pa.chunked_array([pa.repeat(source.data, rows.num_rows)])))
+        rows = rows.filter(pc.is_null(reasons))
+    if not counts:
         yield Run(seen=Seen(run=source.name, source=source, operations=0), operations=rows)
-    for name in names:
-        its = rows.filter(pc.equal(rows.column("run"), name)) if len(names) > 1 else rows
-        its = its.sort_by([("invoke_index", "ascending")])
-        yield Run(seen=Seen(run=name, source=source, operations=its.num_rows), operations=its)
+    for name, count in counts.items():
+        its = rows.filter(pc.equal(rows.column("run"), name)) if len(counts) > 1 else rows
+        yield Run(seen=Seen(run=name, source=source, operations=count), operations=in_order(its))
 
 
-def _column(source: Input, rows: pa.Table, wanted: pa.Field) -> pa.ChunkedArray:
+def _column(rows: pa.Table, wanted: pa.Field) -> pa.ChunkedArray:
     """Returns a column of a table with its type; nulls for an optional column that is missing.
 
     Raises:
-        NotSuited: The column has another type.
+        TypeError: The column has another type.
     """
     if wanted.name not in rows.column_names:
         return pa.chunked_array([pa.nulls(rows.num_rows, wanted.type)])
@@ -124,55 +128,8 @@ def _column(source: Input, rows: pa.Table, wanted: pa.Field) -> pa.ChunkedArray:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     fits = pa.types.is_integer if pa.types.is_integer(wanted.type) else pa.types.is_string
     if not fits(kind) and not pa.types.is_null(kind):
-        raise NotSuited(f"{source.path}: expected {wanted.type} in column {wanted.name!r}, found {kind}")
-    try:
-        return column.cast(wanted.type)
-    except pa.ArrowException as error:
-        raise NotSuited(f"{source.path}: column {wanted.name!r}: {error}") from error
-
-
-def _require_operations(source: Input, rows: pa.Table) -> None:
-    """Checks rows by the rules of `results.pipeline.spark.tables.trouble`.
-
-    Raises:
-        NotSuited: A row breaks a rule.
-    """
-
-    def column(name: str) -> pa.ChunkedArray:
-        return rows.column(name)
-
-    needed = [each.name for each in COLUMNS if not each.nullable]
-    if any(column(name).null_count for name in needed):
-        raise NotSuited(f"{source.path}: a row lacks a value")
-    ended = column("complete_index").is_valid()
-    wrong = [
-        pc.invert(pc.is_in(column("type"), pa.array(TYPES))),
-        pc.and_not(pc.not_equal(column("type"), str(OpType.INFO)), ended),
-        *(pc.or_(pc.less(column(name), 0), pc.greater_equal(column(name), MOST_NS)) for name in _TIMES),
-        *(pc.less(column(name), 0) for name in ("process", "invoke_index")),
-        pc.less_equal(column("complete_index"), column("invoke_index")),
-        pc.and_not(column("order").is_valid(), ended),
-        pc.less(column("end_ns"), column("start_ns")),
-    ]
-    if any(pc.any(each).as_py() for each in wrong) or not all(_is_json(column(name)) for name in ("value", "result")):
-        raise NotSuited(f"{source.path}: a row is malformed")
-
-
-_TIMES: Final = ("start_ns", "end_ns", "scheduled_ns")
-
-
-def _is_json(texts: pa.ChunkedArray) -> bool:
-    others = pc.unique(texts.filter(pc.invert(pc.match_substring_regex(texts, r"^-?\d{1,18}$"))))
-    try:
-        for text in others.drop_null().to_pylist():
-            json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(f"expected JSON, found {word}")
+        raise TypeError(f"column: [{wanted.name}]: expected {wanted.type}, found {kind}")
+    return column.cast(wanted.type)
 
 
 def _of_events(source: Input, *, keyed: bool | None) -> Run:
@@ -200,7 +157,7 @@ def _of_events(source: Input, *, keyed: bool | None) -> Run:
             raise NotSuited(f"{path}: no event in it")
         columns = [[source.run] * len(operations), *(values_of(operations, name) for name in NAMES[1:])]
         table = pa.table(
-            [pa.array(column, each.type) for column, each in zip(columns, LAYOUT, strict=True)], schema=LAYOUT
+            [pa.array(column, each.type) for column, each in zip(columns, OPERATIONS, strict=True)], schema=OPERATIONS
         )
     except (InputError, OSError, *_UNFIT) as error:
         raise NotSuited(str(error)) from error

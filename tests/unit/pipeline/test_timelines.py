@@ -1,10 +1,9 @@
-"""Timelines: Spark's aggregates equal the report's counts from the same operations."""
+"""Timelines: the tables of a run equal the report's counts from the same operations, in one slice and in many."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,30 +22,22 @@ from results.measure.leadership import Elections
 from results.measure.op_outcomes import OUTCOMES, REFUSED, Codes, outcome
 from results.measure.series import bucket_s, latency_points, latency_table, main_phase, quantile_lines, rate_lines
 from results.page.drawing import draw
-from results.pipeline.measure import timelines as t
+from results.pipeline import schema as t
+from results.pipeline.measure import spans, timelines
 from results.pipeline.measure.figures import figures
+from results.pipeline.measure.timelines import Subject, shown_keys
 from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends
-from results.pipeline.schema import FAULTS, SIGHTINGS, VERDICTS, conform
-from results.pipeline.schema import RUNS as RUN_COLUMNS
-from results.pipeline.single.asked import asked_of
-from results.pipeline.single.read import LAYOUT
-from results.pipeline.single.timelines import timelines as of_one_run
 from results.pipeline.write.gathered import gathered
 from results.pipeline.write.page import PAGE, render
 from results.pipeline.write.summary import Refusal, Summary
 from results.store.document import counts
-from tests.spark.histories import write_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
     from random import Random
 
-    from pyspark.sql import DataFrame, SparkSession
-
     from results.measure.availability import Window
-
-pytestmark = pytest.mark.spark
+    from results.pipeline.write.tables import Read
 
 RUNS = 20
 CODES = Codes(answers={"mismatch"}, refusals={"not-leader"})
@@ -111,7 +102,7 @@ def as_window(row: Any) -> tuple[Any, ...]:
         "longest_gap_s",
         "errors",
     )
-    return tuple(row[name] for name in names)
+    return tuple(dict(row[name]) if name == "errors" else row[name] for name in names)
 
 
 def told(window: Window) -> tuple[Any, ...]:
@@ -121,19 +112,23 @@ def told(window: Window) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Random runs, and Spark's aggregates of them."""
+    """Random runs, and their timelines."""
 
     runs: Mapping[str, list[Operation]]
     faults: Mapping[str, list[FaultRecord]]
     sightings: Mapping[str, list[Sighting]]
-    tables: Mapping[str, DataFrame]
     rows: Mapping[str, Sequence[Any]]
-    fault_table: DataFrame
 
 
-@pytest.fixture(scope="module")
-def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    """Makes the runs, and aggregates them once for all tests."""
+def table_of(run: str, operations: Sequence[Operation]) -> pa.Table:
+    """Returns operations in the columns of the table of operations."""
+    columns = [[run] * len(operations), *(values_of(operations, name) for name in NAMES[1:])]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, t.OPERATIONS.types, strict=True)]
+    return pa.table(arrays, schema=t.OPERATIONS)
+
+
+def random_runs() -> Case:
+    """Returns runs without timelines."""
     random = stream(5, "timelines")
     runs = {f"run-{number}": some_operations(random, random.choice([6, 30, 200])) for number in range(RUNS)}
     faults = {run: some_faults(random) for run in runs}
@@ -145,60 +140,44 @@ def case(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Case:
         ]
         for run in runs
     }
-    fault_rows = [
-        (run, each.planned.id, each.planned.kind, ["n1"], each.start_ns, each.end_ns, None, None)
-        for run, all_of in faults.items()
-        for each in all_of
+    return Case(runs=runs, faults=faults, sightings=sightings, rows={})
+
+
+def subject_of(case: Case, run: str) -> Subject:
+    """Returns a run to measure, with all of its keys in `heat`."""
+    faults = [
+        {"fault": each.planned.id, "kind": each.planned.kind, "start_ns": each.start_ns, "end_ns": each.end_ns}
+        for each in case.faults[run]
     ]
-    seen_rows = [(run, s.time_ns, s.node, s.role, s.term, s.leader) for run, each in sightings.items() for s in each]
-    fault_table = spark.createDataFrame(fault_rows, FAULTS)
-    files = write_runs(tmp_path_factory.mktemp("timelines"), runs)
-    tables = {
-        name: table.localCheckpoint()
-        for name, table in t.timelines(
-            spark.read.parquet(*files),
-            fault_table,
-            runs=spark.createDataFrame(
-                [(run, ["mismatch"], ["not-leader"]) for run in runs],
-                "run string, answers array<string>, refusals array<string>",
-            ),
-            sightings=spark.createDataFrame(seen_rows, SIGHTINGS),
-        ).items()
-    }
-    rows = {name: table.collect() for name, table in tables.items()}
-    return Case(runs=runs, faults=faults, sightings=sightings, tables=tables, rows=rows, fault_table=fault_table)
+    sightings = [{name: getattr(each, name) for name in each.__slots__} for each in case.sightings[run]]
+    return Subject(
+        run=run,
+        faults=faults,
+        sightings=sightings,
+        answers=["mismatch"],
+        refusals=["not-leader"],
+        shown=["0", "1", "2"],
+    )
 
 
-def test_one_process_measures_the_same(case: Case) -> None:
-    """Each row of each table equals the result from arrays of the run's operations, without Spark."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for run, operations in case.runs.items():
-        columns = [[run] * len(operations), *(values_of(operations, name) for name in NAMES[1:])]
-        table = pa.table([pa.array(column, kind.type) for column, kind in zip(columns, LAYOUT, strict=True)], LAYOUT)
-        faults = [
-            {"fault": each.planned.id, "kind": each.planned.kind, "start_ns": each.start_ns, "end_ns": each.end_ns}
-            for each in case.faults[run]
-        ]
-        sightings = [{name: getattr(each, name) for name in each.__slots__} for each in case.sightings[run]]
-        asked = asked_of(table, ["mismatch"], ["not-leader"])
-        for name, rows in of_one_run(asked, run=run, faults=faults, sightings=sightings, verdicts={}).items():
-            found.setdefault(name, []).extend(rows)
-    assert {name: comparable(rows) for name, rows in found.items()} == {
-        name: comparable(row.asDict() for row in rows) for name, rows in case.rows.items()
-    }
-
-
-def comparable(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Returns rows as sorted texts."""
-
-    def plain(name: str, value: Any) -> Any:
-        return sorted(dict(value).items()) if name == "errors" else value
-
-    return sorted(repr([(name, plain(name, value)) for name, value in sorted(row.items())]) for row in rows)
+@pytest.fixture(scope="module", params=[1 << 21, 20, 1])
+def case(request: pytest.FixtureRequest) -> Case:
+    """Measures the runs once for all tests; a slice has about as many operations as the parameter says."""
+    made = random_runs()
+    rows: dict[str, list[Any]] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spans, "SLICE_ROWS", request.param)
+        for run, operations in made.runs.items():
+            table = table_of(run, operations)
+            span = spans.span_of(table)
+            assert span is None or request.param > 200 or len(operations) < 200 or span.slices > 2
+            for name, each in timelines.measured(subject_of(made, run), table).items():
+                rows.setdefault(name, []).extend(each)
+    return Case(runs=made.runs, faults=made.faults, sightings=made.sightings, rows=rows)
 
 
 def windows_of(case: Case) -> dict[tuple[Any, ...], Any]:
-    """Returns Spark's windows."""
+    """Returns the windows of all runs."""
     return {
         (row["run"], row["fault"], row["part"], row["node"], row["f"]): (as_window(row), row["overlaps"])
         for row in case.rows[t.AVAILABILITY]
@@ -311,25 +290,41 @@ def test_concurrency_and_keys_count_every_operation(case: Case) -> None:
         assert sum(row["operations"] for row in case.rows[t.HEAT] if row["run"] == run) == len(asked)
 
 
-def test_keys_with_a_bad_verdict_are_shown_first(spark: SparkSession, case: Case, tmp_path: Path) -> None:
-    """With a limit of one key, the worst key is shown, and of equal keys the one with the most operations."""
-    runs = dict(sorted(case.runs.items(), key=lambda each: -len(each[1]))[:3])
-    judged: list[tuple[str, str | None, str]] = []
-    expected = set()
-    for (run, operations), verdict in zip(runs.items(), ("valid", "unknown", "invalid"), strict=True):
-        count = Counter(op.key for op in main_phase(operations))
-        least, *_, most = sorted(count, key=lambda key: (count[key], key))
-        assert count[least] < count[most]
-        judged += [(run, key, verdict if key == least else "valid") for key in count]
-        expected.add((run, most if verdict == "valid" else least))
-    verdicts = spark.createDataFrame(judged, "run string, key string, verdict string")
-    rows = spark.read.parquet(*write_runs(tmp_path, runs))
-    tables = t.timelines(rows, case.fault_table, t.TimelineOptions(shown_keys=1), verdicts=verdicts)
-    assert {(row["run"], row["key"]) for row in tables[t.HEAT].collect()} == expected
+def test_keys_with_a_bad_verdict_are_shown_first() -> None:
+    """The worst keys are shown, and of equal keys those with the most operations; a key without a verdict is unknown."""
+    counts = [(f"k{number:02}", 100 + number) for number in range(60)]
+    verdicts: dict[str | None, str] = dict.fromkeys((key for key, _ in counts), "valid")
+    verdicts |= {"k03": "invalid", "k05": "invalid"}
+    del verdicts["k04"]
+    assert shown_keys(counts, verdicts) == ["k05", "k03", "k04", *(f"k{number:02}" for number in range(59, 22, -1))]
+
+
+def test_quantiles_of_a_long_run_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With several slices, the rank of a quantile of the run differs by at most a ten-thousandth of its operations."""
+    count = 60_000
+    monkeypatch.setattr(spans, "SLICE_ROWS", count // 3)
+    operations = [
+        Operation(
+            process=0,
+            f="read",
+            value=None,
+            result=None,
+            type=OpType.OK,
+            start_ns=place * S // 1000,
+            end_ns=place * S // 1000 + 1_000_000 * (1 + place * 7919 % count),
+            invoke_index=2 * place,
+            complete_index=2 * place + 1,
+        )
+        for place in range(count)
+    ]
+    [row] = timelines.measured(Subject(run="r"), table_of("r", operations))[t.TOTALS]
+    for name, share in (("p50_ms", 0.5), ("p95_ms", 0.95), ("p99_ms", 0.99)):
+        assert abs(row[name] - share * count) <= count / 10_000
+    assert (row["max_ms"], row["ok"]) == (count, count)
 
 
 def test_leaders_are_those_of_the_report(case: Case) -> None:
-    """Spark counts changes, leaders and terms of whole runs and around faults by the report's own rule."""
+    """The table has changes, leaders and terms of whole runs and around faults by the report's own rule."""
     windows = windows_of(case)
     assert len(case.rows[t.LEADERS]) > len(case.runs)
     for row in case.rows[t.LEADERS]:
@@ -345,30 +340,57 @@ UNSAID = (None, None, None)
 SAID = [(0.7, False, None), (12.5, True, None), (60.0, True, "<b>no leader</b>")]
 
 
-def trend_rows(spark: SparkSession, case: Case) -> list[dict[str, Any]]:
-    """Returns trends of the runs; the last run is invalid."""
+def reading(**tables: Sequence[Mapping[str, Any]]) -> Read:
+    """Returns the function that reads these tables."""
+
+    def read(name: str, columns: Sequence[str], /, **where: Sequence[str]) -> pa.Table:
+        rows = [
+            {column: row.get(column) for column in columns}
+            for row in tables.get(name, ())
+            if all(row.get(column) in texts for column, texts in where.items())
+        ]
+        return pa.Table.from_pylist(rows, pa.schema([t.TABLES[name].field(column) for column in columns]))
+
+    return read
+
+
+def judged_runs(case: Case) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """Returns the tables of the runs; the last run is invalid."""
+    columns = ("run", "day", "started", "test", "system", "system_version", "workload")
+    said = ("said_recovery_s", "said_restarted", "said_recovery_error")
     runs = [
-        (run, f"2026-11-{n + 1:02}", f"2026-11-{n + 1:02}T00:00:00", "<b>nightly</b>", "sys", "1.0", "register", *said)
-        for n, (run, said) in enumerate(zip(case.runs, itertools.chain(SAID, itertools.repeat(UNSAID)), strict=False))
+        dict(
+            zip(
+                (*columns, *said),
+                (
+                    run,
+                    f"2026-11-{n + 1:02}",
+                    f"2026-11-{n + 1:02}T00:00:00",
+                    "<b>nightly</b>",
+                    "sys",
+                    "1.0",
+                    "register",
+                    *told,
+                ),
+                strict=True,
+            )
+        )
+        for n, (run, told) in enumerate(zip(case.runs, itertools.chain(SAID, itertools.repeat(UNSAID)), strict=False))
     ]
-    columns = (
-        "run string, day string, started string, test string, system string, system_version string, workload string, "
-        "said_recovery_s double, said_restarted boolean, said_recovery_error string"
-    )
     last = list(case.runs)[-1]
-    judged = [(run, "0", "invalid" if run == last else "valid", 10, "<i>because</i>") for run in case.runs]
-    verdicts = spark.createDataFrame(
-        judged, "run string, key string, verdict string, operations long, explanation string"
-    )
-    return compared(conform(spark.createDataFrame(runs, columns), RUN_COLUMNS), verdicts, case.tables)
+    verdicts = [
+        {"run": run, "key": "0", "verdict": "invalid" if run == last else "valid", "operations": 10}
+        for run in case.runs
+    ]
+    faults = [
+        {"run": run, "kind": each.planned.kind, "start_ns": each.start_ns, "end_ns": each.end_ns}
+        for run, its in case.faults.items()
+        for each in its
+    ]
+    return {**case.rows, "runs": runs, "verdicts": verdicts, "faults": faults}
 
 
-def compared(runs: DataFrame, verdicts: DataFrame, tables: Mapping[str, DataFrame]) -> list[dict[str, Any]]:
-    """Returns trends of some runs."""
-    return trends(row.asDict() for row in figures(runs, verdicts, tables).collect())
-
-
-def test_recovery_is_what_the_run_reports(spark: SparkSession, case: Case) -> None:
+def test_recovery_is_what_the_run_reports(case: Case) -> None:
     """The trends show a run's own measurement of its recovery. Only a run without one is measured from its operations."""
     runs = {
         "quick": (0.7, False, None),
@@ -379,19 +401,14 @@ def test_recovery_is_what_the_run_reports(spark: SparkSession, case: Case) -> No
         "without faults": UNSAID,
     }
     after = [("quick", None), ("quick", 3.0), ("dead", 2.0), ("measured", 1.0), ("measured", 4.0), ("unseen", None)]
-    windows = [(run, None, None, "after", 5, 5, ok_s) for run, ok_s in [*after, ("without faults", 9.0)]]
-    windows[-1] = ("without faults", None, None, "during", 5, 5, 9.0)
-    layout = "run string, node string, f string, part string, operations long, answered long, sustained_ok_s double"
-    said = "said_recovery_s double, said_restarted boolean, said_recovery_error string"
-    told = spark.createDataFrame(
-        [(run, "t", "s", "2026-11-21", *each) for run, each in runs.items()],
-        f"run string, test string, system string, started string, {said}",
-    )
-    rows = compared(
-        conform(told, RUN_COLUMNS),
-        spark.createDataFrame([], VERDICTS),
-        {t.AVAILABILITY: spark.createDataFrame(windows, layout), t.TOTALS: case.tables[t.TOTALS]},
-    )
+    windows: list[dict[str, Any]] = [{"run": run, "part": "after", "sustained_ok_s": ok_s} for run, ok_s in after]
+    windows.append({"run": "without faults", "part": "during", "sustained_ok_s": 9.0})
+    said = ("said_recovery_s", "said_restarted", "said_recovery_error")
+    told = [
+        {"run": run, "test": "t", "system": "s", "started": "2026-11-21", **dict(zip(said, each, strict=True))}
+        for run, each in runs.items()
+    ]
+    rows = trends(figures(reading(runs=told, availability=windows)))
     columns = ("recovery_s", "recovery_from", "restarted", "unrecovered")
     assert {row["run"]: tuple(row[name] for name in columns) for row in rows} == {
         "quick": (0.7, BY_RUN, False, 0),
@@ -403,9 +420,10 @@ def test_recovery_is_what_the_run_reports(spark: SparkSession, case: Case) -> No
     }
 
 
-def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -> None:
+def test_the_page_shows_runs_and_escapes_them(case: Case) -> None:
     """The page has the runs' pictures, loads nothing, and shows foreign names as text."""
-    rows = trend_rows(spark, case)
+    read = reading(**judged_runs(case))
+    rows = trends(figures(read))
     last = list(case.runs)[-1]
     told = {row["run"]: row for row in rows}
     assert told[last]["verdict"] == "invalid"
@@ -418,9 +436,7 @@ def test_the_page_shows_runs_and_escapes_them(spark: SparkSession, case: Case) -
         undecided=[{"run": "<i>run-0</i>", "key": None, "explanation": None, "cause": "<u>no operation</u>"}],
         reasons=[Refusal(reason="<em>torn</em>", rows=2, source="file:/<s>", sources=2)],
     )  # fmt: skip
-    verdicts = spark.createDataFrame([(last, "0", "invalid")], "run string, key string, verdict string")
-    gather = partial(gathered, timelines=case.tables, faults=case.fault_table, verdicts=verdicts)
-    files = render(found, rows, gather, lambda pictures: [draw(picture) for picture in pictures])
+    files = render(found, rows, partial(gathered, read), lambda pictures: [draw(picture) for picture in pictures])
     page = files[PAGE].decode()
     assert "<script" not in page
     assert "&lt;script&gt;" in page

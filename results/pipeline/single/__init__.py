@@ -1,1 +1,0 @@
-"""The job in one process, for small inputs: the same tables, in a few seconds, without Spark and Java."""

@@ -1,0 +1,296 @@
+"""Verdicts for each run and key: DataFrame in, DataFrame out. The functions of `results.pipeline.decide` do the work.
+
+The columns that a verdict needs go through the shuffle as integers. Only keys that integers cannot represent, and those that
+are not valid, are read again as whole operations. Dataflow decides keys of registers that are too large for one worker
+(`results.pipeline.large_keys`).
+
+`verdicts` runs jobs while it is called, because each step depends on the results of the one before. The results are small: one
+row for each key.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+
+from checker.columns import NEEDED
+from harness.verdict import Verdict
+from results.pipeline.decide import judges
+from results.pipeline.decide.coding import ADDRESS, CODED, NIL, TEXTS, coded, coding_of
+from results.pipeline.decide.details import VALID_FROM, examined, valid
+from results.pipeline.decide.kernel import ANSWER, TO_GENERAL, Budget, decide
+from results.pipeline.decide.rows import TARGET, TARGETED, Target
+from results.pipeline.decide.targets import answered, chosen
+from results.pipeline.decide.verdicts import VerdictOptions, most_in_kernel
+from results.pipeline.large_keys.route import by_dataflow
+from results.pipeline.schema import OPERATIONS, VERDICTS
+from results.pipeline.spark.keys import address, keys_of
+from results.pipeline.spark.tables import union
+from results.pipeline.spark.types import conform, struct_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from checker.judging import Judge
+    from results.pipeline.decide.coding import RegisterCoding
+    from results.pipeline.decide.details import Work
+    from results.pipeline.spark.keys import Keys
+
+_OPERATIONS_PER_TASK: Final = 1 << 20
+_SENT_TO_ALL: Final = 50_000
+_OF_KEYS: Final = ("run", "key", "operations", "orders")
+_LONGS: Final = pa.list_(pa.int64())
+# A key to read again. `observed` is null if no operations are wanted for the values that they make.
+_TARGETS: Final = pa.schema(
+    {
+        **dict.fromkeys(("run", "key"), pa.string()),
+        ADDRESS: pa.int64(),
+        "wanted": _LONGS,
+        "observed": _LONGS,
+        TARGET: pa.string(),
+    }
+)
+
+# A key that is not valid: its answer, with its name and its counts.
+_BAD: Final = pa.schema(
+    [
+        _TARGETS.field("run"),
+        _TARGETS.field("key"),
+        *(pa.field(name, pa.int64()) for name in ("operations", "orders")),
+        *ANSWER,
+    ]
+)
+
+
+def judged(operations: DataFrame, judge: Judge, memory_limit: int) -> DataFrame:
+    """Decides the operations of each run and key by the checker of a workload.
+
+    Args:
+        operations: The columns of `schema.OPERATIONS`. Spark reads them twice.
+        judge: The checker. Spark sends it to the workers, which must be able to import its modules.
+        memory_limit: Bytes for one key in a worker.
+
+    Returns:
+        A row for each run and key, in the columns of `schema.VERDICTS`.
+    """
+    keys = keys_of(operations)
+    rows = operations.select("run", *NEEDED, address(keys.salt).alias(ADDRESS))
+    spread = rows.repartition(_tasks(keys, keys.count), ADDRESS).sortWithinPartitions(ADDRESS, "invoke_index")
+    decided = spread.mapInArrow(partial(judges.decide, judge=judge, memory_limit=memory_limit), struct_of(VERDICTS))
+    return conform(decided, VERDICTS)
+
+
+def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> DataFrame:
+    """Decides the operations of each run and key by a model.
+
+    Args:
+        operations: The columns of `schema.OPERATIONS`. Spark reads them several times.
+        options: The options of the check.
+
+    Returns:
+        A row for each run and key, in the columns of `schema.VERDICTS`.
+
+    Raises:
+        InputError: The model does not exist, or cannot have this initial state.
+    """
+    options = options or VerdictOptions()
+    work = options.work()
+    keys = keys_of(operations)
+    coding = coding_of(work.model)
+    whole = keys.table.where((F.col("orders") > 0) & (F.col("operations") <= work.most))
+    number_whole = whole.count() if keys.ordered else 0
+    answers, bad, parts = None, [], []
+    general, count = keys.table, keys.count
+    if coding is not None and number_whole < keys.count:
+        answers = _answers(operations, keys, coding, work, whole if number_whole else None).localCheckpoint()
+        to_general = answers.where(F.col("verdict") == TO_GENERAL).select(ADDRESS)
+        if number_whole:
+            to_general = to_general.unionByName(whole.select(ADDRESS))
+        counts = {row["verdict"]: row["count"] for row in answers.groupBy("verdict").count().collect()}
+        general, count = keys.table.join(to_general, ADDRESS), counts.get(TO_GENERAL, 0) + number_whole
+        if counts.get(str(Verdict.INVALID)) or counts.get(str(Verdict.UNKNOWN)):
+            doubtful = answers.where(F.col("verdict").isin(str(Verdict.INVALID), str(Verdict.UNKNOWN)))
+            bad.append(keys.table.join(doubtful, ADDRESS))
+    if count:
+        first = general.mapInArrow(_undecided, struct_of(_TARGETS))
+        found = _examined(operations, first, work, count=count, tasks=_tasks(keys, count)).localCheckpoint()
+        parts.append(found)
+        named = ("run", "key", "verdict", "kind", "operations", "engine", F.col("op_complete_index").alias("op_end"))
+        refuted = found.where(F.col("verdict") == str(Verdict.INVALID)).select(*named)
+        # They are read again only for a counterexample.
+        bad.append(refuted.withColumns({ADDRESS: address(keys.salt), "tied": F.lit(col=True), "orders": F.lit(0)}))
+    explained = _explained(operations, keys, [conform(each, _BAD) for each in bad], work, options)
+    if explained is not None:
+        parts = [_without(each, explained) for each in parts] + [explained]
+    return union([*parts, _valid(keys, answers, parts, work)])
+
+
+def _explained(
+    operations: DataFrame, keys: Keys, bad: Sequence[DataFrame], work: Work, options: VerdictOptions
+) -> DataFrame | None:
+    """Returns the verdicts of the keys that are read again; None if there are none."""
+    if not bad:
+        return None
+    most, explained = work.most, options.explained
+
+    def choose(its: pa.Table) -> pa.Table:
+        return _chosen(its, most=most, explained=explained)
+
+    targets = union(bad).groupBy("run").applyInArrow(choose, struct_of(_TARGETS)).localCheckpoint()
+    count = targets.count()
+    if not count:
+        return None
+    return _examined(operations, targets, work, count=count, tasks=_tasks(keys, count)).localCheckpoint()
+
+
+def _same_key(one: DataFrame, other: DataFrame) -> Column:
+    return (one["run"] == other["its_run"]) & one["key"].eqNullSafe(other["its_key"])
+
+
+def _without(rows: DataFrame, others: DataFrame) -> DataFrame:
+    """Returns the rows whose key is in no other row."""
+    theirs = others.select(F.col("run").alias("its_run"), F.col("key").alias("its_key"))
+    return rows.join(theirs, _same_key(rows, theirs), "left_anti")
+
+
+def _valid(keys: Keys, answers: DataFrame | None, parts: Sequence[DataFrame], work: Work) -> DataFrame:
+    """Returns the verdicts of the keys that columns found valid."""
+    rest = keys.table
+    for part in parts:
+        rest = _without(rest, part)
+    if answers is None:
+        rest = rest.withColumns({name: F.lit(None).cast("string") for name in ("analyzer", "engine")})
+    else:
+        rest = rest.join(answers.select(ADDRESS, "analyzer", "engine"), ADDRESS, "left")
+
+    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield valid(batch, work)
+
+    return rest.select(*VALID_FROM).mapInArrow(made, struct_of(VERDICTS))
+
+
+def _answers(
+    operations: DataFrame, keys: Keys, coding: RegisterCoding, work: Work, whole: DataFrame | None
+) -> DataFrame:
+    """Returns the answer that columns alone give for each key with an operation that matters.
+
+    Args:
+        operations: All operations.
+        keys: The keys.
+        coding: How integers represent operations.
+        work: How keys are decided.
+        whole: The keys that always take the route of whole operations; None for none.
+    """
+
+    def code(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield coded(batch, coding)
+
+    rows = operations.select(address(keys.salt).alias(ADDRESS), *TEXTS)
+    if whole is not None:
+        rows = rows.join(F.broadcast(whole.select(ADDRESS)), ADDRESS, "left_anti")
+    touches = rows.mapInArrow(code, struct_of(CODED))
+    budget = Budget(initial=coding.initial, time_limit_s=work.time_limit_s, memory_limit=work.memory_limit)
+    kernel = _by_kernel(budget, _tasks(keys, keys.count))
+    most = most_in_kernel(work.memory_limit)
+    if keys.greatest <= most:
+        return kernel(touches)
+    large = keys.table.where(F.col("operations") > most).select(ADDRESS)
+    hot = F.broadcast(large)
+    theirs = touches.join(hot, ADDRESS, "left_semi")
+    answers, unsuited = by_dataflow(theirs, budget)
+    if unsuited is not None:
+        answers = answers.unionByName(kernel(theirs.join(unsuited, ADDRESS, "left_semi")))
+    if large.count() == keys.count:
+        return answers
+    return kernel(touches.join(hot, ADDRESS, "left_anti")).unionByName(answers)
+
+
+def _by_kernel(budget: Budget, tasks: int) -> Callable[[DataFrame], DataFrame]:
+    """Returns a function that decides keys by the kernel, from their coded operations."""
+
+    def decided(touches: DataFrame) -> DataFrame:
+        spread = touches.repartition(tasks, ADDRESS).sortWithinPartitions(ADDRESS)
+        return spread.mapInArrow(partial(decide, budget=budget), struct_of(ANSWER))
+
+    return decided
+
+
+def _tasks(keys: Keys, count: int) -> int:
+    """Returns the number of tasks for so many of the keys."""
+    spark = keys.table.sparkSession
+    fewest = 2 * spark.sparkContext.defaultParallelism
+    return max(1, min(count, max(fewest, keys.operations // _OPERATIONS_PER_TASK)))
+
+
+def _undecided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yields targets (`_TARGETS`) for keys without an answer."""
+    for batch in batches:
+        yield _rows((_target(row), row[ADDRESS]) for row in batch.to_pylist())
+
+
+def _target(row: Mapping[str, Any]) -> Target:
+    return Target(**{name: row[name] for name in _OF_KEYS})
+
+
+def _chosen(bad: pa.Table, *, most: int, explained: int) -> pa.Table:
+    """Returns targets (`_TARGETS`) for the keys of a run that are not valid."""
+    rows = bad.to_pylist()
+    addresses = {row["key"]: row[ADDRESS] for row in rows}
+    known = [(answered(_target(row), row), row["tied"]) for row in rows]
+    batch = _rows((target, addresses[target.key]) for target in chosen(known, most=most, explained=explained))
+    return pa.Table.from_batches([batch])
+
+
+def _rows(targets: Iterable[tuple[Target, int]]) -> pa.RecordBatch:
+    found: list[dict[str, Any]] = [
+        {
+            "run": target.run,
+            "key": target.key,
+            ADDRESS: address,
+            "wanted": target.wanted,
+            "observed": target.observed if target.whole else None,
+            TARGET: target.text(),
+        }
+        for target, address in targets
+    ]
+    return pa.RecordBatch.from_pylist(found, schema=_TARGETS)
+
+
+def _examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: int, tasks: int) -> DataFrame:
+    """Returns a row of verdicts for each target.
+
+    Args:
+        operations: All operations.
+        targets: The columns `_TARGETS`.
+        work: How to decide them.
+        count: How many targets there are.
+        tasks: The number of tasks.
+    """
+    about = targets.select(F.col("run").alias("its_run"), F.col("key").alias("its_key"), ADDRESS, "wanted", "observed")
+    index = F.col("invoke_index")
+    wanted = F.col("wanted").isNull() | F.array_contains("wanted", index) | F.array_contains("observed", _made())
+    rows = operations.select(*OPERATIONS.names)
+    theirs = rows.join(F.broadcast(about) if count <= _SENT_TO_ALL else about, _same_key(rows, about) & wanted)
+    layout = struct_of(TARGETED)
+    nothing = F.lit(None).cast("string").alias(TARGET)
+    heads = conform(targets, layout.add(ADDRESS, "long"))
+    spread = theirs.select(*OPERATIONS.names, nothing, ADDRESS).unionByName(heads).repartition(tasks, ADDRESS)
+    # The head of a key comes first: it has no invoke.
+    ordered = spread.sortWithinPartitions(ADDRESS, F.col("invoke_index").asc_nulls_first(), "complete_index", "process")
+    return ordered.drop(ADDRESS).mapInArrow(partial(examined, work=work), struct_of(VERDICTS))
+
+
+def _made() -> Column:
+    """Returns the number of the value that an operation of a register writes; see `results.pipeline.decide.coding.made`."""
+    f, value = F.col("f"), F.col("value")
+    comma = F.locate(",", value)
+    second = F.substring(value, comma + 1, F.length(value) - comma - 1)
+    text = F.when(f == "write", F.coalesce(value, F.lit("null"))).when(f == "cas", second)
+    return F.when(text == "null", F.lit(NIL)).otherwise(text.try_cast("bigint"))
