@@ -21,8 +21,8 @@ from pathlib import Path
 
 import click
 
-from harness.console import options as opt
 from harness.console import process
+from harness.console import sources as opt
 from harness.console.config import as_defaults
 from harness.console.parameters import existing_file
 from harness.console.terminal import PlainFormatter

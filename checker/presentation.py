@@ -45,7 +45,7 @@ def as_json(results: Sequence[Result], *, defaults: Mapping[str, Value] | None =
 
     Args:
         results: The results.
-        defaults: The file of defaults and the options that it set, from `harness.console.options.from_file`.
+        defaults: The file of defaults and the options that it set, from `harness.console.sources.from_file`.
     """
     if len(results) == 1:
         return _dump({**_document(results[0]), "defaults": defaults})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from harness.cluster import Cluster
-    from harness.console.options import Origin
+    from harness.console.sources import Origin
 
 SIMULATED = "sim"
 CLUSTERS = ("local", "vagrant", "ssh", SIMULATED)

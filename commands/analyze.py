@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.check import BYTES_PER_MIB, MAX_MEMORY_LIMIT_MIB, MAX_TIME_LIMIT_S
-from harness.console.options import DefaultsCommand, from_file
 from harness.console.parameters import Choice, Number, PluginName, Whole, folder, given_by_user
 from harness.console.plugins import MODELS
+from harness.console.sources import DefaultsCommand, from_file
 from harness.console.terminal import echo, open_console
 
 if TYPE_CHECKING:

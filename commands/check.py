@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.console.options import DefaultsCommand, from_file
 from harness.console.parameters import Choice, Completed, Number, PluginName, Whole, given_by_user
 from harness.console.plain import message, name
 from harness.console.plugins import MODELS
+from harness.console.sources import DefaultsCommand, from_file
 from harness.console.terminal import echo
 
 if TYPE_CHECKING:

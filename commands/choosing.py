@@ -16,8 +16,8 @@ from click.core import ParameterSource, iter_params_for_processing
 
 from clusters.options import SIMULATED
 from commands.suite_case import SUITE_CASE
-from harness.console import options as opt
 from harness.console import plugins
+from harness.console import sources as opt
 from harness.console.config import DEFAULTS_OF, as_defaults
 from harness.console.parameters import PluginName
 from harness.console.plain import name as plain_name

@@ -17,9 +17,9 @@ import click
 
 from clusters.options import ClusterOptions
 from harness.console import plugins
-from harness.console.options import DefaultsCommand, Group
 from harness.console.parameters import Choice, PluginName, Whole, existing_file
 from harness.console.plain import message, one_line
+from harness.console.sources import DefaultsCommand, Group
 from harness.console.terminal import echo
 from harness.declare import with_option
 from harness.errors import ExitCode, InputError, LabrysError

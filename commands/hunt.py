@@ -20,7 +20,7 @@ from commands.hunt_space import HuntOptions, prepare
 from commands.needs import planted_bugs
 from commands.run_options import RUN, OutputOptions, RunOptions
 from commands.test import run_once, run_test
-from harness.console import options as opt
+from harness.console import sources as opt
 from harness.console.parameters import Number, Whole
 from harness.console.plain import counted, counted_of, one_line
 from harness.console.terminal import echo, open_console

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from commands.compose import Settled
     from commands.needs import Lack, PlantedBug
     from commands.run_options import RunOptions
-    from harness.console.options import Origin
+    from harness.console.sources import Origin
     from nemesis.kinds import Kind
 
 # What the runs of a simulated hunt draw besides the options of the system and the workload, by parameter name.

@@ -9,9 +9,9 @@ import click
 
 from commands.choosing import Chosen, installed
 from harness.console import plugins
-from harness.console.options import DefaultsCommand
 from harness.console.parameters import Choice, Completed
 from harness.console.plain import one_line
+from harness.console.sources import DefaultsCommand
 from harness.console.terminal import echo
 from harness.errors import InputError
 from nemesis.choices import FAULT_OPTION

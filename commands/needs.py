@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commands import choosing
-from harness.console import options as opt
+from harness.console import sources as opt
 from harness.console.plain import listed
 from harness.console.terminal import echo
 from harness.declare import Needs, planted

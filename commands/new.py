@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.console import installation, plugins
-from harness.console.options import DefaultsCommand, Group
 from harness.console.parameters import folder
 from harness.console.plain import name as plain_name
+from harness.console.sources import DefaultsCommand, Group
 from harness.console.terminal import echo
 from harness.errors import InfrastructureError, InputError
 

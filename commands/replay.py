@@ -15,8 +15,8 @@ from commands import choosing
 from commands.choosing import NameOptions
 from commands.run_options import OUTPUT, PLACES, RepeatOptions, RunOptions, Sources
 from commands.test import run_test, run_tests
-from harness.console import options as opt
 from harness.console import plugins
+from harness.console import sources as opt
 from harness.console.parameters import Choice, PluginName
 from harness.console.plain import message, name
 from harness.console.terminal import echo

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from harness.console.options import DefaultsCommand
 from harness.console.parameters import Whole, folder
+from harness.console.sources import DefaultsCommand
 from harness.console.terminal import echo, open_console
 from harness.errors import InputError
 from results.store.naming import RunCommand, RunName

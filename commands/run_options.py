@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from clusters.options import ClusterOptions, PlaceOptions
 from commands.choosing import SYSTEM, WORKLOAD, NameOptions, chosen
 from commands.suite_case import SuiteCaseType
-from harness.console import options as opt
 from harness.console import plugins
+from harness.console import sources as opt
 from harness.console.choices import LoadOptions
 from harness.console.parameters import Choice, ThresholdText, Whole, folder
 from harness.declare import build, click_options, option
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import click
 
-    from harness.console.options import Origin
+    from harness.console.sources import Origin
     from harness.op import Value
 
 
@@ -228,7 +228,7 @@ class Sources:
         origins: The sources of values that are not built-in defaults, by parameter name.
         elsewhere: The parameters that the environment or `labrys.toml` sets for `labrys test`. The reproduce line has them with
             any value, so that it has the same meaning without these.
-        defaults: The options that `labrys.toml` decides, as `harness.console.options.from_file` returns them.
+        defaults: The options that `labrys.toml` decides, as `harness.console.sources.from_file` returns them.
     """
 
     origins: Mapping[str, Origin]

@@ -17,8 +17,8 @@ from commands.compose import thresholds_of
 from commands.run_options import OutputOptions, RepeatOptions, RunOptions, flags_of
 from commands.suite_case import SUITE_CASE
 from commands.test import run_test
-from harness.console import options as opt
 from harness.console import plugins
+from harness.console import sources as opt
 from harness.console.parameters import MAX_SEED, SuiteFile, Whole, existing_folder
 from harness.console.plain import counted
 from harness.console.plain import name as plain_name

@@ -12,7 +12,7 @@ from commands import needs
 from commands.choosing import ChoosingCommand
 from commands.compose import settle
 from commands.run_options import OUTPUT, RUN, RepeatOptions, RunOptions, Sources, ThresholdOptions
-from harness.console import options as opt
+from harness.console import sources as opt
 from harness.console.terminal import annotation, echo, open_console
 from harness.declare import build, click_options, with_options
 from harness.errors import InputError

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.capabilities import FAKETIME, LEADER, TRANSFER
 from harness.console import plugins
 from harness.console.documents import read_text, shown
-from harness.console.options import as_written
 from harness.console.parameters import Completed, PluginName
+from harness.console.sources import as_written
 from harness.declare import option, with_option
 from harness.errors import InputError
 from harness.faults import RARE_MESSAGE
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from harness.capabilities import Capabilities
     from harness.console.choices import LoadOptions
-    from harness.console.options import Origin
+    from harness.console.sources import Origin
     from harness.op import Value
     from harness.system import System
     from nemesis.kinds import Choice

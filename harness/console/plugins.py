@@ -43,6 +43,7 @@ IN_MODULE, IN_FILE = "MODULE:CLASS", "FILE.py:CLASS"  # the forms of a place, fo
 METAVAR = f"NAME|{IN_MODULE}|{IN_FILE}"
 ROOMS = frozenset({"harness", "nemesis", "workloads", "checker", "clusters", "results"})
 MOVED = {  # modules of version 0.2 that have another name now; others are found by their last name
+    "harness.options": "harness.console.sources",
     "harness.simulation": "harness.testing",
 }
 MAX_PLACES = 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.console.options import DefaultsCommand
+from harness.console.sources import DefaultsCommand
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -16,7 +16,7 @@ from commands.hunt_space import HuntOptions, prepare
 from commands.hunting import Chooser, behaviour_of
 from commands.run_options import RunOptions
 from commands.trial import attempt
-from harness.console import options as opt
+from harness.console import sources as opt
 from harness.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import click
 import pytest
 
 from cli import labrys
-from harness.console.options import options_of
 from harness.console.parameters import Number, PathType, Whole, existing_file
+from harness.console.sources import options_of
 
 
 def commands(group: click.Group) -> list[click.Command]:

@@ -13,7 +13,7 @@ import pytest
 
 from harness.capabilities import CLOCK, NAMES, Capabilities
 from harness.console.choices import LoadOptions
-from harness.console.options import Origin
+from harness.console.sources import Origin
 from harness.errors import InputError
 from harness.faults import RARE_MESSAGE, Trigger
 from harness.node import Node

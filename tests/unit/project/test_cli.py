@@ -19,8 +19,8 @@ from commands.session import Session
 from commands.suite import known_options
 from commands.test import run_test
 from harness.capabilities import NAMES, Capabilities
-from harness.console import options as opt
-from harness.console.options import DefaultsCommand
+from harness.console import sources as opt
+from harness.console.sources import DefaultsCommand
 from harness.errors import ExitCode, InfrastructureError
 from harness.node import Node
 from harness.outcome import RunOutcome

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from commands.choosing import loadable
 from commands.test import run_test
-from harness.console.options import options_of
+from harness.console.sources import options_of
 from results.page.compare import MAX_BYTES, MAX_NAMES, comparison, flag
 from results.page.overlay import overlay
 from results.page.pages import environment
