@@ -251,7 +251,7 @@ def _settings(given: tuple[str, ...]) -> dict[str, str]:
 
 def as_document(found: Summary, steps: Steps) -> dict[str, Any]:
     """Returns an analysis as a JSON document, with the seconds of each step."""
-    from harness.suites.expectation import Outcome
+    from harness.suites.expectation import CaseOutcome
 
     return {
         "format": "labrys-analysis-summary",
@@ -262,7 +262,7 @@ def as_document(found: Summary, steps: Steps) -> dict[str, Any]:
         "read": found.read,
         "operations": found.operations,
         "verdicts": {name: found.counts.get(name, 0) for name in ("valid", "invalid", "unknown")},
-        "outcomes": {str(outcome): found.outcomes.get(str(outcome), 0) for outcome in Outcome},
+        "outcomes": {str(outcome): found.outcomes.get(str(outcome), 0) for outcome in CaseOutcome},
         "invalid": list(found.refuted),
         "unknown": list(found.undecided),
         "order_agrees": {
@@ -297,13 +297,13 @@ def _where(row: Mapping[str, Any]) -> str:
 def as_text(found: Summary) -> str:
     """Returns an analysis as text for the terminal."""
     from harness.console.plain import counted, one_line
-    from harness.suites.expectation import Outcome
+    from harness.suites.expectation import CaseOutcome
 
     verdicts = ", ".join(f"{found.counts.get(name, 0):,} {name}" for name in ("valid", "invalid", "unknown"))
     lines = [
         f"{counted(found.runs, 'run')} ({found.read:,} read now), {counted(found.operations, 'operation')}; keys: {verdicts}"
     ]
-    outcomes = ", ".join(f"{found.outcomes.get(str(each), 0):,} {each.replace('-', ' ')}" for each in Outcome)
+    outcomes = ", ".join(f"{found.outcomes.get(str(each), 0):,} {each.replace('-', ' ')}" for each in CaseOutcome)
     lines.append(f"outcomes of runs: {outcomes}")
     for word, rows in (("invalid", found.refuted), ("unknown", found.undecided)):
         lines += [

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 
-class Outcome(enum.StrEnum):
+class CaseOutcome(enum.StrEnum):
     """The outcome of a run beside its expectation."""
 
     EXPECTED = "as-expected"
@@ -28,7 +28,7 @@ class Outcome(enum.StrEnum):
     @property
     def severity(self) -> int:
         """Returns 0 for as expected and for a known failure, 1 for undecided, 2 for unexpected."""
-        return {Outcome.UNDECIDED: 1, Outcome.UNEXPECTED: 2}.get(self, 0)
+        return {CaseOutcome.UNDECIDED: 1, CaseOutcome.UNEXPECTED: 2}.get(self, 0)
 
     @property
     def verdict(self) -> Verdict:
@@ -83,25 +83,25 @@ class Expectation:
     known_failures: frozenset[str] = field(default_factory=frozenset)
     parts: frozenset[str] = field(default_factory=frozenset)
 
-    def outcome(self, shown: Shown) -> Outcome:
+    def outcome(self, shown: Shown) -> CaseOutcome:
         """Returns the outcome of a run.
 
         A run that crosses a threshold is unexpected with any verdict. If its control node was behind, the crossed threshold
         decides nothing, and the outcome is undecided unless the verdict is unexpected.
         """
         by_verdict = self._by_verdict(shown)
-        if not shown.crossed or by_verdict is Outcome.UNEXPECTED:
+        if not shown.crossed or by_verdict is CaseOutcome.UNEXPECTED:
             return by_verdict
-        return Outcome.UNDECIDED if shown.behind else Outcome.UNEXPECTED
+        return CaseOutcome.UNDECIDED if shown.behind else CaseOutcome.UNEXPECTED
 
-    def _by_verdict(self, shown: Shown) -> Outcome:
+    def _by_verdict(self, shown: Shown) -> CaseOutcome:
         if shown.verdict is self.verdict:
             invalid = {part for part in self.parts if f"{part}={Verdict.INVALID}" in shown.failures}
             met = invalid == self.parts and (not self.during_fault or (shown.fault_violations or 0) > 0)
-            return Outcome.EXPECTED if met else Outcome.UNEXPECTED
+            return CaseOutcome.EXPECTED if met else CaseOutcome.UNEXPECTED
         if self.verdict is Verdict.VALID and shown.failures and self.known_failures.issuperset(shown.failures):
-            return Outcome.KNOWN
-        return Outcome.UNDECIDED if shown.verdict is Verdict.UNKNOWN else Outcome.UNEXPECTED
+            return CaseOutcome.KNOWN
+        return CaseOutcome.UNDECIDED if shown.verdict is Verdict.UNKNOWN else CaseOutcome.UNEXPECTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ from harness.console.suggest import did_you_mean
 from harness.errors import ExitCode, InputError, worst_code
 from harness.outcome import behind
 from harness.randomness import SEED_BITS, repeat_seed, stream
-from harness.suites.expectation import Expectation, Outcome, Shown, SuiteCase
+from harness.suites.expectation import CaseOutcome, Expectation, Shown, SuiteCase
 from harness.suites.thresholds import Threshold, read_threshold
 from harness.verdict import Verdict
 
@@ -184,7 +184,7 @@ class CaseResult:
         return self.outcome.verdict
 
     @property
-    def agreement(self) -> Outcome | None:
+    def agreement(self) -> CaseOutcome | None:
         """Returns its outcome beside the expected one; None without a verdict."""
         shown = self.shown
         return None if shown is None else self.case.expectation.outcome(shown)
@@ -223,17 +223,17 @@ class CaseResult:
     @property
     def failed_as_known(self) -> bool:
         """Returns whether it is not valid, and only by known failures."""
-        return self.agreement is Outcome.KNOWN
+        return self.agreement is CaseOutcome.KNOWN
 
     @property
     def passed(self) -> bool:
         """Returns whether it is as expected, or a known failure."""
-        return self.agreement in {Outcome.EXPECTED, Outcome.KNOWN}
+        return self.agreement in {CaseOutcome.EXPECTED, CaseOutcome.KNOWN}
 
     @property
     def undecided(self) -> bool:
         """Returns whether the result is unknown: by its verdict, or because its control node was behind."""
-        return self.agreement is Outcome.UNDECIDED
+        return self.agreement is CaseOutcome.UNDECIDED
 
     @property
     def without_fault(self) -> str | None:

@@ -31,7 +31,7 @@ RIGHT_IN = 0.16
 LEVELS = 5
 EM = 0.62  # the width of a letter, as a share of the font size
 POINTS_PER_IN = 72.0
-# By the names of `harness.suites.expectation.Outcome`. A known failure has no colour of a verdict.
+# By the names of `harness.suites.expectation.CaseOutcome`. A known failure has no colour of a verdict.
 OUTCOME_COLOURS: Mapping[str, str] = MappingProxyType(
     {
         "as-expected": VERDICT_COLOURS["valid"],

@@ -39,7 +39,7 @@ class Cell:
     Attributes:
         row: The fault.
         column: The workload.
-        outcome: The worst outcome of the runs, by the names of `harness.suites.expectation.Outcome`; None if none was judged.
+        outcome: The worst outcome of the runs, by the names of `CaseOutcome`; None if none was judged.
         runs: The number of runs.
         unexpected: How many of them had an unexpected outcome.
         availability: The share of operations answered during the fault; None without operations.
@@ -58,7 +58,7 @@ class TrendRun:
     """A run beside other runs of its line.
 
     Attributes:
-        outcome: Its outcome, by the names of `harness.suites.expectation.Outcome`; None if it was not judged.
+        outcome: Its outcome, by the names of `CaseOutcome`; None if it was not judged.
         label: The text below it: its day and its version.
         link: The link from the page to its report; None if it has none.
         marked: Whether its outcome became worse.

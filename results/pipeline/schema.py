@@ -151,7 +151,7 @@ TRENDS: Final = pa.schema(
         pa.field("verdict", _TEXT),  # the worst of the run's keys; null if none was judged
         pa.field("said_verdict", _TEXT),  # from results.json; null without one
         pa.field("expects", _TEXT),  # the verdict that the suite expects; null without a suite
-        pa.field("outcome", _TEXT),  # one of `harness.suites.expectation.Outcome`; null if nothing was judged
+        pa.field("outcome", _TEXT),  # one of `harness.suites.expectation.CaseOutcome`; null if nothing was judged
         pa.field("crossed", _TEXTS),  # a sentence for each threshold that the run crossed
         pa.field("keys", _WHOLE),
         pa.field("operations", _WHOLE),

@@ -21,7 +21,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from harness.parts import OF_ANY_RUN
-from harness.suites.expectation import Expectation, Outcome, Shown
+from harness.suites.expectation import CaseOutcome, Expectation, Shown
 from harness.verdict import Verdict, worst
 from results.pipeline.schema import TRENDS
 
@@ -108,7 +108,7 @@ def _of_line(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {name: trend[name] for name in TRENDS.names}
 
 
-def outcome_of(row: Mapping[str, Any]) -> Outcome | None:
+def outcome_of(row: Mapping[str, Any]) -> CaseOutcome | None:
     """Returns the outcome of a run, compared with what its suite expects; a run outside suites is expected to be valid.
 
     The worse verdict counts of those in `results.json` and of the keys. None if there is neither.
@@ -173,7 +173,7 @@ class _Past:
 
     def worse(self, row: Mapping[str, Any]) -> Iterator[str]:
         """Yields the names of the regressions."""
-        if row["outcome"] == Outcome.UNEXPECTED and self._outcome not in {None, Outcome.UNEXPECTED}:
+        if row["outcome"] == CaseOutcome.UNEXPECTED and self._outcome not in {None, CaseOutcome.UNEXPECTED}:
             yield "verdict"
         if row["behind"]:
             return

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from harness.suites.expectation import Outcome
+from harness.suites.expectation import CaseOutcome
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from results.measure.op_outcomes import OUTCOMES
@@ -77,7 +77,7 @@ def needs_pictures(row: Mapping[str, Any], links: Mapping[str, str]) -> bool:
 
 
 def _severity(outcome: str | None) -> int:
-    return (Outcome.UNDECIDED if outcome is None else Outcome(outcome)).severity
+    return (CaseOutcome.UNDECIDED if outcome is None else CaseOutcome(outcome)).severity
 
 
 def of_runs(rows: Sequence[Mapping[str, Any]], tables: Mapping[str, OfRun]) -> list[RunPictures]:
@@ -266,14 +266,14 @@ def of_faults(trends: Sequence[Mapping[str, Any]], by_kind: Sequence[Mapping[str
 
 
 def _cell(kind: str, workload: str, met: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Cell:
-    outcomes = [Outcome(row["outcome"]) for row, _ in met if row["outcome"] is not None]
+    outcomes = [CaseOutcome(row["outcome"]) for row, _ in met if row["outcome"] is not None]
     asked, answered = (sum(each[name] for _, each in met) for name in ("asked", "answered"))
     return Cell(
         row=kind,
         column=workload,
         outcome=max(outcomes, key=lambda outcome: outcome.severity, default=None),
         runs=len(met),
-        unexpected=outcomes.count(Outcome.UNEXPECTED),
+        unexpected=outcomes.count(CaseOutcome.UNEXPECTED),
         availability=answered / asked if asked else None,
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
-from harness.suites.expectation import Outcome
+from harness.suites.expectation import CaseOutcome
 from harness.verdict import Verdict, worst
 from results.pipeline.schema import VERDICTS
 
@@ -50,7 +50,7 @@ class Summary:
         read: How many of them this job has read.
         operations: The number of judged operations.
         counts: The number of keys with each verdict.
-        outcomes: The number of runs with each outcome, by the names of `harness.suites.expectation.Outcome`.
+        outcomes: The number of runs with each outcome, by the names of `harness.suites.expectation.CaseOutcome`.
         refuted: The first invalid keys, as rows of `schema.VERDICTS` with the `outcome` of the run; unexpected ones first.
         undecided: The first unknown keys, likewise.
         orders: The number of keys with each verdict on the system's own order.
@@ -83,7 +83,7 @@ class Summary:
     @property
     def outcome(self) -> Verdict:
         """The worst outcome of all runs as a verdict: negative controls and known failures do not count as failures."""
-        found = [Outcome(name).verdict for name, runs in self.outcomes.items() if runs]
+        found = [CaseOutcome(name).verdict for name, runs in self.outcomes.items() if runs]
         return worst([*found, Verdict.UNKNOWN] if sum(self.outcomes.values()) < self.runs else found)
 
     @property
@@ -153,7 +153,7 @@ def _first(
 
     def order(place: int) -> tuple[bool, str, bool, str]:
         run, key = names[place]
-        return outcomes.get(run) != Outcome.UNEXPECTED, run, key is not None, key or ""
+        return outcomes.get(run) != CaseOutcome.UNEXPECTED, run, key is not None, key or ""
 
     chosen = rows.take(sorted(range(len(names)), key=order)[:SHOWN_ROWS])
     return [{**row, "outcome": outcomes.get(row["run"])} for row in chosen.to_pylist()]

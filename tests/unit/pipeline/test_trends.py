@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.suites.expectation import Outcome
+from harness.suites.expectation import CaseOutcome
 from harness.verdict import Verdict
 from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends
 from results.pipeline.schema import RUNS, TRENDS
@@ -102,12 +102,12 @@ def test_runs_are_compared_with_those_of_their_line() -> None:
 @pytest.mark.parametrize(
     ("keys", "said", "outcome"),
     [
-        (Verdict.VALID, {}, Outcome.EXPECTED),
-        (Verdict.VALID, {"expects": "invalid"}, Outcome.UNEXPECTED),
-        (Verdict.INVALID, {"expects": "invalid"}, Outcome.EXPECTED),
-        (Verdict.UNKNOWN, {"expects": "invalid"}, Outcome.UNDECIDED),
+        (Verdict.VALID, {}, CaseOutcome.EXPECTED),
+        (Verdict.VALID, {"expects": "invalid"}, CaseOutcome.UNEXPECTED),
+        (Verdict.INVALID, {"expects": "invalid"}, CaseOutcome.EXPECTED),
+        (Verdict.UNKNOWN, {"expects": "invalid"}, CaseOutcome.UNDECIDED),
         # Only the run itself sees parts beside its keys.
-        (Verdict.VALID, {"said_verdict": "invalid", "said_failures": ["recovered=invalid"]}, Outcome.UNEXPECTED),
+        (Verdict.VALID, {"said_verdict": "invalid", "said_failures": ["recovered=invalid"]}, CaseOutcome.UNEXPECTED),
         (
             Verdict.VALID,
             {
@@ -115,7 +115,7 @@ def test_runs_are_compared_with_those_of_their_line() -> None:
                 "said_failures": ["recovered=invalid"],
                 "known_failures": ["recovered=invalid"],
             },
-            Outcome.KNOWN,
+            CaseOutcome.KNOWN,
         ),
         # What the job finds of the keys and the run did not is known to nobody.
         (
@@ -125,7 +125,7 @@ def test_runs_are_compared_with_those_of_their_line() -> None:
                 "said_failures": ["recovered=invalid"],
                 "known_failures": ["recovered=invalid"],
             },
-            Outcome.UNEXPECTED,
+            CaseOutcome.UNEXPECTED,
         ),
         (
             Verdict.INVALID,
@@ -134,18 +134,20 @@ def test_runs_are_compared_with_those_of_their_line() -> None:
                 "said_failures": ["elections=invalid"],
                 "known_failures": ["elections=invalid"],
             },
-            Outcome.KNOWN,
+            CaseOutcome.KNOWN,
         ),
         (
             Verdict.INVALID,
             {"expects": "invalid", "expects_in_fault": True, "said_verdict": "invalid", "said_fault_violations": 0},
-            Outcome.UNEXPECTED,
+            CaseOutcome.UNEXPECTED,
         ),
-        (Verdict.VALID, {"said_crossed": ["p99_ms < 1: it is 2"]}, Outcome.UNEXPECTED),
-        (Verdict.VALID, {"said_crossed": ["p99_ms < 1: it is 2"], "said_behind": "late"}, Outcome.UNDECIDED),
+        (Verdict.VALID, {"said_crossed": ["p99_ms < 1: it is 2"]}, CaseOutcome.UNEXPECTED),
+        (Verdict.VALID, {"said_crossed": ["p99_ms < 1: it is 2"], "said_behind": "late"}, CaseOutcome.UNDECIDED),
     ],
 )
-def test_an_outcome_is_that_of_the_run_and_of_its_keys(keys: Verdict, said: dict[str, Any], outcome: Outcome) -> None:
+def test_an_outcome_is_that_of_the_run_and_of_its_keys(
+    keys: Verdict, said: dict[str, Any], outcome: CaseOutcome
+) -> None:
     """The worse of both counts, beside what the suite expects."""
     (row,) = trends([of_case("1", severity=keys.severity, **said)])
     assert row["outcome"] == str(outcome)
