@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.faults import Begun, PlannedFault, Proof
     from harness.node import Node
     from harness.op import Value
-    from nemesis.field import Field, Outcomes
+    from nemesis.field import Field, NodeResults
     from nemesis.grudges import Grudge
     from nemesis.simulated.effect import Effect
     from nemesis.targets import Layout
@@ -230,7 +230,7 @@ class Fault(abc.ABC):
         others = self.field.others(self)
         return [other for other in others if other.role is None or port in self.field.system.ports(other.role)]
 
-    async def act(self, nodes: Sequence[str], action: Callable[[Node], T], what: str) -> Outcomes[T]:
+    async def act(self, nodes: Sequence[str], action: Callable[[Node], T], what: str) -> NodeResults[T]:
         """Runs a blocking action on several nodes in parallel, and records the failures as problems of this fault.
 
         Raises:

@@ -39,7 +39,7 @@ STATUS_TIMEOUT_S = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes(Generic[T]):
+class NodeResults(Generic[T]):
     """The results of an action on several nodes.
 
     Attributes:
@@ -112,7 +112,7 @@ class Field:
             and names.intersection(fault.targets)
         ]
 
-    async def each(self, names: Iterable[str], action: Callable[[Node], T]) -> Outcomes[T]:
+    async def each(self, names: Iterable[str], action: Callable[[Node], T]) -> NodeResults[T]:
         """Runs a blocking action on several nodes in parallel. It continues if the caller is cancelled; see `quiesce`."""
         nodes = [self.node(name) for name in names]
         work = asyncio.get_running_loop().run_in_executor(self._threads, on_nodes, nodes, action)
@@ -121,7 +121,7 @@ class Field:
         results = await asyncio.shield(work)
         done = {name: result for name, result in results.items() if not isinstance(result, Exception)}
         failed = {name: result for name, result in results.items() if isinstance(result, Exception)}
-        return Outcomes(done=done, failed=failed)
+        return NodeResults(done=done, failed=failed)
 
     async def quiesce(self, timeout_s: float) -> bool:
         """Waits until no work runs on nodes. Returns whether that is so within the time-out."""
