@@ -14,7 +14,7 @@ from harness.capabilities import IPTABLES_STATISTIC, ROOT
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
 from nemesis import options as opt
-from nemesis import rules
+from nemesis import packet_rules
 from nemesis.datagrams import Arrivals, read_arrivals, send
 from nemesis.errors import FaultError
 from nemesis.fault import INGRESS, Impact
@@ -93,9 +93,9 @@ class Loss(RuleFault):
         """Inserts the rules on every target: one that counts, then one that drops at random."""
         chance = f"-m statistic --mode random --probability {self.probability:.6f}"
 
-        def own(name: str) -> list[rules.Rule]:
+        def own(name: str) -> list[packet_rules.Rule]:
             others = [node for node in self.field.nodes if node.name != name]
-            return [rules.Rule(sources=others, drop=False), rules.Rule(sources=others, match=chance)]
+            return [packet_rules.Rule(sources=others, drop=False), packet_rules.Rule(sources=others, match=chance)]
 
         await self.insert({name: own(name) for name in self.targets})
         details = {"probability": self.probability, "problems": dict(self.problems)}
@@ -162,7 +162,7 @@ class Loss(RuleFault):
             raise FaultError(f"fault {self.name}: its rules are removed, but {texts}")
         return self._final_proof(last)
 
-    def _final_proof(self, last: Mapping[str, list[rules.Counter]]) -> Proof | None:
+    def _final_proof(self, last: Mapping[str, list[packet_rules.Counter]]) -> Proof | None:
         seen = sum(counter.packets for counters in last.values() for counter in counters if not counter.drop)
         dropped = sum(counter.packets for counters in last.values() for counter in counters if counter.drop)
         counted = f"In all the rules dropped {dropped} of {seen} packets."

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
-from nemesis import rules
+from nemesis import packet_rules
 from nemesis.errors import FaultError
 from nemesis.fault import Impact
 from nemesis.faults.ruled import RuleFault
@@ -123,7 +123,7 @@ class Partition(RuleFault):
             details["ports"] = list(self.field.system.ports(self.role))
         return Begun(targets=self.targets, details=details)
 
-    def _rules(self, name: str) -> list[rules.Rule]:
+    def _rules(self, name: str) -> list[packet_rules.Rule]:
         """Returns the rules of a node: for all packets of the others, or only for those to and from the ports of a role."""
         others = [node for node in self.field.nodes if node.name in self.members and node.name != name]
         dropped = [node for node in others if node.name in self.grudge[name]]
@@ -133,7 +133,7 @@ class Partition(RuleFault):
             ports = self.field.system.ports(self.role)
             matches = [f"-p tcp -m tcp --{end} {port}" for port in ports for end in ("dport", "sport")]
         return [
-            rules.Rule(sources=sources, match=match, drop=drop)
+            packet_rules.Rule(sources=sources, match=match, drop=drop)
             for sources, drop in ((dropped, True), (accepted, False))
             for match in matches
         ]
@@ -179,9 +179,9 @@ class Partition(RuleFault):
         return {(probe.source, probe.target): probe for probes in answers.done.values() for probe in probes}
 
     def _by_pair(
-        self, counted: Mapping[str, list[rules.Counter]]
+        self, counted: Mapping[str, list[packet_rules.Counter]]
     ) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]]:
-        names = {rules.normal(node): node.name for node in self.field.nodes}
+        names = {packet_rules.normal(node): node.name for node in self.field.nodes}
         dropped: dict[tuple[str, str], int] = {}
         passed: dict[tuple[str, str], int] = {}
         for receiver, counters in counted.items():
@@ -226,7 +226,7 @@ class Partition(RuleFault):
                 "still does not answer"
             )
 
-    def _final_proof(self, last: Mapping[str, list[rules.Counter]], lasted_s: float) -> Proof | None:
+    def _final_proof(self, last: Mapping[str, list[packet_rules.Counter]], lasted_s: float) -> Proof | None:
         dropped, _ = self._by_pair(last)
         if self._proof is None:
             total = sum(dropped.values())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.capabilities import IPTABLES
 from harness.slowness import slowed
-from nemesis import rules
+from nemesis import packet_rules
 from nemesis.errors import FaultError
 from nemesis.fault import Fault, sentence
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
@@ -35,14 +35,14 @@ class RuleFault(Fault):
     @classmethod
     def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:  # noqa: ARG003
         """Returns the capabilities that packet rules need for the address families of the nodes."""
-        return cls.NEEDS | (frozenset(map(rules.needed_capability, nodes)) or {IPTABLES})
+        return cls.NEEDS | (frozenset(map(packet_rules.needed_capability, nodes)) or {IPTABLES})
 
-    async def insert(self, wanted: Mapping[str, Sequence[rules.Rule]]) -> None:
+    async def insert(self, wanted: Mapping[str, Sequence[packet_rules.Rule]]) -> None:
         """Inserts the rules of each node, on all of these nodes in parallel."""
         self.hooked = True
-        undo = rules.remove(self.id, self._programs)
+        undo = packet_rules.remove(self.id, self._programs)
         scripts = {
-            name: making(self.name, effect=rules.insert(self.id, own), undo=undo) for name, own in wanted.items()
+            name: making(self.name, effect=packet_rules.insert(self.id, own), undo=undo) for name, own in wanted.items()
         }
 
         def apply(node: Node) -> None:
@@ -50,12 +50,12 @@ class RuleFault(Fault):
 
         await self.act(sorted(wanted), apply, "inserting packet rules")
 
-    def read_counters(self, node: Node) -> list[rules.Counter]:
+    def read_counters(self, node: Node) -> list[packet_rules.Counter]:
         """Reads the counters of this fault's chain on a node; empty if the chain is gone."""
-        script = rules.show(self.id, self._programs)
-        return rules.parse_counters(self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout)
+        script = packet_rules.show(self.id, self._programs)
+        return packet_rules.parse_counters(self.field.shell(node).run(script, timeout_s=SHELL_TIMEOUT_S).stdout)
 
-    async def remove(self, names: Sequence[str]) -> dict[str, list[rules.Counter]]:
+    async def remove(self, names: Sequence[str]) -> dict[str, list[packet_rules.Counter]]:
         """Reads the counters a last time and removes the rules. It tries again for a while if that fails.
 
         Returns:
@@ -64,7 +64,7 @@ class RuleFault(Fault):
         Raises:
             FaultError: A node still has the rules, or cannot be reached.
         """
-        last: dict[str, list[rules.Counter]] = {}
+        last: dict[str, list[packet_rules.Counter]] = {}
         failed: dict[str, Exception] = {}
 
         def undo(node: Node) -> None:
@@ -85,4 +85,4 @@ class RuleFault(Fault):
 
     @property
     def _programs(self) -> list[str]:
-        return sorted({rules.tool(node) for node in self.field.nodes})
+        return sorted({packet_rules.tool(node) for node in self.field.nodes})

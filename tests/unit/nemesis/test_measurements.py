@@ -9,7 +9,7 @@ import pytest
 
 from harness.faults import PlannedFault, Proof
 from harness.node import Node
-from nemesis import grudges, pagecache, rules
+from nemesis import grudges, packet_rules, pagecache
 from nemesis.errors import FaultError
 from nemesis.evidence import parse_listeners
 from nemesis.faults import egress
@@ -113,7 +113,7 @@ def test_counters_are_read_from_both_families() -> None:
 -A LABRYS-3 -s fd00::0:1/128 -c 1 80 -j DROP
 -A LABRYS-3 -c 9 80 -j DROP
 """
-    counters = rules.parse_counters(text)
+    counters = packet_rules.parse_counters(text)
     assert [(c.source, c.drop, c.packets) for c in counters] == [
         ("10.0.0.1", True, 12),
         ("10.0.0.2", False, 5),
@@ -125,7 +125,7 @@ def test_counters_are_read_from_both_families() -> None:
 def test_rules_go_to_the_tables_of_their_family_and_are_hooked_in_last() -> None:
     """IPv4 and IPv6 nodes use their own program; a chain takes effect only when it is complete."""
     four, six = Node(name="n1", address="10.0.0.1"), Node(name="n2", address="fd00::2")
-    script = rules.insert(5, [rules.Rule(sources=[four, six])]).splitlines()
+    script = packet_rules.insert(5, [packet_rules.Rule(sources=[four, six])]).splitlines()
     assert "iptables -w 5 -A LABRYS-5 -s 10.0.0.1 -j DROP" in script
     assert "ip6tables -w 5 -A LABRYS-5 -s fd00::2 -j DROP" in script
     for program in ("iptables", "ip6tables"):
@@ -136,7 +136,7 @@ def test_rules_go_to_the_tables_of_their_family_and_are_hooked_in_last() -> None
 def test_a_name_is_no_address() -> None:
     """A host name is an error with a fix, since each node could resolve it differently."""
     with pytest.raises(FaultError, match=r"'db1\.example' is no IP address; put the address into the inventory"):
-        rules.tool(Node(name="n1", address="db1.example"))
+        packet_rules.tool(Node(name="n1", address="db1.example"))
 
 
 def test_probes_are_told_apart() -> None:
