@@ -16,6 +16,7 @@ import java.util.TreeSet;
  * @param directory the directory of the library's log, term and snapshots
  * @param logDirectory the directory of the node's log files
  * @param snapshotThreshold the number of entries between snapshots; empty: no snapshots, the library's default
+ * @param snapshotMillis the least time in which a node saves a snapshot, as one with a large state does
  * @param heartbeatMillis the interval of the leader's heartbeats; a follower starts an election after three intervals
  * @param voteMillis the longest wait of a candidate before its next vote; the shortest is three tenths of it
  * @param dataFileBytes the size of a file of the log
@@ -23,14 +24,14 @@ import java.util.TreeSet;
  * @param registers whether the node has registers; if not, it is the library's plain server
  */
 public record NodeOptions(String group, String self, String peers, Path directory, Path logDirectory,
-    OptionalInt snapshotThreshold, int heartbeatMillis, int voteMillis, int dataFileBytes, int indexFileEntries,
-    boolean registers) {
+    OptionalInt snapshotThreshold, int snapshotMillis, int heartbeatMillis, int voteMillis, int dataFileBytes,
+    int indexFileEntries, boolean registers) {
 
     private static final String USAGE = "options: --group G --self ID --peers ID-HOST:PORT;... --dir DIR --log-dir DIR"
-        + " [--snapshot-threshold N] [--heartbeat-ms N] [--vote-ms N] [--data-file-bytes N]"
+        + " [--snapshot-threshold N] [--snapshot-ms N] [--heartbeat-ms N] [--vote-ms N] [--data-file-bytes N]"
         + " [--index-file-entries N] [--state-machine registers|none]";
     private static final Set<String> NAMES = new TreeSet<>(Set.of("--group", "--self", "--peers", "--dir", "--log-dir",
-        "--snapshot-threshold", "--heartbeat-ms", "--vote-ms", "--data-file-bytes", "--index-file-entries",
+        "--snapshot-threshold", "--snapshot-ms", "--heartbeat-ms", "--vote-ms", "--data-file-bytes", "--index-file-entries",
         "--state-machine"));
 
     /** Checks the options: this node must be one of its peers, and only registers have snapshots. */
@@ -68,6 +69,7 @@ public record NodeOptions(String group, String self, String peers, Path director
             Path.of(required(given, "--dir")),
             Path.of(required(given, "--log-dir")),
             threshold == null ? OptionalInt.empty() : OptionalInt.of(number(given, "--snapshot-threshold", 0, 1)),
+            number(given, "--snapshot-ms", 0, 0),
             number(given, "--heartbeat-ms", 500, 10),
             number(given, "--vote-ms", 1000, 10),
             number(given, "--data-file-bytes", 4 << 20, 4096),

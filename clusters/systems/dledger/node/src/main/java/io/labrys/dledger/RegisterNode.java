@@ -48,7 +48,7 @@ public final class RegisterNode implements Node {
         RegisterState state = new RegisterState();
         WaitingAnswers waiting = new WaitingAnswers();
         RegisterStateMachine machine =
-            new RegisterStateMachine(options.group(), options.self(), state, waiting, fatal);
+            new RegisterStateMachine(options.group(), options.self(), state, waiting, fatal, options.snapshotMillis());
         server.registerStateMachine(machine);
 
         DLedgerRaft raft = new DLedgerRaft(server);

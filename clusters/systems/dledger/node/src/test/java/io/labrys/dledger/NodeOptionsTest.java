@@ -30,6 +30,7 @@ class NodeOptionsTest {
     void defaults() {
         NodeOptions options = parse();
         assertEquals(OptionalInt.empty(), options.snapshotThreshold());
+        assertEquals(0, options.snapshotMillis());
         assertEquals(500, options.heartbeatMillis());
         assertEquals(1000, options.voteMillis());
         assertEquals(4 << 20, options.dataFileBytes());
@@ -40,9 +41,10 @@ class NodeOptionsTest {
     /** Given options are used. */
     @Test
     void given() {
-        NodeOptions options = parse("--snapshot-threshold", "20", "--heartbeat-ms", "200", "--vote-ms", "9000",
+        NodeOptions options = parse("--snapshot-threshold", "20", "--snapshot-ms", "300", "--heartbeat-ms", "200", "--vote-ms", "9000",
             "--data-file-bytes", "4096", "--index-file-entries", "64");
         assertEquals(OptionalInt.of(20), options.snapshotThreshold());
+        assertEquals(300, options.snapshotMillis());
         assertEquals(200, options.heartbeatMillis());
         assertEquals(9000, options.voteMillis());
         assertEquals(4096, options.dataFileBytes());

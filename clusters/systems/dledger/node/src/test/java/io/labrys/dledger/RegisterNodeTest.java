@@ -48,7 +48,7 @@ class RegisterNodeTest {
         }
         // Files so small that snapshots make the library delete some: the first deletion needs the exported package.
         options = new NodeOptions("g", "n1", "n1-127.0.0.1:" + port, directory.resolve("data"), directory.resolve("log"),
-            OptionalInt.of(20), 200, 1000, 4096, 64, true);
+            OptionalInt.of(20), 0, 200, 1000, 4096, 64, true);
         client.start();
         startNode();
     }

@@ -30,6 +30,7 @@ public final class RegisterStateMachine implements StateMachine {
     private final RegisterState state;
     private final WaitingAnswers waiting;
     private final Consumer<DLedgerException> fatal;
+    private final long snapshotMillis;
     private final AtomicLong foreign = new AtomicLong();
     private final AtomicLong repeated = new AtomicLong();
     private final AtomicLong saved = new AtomicLong();
@@ -43,13 +44,15 @@ public final class RegisterStateMachine implements StateMachine {
      * @param state the state that entries change
      * @param waiting keeps the answers to writes of this process
      * @param fatal receives the error when the library gives up; the process should then end
+     * @param snapshotMillis the least time in which it saves a snapshot
      */
     public RegisterStateMachine(String group, String self, RegisterState state, WaitingAnswers waiting,
-        Consumer<DLedgerException> fatal) {
+        Consumer<DLedgerException> fatal, long snapshotMillis) {
         this.id = generateDLedgerId(group, self);
         this.state = state;
         this.waiting = waiting;
         this.fatal = fatal;
+        this.snapshotMillis = snapshotMillis;
     }
 
     @Override
@@ -91,10 +94,16 @@ public final class RegisterStateMachine implements StateMachine {
         return save(Path.of(writer.getSnapshotStorePath()));
     }
 
-    /** Saves a snapshot into a directory. Returns false and logs the error if that fails. */
+    /**
+     * Saves a snapshot into a directory. Returns false and logs the error if that fails.
+     *
+     * <p>The library logs the end of a snapshot ("saved successfully"), and not its beginning. So this class logs the beginning.
+     */
     boolean save(Path directory) {
+        RegisterState.Copy copy = state.copy();
+        LOG.info("begins to save a snapshot up to index {} with {} registers", copy.index(), copy.registers().size());
         try {
-            SnapshotFile.save(state.copy(), directory.resolve(SnapshotManager.SNAPSHOT_DATA_FILE));
+            SnapshotFile.save(copy, directory.resolve(SnapshotManager.SNAPSHOT_DATA_FILE), snapshotMillis);
         } catch (IOException e) {
             LOG.error("a snapshot could not be saved in {}", directory, e);
             return false;

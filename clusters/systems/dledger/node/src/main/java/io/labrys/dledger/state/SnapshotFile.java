@@ -38,9 +38,11 @@ public final class SnapshotFile {
     /**
      * Saves {@code copy} as {@code file}.
      *
+     * @param leastMillis the least time between the first and the second half of the file. A large state takes long to write; a
+     *     small one does so with this
      * @throws IOException it cannot be written, or is larger than {@link #MAX_BYTES}; then {@code file} is unchanged
      */
-    public static void save(RegisterState.Copy copy, Path file) throws IOException {
+    public static void save(RegisterState.Copy copy, Path file, long leastMillis) throws IOException {
         byte[] payload = payload(copy);
         if (HEADER_BYTES + payload.length > MAX_BYTES) {
             throw new IOException("a snapshot of " + copy.registers().size() + " registers has " + payload.length
@@ -55,14 +57,30 @@ public final class SnapshotFile {
         Path temporary = file.resolveSibling(file.getFileName() + ".tmp");
         try (FileChannel out = FileChannel.open(temporary, StandardOpenOption.CREATE, StandardOpenOption.WRITE,
             StandardOpenOption.TRUNCATE_EXISTING)) {
-            while (content.hasRemaining()) {
-                out.write(content);
-            }
+            int size = content.limit();
+            write(out, content.limit(size / 2));
+            pause(leastMillis);
+            write(out, content.limit(size));
             out.force(true);
         }
         Files.move(temporary, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
         try (FileChannel directory = FileChannel.open(file.toAbsolutePath().getParent(), StandardOpenOption.READ)) {
             directory.force(true);
+        }
+    }
+
+    private static void write(FileChannel out, ByteBuffer content) throws IOException {
+        while (content.hasRemaining()) {
+            out.write(content);
+        }
+    }
+
+    private static void pause(long millis) throws IOException {
+        try {
+            Thread.sleep(millis);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new IOException("the writing of a snapshot was interrupted", e);
         }
     }
 

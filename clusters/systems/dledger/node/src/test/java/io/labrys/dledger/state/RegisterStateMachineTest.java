@@ -23,7 +23,7 @@ class RegisterStateMachineTest {
     private final RegisterState state = new RegisterState();
     private final WaitingAnswers waiting = new WaitingAnswers();
     private final List<DLedgerException> fatal = new ArrayList<>();
-    private final RegisterStateMachine machine = new RegisterStateMachine("g", "n1", state, waiting, fatal::add);
+    private final RegisterStateMachine machine = new RegisterStateMachine("g", "n1", state, waiting, fatal::add, 0);
 
     @TempDir
     private Path directory;
@@ -82,7 +82,7 @@ class RegisterStateMachineTest {
         machine.apply(entry(4, put(new OpId(1, 1), "a", 5)));
         assertTrue(machine.save(directory));
         RegisterState other = new RegisterState();
-        RegisterStateMachine replica = new RegisterStateMachine("g", "n2", other, new WaitingAnswers(), fatal::add);
+        RegisterStateMachine replica = new RegisterStateMachine("g", "n2", other, new WaitingAnswers(), fatal::add, 0);
         assertTrue(replica.load(directory, 6));
         assertEquals(new RegisterState.Copy(6, Map.of("a", 5L)), other.copy());
         assertEquals(1, machine.snapshotsSaved());

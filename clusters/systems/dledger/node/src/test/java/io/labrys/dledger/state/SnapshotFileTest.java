@@ -1,6 +1,7 @@
 package io.labrys.dledger.state;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -34,7 +35,7 @@ class SnapshotFileTest {
     @Test
     void roundTrip() throws IOException {
         for (RegisterState.Copy copy : List.of(COPY, new RegisterState.Copy(RegisterState.NOTHING, Map.of()))) {
-            SnapshotFile.save(copy, file);
+            SnapshotFile.save(copy, file, 0);
             assertEquals(copy, SnapshotFile.load(file));
         }
         try (var names = Files.list(directory)) {
@@ -42,10 +43,28 @@ class SnapshotFileTest {
         }
     }
 
+    /** With a least time, the first half of the file is on the disk for so long, under its temporary name. */
+    @Test
+    void slow() throws Exception {
+        Path temporary = directory.resolve("data.tmp");
+        Thread saving = new Thread(() -> assertDoesNotThrow(() -> SnapshotFile.save(COPY, file, 300)));
+        long began = System.nanoTime();
+        saving.start();
+        long half = 0;
+        while (half == 0 && saving.isAlive()) {
+            half = Files.exists(temporary) ? Files.size(temporary) : 0;
+        }
+        assertFalse(Files.exists(file));
+        saving.join();
+        assertTrue(System.nanoTime() - began >= 300_000_000L);
+        assertEquals(Files.size(file) / 2, half);
+        assertEquals(COPY, SnapshotFile.load(file));
+    }
+
     /** A file that is torn at any byte is refused. */
     @Test
     void torn() throws IOException {
-        SnapshotFile.save(COPY, file);
+        SnapshotFile.save(COPY, file, 0);
         byte[] whole = Files.readAllBytes(file);
         for (int length = 0; length < whole.length; length++) {
             Files.write(file, Arrays.copyOf(whole, length));
@@ -56,7 +75,7 @@ class SnapshotFileTest {
     /** A file of the right length with zeros at its end, as after a lost page, is refused. */
     @Test
     void zeroed() throws IOException {
-        SnapshotFile.save(COPY, file);
+        SnapshotFile.save(COPY, file, 0);
         byte[] bytes = Files.readAllBytes(file);
         Arrays.fill(bytes, bytes.length / 2, bytes.length, (byte) 0);
         Files.write(file, bytes);
@@ -66,7 +85,7 @@ class SnapshotFileTest {
     /** A file with any one flipped bit is refused. */
     @Test
     void flipped() throws IOException {
-        SnapshotFile.save(COPY, file);
+        SnapshotFile.save(COPY, file, 0);
         byte[] bytes = Files.readAllBytes(file);
         for (int bit = 0; bit < bytes.length * 8; bit++) {
             bytes[bit / 8] ^= (byte) (1 << bit % 8);
@@ -79,7 +98,7 @@ class SnapshotFileTest {
     /** A file with bytes after its end is refused. */
     @Test
     void longer() throws IOException {
-        SnapshotFile.save(COPY, file);
+        SnapshotFile.save(COPY, file, 0);
         byte[] bytes = Files.readAllBytes(file);
         Files.write(file, Arrays.copyOf(bytes, bytes.length + 1));
         assertThrows(DamagedSnapshotException.class, () -> SnapshotFile.load(file));
@@ -89,14 +108,14 @@ class SnapshotFileTest {
     @Test
     void leftOver() throws IOException {
         Files.write(directory.resolve("data.tmp"), new byte[1000]);
-        SnapshotFile.save(COPY, file);
+        SnapshotFile.save(COPY, file, 0);
         assertEquals(COPY, SnapshotFile.load(file));
     }
 
     /** A state that the library cannot send is not saved, and an older file stays unchanged. */
     @Test
     void tooLarge() throws IOException {
-        SnapshotFile.save(COPY, file);
+        SnapshotFile.save(COPY, file, 0);
         byte[] before = Files.readAllBytes(file);
         Map<String, Long> large = new TreeMap<>();
         String longKey = "x".repeat(1000);
@@ -104,7 +123,7 @@ class SnapshotFileTest {
             large.put(longKey + i, i);
         }
         IOException refusal = assertThrows(IOException.class,
-            () -> SnapshotFile.save(new RegisterState.Copy(1, large), file));
+            () -> SnapshotFile.save(new RegisterState.Copy(1, large), file, 0));
         assertTrue(refusal.getMessage().contains("cannot send"), refusal.getMessage());
         assertArrayEquals(before, Files.readAllBytes(file));
         assertFalse(Files.exists(directory.resolve("data.tmp")));
