@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.workload import Workload
+    from nemesis.triggers import Subject
 
 SYSTEM, WORKLOAD = "system_name", "workload_name"
 ENVIRONMENT_PREFIX = "LABRYS"
@@ -437,6 +438,16 @@ def builder_of(system: Picked) -> Callable[[Callable[[str], object]], Artifact |
     Its argument is called with sentences about what goes on; see `System.build`.
     """
     return partial(system.type.build, system.options) if system.type.builds() else None
+
+
+def subject_of(options: RunOptions) -> Subject:
+    """Returns what the options test, as far as triggers of faults depend on it."""
+    from nemesis.triggers import Subject
+
+    system, workload = options.system.type, options.workload.type
+    return Subject(
+        system=system.name, log_lines=system.log_lines, workload=workload.name, functions=tuple(workload.functions)
+    )
 
 
 def system_of(cluster: Cluster, options: RunOptions, artifact: Artifact | None = None) -> System:

@@ -115,6 +115,7 @@ def settle(options: RunOptions, sources: Sources, *, assume_nodes: bool = False)
         echo(line, err=True)
     if options.load.seed is None:
         options = options.seeded(fresh_seed())
+    nemesis.choices.check_triggers(options.faults, given, choosing.subject_of(options))
     nemesis.choices.check(
         options.faults,
         nodes=names,

@@ -108,11 +108,24 @@ def faults(*, kind: str | None, fault: str | None, output: str) -> None:  # noqa
 
 
 def _trigger(found: TriggerKind) -> dict[str, Any]:
+    from nemesis.conditions import LogLine
+
     return {
         "name": found.name,
         "summary": found.condition.SUMMARY,
         "target": TRIGGER,
+        "names a node": found.condition.NAMES_NODE,
         "options": _options(found.condition.OPTIONS),
+        **(_log_lines() if issubclass(found.condition, LogLine) else {}),
+    }
+
+
+def _log_lines() -> dict[str, dict[str, str]]:
+    """Returns the log lines that each installed system names, with their meanings."""
+    return {
+        f"lines of {name}": {line: f"{about.meaning} ({about.pattern})" for line, about in found.type.log_lines.items()}
+        for name, found in installed(plugins.SYSTEMS)
+        if isinstance(found, Chosen) and found.type.log_lines
     }
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nemesis.errors import PlanError
 from nemesis.kinds import find_kind
 from nemesis.plan import number
+from nemesis.targets import TRIGGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -161,13 +162,13 @@ def _earlier_faults(candidate: Candidate) -> Iterator[Candidate]:
 
 
 def _shorter_fault(fault: PlannedFault) -> Iterator[PlannedFault]:
-    """Yields the fault without its trigger, and with its first or its second half only."""
-    if fault.trigger is not None:
+    """Yields the fault without its trigger, if its target does not need one, and with its first or its second half only."""
+    if fault.trigger is not None and fault.target != TRIGGER:
         yield replace(fault, end_s=round(fault.end_s - fault.wait_s, DECIMALS), trigger=None)
     half_s = round((fault.end_s - fault.start_s) / 2, DECIMALS)
     wait_s = round(fault.wait_s / 2, DECIMALS)
     trigger = None if fault.trigger is None else replace(fault.trigger, limit_s=wait_s)
-    if half_s - wait_s >= MIN_FAULT_S:
+    if half_s - wait_s >= MIN_FAULT_S and (trigger is None or wait_s > 0):
         yield replace(fault, end_s=round(fault.start_s + half_s, DECIMALS), trigger=trigger)
         yield replace(fault, start_s=round(fault.end_s - half_s, DECIMALS), trigger=trigger)
 

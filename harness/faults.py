@@ -113,12 +113,18 @@ class Fired:
     Attributes:
         time_ns: The time when Labrys saw it, on the run's clock.
         what: The line, status or operation, in words that follow "the fault began", e.g. `after Vote from n1 to n2`.
-        measured: JSON-like data for the words, e.g. the latency of a line.
+        measured: JSON-like data for the words, e.g. the line. Under `node` it has the node of the line, status or operation.
     """
 
     time_ns: int
     what: str
     measured: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def node(self) -> str | None:
+        """Returns the node that a fault with the target `trigger` hits; None if nothing names one."""
+        named = self.measured.get("node")
+        return named if isinstance(named, str) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

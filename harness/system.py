@@ -73,6 +73,21 @@ class Program:
         return f"{self.name} is not {self.least_version} or later: {' '.join(output.split())[:MAX_OUTPUT]}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """A line of a log by which a process tells of an event, e.g. of a snapshot. Faults can begin with it.
+
+    Attributes:
+        path: The absolute path of the log; it is one of `Daemon.log_files`.
+        pattern: An extended regular expression that matches in the line, as for `grep -E`.
+        meaning: What the process tells, as a clause, e.g. `a node begins to save a snapshot`.
+    """
+
+    path: str
+    pattern: str
+    meaning: str
+
+
 class System(abc.ABC):
     """A system under test on one cluster.
 
@@ -95,6 +110,8 @@ class System(abc.ABC):
             outages.
         telling_log_texts: Texts in log lines about elections, changes of roles and lost entries, e.g. `became leader`. Pages
             show only lines with one of them beside the operations. Empty: any lines near a violation.
+        log_lines: Lines of its logs by the names that the trigger `log-line` takes, e.g. `snapshot`. Take them from logs of
+            real runs.
         faketime: Whether its processes run with libfaketime. If False, Labrys never loads this library into them. Then nodes
             that share this machine's clock have no clock faults.
         cluster: The cluster with the nodes.
@@ -112,6 +129,7 @@ class System(abc.ABC):
     Options: ClassVar[type] = NoOptions
     serves: ClassVar[Mapping[str, str]] = {}
     programs: ClassVar[Sequence[Program]] = ()
+    log_lines: ClassVar[Mapping[str, LogLine]] = {}
     answers: Sequence[str] = ()
     refusals: Sequence[str] = ()
     telling_log_texts: Sequence[str] = ()

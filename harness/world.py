@@ -149,6 +149,14 @@ class World(Protocol):
         """
         ...
 
+    async def log_line(self, nodes: AbstractSet[str], pattern: str) -> tuple[str, str]:
+        """Waits until the process of one of these nodes logs a line in which a regular expression matches.
+
+        Returns:
+            The name of the node, and the line.
+        """
+        ...
+
     def handled(self, node: str) -> int:
         """Returns the number of messages and timers that the processes of a node have handled so far."""
         ...

@@ -12,7 +12,16 @@ from nemesis.faults import clock, disk, egress, files, leadership, loss, partiti
 from nemesis.kinds import Kind
 from nemesis.triggers import TriggerKind
 
-TRIGGERS = (TriggerKind(name=RARE_MESSAGE, condition=conditions.RareMessage),)
+TRIGGERS = (
+    TriggerKind(name="log-line", condition=conditions.LogLine),
+    TriggerKind(name="new-leader", condition=conditions.NewLeader),
+    TriggerKind(name="term-change", condition=conditions.TermChange),
+    TriggerKind(name="follower-behind", condition=conditions.FollowerBehind),
+    TriggerKind(name="applied-above-commit", condition=conditions.AppliedAboveCommit),
+    TriggerKind(name="ok-after-failure", condition=conditions.OkAfterFailure),
+    TriggerKind(name="operation", condition=conditions.Operation),
+    TriggerKind(name=RARE_MESSAGE, condition=conditions.RareMessage),
+)
 
 KINDS = (
     Kind(name="partition-random-node", fault=partitions.RandomNode, target=tgt.ONE, aliases=("partition-node",)),

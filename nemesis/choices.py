@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from nemesis.kinds import Choice
     from nemesis.planfile import Plan
     from nemesis.rhythm import Rhythm
+    from nemesis.triggers import Subject
 
 
 MAX_WAIT_S = 3600.0
+DEFAULT_WAIT_S = 10.0  # for a trigger without --fault-wait
 
 
 class _OwnKinds(PluginName):
@@ -56,6 +58,16 @@ def kinds_like(text: str) -> list[str]:
     before, comma, _ = text.rpartition(",")
     without = [f"{WITHOUT}{kind.name}" for kind in of_all() if comma]
     return [f"{before}{comma}{kind}" for kind in (*all_kinds(), *without, *([] if comma else [ALL_KINDS, NO_KIND]))]
+
+
+def triggers_like(text: str) -> list[str]:
+    """Returns the completions of a list of triggers whose last trigger is incomplete, with its kind of fault or without."""
+    from nemesis.triggers import SEPARATOR, all_triggers  # noqa: PLC0415 - only completion needs it
+
+    before, comma, last = text.rpartition(",")
+    kind, equals, _ = last.rpartition("=")
+    found = [f"{name}{SEPARATOR if each.condition.OPTIONS else ''}" for name, each in all_triggers().items()]
+    return [f"{before}{comma}{kind}{equals}{trigger}" for trigger in found]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +98,18 @@ class FaultOptions:
     )
     fault_wait: float = option(
         0.0,
-        "In the simulator: the longest time in seconds for which each fault waits for a rare message between nodes, e.g. "
-        "a vote. It begins with the message, or after this time. 0: no wait.",
+        "The longest time in seconds for which each fault waits for its trigger. Without --fault-trigger, in the "
+        "simulator: for a rare message between nodes, e.g. a vote; it begins with the message, or after this time. 0: no wait, "
+        f"or {DEFAULT_WAIT_S:g} s with --fault-trigger.",
         low=0,
         high=MAX_WAIT_S,
+    )
+    fault_trigger: str = option(
+        "",
+        "The conditions with which faults begin, e.g. log-line:elected, or kill=log-line:snapshot,pause=new-leader. The "
+        "target `trigger` is the node that fired it: --nemesis kill:trigger. `labrys faults` lists triggers.  [default: none]",
+        kind=Completed(triggers_like),
+        metavar="[KIND=]TRIGGER[:VALUE],...",
     )
     fault_options: str = option(
         "",
@@ -226,6 +246,32 @@ def check(
         make_plan(options, nodes=nodes, seed=seed, time_limit_s=time_limit_s, given=given, roles=roles)
 
 
+def check_triggers(options: FaultOptions, given: Plan | None, subject: Subject) -> None:
+    """Refuses triggers that the tested system or the workload cannot fire.
+
+    Args:
+        options: The options about faults.
+        given: The plan to run; None: the options draw one.
+        subject: What the run tests.
+
+    Raises:
+        InputError: There is such a trigger; the message has a suggestion.
+    """
+    if given is None and not options.fault_trigger:
+        return
+    from nemesis.kinds import all_kinds  # noqa: PLC0415 - `--help` needs no fault
+    from nemesis.rhythm import triggers_of  # noqa: PLC0415
+    from nemesis.triggers import find_trigger  # noqa: PLC0415
+
+    triggers = (
+        triggers_of(options.fault_trigger, all_kinds(), DEFAULT_WAIT_S).values()
+        if given is None
+        else [fault.trigger for fault in given.faults if fault.trigger is not None]
+    )
+    for trigger in triggers:
+        find_trigger(trigger.name).condition.check(trigger, subject)
+
+
 def requested_kinds(
     options: FaultOptions,
     *,
@@ -322,19 +368,19 @@ def _chosen(
 ) -> tuple[tuple[Choice, ...], dict[str, Rhythm]]:
     """Returns the requested kinds, and their rhythms."""
     from nemesis.kinds import choose_all  # noqa: PLC0415 - `--help` needs no fault
-    from nemesis.rhythm import rhythms  # noqa: PLC0415
-    from nemesis.triggers import make_trigger  # noqa: PLC0415
+    from nemesis.rhythm import EVERY_KIND, rhythms, triggers_of  # noqa: PLC0415
+    from nemesis.triggers import check_target, make_trigger  # noqa: PLC0415
 
     own = parse_options(options.fault_options)
     choices = choose_all([options.nemesis], nodes, options=own, capabilities=capabilities, roles=roles)
     kinds = [choice.kind.name for choice in choices]
-    each = rhythms(
-        options.fault_on,
-        options.fault_off,
-        kinds,
-        quiet=options.fault_quiet,
-        trigger=make_trigger(RARE_MESSAGE, options.fault_wait) if options.fault_wait else None,
-    )
+    wait_s: float = options.fault_wait
+    triggers = triggers_of(options.fault_trigger, kinds, wait_s or DEFAULT_WAIT_S)
+    if wait_s and not triggers:
+        triggers = {EVERY_KIND: make_trigger(RARE_MESSAGE, wait_s)}
+    each = rhythms(options.fault_on, options.fault_off, kinds, quiet=options.fault_quiet, triggers=triggers)
+    for choice in choices:
+        check_target(choice.kind.name, choice.target, each[choice.kind.name].trigger)
     return choices, each
 
 

@@ -1,19 +1,54 @@
-"""The built-in conditions with which faults begin; `nemesis.builtin` names them."""
+"""The built-in conditions with which faults begin; `nemesis.builtin` names them.
+
+They watch from the planned start of their fault on: the logs, which the nodes filter; the statuses, which they poll faster than
+the watch of the run does; and the operations of the clients. A line or a status is one of a possible target of the fault. An
+operation of any client counts.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import abc
+import asyncio
+import functools
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.capabilities import SIMULATED
+from harness.console.plain import counted, name, one_line
+from harness.console.suggest import did_you_mean
+from harness.errors import InputError
 from harness.faults import Fired
-from nemesis.errors import FaultError
+from harness.leaders import LEADER, leader_of
+from harness.op import NEMESIS, OpType
+from harness.slowness import slowed
+from nemesis import loglines
+from nemesis.errors import FaultError, PlanError
+from nemesis.fault import brief
+from nemesis.options import integer, text
 from nemesis.triggers import Condition
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine, Iterable, Mapping, Sequence
+
     from harness.capabilities import Capabilities
     from harness.faults import Trigger
+    from harness.node import Node
+    from harness.op import Op, Value
+    from harness.service import NodeStatus, Service
+    from harness.system import LogLine as NamedLine
     from harness.world import World
     from nemesis.field import Field
+    from nemesis.options import Option
+    from nemesis.triggers import Subject
+
+STATUS_POLL_S = 0.05
+STATUS_TIMEOUT_S = 0.5
+FRESH_S = 0.5  # an older status says nothing about now
+EVENT_POLL_S = 0.005
+AGAIN_S = 0.5  # after a node could not be asked for its log
+MAX_LINE = 300
+MAX_VALUE = 60
+MAX_COUNT = 1_000_000
 
 
 class RareMessage(Condition):
@@ -48,3 +83,368 @@ class RareMessage(Condition):
             return Fired(time_ns=now_ns, what=f"without a rare message in {self.trigger.limit_s:g} s")
         when = "before" if message.held else "after"
         return Fired(time_ns=now_ns, what=f"{when} {message.kind} from {message.source} to {message.target}")
+
+
+class LogLine(Condition):
+    """A line in the log of a possible target, by the name that the system gives it."""
+
+    SUMMARY = "A line in the log of a possible target, e.g. about a snapshot; the system names such lines."
+    OPTIONS: ClassVar[Mapping[str, Option]] = {
+        "line": text(None, "The name of the line in the system; `labrys faults log-line` lists them.")
+    }
+    NAMES_NODE = True
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._unread: dict[str, Exception] = {}  # the error of each log that could not be read the last time
+
+    @classmethod
+    def check(cls, trigger: Trigger, subject: Subject) -> None:
+        """The system must name the line."""
+        line = trigger.parameters["line"]
+        if line not in subject.log_lines:
+            named = did_you_mean(line, subject.log_lines) if subject.log_lines else "It names none (`log_lines`)."
+            raise PlanError(f"the system {subject.system} names no log line {line!r}. {named}")
+
+    @classmethod
+    def prepare(cls, trigger: Trigger, field: Field, world: World | None) -> None:  # noqa: ARG003
+        """The system must name the line, and its log must be that of a process.
+
+        Raises:
+            InputError: It is not.
+        """
+        line = _named_line(field, trigger)
+        logs = [path for node in field.nodes for path in field.system.log_files(node)]
+        if line.path not in logs:
+            raise InputError(
+                f"the line {trigger.parameters['line']} of {field.system.name} is in {line.path}, which is no log of its "
+                f"processes: {', '.join(dict.fromkeys(logs))}"
+            )
+
+    async def wait(self) -> Fired | None:
+        """Waits for the line.
+
+        Raises:
+            FaultError: There was none, and a log could not be read in the end.
+        """
+        fired = await super().wait()
+        if fired is None and self._unread:
+            raise FaultError(f"a log could not be read: {'; '.join(map(brief, self._unread.values()))}")
+        return fired
+
+    async def fires(self) -> Fired:
+        """Follows the logs of all possible targets."""
+        line = _named_line(self.field, self.trigger)
+        if self.world is not None:
+            node, found = await self.world.log_line(frozenset(self.targets), line.pattern)
+            return self._fired(node, found, line)
+        nodes = [self.field.node(target) for target in self.targets]
+        having = [each for each in nodes if line.path in self.field.system.log_files(each, self.role)]
+        return await _first(self._follow(each, line) for each in having)
+
+    async def _follow(self, node: Node, line: NamedLine) -> Fired:
+        """Follows one log. It goes on after errors, because the node may come back."""
+        place: loglines.Place | None = None
+        while True:
+            action = functools.partial(_look, self.field, line, place)
+            looked = await self.field.each([node.name], action)
+            if looked.failed:
+                self._unread |= looked.failed
+                await asyncio.sleep(AGAIN_S)
+                continue
+            self._unread.pop(node.name, None)
+            seen = looked.done[node.name]
+            if seen.line is not None:
+                return self._fired(node.name, seen.line, line)
+            place = seen.place
+
+    def _fired(self, node: str, found: str, line: NamedLine) -> Fired:
+        return Fired(
+            time_ns=self.sight.clock.now_ns(),
+            what=f"with a log line of {node}: {name(one_line(found), MAX_LINE)}",
+            measured={"node": node, "line": found, "log": line.path},
+        )
+
+
+class _StatusCondition(Condition):
+    """A condition on the statuses of the nodes, which it polls. It names the node that meets it."""
+
+    NAMES_NODE = True
+
+    @classmethod
+    def prepare(cls, trigger: Trigger, field: Field, world: World | None) -> None:  # noqa: ARG003
+        """A service of the system must report a status.
+
+        Raises:
+            InputError: None does.
+        """
+        if not any(service.reports() for service in field.system.services()):
+            raise InputError(
+                f"the trigger {trigger.name} needs the status of nodes, and {field.system.name} reports none (`statuses`); "
+                "docs/new-system.md describes it"
+            )
+
+    async def fires(self) -> Fired:
+        """Polls the nodes of the service, each in its own rhythm, so that a silent node delays no other."""
+        system = self.field.system
+        service = system.front() if self.role is None else system.service(self.role)
+        asked = await asyncio.gather(*(self._ask(service, node) for node in service.nodes))
+        self.begins([status for statuses in asked for status in statuses])
+        latest: dict[str, tuple[float, Sequence[NodeStatus]]] = {}
+        return await _first(self._poll(service, node, latest) for node in service.nodes)
+
+    async def _ask(self, service: Service, node: Node) -> Sequence[NodeStatus]:
+        return await service.statuses(node, slowed(STATUS_TIMEOUT_S))
+
+    async def _poll(self, service: Service, node: Node, latest: dict[str, tuple[float, Sequence[NodeStatus]]]) -> Fired:
+        clock = self.sight.clock
+        while True:
+            due_s = clock.now_s() + STATUS_POLL_S
+            statuses = await self._ask(service, node)
+            latest[node.name] = (clock.now_s(), statuses)
+            since_s = clock.now_s() - FRESH_S
+            fresh = [status for at_s, some in latest.values() if at_s >= since_s for status in some]
+            for status in statuses:
+                others = [other for other in fresh if other.node != node.name and other.group == status.group]
+                what = self.met(status, others)
+                if what is not None and node.name in self.targets:
+                    return Fired(time_ns=clock.now_ns(), what=what, measured={"node": node.name, **_figures(status)})
+            await clock.sleep_until_s(due_s)
+
+    def begins(self, statuses: Sequence[NodeStatus]) -> None:
+        """Takes note of the statuses at the beginning of the wait."""
+
+    @abc.abstractmethod
+    def met(self, status: NodeStatus, others: Sequence[NodeStatus]) -> str | None:
+        """Returns the words for `Fired` if a status meets the condition; None if not.
+
+        Args:
+            status: The status of a node, from now.
+            others: The statuses of the other nodes of its group, at most `FRESH_S` old.
+        """
+
+
+class FollowerBehind(_StatusCondition):
+    """A possible target that is behind the others."""
+
+    SUMMARY = "A possible target that does not lead has applied so many entries less than another node knows."
+    OPTIONS: ClassVar[Mapping[str, Option]] = {
+        "entries": integer(10, 1, MAX_COUNT, "How far it is behind the greatest applied or committed index.")
+    }
+
+    def met(self, status: NodeStatus, others: Sequence[NodeStatus]) -> str | None:
+        """Compares its applied index with the indexes of the others."""
+        known = [
+            index for other in others for index in (other.applied_index, other.committed_index) if index is not None
+        ]
+        if status.role == LEADER or status.applied_index is None or not known:
+            return None
+        if max(known) - status.applied_index < self.trigger.parameters["entries"]:
+            return None
+        return f"when {status.node} had applied {status.applied_index} of {max(known)} entries"
+
+
+class TermChange(_StatusCondition):
+    """A later term than any before."""
+
+    SUMMARY = "A possible target reports a later term than any node before."
+
+    def begins(self, statuses: Sequence[NodeStatus]) -> None:
+        """Takes note of the latest term of each group."""
+        self._terms: dict[str | None, int] = {}
+        for status in statuses:
+            self._note(status)
+
+    def met(self, status: NodeStatus, others: Sequence[NodeStatus]) -> str | None:  # noqa: ARG002
+        """Compares its term with the latest one."""
+        before = self._note(status)
+        if status.term is None or before is None or status.term <= before:
+            return None
+        return f"when {status.node} reported term {status.term} after term {before}"
+
+    def _note(self, status: NodeStatus) -> int | None:
+        """Takes note of a term, and returns the latest one before."""
+        before = self._terms.get(status.group)
+        if status.term is not None:
+            self._terms[status.group] = max(status.term, status.term if before is None else before)
+        return before
+
+
+class NewLeader(_StatusCondition):
+    """A new leader."""
+
+    SUMMARY = (
+        "A possible target reports that it leads, and another node led before, or no node, or it in an earlier term."
+    )
+
+    def begins(self, statuses: Sequence[NodeStatus]) -> None:
+        """Takes note of the leader of each group."""
+        groups = dict.fromkeys(status.group for status in statuses)
+        self._leaders = {group: leader_of(status for status in statuses if status.group == group) for group in groups}
+
+    def met(self, status: NodeStatus, others: Sequence[NodeStatus]) -> str | None:  # noqa: ARG002
+        """Compares it with the leader before."""
+        before = self._leaders.get(status.group)
+        if status.role != LEADER or not _succeeds(status, before):
+            return None
+        self._leaders[status.group] = status
+        term = "" if status.term is None else f" in term {status.term}"
+        return f"when {status.node} reported that it leads{term}, after {before.node if before else 'no leader'}"
+
+
+def _succeeds(status: NodeStatus, before: NodeStatus | None) -> bool:
+    if before is None:
+        return True
+    if status.term is None or before.term is None:
+        return status.node != before.node
+    return status.term > before.term
+
+
+class AppliedAboveCommit(_StatusCondition):
+    """A possible target that has applied what another node does not know to be committed."""
+
+    SUMMARY = "A possible target has applied entries that another node does not know to be committed."
+    OPTIONS: ClassVar[Mapping[str, Option]] = {
+        "entries": integer(1, 1, MAX_COUNT, "How far its applied index is above the commit index of the other node.")
+    }
+
+    def met(self, status: NodeStatus, others: Sequence[NodeStatus]) -> str | None:
+        """Compares its applied index with the commit indexes of the others."""
+        if status.applied_index is None:
+            return None
+        for other in others:
+            if other.committed_index is not None:
+                ahead = status.applied_index - other.committed_index
+                if ahead >= self.trigger.parameters["entries"]:
+                    return (
+                        f"when {status.node} had applied {status.applied_index} entries, and {other.node} knew of "
+                        f"{other.committed_index} committed ones"
+                    )
+        return None
+
+
+class _EventCondition(Condition):
+    """A condition on the operations of the clients. It names the node that answered."""
+
+    NAMES_NODE = True
+
+    async def fires(self) -> Fired:
+        """Looks at each completion from now on."""
+        events, clock = self.sight.history.ops, self.sight.clock
+        seen = len(events)
+        while True:
+            for event in events[seen:]:
+                if event.process == NEMESIS or event.type is OpType.INVOKE:
+                    continue
+                what = self.met(event)
+                if what is not None:
+                    return Fired(
+                        time_ns=clock.now_ns(),
+                        what=f"{what}: {_called(event)}",
+                        measured={"node": event.via or event.node, "index": event.index, "process": event.process},
+                    )
+            seen = len(events)
+            await clock.sleep_until_s(clock.now_s() + EVENT_POLL_S)
+
+    @abc.abstractmethod
+    def met(self, event: Op) -> str | None:
+        """Returns the words for `Fired` if a completion meets the condition; None if not. It gets all completions in order."""
+
+
+class OkAfterFailure(_EventCondition):
+    """The first operation that succeeds after failures."""
+
+    SUMMARY = "The first operation that succeeds after failures in a row; it names the node that answered."
+    OPTIONS: ClassVar[Mapping[str, Option]] = {
+        "failures": integer(1, 1, MAX_COUNT, "The least number of failures in a row, of all clients.")
+    }
+    _failures = 0
+
+    def met(self, event: Op) -> str | None:
+        """Counts failures. An answer of a working system is none, and a refusal counts as neither."""
+        code = (event.error or "").partition(":")[0]
+        system = self.field.system
+        if event.type is OpType.FAIL and code in system.refusals:
+            return None
+        if event.type is OpType.INFO or (event.type is OpType.FAIL and code not in system.answers):
+            self._failures += 1
+            return None
+        failures, self._failures = self._failures, 0
+        if event.type is not OpType.OK or failures < self.trigger.parameters["failures"]:
+            return None
+        return f"with the first ok after {counted(failures, 'failure')}"
+
+
+class Operation(_EventCondition):
+    """An operation of a function that succeeds."""
+
+    SUMMARY = "The n-th operation of a function that succeeds; it names the node that answered."
+    OPTIONS: ClassVar[Mapping[str, Option]] = {
+        "f": text(None, "The function of the workload, e.g. write."),
+        "n": integer(1, 1, MAX_COUNT, "Its number among those that succeed after the planned start of the fault."),
+    }
+    _count = 0
+
+    @classmethod
+    def check(cls, trigger: Trigger, subject: Subject) -> None:
+        """The workload must have the function."""
+        f = trigger.parameters["f"]
+        if f not in subject.functions:
+            raise PlanError(
+                f"the workload {subject.workload} has no function {f!r}. {did_you_mean(f, subject.functions)}"
+            )
+
+    def met(self, event: Op) -> str | None:
+        """Counts the operations."""
+        if event.type is not OpType.OK or event.f != self.trigger.parameters["f"]:
+            return None
+        self._count += 1
+        return None if self._count < self.trigger.parameters["n"] else f"with ok {self._count} of {event.f}"
+
+
+def _named_line(field: Field, trigger: Trigger) -> NamedLine:
+    """Returns the line that a trigger names.
+
+    Raises:
+        InputError: The system names no such line.
+    """
+    named = trigger.parameters["line"]
+    lines = field.system.log_lines
+    if named not in lines:
+        raise InputError(
+            f"the system {field.system.name} names no log line {named!r}; its lines are: {', '.join(lines) or 'none'}"
+        )
+    return lines[named]
+
+
+def _look(field: Field, line: NamedLine, place: loglines.Place | None, node: Node) -> loglines.Look:
+    return loglines.look(field.shell(node), line.path, line.pattern, place)
+
+
+async def _first(waits: Iterable[Coroutine[Any, Any, Fired]]) -> Fired:
+    """Returns the result of the coroutine that ends first, and cancels the others. Waits for ever if there is none."""
+    tasks = [asyncio.ensure_future(each) for each in waits]
+    try:
+        if not tasks:
+            await asyncio.Event().wait()
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return next(task for task in tasks if task in done).result()
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _figures(status: NodeStatus) -> dict[str, Value]:
+    return {
+        "role": status.role,
+        "term": status.term,
+        "applied_index": status.applied_index,
+        "committed_index": status.committed_index,
+    }
+
+
+def _called(event: Op) -> str:
+    """Returns an operation in words, e.g. `write 5 of key 3 by process 4 on n2`."""
+    value = "" if event.value is None else f" {name(json.dumps(event.value), MAX_VALUE)}"
+    key = "" if event.key is None else f" of key {name(event.key, MAX_VALUE)}"
+    return f"{event.f}{value}{key} by process {event.process} on {event.via or event.node}"

@@ -55,6 +55,7 @@ class Conductor:
         self._field = Field(cluster=cluster, system=system)
         self._damaged: dict[str | None, frozenset[str]] = {}  # the nodes of each role; None: all roles
         self._ending: set[int] = set()  # the ids of faults in healing
+        self._met: dict[int, str | None] = {}  # the node that the trigger of a fault named, by the fault's id
         self._prepared = False
 
     async def prepare(self, plan: Sequence[PlannedFault]) -> None:
@@ -143,11 +144,18 @@ class Conductor:
         """Waits for the trigger of a fault; see `harness.faults.Nemesis`."""
         if fault.trigger is None:
             raise FaultError(f"fault {fault.id}-{fault.kind} has no trigger to wait for")
-        targets = self._field.layout.of(fault.options.get(ROLE)) if isinstance(fault.target, str) else fault.target
+        role = fault.options.get(ROLE)
         condition = find_trigger(fault.trigger.name).condition(
-            trigger=fault.trigger, targets=targets, field=self._field, world=self._world, sight=sight
+            trigger=fault.trigger,
+            targets=self._field.layout.of(role) if isinstance(fault.target, str) else fault.target,
+            role=role,
+            field=self._field,
+            world=self._world,
+            sight=sight,
         )
-        return await condition.wait()
+        fired = await condition.wait()
+        self._met[fault.id] = None if fired is None else fired.node
+        return fired
 
     async def begin(self, fault: PlannedFault) -> Begun:
         """Resolves the targets and injects the fault.
@@ -239,7 +247,11 @@ class Conductor:
         names = members_of(kind, role, self._field.layout)
         target = planned.target if isinstance(planned.target, str) else tuple(planned.target)
         targets = tgt.resolve(
-            target, names, order=planned.options.get(ORDER, names), leader=await self._leader_for(planned, target)
+            target,
+            names,
+            order=planned.options.get(ORDER, names),
+            leader=await self._leader_for(planned, target),
+            met=self._met.get(planned.id),
         )
 
         async def let_go() -> bool:

@@ -117,7 +117,7 @@ class Fault(abc.ABC):
     DISABLES: ClassVar[bool] = False
     DAMAGES: ClassVar[bool] = False
     PREPARES: ClassVar[bool] = False
-    TARGETS: ClassVar[tuple[str, ...]] = (*tgt.COUNTED, *tgt.BY_LEADER)
+    TARGETS: ClassVar[tuple[str, ...]] = tgt.WORDS
     SIMULATED: ClassVar[type[Effect] | None] = None
     WHOLE_NODE: ClassVar[str | None] = "it acts on whole nodes"
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {}
@@ -137,7 +137,7 @@ class Fault(abc.ABC):
 
     @classmethod
     def draw(cls, drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-        """Draws one fault: names, or a target that depends on the leader, with an order of the nodes in the options.
+        """Draws one fault: names, or a target that its start resolves; for a leader with an order of the nodes in the options.
 
         Raises:
             PlanError: The fault is impossible on this cluster.
@@ -245,7 +245,9 @@ class Fault(abc.ABC):
 
 
 def draw_nodes(drawing: Drawing) -> tuple[str | tuple[str, ...], dict[str, Value]]:
-    """Draws a target: names of nodes, or a target that depends on the leader, with an order of the nodes."""
+    """Draws a target: names of nodes, or a target that its start resolves. For a leader it draws an order."""
+    if drawing.target == tgt.TRIGGER:
+        return tgt.TRIGGER, dict(drawing.options)
     if isinstance(drawing.target, str) and tgt.by_leader(drawing.target):
         order = drawing.rng.sample(drawing.nodes, len(drawing.nodes))
         return drawing.target, {**drawing.options, opt.ORDER: order}

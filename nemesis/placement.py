@@ -47,7 +47,7 @@ class Placed:
         choice: The requested kind.
         start_s: The time of its start.
         end_s: The time of its healing.
-        target: Names, or a spec that depends on the leader.
+        target: Names, or a spec that the start of the fault resolves.
         options: The options in the plan.
         trigger: The condition with which it begins; None: it begins at `start_s`.
     """
@@ -140,7 +140,7 @@ def takes_majority(fault: Placed, where: Layout) -> bool:
 
 
 def impacts(fault: Placed, where: Layout) -> list[Impact]:
-    """Returns the possible impacts of a fault: one, or one for each possible leader."""
+    """Returns the possible impacts of a fault: one, or one for each node that may lead or may be that of the trigger."""
     members = where.of(fault.choice.role)
     return [fault.choice.kind.fault.impact(members, targets, fault.options) for targets in _possible(fault, where)]
 
@@ -148,8 +148,8 @@ def impacts(fault: Placed, where: Layout) -> list[Impact]:
 def _possible(fault: Placed, where: Layout) -> list[tuple[str, ...]]:
     members = where.of(fault.choice.role)
     order = fault.options.get(ORDER, members)
-    leaders = members if tgt.by_leader(fault.target) else (None,)
-    return [tgt.resolve(fault.target, members, order=order, leader=leader) for leader in leaders]
+    some = members if tgt.at_start(fault.target) else (None,)
+    return [tgt.resolve(fault.target, members, order=order, leader=node, met=node) for node in some]
 
 
 def _go_together(fault: Placed, holding: Sequence[Placed], where: Layout) -> bool:

@@ -24,7 +24,7 @@ from nemesis.fault import meet, too_damaged
 from nemesis.kinds import LeftOut, find_kind, members_of
 from nemesis.options import ORDER, own, settle
 from nemesis.plan import number
-from nemesis.triggers import make_trigger
+from nemesis.triggers import check_target, make_trigger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -180,7 +180,7 @@ def check_end(plan: Plan, time_limit_s: float, *, source: str) -> None:
 
 
 def by_name(faults: Iterable[PlannedFault], records: Iterable[FaultRecord]) -> tuple[PlannedFault, ...]:
-    """Replaces every target that depends on the leader by the nodes that were affected in the run.
+    """Replaces every target that the start of a fault resolves by the nodes that were affected in the run.
 
     Args:
         faults: The plan.
@@ -188,7 +188,7 @@ def by_name(faults: Iterable[PlannedFault], records: Iterable[FaultRecord]) -> t
     """
     hit = {record.planned.id: tuple(record.targets) for record in records}
     return tuple(
-        replace(fault, target=hit[fault.id]) if tgt.by_leader(fault.target) and hit.get(fault.id) else fault
+        replace(fault, target=hit[fault.id]) if tgt.at_start(fault.target) and hit.get(fault.id) else fault
         for fault in faults
     )
 
@@ -226,6 +226,7 @@ def _fault(item: Any, layout: tgt.Layout, where: str) -> PlannedFault:
     try:
         role, target = _aim(item["target"], options.get(ROLE), layout)
         checked = _checked(item["kind"], target, role, options, layout, start_s=start_s, end_s=end_s)
+        check_target(checked.kind, checked.target, trigger)
     except PlanError as error:
         raise PlanError(f"{where}: {error}") from error
     return replace(checked, trigger=trigger)
@@ -274,9 +275,9 @@ def _checked(
     """Checks a fault as far as possible without the cluster, and returns it."""
     kind = find_kind(name)
     nodes = members_of(kind, role, where)
-    if isinstance(given, str) and given not in (*tgt.BY_LEADER, tgt.ALL):
+    if isinstance(given, str) and given not in (*tgt.AT_START, tgt.ALL):
         raise PlanError(
-            f"{kind.name} in a plan is aimed at nodes by name, at 'all', or at one of {', '.join(tgt.BY_LEADER)}, "
+            f"{kind.name} in a plan is aimed at nodes by name, at 'all', or at one of {', '.join(tgt.AT_START)}, "
             f"not at {given!r}"
         )
     target = kind.fault.check_target(kind.name, given, nodes)
@@ -288,8 +289,8 @@ def _checked(
         settled[ORDER] = order
     if role is not None:
         settled[ROLE] = role
-    leader = nodes[0] if tgt.by_leader(target) else None  # any node serves to check that the fault is possible
-    kind.fault.impact(nodes, tgt.resolve(target, nodes, order=order, leader=leader), settled)
+    some = nodes[0]  # any node serves to check that the fault is possible
+    kind.fault.impact(nodes, tgt.resolve(target, nodes, order=order, leader=some, met=some), settled)
     return PlannedFault(id=0, kind=kind.name, target=target, start_s=start_s, end_s=end_s, options=settled)
 
 
@@ -311,7 +312,7 @@ def _target(given: Any, nodes: Sequence[str]) -> str | tuple[str, ...]:
     if isinstance(given, str):
         return tgt.parse_target(given, nodes)
     if isinstance(given, list) and all(isinstance(name, str) for name in given):
-        specs = [name for name in given if name in (*tgt.COUNTED, *tgt.BY_LEADER) and name not in nodes]
+        specs = [name for name in given if name in tgt.WORDS and name not in nodes]
         if specs and len(given) > 1:
             raise PlanError(f'a list holds node names; write "target": "{specs[0]}" alone')
         return specs[0] if specs else tgt.check_names(given, nodes)
@@ -423,7 +424,7 @@ def _shared(one: PlannedFault, other: PlannedFault, where: tgt.Layout) -> list[s
         return []
     if tgt.ALL in {one.target, other.target} and role == other_role:
         return ["all nodes"]
-    if tgt.by_leader(one.target) or tgt.by_leader(other.target):
+    if tgt.at_start(one.target) or tgt.at_start(other.target):
         return []
     return sorted(_names(one, where) & _names(other, where))
 

@@ -11,13 +11,18 @@ from harness.console.parameters import MAX_RUN_S
 from harness.faults import wait_s
 from nemesis.errors import PlanError
 from nemesis.kinds import find_kind
+from nemesis.triggers import parse_trigger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import TypeVar
 
     from harness.faults import Trigger
 
+    T = TypeVar("T")
+
 LEAST_S = 0.01
+EVERY_KIND = ""  # in values by kind, the name of the kinds that have no value of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +69,12 @@ class Rhythm:
 
 
 def rhythms(
-    on: str, off: str, kinds: Iterable[str], *, quiet: str = "5-10", trigger: Trigger | None = None
+    on: str,
+    off: str,
+    kinds: Iterable[str],
+    *,
+    quiet: str = "5-10",
+    triggers: Mapping[str, Trigger] | None = None,
 ) -> dict[str, Rhythm]:
     """Parses the rhythms of kinds.
 
@@ -74,25 +84,44 @@ def rhythms(
         off: Ranges of the pause after it, in the same form.
         kinds: The names of the requested kinds.
         quiet: The seconds without faults, `BEFORE-AFTER`.
-        trigger: The condition with which each fault begins; None: it begins at its time.
+        triggers: The condition with which faults of a kind begin; a kind without one begins at its time. See `triggers_of`.
 
     Raises:
         PlanError: A part has another form, occurs twice, or names a kind that is not requested.
     """
     kinds = list(kinds)
-    durations, pauses = _ranges(on, kinds), _ranges(off, kinds)
+    durations, pauses, triggers = _ranges(on, kinds), _ranges(off, kinds), triggers or {}
     default = Rhythm()
     quiet_s, tail_s = _both(quiet)
     return {
         kind: Rhythm(
-            on_s=durations.get(kind, durations.get("", default.on_s)),
-            off_s=pauses.get(kind, pauses.get("", default.off_s)),
+            on_s=durations.get(kind, durations.get(EVERY_KIND, default.on_s)),
+            off_s=pauses.get(kind, pauses.get(EVERY_KIND, default.off_s)),
             quiet_s=quiet_s,
             tail_s=tail_s,
-            trigger=trigger,
+            trigger=triggers.get(kind, triggers.get(EVERY_KIND)),
         )
         for kind in kinds
     }
+
+
+def triggers_of(text: str, kinds: Iterable[str], limit_s: float) -> dict[str, Trigger]:
+    """Parses the triggers of kinds: `TRIGGER` for all kinds, and `KIND=TRIGGER` for single ones, with commas between them.
+
+    Args:
+        text: The text.
+        kinds: The names of the requested kinds.
+        limit_s: The longest time in seconds for which a fault waits.
+
+    Returns:
+        The trigger of each kind; under `EVERY_KIND`, that of all other kinds.
+
+    Raises:
+        PlanError: A part has another form, occurs twice, or names a kind that is not requested, or an unknown trigger.
+    """
+    if not text:
+        return {}
+    return _by_kind(text, list(kinds), lambda value, _: parse_trigger(value, limit_s), ("trigger", "triggers"))
 
 
 def _both(text: str) -> tuple[float, float]:
@@ -108,21 +137,38 @@ def _both(text: str) -> tuple[float, float]:
 
 
 def _ranges(text: str, kinds: list[str]) -> dict[str, tuple[float, float]]:
-    """Returns ranges of seconds by kind; the empty name has the range of all other kinds."""
-    given: dict[str, tuple[float, float]] = {}
+    """Returns ranges of seconds by kind."""
+    return _by_kind(text, kinds, _range, ("range of seconds", "ranges"))
+
+
+def _range(seconds: str, part: str) -> tuple[float, float]:
+    low, _, high = seconds.partition("-")
+    try:
+        return float(low), float(high or low)
+    except ValueError:
+        raise PlanError(
+            f"expected a range of seconds such as 6-15, or one number, or KIND=6-15; not {shown(part)}"
+        ) from None
+
+
+def _by_kind(text: str, kinds: list[str], parse: Callable[[str, str], T], called: tuple[str, str]) -> dict[str, T]:
+    """Returns values by kind; under `EVERY_KIND`, the value of all other kinds.
+
+    Args:
+        text: Values, and `kind=value`, with commas between them.
+        kinds: The names of the requested kinds.
+        parse: Makes the value of its text; the second text is the whole part, for errors.
+        called: What messages call one value and several.
+    """
+    one, several = called
+    given: dict[str, T] = {}
     for part in (part.strip() for part in text.split(",")):
-        name, equals, seconds = part.rpartition("=")
-        kind = find_kind(name.strip()).name if equals else ""
-        low, _, high = seconds.partition("-")
-        try:
-            both = float(low), float(high or low)
-        except ValueError:
-            raise PlanError(
-                f"expected a range of seconds such as 6-15, or one number, or KIND=6-15; not {shown(part)}"
-            ) from None
+        name, equals, value = part.rpartition("=")
+        kind = find_kind(name.strip()).name if equals else EVERY_KIND
+        parsed = parse(value.strip(), part)
         if kind in given:
-            raise PlanError(f"{shown(text)} has two ranges for {kind or 'all kinds'}")
+            raise PlanError(f"{shown(text)} has two {several} for {kind or 'all kinds'}")
         if kind and kind not in kinds:
-            raise PlanError(f"there is a range of seconds for {kind}, but --nemesis does not have this kind")
-        given[kind] = both
+            raise PlanError(f"there is a {one} for {kind}, but --nemesis does not have this kind")
+        given[kind] = parsed
     return given

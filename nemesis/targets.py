@@ -1,9 +1,9 @@
 """The targets of faults: nodes by number, by leadership or by name, and processes by role.
 
-Drawing a plan turns a target that does not depend on the leader into names. The start of the fault resolves a target that
-depends on the leader. For it, the plan has an order of the nodes, drawn from the seed. So the same seed and the same leader
-give the same nodes. Sizes are exact for even numbers of nodes too. With a role, only the nodes with a process of that role
-count.
+Drawing a plan turns a target that the seed decides into names. The start of the fault resolves a target that depends on the
+leader, or on what fired the trigger of the fault. For a leader, the plan has an order of the nodes, drawn from the seed. So the
+same seed and the same leader give the same nodes. Sizes are exact for even numbers of nodes too. With a role, only the nodes
+with a process of that role count.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ LEADER = "leader"
 LEADER_MINORITY = "leader+minority"
 FOLLOWER = "follower"
 FOLLOWERS = "followers"
+TRIGGER = "trigger"
 
 COUNTED = (ALL, ONE, RANDOM, MINORITY, MAJORITY)
 BY_LEADER = (LEADER, LEADER_MINORITY, FOLLOWER, FOLLOWERS)
+AT_START = (*BY_LEADER, TRIGGER)  # the start of a fault resolves them
+WORDS = (*COUNTED, *AT_START)
 NAME_SEPARATOR = "+"
 
 
@@ -93,10 +96,10 @@ def parse_aim(text: str, where: Layout) -> tuple[str | None, str | tuple[str, ..
     """
     first, separator, rest = text.partition(NAME_SEPARATOR)
     role = next((role for role in where.roles if first == role or first in _plurals(role)), None)
-    if role is not None and (first in where.nodes or first in COUNTED or first in BY_LEADER):
+    if role is not None and (first in where.nodes or first in WORDS):
         what = "the name of a node" if first in where.nodes else "a target"
         raise PlanError(f"{first!r} is {what}, and it means a role of the system too; rename one of them")
-    if text in COUNTED or text in BY_LEADER:
+    if text in WORDS:
         return None, text
     if role is None:
         return None, check_names(text.split(NAME_SEPARATOR), where.nodes, roles=where.roles)
@@ -118,7 +121,7 @@ def parse_target(text: str, nodes: Sequence[str]) -> str | tuple[str, ...]:
     Raises:
         PlanError: It is neither. The message has a suggestion.
     """
-    if text in COUNTED or text in BY_LEADER:
+    if text in WORDS:
         return text
     return check_names(text.split(NAME_SEPARATOR), nodes)
 
@@ -138,14 +141,12 @@ def check_names(names: Sequence[str], nodes: Sequence[str], *, roles: Iterable[s
     if not names:
         raise PlanError("a target names no node")
     for name in names:
-        if name not in nodes and (name in COUNTED or name in BY_LEADER):
+        if name not in nodes and name in WORDS:
             raise PlanError(
                 f"{name!r} stands alone: a target is names of nodes ({', '.join(nodes)}), or {name!r} without any other"
             )
         if name not in nodes:
-            raise PlanError(
-                f"unknown target {shown(name)}. {did_you_mean(name, [*COUNTED, *BY_LEADER, *roles, *nodes])}"
-            )
+            raise PlanError(f"unknown target {shown(name)}. {did_you_mean(name, [*WORDS, *roles, *nodes])}")
     if len(set(names)) != len(names):
         raise PlanError(f"a target names a node twice: {', '.join(names)}")
     return tuple(names)
@@ -154,6 +155,11 @@ def check_names(names: Sequence[str], nodes: Sequence[str], *, roles: Iterable[s
 def by_leader(target: str | Sequence[str]) -> bool:
     """Returns whether a target depends on the leader at the start of its fault."""
     return isinstance(target, str) and target in BY_LEADER
+
+
+def at_start(target: str | Sequence[str]) -> bool:
+    """Returns whether only the start of its fault resolves a target."""
+    return isinstance(target, str) and target in AT_START
 
 
 def draw(
@@ -165,7 +171,7 @@ def draw(
     held: AbstractSet[str] = frozenset(),
     worn: Mapping[str, float] | None = None,
 ) -> tuple[str, ...]:
-    """Turns a target that does not depend on the leader into names, in the nodes' order.
+    """Turns a target that the seed decides into names, in the nodes' order.
 
     Args:
         target: A counted spec, or names.
@@ -198,27 +204,38 @@ def draw(
 
 
 def resolve(
-    target: str | Sequence[str], nodes: Sequence[str], *, order: Sequence[str], leader: str | None
+    target: str | Sequence[str],
+    nodes: Sequence[str],
+    *,
+    order: Sequence[str],
+    leader: str | None = None,
+    met: str | None = None,
 ) -> tuple[str, ...]:
     """Turns a target in a plan into names: given names unchanged, a leader first, others in order.
 
     Args:
-        target: A target that depends on the leader, `all`, or names.
+        target: A target that the start of its fault resolves, `all`, or names.
         nodes: All nodes, in order.
         order: All nodes in the order in the plan.
         leader: The current leader; None if the target does not depend on it.
+        met: The node that the fault's trigger met; None if the target does not depend on it.
 
     Raises:
-        PlanError: A target that depends on the leader has none, or the target is a counted spec, which a plan cannot have.
+        PlanError: A target that depends on the leader or the trigger has none, or the target is a counted spec, which a plan
+            cannot have.
     """
     if not isinstance(target, str):
         return check_names(target, nodes)
     if target == ALL:
         return tuple(nodes)
+    if target == TRIGGER:
+        if met is None or met not in nodes:
+            raise PlanError(f"the target {TRIGGER!r} needs the node of a trigger, one of {', '.join(nodes)}, not {met}")
+        return (met,)
     if target not in BY_LEADER:
         raise PlanError(
             f"the target {target!r} is drawn with the plan and cannot be in one. Name the nodes, or use one of "
-            f"{', '.join(BY_LEADER)}."
+            f"{', '.join(AT_START)}."
         )
     if leader is None:
         raise PlanError(f"the target {target!r} needs a leader, and no leader is known")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import asyncio
 import functools
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,6 +20,7 @@ from harness.console.suggest import did_you_mean
 from harness.faults import Trigger
 from nemesis.errors import PlanError
 from nemesis.options import settle
+from nemesis.targets import TRIGGER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,9 +28,31 @@ if TYPE_CHECKING:
     from harness.capabilities import Capabilities
     from harness.faults import Fired, PlannedFault, Sight
     from harness.op import Value
+    from harness.system import LogLine
     from harness.world import World
     from nemesis.field import Field
     from nemesis.options import Option
+
+
+SEPARATOR = ":"
+PAGE = "docs/faults.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a run tests, as far as triggers depend on it.
+
+    Attributes:
+        system: The name of the system.
+        log_lines: The lines of its logs that it names; see `harness.system.System`.
+        workload: The name of the workload.
+        functions: The functions of its operations.
+    """
+
+    system: str
+    log_lines: Mapping[str, LogLine]
+    workload: str
+    functions: Sequence[str]
 
 
 class Condition(abc.ABC):
@@ -38,8 +62,10 @@ class Condition(abc.ABC):
         SUMMARY: One line for `labrys faults`.
         OPTIONS: The parameters, in the order of the command line. One without a default must be given.
         ALWAYS: Whether it also fires at its limit; then `fires` keeps to the limit itself.
+        NAMES_NODE: Whether it always names a node in `Fired`, for the target `trigger`.
         trigger: The trigger in the plan.
         targets: The possible targets of the fault, in order.
+        role: The role of the targeted processes; None: whole nodes.
         field: The nodes and the system.
         world: The simulated world; None on real nodes.
         sight: The clock, the events and the polls of the run.
@@ -48,12 +74,21 @@ class Condition(abc.ABC):
     SUMMARY: ClassVar[str]
     OPTIONS: ClassVar[Mapping[str, Option]] = {}
     ALWAYS: ClassVar[bool] = False
+    NAMES_NODE: ClassVar[bool] = False
 
     def __init__(
-        self, *, trigger: Trigger, targets: Sequence[str], field: Field, world: World | None, sight: Sight
+        self,
+        *,
+        trigger: Trigger,
+        targets: Sequence[str],
+        role: str | None,
+        field: Field,
+        world: World | None,
+        sight: Sight,
     ) -> None:
         self.trigger = trigger
         self.targets = tuple(targets)
+        self.role = role
         self.field = field
         self.world = world
         self.sight = sight
@@ -62,6 +97,15 @@ class Condition(abc.ABC):
     def lacks(cls, node: str, can: Capabilities) -> str | None:  # noqa: ARG003
         """Returns a sentence about what a node lacks for this condition; None if it lacks nothing."""
         return None
+
+    @classmethod
+    def check(cls, trigger: Trigger, subject: Subject) -> None:  # noqa: ARG003
+        """Checks the parameters against what the run tests, before it opens a cluster.
+
+        Raises:
+            PlanError: The system or the workload does not have what a parameter names. The message has a suggestion.
+        """
+        return
 
     @classmethod
     def prepare(cls, trigger: Trigger, field: Field, world: World | None) -> None:  # noqa: ARG003 - most need nothing
@@ -103,7 +147,7 @@ class TriggerKind:
 @functools.cache
 def registry() -> plugins.Collection[TriggerKind]:
     """Loads the trigger kinds of all installed packages."""
-    return plugins.collect(plugins.TRIGGERS, TriggerKind, page="docs/faults.md")
+    return plugins.collect(plugins.TRIGGERS, TriggerKind, page=PAGE)
 
 
 def all_triggers() -> Mapping[str, TriggerKind]:
@@ -142,6 +186,50 @@ def make_trigger(name: str, limit_s: float, parameters: Mapping[str, Value] | No
         if option not in settled:
             raise PlanError(f"the trigger {name} needs {option!r}, {about.expected}: {about.meaning}")
     return Trigger(name=name, limit_s=limit_s, parameters={option: settled[option] for option in known})
+
+
+def parse_trigger(text: str, limit_s: float) -> Trigger:
+    """Parses a trigger in the form of the command line: `NAME`, or `NAME:VALUE` with the values of its parameters in order.
+
+    A value is JSON, or a text if it is not JSON.
+
+    Raises:
+        PlanError: There is no such trigger, or a value is not accepted, missing, or one too many.
+    """
+    name, *values = (part.strip() for part in text.split(SEPARATOR))
+    known = find_trigger(name).condition.OPTIONS
+    if len(values) > len(known):
+        form = SEPARATOR.join([name, *(option.upper() for option in known)])
+        raise PlanError(f"the trigger {shown(text)} has a value too many; its form is {form}")
+    return make_trigger(name, limit_s, dict(zip(known, map(_value, values), strict=False)))
+
+
+def _value(text: str) -> Value:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def check_target(kind: str, target: str | Sequence[str], trigger: Trigger | None) -> None:
+    """Refuses a fault at the node of its trigger if no trigger names one.
+
+    Raises:
+        PlanError: The fault has no trigger, or one without a node.
+    """
+    if target != TRIGGER:
+        return
+    if trigger is None:
+        raise PlanError(
+            f"{kind} at the target {TRIGGER!r} needs a trigger that names a node, e.g. --fault-trigger new-leader; "
+            "`labrys faults` lists triggers"
+        )
+    if not find_trigger(trigger.name).condition.NAMES_NODE:
+        able = [name for name, each in all_triggers().items() if each.condition.NAMES_NODE]
+        raise PlanError(
+            f"{kind} at the target {TRIGGER!r} needs a trigger that names a node, and {trigger.name} names none. "
+            f"Triggers that do: {', '.join(able)}."
+        )
 
 
 def lacking(faults: Iterable[PlannedFault], capabilities: Mapping[str, Capabilities]) -> list[str]:

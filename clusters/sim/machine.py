@@ -222,7 +222,9 @@ class Machine:
 
     def log(self, text: str) -> None:
         """Writes a line into the log."""
-        self.lines.append(f"{self.world.now_ns / NS_PER_S:.6f} {text}")
+        line = f"{self.world.now_ns / NS_PER_S:.6f} {text}"
+        self.lines.append(line)
+        self.world.logged(self.name, line)
 
     def ahead_ns(self) -> int:
         """Returns how far the wall clock is ahead of the true time."""

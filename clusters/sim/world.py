@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clusters.sim.host import Reply, Request
@@ -59,6 +60,8 @@ class SimWorld:
         self._scheduled = 0  # the number of events so far, which orders the events of one time
         self._woken = False
         self._mended: dict[int, Mapping[Pair, int]] = {}
+        # Those who wait for a line in a log: the nodes and the pattern.
+        self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Runs `main` to its end in this world's time."""
@@ -179,6 +182,21 @@ class SimWorld:
                 return await future
             except TimeoutError:
                 return None
+
+    async def log_line(self, nodes: AbstractSet[str], pattern: str) -> tuple[str, str]:
+        """Waits for a line in the log of one of these nodes; see `harness.world.World`."""
+        future: asyncio.Future[tuple[str, str]] = asyncio.get_running_loop().create_future()
+        self._readers[future] = (nodes, re.compile(pattern))
+        try:
+            return await future
+        finally:
+            del self._readers[future]
+
+    def logged(self, node: str, line: str) -> None:
+        """Tells those who wait for it of a new line in a node's log."""
+        for future, (nodes, pattern) in self._readers.items():
+            if node in nodes and pattern.search(line):
+                self.fulfil(future, (node, line))
 
     def handled(self, node: str) -> int:
         """Returns the number of messages and timers that the processes of a node have handled."""

@@ -32,7 +32,7 @@ class Transfer(Fault):
     OF_SYSTEM: ClassVar[frozenset[str]] = frozenset({TRANSFER})
     GROUPS: ClassVar[frozenset[str]] = frozenset({LEADERSHIP})
     WHOLE_NODE: ClassVar[str | None] = None
-    TARGETS: ClassVar[tuple[str, ...]] = (tgt.FOLLOWER, tgt.ONE)
+    TARGETS: ClassVar[tuple[str, ...]] = (tgt.FOLLOWER, tgt.ONE, tgt.TRIGGER)
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)

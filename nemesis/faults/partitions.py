@@ -40,7 +40,7 @@ class RandomNode(Split):
     """`partition-random-node`."""
 
     SUMMARY: ClassVar[str] = "Cuts one node off from all others."
-    TARGETS: ClassVar[tuple[str, ...]] = (tgt.ONE, tgt.LEADER, tgt.FOLLOWER)
+    TARGETS: ClassVar[tuple[str, ...]] = (tgt.ONE, tgt.LEADER, tgt.FOLLOWER, tgt.TRIGGER)
 
 
 class RandomHalves(Split):

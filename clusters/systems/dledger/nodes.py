@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import abc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from clusters.systems import jvm
 from clusters.systems.dledger.outcomes import REFUSALS
@@ -17,6 +18,7 @@ from clusters.systems.members import Members
 from clusters.systems.remoting import asked_once
 from harness.daemon import Daemon
 from harness.process_clock import LogClock
+from harness.system import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -70,6 +72,23 @@ TELLING = (
 )
 
 
+# Lines of the library with which faults can begin.
+LINES = MappingProxyType(
+    {
+        "elected": LogLine(
+            path=LOG,
+            pattern=r"\[VOTE_RESULT\] has been elected to be the leader",
+            meaning="a node has the votes of a majority; it leads at once, and has committed nothing in its term yet",
+        ),
+        "election": LogLine(
+            path=LOG, pattern=r"\[ChangeRoleToCandidate\]", meaning="a node becomes a candidate for an election"
+        ),
+        "follows": LogLine(path=LOG, pattern=r"\[ChangeRoleToFollower\]", meaning="a node becomes a follower"),
+        "truncates": LogLine(path=LOG, pattern=r"\[TRUNCATE\]", meaning="a follower cuts entries off its log"),
+    }
+)
+
+
 class NodeOptions(Protocol):
     """The options that every system on this library has."""
 
@@ -97,6 +116,7 @@ class DLedgerNodes(jvm.JvmSystem):
         r"currTerm \d+ has leader \S+, but received leader",  # two leaders in one term
     )
     role = ROLE
+    log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     refusals = REFUSALS
     telling_log_texts = TELLING
     one_leader_per_term = (

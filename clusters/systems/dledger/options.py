@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from clusters.systems.routing import Routing
 from harness.declare import option
+from harness.errors import InputError
 
 
 class ReadMode(enum.StrEnum):
@@ -31,6 +32,12 @@ class DLedgerOptions:
     snapshot_threshold: int = option(
         0, "The number of log entries between snapshots; 0: no snapshots.", low=0, high=1_000_000
     )
+    snapshot_ms: int = option(
+        0,
+        "The least time in which a node saves a snapshot, as one with a large state does. Meanwhile it applies no entry.",
+        low=0,
+        high=60_000,
+    )
     heartbeat_ms: int = option(
         500,
         "The heartbeat interval of the leader; an election starts after three missed heartbeats.",
@@ -45,3 +52,7 @@ class DLedgerOptions:
         high=600_000,
     )
     data_file_bytes: int = option(4 * 1024 * 1024, "The size of one log file.", low=4096, high=1 << 30)
+
+    def __post_init__(self) -> None:
+        if self.snapshot_ms and not self.snapshot_threshold:
+            raise InputError("--snapshot-ms needs --snapshot-threshold, the number of entries between snapshots")

@@ -6,13 +6,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems.dledger.client import DLedgerClient
-from clusters.systems.dledger.nodes import DLedgerNodes
+from clusters.systems.dledger.nodes import LINES, LOG, DLedgerNodes
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.outcomes import ANSWERS
 from clusters.systems.jvm import STATUS_TIMEOUT_S
 from harness.process_clock import asked
 from harness.service import first_status
 from harness.slowness import slowed
+from harness.system import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +36,26 @@ class DLedgerSystem(DLedgerNodes):
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"register": "read, write and cas are GET, PUT and CAS of a replicated map from texts to 64-bit integers"}
     )
+    log_lines: ClassVar[Mapping[str, LogLine]] = MappingProxyType(
+        {
+            **LINES,
+            "snapshot": LogLine(
+                path=LOG,
+                pattern="RegisterStateMachine: begins to save a snapshot ",
+                meaning="a node begins to save a snapshot; the state machine of Labrys' node logs this, not the library",
+            ),
+            "snapshot-saved": LogLine(
+                path=LOG,
+                pattern=r"SnapshotManager: Snapshot .* saved successfully",
+                meaning="a node has saved a snapshot, and now drops the entries in it",
+            ),
+            "snapshot-loaded": LogLine(
+                path=LOG,
+                pattern=r"SnapshotManager: Snapshot .* loaded successfully",
+                meaning="a node has loaded a snapshot, its own or one of the leader",
+            ),
+        }
+    )
     dumps_replicas = True
     answers = ANSWERS
 
@@ -44,8 +65,10 @@ class DLedgerSystem(DLedgerNodes):
 
     def arguments(self) -> Sequence[str]:
         """Returns the arguments that turn on snapshots, if the options do."""
-        threshold = self._options.snapshot_threshold
-        return ("--snapshot-threshold", str(threshold)) if threshold else ()
+        threshold, least_ms = self._options.snapshot_threshold, self._options.snapshot_ms
+        if not threshold:
+            return ()
+        return ("--snapshot-threshold", str(threshold), *(("--snapshot-ms", str(least_ms)) if least_ms else ()))
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> DLedgerClient:
         """Returns the client of a process."""

@@ -26,6 +26,7 @@ from harness.leaders import LEADER
 from harness.process_clock import LogClock
 from harness.service import NodeStatus
 from harness.slowness import slowed
+from harness.system import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -74,6 +75,37 @@ PROBED_GROUP = "labrys-ready"  # no broker registers in this group, so a leader 
 JAVA = jvm.java("running RocketMQ")
 MAVEN = jvm.maven("getting RocketMQ's jars")
 
+# Lines with which faults can begin. Each of the two libraries has its own.
+LINES = MappingProxyType(
+    {
+        "elected": LogLine(
+            path=f"{OWN_LOGS}/dledger.log",
+            pattern=r"\[VOTE_RESULT\] has been elected to be the leader",
+            meaning="with dledger, a controller has the votes of a majority",
+        ),
+        "truncates": LogLine(
+            path=f"{OWN_LOGS}/dledger.log",
+            pattern=r"\[HandleDoTruncate\]",
+            meaning="with dledger, a controller cuts entries off its log",
+        ),
+        "jraft-elected": LogLine(
+            path=f"{OWN_LOGS}/jraft.log",
+            pattern="become leader of group",
+            meaning="with jraft, a controller becomes the leader",
+        ),
+        "jraft-snapshot": LogLine(
+            path=f"{OWN_LOGS}/controller.log",
+            pattern="Save snapshot, path=",
+            meaning="with jraft, a controller begins to save a snapshot",
+        ),
+        "jraft-loads": LogLine(
+            path=f"{OWN_LOGS}/controller.log",
+            pattern="Load snapshot from ",
+            meaning="with jraft, a controller loads a snapshot",
+        ),
+    }
+)
+
 
 class RocketMQController(jvm.JvmSystem):
     """Controllers of RocketMQ, on a cluster.
@@ -100,6 +132,7 @@ class RocketMQController(jvm.JvmSystem):
         r"Handle FSMCallerImpl disruptor event error",  # its state machine cannot get past an entry of the log
     )
     role = ROLE
+    log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     refusals = REFUSALS
 
     def __init__(self, cluster: Cluster, options: ControllerOptions, workload: str) -> None:

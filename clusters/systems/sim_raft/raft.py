@@ -208,11 +208,13 @@ class Raft:
             storage.repaired()
         every, previous = self.options.snapshot_entries, storage.snapshot.index if storage.snapshot else 0
         if every and index - previous >= every:
+            self.host.log(f"takes a snapshot up to {index}")
             snapshot = Snapshot(index, storage.term_at(index) or 0, self.service.saved())
             storage.keep_snapshot(snapshot, trailing=every // TRAILING)
 
     def install(self, snapshot: Snapshot) -> None:
         """Replaces the state by a leader's snapshot."""
+        self.host.log(f"installs a snapshot up to {snapshot.index}")
         self.storage.keep_snapshot(snapshot, trailing=0, alone=self.bug is Bug.OLD_SNAPSHOT_INSTALLED)
         self.service.load(snapshot.body)
         self.commit = snapshot.index

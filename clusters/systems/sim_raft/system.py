@@ -6,6 +6,7 @@ import asyncio
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import SimSystem
 from clusters.systems.sim_raft import messages
 from clusters.systems.sim_raft.client import SimRaftClient
@@ -14,6 +15,7 @@ from clusters.systems.sim_raft.options import SimRaftOptions
 from clusters.systems.sim_raft.outcomes import ANSWERS, REFUSALS
 from harness.leaders import leader_of
 from harness.service import NodeStatus, ReplicaState, first_status
+from harness.system import LogLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +42,16 @@ class SimRaft(SimSystem):
             "log": "append is a log entry, and returns its offset in the log of the key; the leader answers read",
             "lock": "acquire and release are log entries; the token is the index of the acquire's entry",
             "counter": "add is a log entry; the leader answers read",
+        }
+    )
+    log_lines: ClassVar[Mapping[str, LogLine]] = MappingProxyType(
+        {
+            "elected": LogLine(path=LOG_FILE, pattern=r" leads term [0-9]+ ", meaning="a node becomes the leader"),
+            "snapshot": LogLine(path=LOG_FILE, pattern=r" takes a snapshot ", meaning="a node takes a snapshot"),
+            "install": LogLine(
+                path=LOG_FILE, pattern=r" installs a snapshot ", meaning="a follower installs a snapshot"
+            ),
+            "start": LogLine(path=LOG_FILE, pattern=r" start [0-9]+$", meaning="a process starts"),
         }
     )
     dumps_replicas = True

@@ -61,6 +61,18 @@ def test_a_wait_for_a_message_is_left_out_or_gets_shorter() -> None:
     assert all(0 < fault.wait_s < 2.0 and fault.lasts_s >= MIN_FAULT_S for fault in needs_it.faults)
 
 
+def test_a_fault_at_the_node_of_its_trigger_keeps_the_trigger() -> None:
+    """Without its trigger, such a fault would have no target. Each step is a plan that can be read again."""
+    trigger = Trigger(name="log-line", limit_s=2.0, parameters={"line": "elected"})
+    whole = replace(
+        WHOLE,
+        faults=tuple(replace(each, trigger=trigger, target="trigger") for each in WHOLE.faults if each.kind == "kill"),
+    )
+    best = shrink(whole, lambda each: bool(each.faults), enough=lambda _: False)
+    assert {str(fault.trigger) for fault in best.faults} == {"log-line:elected"}
+    assert all(0 < fault.wait_s < 2.0 for fault in best.faults)
+
+
 def test_targets_are_left_out_one_by_one() -> None:
     """If the finding needs a kill of n2, the result does not kill n1."""
 

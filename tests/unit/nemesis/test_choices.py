@@ -26,6 +26,7 @@ from nemesis.choices import (
     parse_options,
     refuse_impossible,
     supported,
+    triggers_like,
 )
 from nemesis.faults.leadership import Transfer
 from nemesis.kinds import all_kinds, choose_all
@@ -72,6 +73,51 @@ def test_a_wait_is_planned_in_addition_to_the_duration() -> None:
         InputError, match="5 s of quiet, up to 60 s of wait, at least 6 s on, and 10 s of quiet at the end need 81 s"
     ):
         make(fault_wait=60.0)
+
+
+def test_a_kind_can_have_a_trigger_of_its_own() -> None:
+    """`--fault-trigger` names triggers for all kinds and for single ones; a kind without one begins at its time."""
+    plan = make(
+        nemesis="kill:trigger,hammer-time", fault_trigger="kill=log-line:elected, suspend=new-leader", fault_wait=3.0
+    )
+    assert {(fault.kind, str(fault.trigger), fault.wait_s) for fault in plan.faults} == {
+        ("kill", "log-line:elected", 3.0),
+        ("pause", "new-leader", 3.0),
+    }
+    plan = make(nemesis="kill,pause", fault_trigger="kill=operation:write:5")
+    assert {(fault.kind, str(fault.trigger), fault.wait_s) for fault in plan.faults} == {
+        ("kill", "operation:write:5", 10.0),
+        ("pause", "None", 0.0),
+    }
+    plan = make(nemesis="kill,pause", fault_trigger="new-leader,kill=term-change")
+    assert {(fault.kind, str(fault.trigger)) for fault in plan.faults} == {
+        ("kill", "term-change"),
+        ("pause", "new-leader"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kill=new-leader,kill=term-change", "has two triggers for kill"),
+        ("new-leader,term-change", "has two triggers for all kinds"),
+        ("pause=new-leader", "there is a trigger for pause, but --nemesis does not have this kind"),
+        ("new-lead", r"unknown trigger 'new-lead'\. Did you mean 'new-leader'"),
+        ("rare-message", "needs a trigger that names a node, and rare-message names none"),
+        ("", "needs a trigger that names a node, e.g. --fault-trigger new-leader"),
+    ],
+)
+def test_wrong_triggers_are_refused(text: str, message: str) -> None:
+    """The message has what is wrong, and a suggestion."""
+    with pytest.raises(InputError, match=message):
+        make(nemesis="kill:trigger", fault_trigger=text)
+
+
+def test_triggers_complete() -> None:
+    """The shell completes the names of triggers, also after a kind, with the colon of those that take a value."""
+    assert "new-leader" in triggers_like("")
+    assert "kill=log-line:" in triggers_like("kill=l")
+    assert "new-leader,pause=term-change" in triggers_like("new-leader,pause=t")
 
 
 def test_a_kind_can_have_a_rhythm_of_its_own() -> None:

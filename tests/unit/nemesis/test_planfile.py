@@ -14,14 +14,24 @@ from nemesis.errors import PlanError
 from nemesis.kinds import LeftOut, all_kinds, choose_all
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, by_name, from_json, to_json
+from nemesis.rhythm import Rhythm
+from nemesis.targets import TRIGGER
+from nemesis.triggers import parse_trigger
 
 NODES = ["n1", "n2", "n3", "n4", "n5"]
 EVERY = [kind.name for kind in all_kinds().values() if kind.target is not None and kind.name != "partition-fixed"]
 
+AT_TRIGGER = [kind.name for kind in all_kinds().values() if TRIGGER in kind.fault.TARGETS]
+TRIGGERS = ("log-line:snapshot", "new-leader", "follower-behind:30", "ok-after-failure", "operation:write:9")
 
-def drawn(kinds: list[str], seed: int) -> Plan:
+
+def drawn(kinds: list[str], seed: int, trigger: str = "") -> Plan:
     """Draws a plan for five nodes."""
-    faults = draw_plan(choose_all(kinds, NODES), NODES, seed=seed, time_limit_s=120, each_at_least_once=False)
+    rhythm = Rhythm(trigger=parse_trigger(trigger, 4.0) if trigger else None)
+    faults = draw_plan(
+        choose_all(kinds, NODES), NODES, seed=seed, time_limit_s=120, each_at_least_once=False,
+        rhythms={kind.partition(":")[0]: rhythm for kind in kinds},
+    )  # fmt: skip
     return Plan(nodes=tuple(NODES), seed=seed, time_limit_s=120.0, faults=faults)
 
 
@@ -41,14 +51,40 @@ def left(**changes: object) -> str:
     )
 
 
-@given(st.sets(st.sampled_from(EVERY), min_size=1, max_size=4), st.integers(0, 2**63 - 1))
-def test_a_plan_comes_back_as_it_went(kinds: set[str], seed: int) -> None:
+@given(
+    st.sets(st.sampled_from(EVERY), min_size=1, max_size=4), st.integers(0, 2**63 - 1), st.sampled_from(["", *TRIGGERS])
+)
+def test_a_plan_comes_back_as_it_went(kinds: set[str], seed: int, trigger: str) -> None:
     """Writing and reading a drawn plan gives the same faults, and writing again the same bytes."""
-    plan = drawn(sorted(kinds), seed)
+    plan = drawn(sorted(kinds), seed, trigger)
     text = to_json(plan)
     back = from_json(text, nodes=NODES, source="plan.json")
     assert to_json(back) == text
     assert [f.target for f in back.faults] == [f.target for f in plan.faults]
+    assert [f.trigger for f in back.faults] == [f.trigger for f in plan.faults]
+    assert {str(f.trigger) for f in plan.faults} <= {
+        f"{trigger}:1" if trigger == "ok-after-failure" else trigger or "None"
+    }
+
+
+@given(st.sets(st.sampled_from(AT_TRIGGER), min_size=1), st.integers(0, 2**63 - 1), st.sampled_from(TRIGGERS))
+def test_a_fault_at_the_node_of_its_trigger_comes_back(kinds: set[str], seed: int, trigger: str) -> None:
+    """The target stays a word until the fault begins. A replay can name the node instead."""
+    plan = drawn([f"{kind}:trigger" for kind in sorted(kinds)], seed, trigger)
+    assert plan.faults
+    assert {fault.target for fault in plan.faults} == {"trigger"}
+    text = to_json(plan)
+    assert to_json(from_json(text, nodes=NODES, source="plan.json")) == text
+    record = FaultRecord(planned=plan.faults[0], targets=("n4",), start_ns=0, end_ns=1, proof=None)
+    assert by_name(plan.faults, [record])[0] == replace(plan.faults[0], target=("n4",))
+
+
+def test_a_trigger_changes_no_draw() -> None:
+    """A kind has the same targets and durations with a trigger and without, as long as there is room."""
+    for seed in range(20):
+        plain, waits = drawn(["kill"], seed), drawn(["kill"], seed, "new-leader")
+        assert [fault.target for fault in plain.faults][: len(waits.faults)] == [fault.target for fault in waits.faults]
+        assert plain.faults[0].lasts_s == pytest.approx(waits.faults[0].lasts_s, abs=0.002)
 
 
 def test_a_wait_comes_back() -> None:
@@ -176,6 +212,16 @@ def test_faults_can_be_taken_out_by_hand() -> None:
         (edited(trigger={"name": "rare-message", "limit_s": -1}), "limit_s must be a number of seconds, 0.001 or more"),
         (edited(trigger={"name": "rare-mesage", "limit_s": 1}), "trigger: unknown trigger 'rare-mesage'. Did you mean"),
         (edited(trigger={"name": "rare-message"}), "trigger: the key 'limit_s' is missing"),
+        (
+            edited(target="trigger"),
+            "kill at the target 'trigger' needs a trigger that names a node, e.g. --fault-trigger",
+        ),
+        (
+            edited(target="trigger", trigger={"name": "rare-message", "limit_s": 1}),
+            "needs a trigger that names a node, and rare-message names none. Triggers that do: log-line, new-leader,",
+        ),
+        (edited(target=["n1", "trigger"]), 'a list holds node names; write "target": "trigger" alone'),
+        (edited(kind="file-bitflip", target="trigger"), "file-bitflip cannot be aimed at 'trigger'"),
         (edited(trigger="rare-message"), "trigger: expected an object with the keys name, limit_s, parameters"),
         (
             edited(trigger={"name": "rare-message", "limit_s": 1, "parameters": {"node": "n1"}}),
