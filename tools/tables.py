@@ -78,11 +78,29 @@ def options_of_kinds() -> Rows:
 
 
 def triggers() -> Rows:
-    """Returns the triggers of faults."""
-    return [
-        ("trigger", "the fault begins with"),
-        *((f"`{each.name}`", each.condition.SUMMARY.rstrip(".")) for each in TRIGGERS),
-    ]
+    """Returns the triggers of faults in the form of the command line, with their parameters."""
+    rows: Rows = [("trigger", "the fault begins with", "parameters", "names a node")]
+    for each in TRIGGERS:
+        options = each.condition.OPTIONS
+        form = "".join(
+            f":{name.upper()}" if about.default is None else f"[:{name.upper()}]" for name, about in options.items()
+        )
+        meanings = [
+            f"{name.upper()}: {about.meaning.rstrip('.')}" + ("" if about.default is None else f" (`{about.default}`)")
+            for name, about in options.items()
+        ]
+        named = "yes" if each.condition.NAMES_NODE else ""
+        rows.append((f"`{each.name}{form}`", each.condition.SUMMARY.rstrip("."), "; ".join(meanings), named))
+    return rows
+
+
+def log_lines() -> Rows:
+    """Returns the lines of logs that the installed systems name."""
+    rows: Rows = [("system", "line", "what it tells")]
+    for name, found in installed(plugins.SYSTEMS):
+        if isinstance(found, Chosen):
+            rows += [(f"`{name}`", f"`{line}`", about.meaning) for line, about in found.type.log_lines.items()]
+    return rows
 
 
 def measures() -> Rows:
@@ -144,6 +162,7 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "kinds-of-faults": kinds,
         "options-of-faults": options_of_kinds,
         "triggers": triggers,
+        "log-lines": log_lines,
         "measures": measures,
         "exit-codes": exit_codes,
         "models": _models,

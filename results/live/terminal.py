@@ -207,7 +207,7 @@ def _faults(document: Mapping[str, Value]) -> Table:
             Text(name(" ".join(fault["targets"]))),
             Text(seconds(fault["start_s"])),
             Text(seconds(fault["end_s"])),
-            _effect(fault),
+            Text.assemble(f"{_fired(fault)}\n" if fault["fired"] else "", _effect(fault)),
             Text(percent(during["answered"], during["operations"]) if during else "—"),
             Text(ratio(around["rate_share"]) if around else "—"),
             Text(seconds(during["first_ok_s"]) if during else "—"),
@@ -231,7 +231,7 @@ def _fault(fault: Mapping[str, Value]) -> Text:
     text = Text.assemble(
         (label(called(fault["kind"], fault["planned"]["options"])), "bold"),
         f" of {name(' '.join(fault['targets'])) or 'no node'}, ",
-        f"{seconds(fault['start_s'])} to {seconds(fault['end_s'])}{_fired(fault)}\n  ",
+        f"{seconds(fault['start_s'])} to {seconds(fault['end_s'])}{f', {_fired(fault)}' if fault['fired'] else ''}\n  ",
         _effect(fault),
     )
     if fault["availability"]:
@@ -241,8 +241,8 @@ def _fault(fault: Mapping[str, Value]) -> Text:
 
 
 def _fired(fault: Mapping[str, Value]) -> str:
-    """Returns what fired the trigger of a fault, for one with a trigger."""
-    return f", began {label(fault['fired']['what'])}" if fault["fired"] else ""
+    """Returns what fired the trigger of a fault."""
+    return f"began {sentence(fault['fired']['what'])}"
 
 
 def _effect(fault: Mapping[str, Value]) -> Text:

@@ -20,7 +20,7 @@ from harness.verdict import Verdict
 from results.measure.log_lines import NO_LOGS, read_logs, spans_of
 from results.page.bounds import MAX_NODES, label
 from results.page.counterexample import counterexamples_of
-from results.page.formatting import in_term
+from results.page.formatting import fired, in_term
 from results.store.document import workload_end_ns
 
 if TYPE_CHECKING:
@@ -172,7 +172,8 @@ def _faults(record: RunRecord) -> Iterator[str]:
     began = [fault for fault in record.faults if fault.end_ns > fault.start_ns]
     for fault in began[-3:]:
         nodes = ", ".join(label(node) for node in fault.targets[:MAX_NODES]) or "no node"
-        yield f"{label(fault.planned.kind)} of {nodes} was active from {_at(fault.start_ns)} to {_at(fault.end_ns)}."
+        why = f"; it began {fired(fault)}" if fault.fired else ""
+        yield f"{label(fault.planned.kind)} of {nodes} was active from {_at(fault.start_ns)} to {_at(fault.end_ns)}{why}."
     if len(began) > 3:
         yield f"{counted(len(began) - 3, 'earlier fault')} had ended before."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from harness.console import plain
 from harness.console.plain import counted
 from harness.phases import WORKLOAD, beside_workload_s
 from results.page.bounds import label
@@ -12,11 +13,13 @@ from results.page.bounds import label
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from harness.faults import FaultRecord
     from harness.op import Value
     from harness.phases import Phase
 
 DASH = "—"
 MAX_DETAILS = 20_000
+MAX_FIRED = 400
 MAX_PHASES = 8
 MAX_PHASE_NODES = 9
 MIN_PHASE_S = 0.05
@@ -84,6 +87,11 @@ def availability(measured: Mapping[str, Value] | None) -> str:
     if not measured["refused"]:
         return text
     return f"{text}; {counted(measured['refused'], 'refusal')} that named the leader"
+
+
+def fired(fault: FaultRecord) -> str:
+    """Returns what fired the trigger of a fault, in words that follow `it began`; empty if nothing did."""
+    return "" if fault.fired is None else plain.name(plain.one_line(fault.fired.what), MAX_FIRED)
 
 
 def longest_gap(measured: Mapping[str, Value], by_f: Mapping[str, Mapping[str, Value]]) -> str:

@@ -314,6 +314,7 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
             {
                 **document_of_fault,
                 "called": called(fault.planned.kind, fault.planned.options),
+                "trigger": str(fault.planned.trigger or ""),
                 "picture": cluster_picture(fault, record.test.nodes, leader),
                 "colour": kinds.index(label(fault.planned.kind)) % len(plots.FAULT_COLOURS),
                 "shares": shares,

@@ -16,7 +16,7 @@ from harness.units import NS_PER_S
 from results.measure.leadership import leaders
 from results.page.bounds import label
 from results.page.counterexample import operation_text
-from results.page.formatting import in_term
+from results.page.formatting import fired, in_term
 from results.page.timeline import end_ns_of
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ def _faults(faults: Sequence[FaultRecord], first_ns: int, last_ns: int) -> Itera
         what = f"{label(called(fault.planned.kind, fault.planned.options))} (fault {fault.planned.id})"
         nodes = tuple(label(target) for target in fault.targets)
         on = f" on {', '.join(nodes)}" if nodes else ""
-        yield Moment(time_ns=fault.start_ns, kind=FAULT, text=f"{what} begins{on}.", nodes=nodes)
+        why = f", {fired(fault)}" if fault.fired else ""
+        yield Moment(time_ns=fault.start_ns, kind=FAULT, text=f"{what} begins{on}{why}.", nodes=nodes)
         yield Moment(time_ns=fault.end_ns, kind=FAULT, text=f"{what} ends{on}.", nodes=nodes)
 
 

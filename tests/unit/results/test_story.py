@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,9 @@ from rich.console import Console
 
 import results.page.story
 from harness.counterexample import counterexample_of
+from harness.faults import Fired, Trigger
 from harness.node_states import DEAD, RUNNING, ClusterState, HeldEntry, NodeState
+from results.live.terminal import print_summary
 from results.page.story import differences, held, story, times_of
 from results.page.story_picture import picture
 from results.page.story_text import print_story
@@ -134,6 +137,37 @@ def test_foreign_text_stays_text() -> None:
     out = io.StringIO()
     print_story(Console(file=out, markup=False), example, moments, reason=HOSTILE)
     assert "\x1b[31m\u202e" not in out.getvalue()
+
+
+def test_what_fired_a_trigger_is_shown(tmp_path: Path) -> None:
+    """The story, the report and the terminal have the line with which a fault began, as text and not too long."""
+    found = record(seed=7, operations=300)
+    trigger = Trigger(name="log-line", limit_s=5.0, parameters={"line": "snapshot"})
+    line = f"with a log line of n1: 12:00:01 {HOSTILE} takes a snapshot {'x' * 5000}"
+    faults = tuple(
+        replace(
+            fault,
+            planned=replace(fault.planned, target="trigger", trigger=trigger),
+            fired=Fired(time_ns=fault.start_ns, what=line, measured={"node": "n1"}),
+        )
+        for fault in found.faults
+    )
+    found = replace(found, faults=faults)
+    begins = next(moment.text for moment in story(example_of(found), found) if moment.kind == "fault")
+    assert ", with a log line of n1: 12:00:01 " in begins
+    assert "\x1b" not in begins
+    assert len(begins) < 600
+    run = store_run(Store(tmp_path), found)
+    page = run.report_html.read_text()
+    assert "trigger: log-line:snapshot" in page
+    assert "began with a log line of n1: 12:00:01 &lt;script&gt;" in page
+    for width in (80, 400):
+        out = io.StringIO()
+        print_summary(
+            Console(file=out, markup=False, width=width), json.loads(run.results_json.read_text()), report=None
+        )
+        assert "began with a log line of n1: 12:00:01 <script>" in " ".join(out.getvalue().split())
+        assert "\x1b[31m" not in out.getvalue()
 
 
 def test_a_report_shows_the_story(tmp_path: Path) -> None:
