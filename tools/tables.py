@@ -95,11 +95,10 @@ def triggers() -> Rows:
 
 
 def log_lines() -> Rows:
-    """Returns the lines of logs that the installed systems name."""
+    """Returns the lines of logs that the systems of Labrys name."""
     rows: Rows = [("system", "line", "what it tells")]
-    for name, found in installed(plugins.SYSTEMS):
-        if isinstance(found, Chosen):
-            rows += [(f"`{name}`", f"`{line}`", about.meaning) for line, about in found.type.log_lines.items()]
+    for name, system in _own(plugins.SYSTEMS):
+        rows += [(f"`{name}`", f"`{line}`", about.meaning) for line, about in system.log_lines.items()]
     return rows
 
 
