@@ -57,7 +57,7 @@ def test_the_code_of_a_page_is_that_of_the_template(page: str, kind: str) -> Non
     template = ROOT / "commands" / "templates" / kind
     written = [path.read_text() for path in template.rglob("*") if path.suffix in {".py", ".toml"}]
     written.append((ROOT / "tests" / "watched_store.py").read_text())  # the example of a system with two services
-    written.append((ROOT / "clusters" / "systems" / "sim_raft" / "system.py").read_text())  # the example of lines of logs
+    written.append((ROOT / "clusters/systems/sim_raft/system.py").read_text())  # the example of lines of logs
     code = [text for language, text in blocks(page) if language in {"python", "toml"}]
     assert len(code) >= 5
     for text in code:
