@@ -80,6 +80,18 @@ class Problem:
     ) -> Self: ...
     def __len__(self) -> int: ...
 
+class Events:
+    """Reads a plain history of the format `jsonl` (after its header) or `edn`; a `line` is that of the first byte."""
+
+    def __new__(cls, name: str, *, keyed: bool = False, line: int = 1) -> Self: ...
+    @property
+    def line(self) -> int: ...
+    def feed(self, text: bytes) -> int | None:
+        """Takes the whole events at the beginning of a text, and returns their length; None if the history is not plain."""
+
+    def finish(self) -> dict[str, Any] | None:
+        """Returns the operations as columns of bytes, and the distinct texts; None if the history is not plain."""
+
 class Cancellation:
     """Ends the searches of a `solve` that runs in another thread."""
 

@@ -26,6 +26,7 @@ from checker.formats.source import STANDARD_INPUT, opened
 from checker.formats.values import PlainValues
 from checker.independent import check_keys
 from checker.models import find_model, made
+from checker.models.registers import MultiRegister
 from checker.search.deciders import MODEL_HINT, Decider, Wanted
 from checker.search.solving import Limits
 from harness.console import below
@@ -36,6 +37,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from checker.formats.plain import Plain
     from checker.formats.source import Source
     from checker.independent import KeyedAnalysis
     from checker.judging.judged import Judged
@@ -218,13 +220,14 @@ def _check_one(history: History, decider: Decider, request: Request, began_s: fl
                 explain_s=EXPLAIN_S,
                 empty=request.empty,
                 explain_model=request.explain_model,
+                plain=None if request.needs_objects else history.plain,
             )
     except ModelError as error:  # names an event; only here its history is known
         raise ModelError(f"{history.name}: {error}") from error
     except Disagreement as error:
         error.conventions = conventions
         raise
-    weak = weakened(chosen, history.operations)
+    weak = weakened(chosen, history.operations) if history.plain is None else _weakened_rows(chosen, history.plain)
     return Checked(history=history, conventions=conventions, analysis=analysis, weakened=weak, read_s=read_s)
 
 
@@ -247,6 +250,17 @@ def _check_parquet(source: Source, decider: Decider, request: Request) -> Iterat
                 yield checked
                 return
         yield from _check_each(from_parquet(path, source.name), decider, request, began_s)
+
+
+def _weakened_rows(model: Model, plain: Plain) -> Mapping[str, int]:
+    """Returns what `weakened` does, from arrays if they suffice."""
+    from checker.search.tables import WeakRows  # noqa: PLC0415 - only for long histories
+
+    if isinstance(model, MultiRegister):
+        return weakened(model, plain.operations)
+    rows = WeakRows(model)
+    rows.add(plain.columns)
+    return rows.counts()
 
 
 def _class_of(decider: Decider) -> type[Model]:

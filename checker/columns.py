@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from harness.op import Operation
+    from harness.op import Operation, Value
 
     Int64s = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]
@@ -163,8 +163,8 @@ class ColumnReader:
         self._texts: dict[str | None, int] = {}
         self._rows = 0
 
-    def of_batch(self, batch: pa.RecordBatch) -> Columns:
-        """Returns the columns of one batch, which must have the columns `NEEDED`.
+    def of_batch(self, batch: pa.RecordBatch, *, value: Values | None = None, result: Values | None = None) -> Columns:
+        """Returns the columns of one batch, which must have the columns `NEEDED`, or else `value` and `result`.
 
         Raises:
             BadHistory: A row is not an operation; its number counts from 1 over all batches.
@@ -191,8 +191,8 @@ class ColumnReader:
             end=end,
             start_ns=_int64(batch.column("start_ns")),
             end_ns=_int64(batch.column("end_ns"), -1),
-            value=self._values(batch.column("value")),
-            result=self._values(batch.column("result")),
+            value=self._values(batch.column("value")) if value is None else value,
+            result=self._values(batch.column("result")) if result is None else result,
             keys=self.keys,
             functions=self.functions,
             texts=self.texts,
@@ -215,6 +215,37 @@ class ColumnReader:
         """Returns the texts so far."""
         return [str(text) for text in self._texts]
 
+    def keys_at(self, codes: Int32s, names: Sequence[str]) -> Int32s:
+        """Returns the places of keys, given by their places in a list of names; -1 for operations without a key."""
+        return _numbered(codes, names, self._keys)
+
+    def functions_at(self, codes: Int32s, names: Sequence[str]) -> Int32s:
+        """Returns the places of functions, given by their places in a list of names."""
+        return _numbered(codes, names, self._functions)
+
+    def typed(self, value: Value) -> tuple[int, int, int]:
+        """Returns the kind of a value and its two numbers, as in `Values`; the text of a new value is added.
+
+        Raises:
+            InputError: JSON cannot represent it.
+        """
+        if value is None:
+            return NOTHING, 0, 0
+        if type(value) is int and abs(value) < GREAT:
+            return INTEGER, value, 0
+        if (
+            isinstance(value, list | tuple)
+            and len(value) == 2
+            and all(type(m) is int and abs(m) < GREAT for m in value)
+        ):
+            return PAIR, value[0], value[1]
+        return OTHER, self.place_of(json_text(value) or ""), 0
+
+    def of_values(self, values: Iterable[Value]) -> Values:
+        """Returns values as a column."""
+        typed = np.array([self.typed(value) for value in values], np.int64).reshape(-1, 3)
+        return Values(kind=typed[:, 0].astype(np.int8), first=typed[:, 1].copy(), second=typed[:, 2].copy())
+
     def place_of(self, text: str) -> int:
         """Returns the place in `texts` of a value's canonical JSON; a new text is added."""
         return self._texts.setdefault(text, len(self._texts))
@@ -226,15 +257,8 @@ class ColumnReader:
 
     def _places(self, column: pa.Array, known: dict[str | None, int]) -> Int32s:
         encoded = column if isinstance(column, pa.DictionaryArray) else column.cast(pa.string()).dictionary_encode()
-        # A dictionary may have unused entries, so places are numbered by first use.
         codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
-        used, first = np.unique(codes, return_index=True)
-        names = encoded.dictionary.to_pylist()
-        places = np.zeros(len(names) + 1, np.int32)
-        for code in used[np.argsort(first)].tolist():
-            places[code] = known.setdefault(None if code < 0 else names[code], len(known))
-        placed: Int32s = places[codes]
-        return placed
+        return _numbered(codes, encoded.dictionary.to_pylist(), known)
 
     def _values(self, column: pa.Array) -> Values:
         texts = _plain(column)
@@ -269,15 +293,7 @@ class ColumnReader:
             except ValueError as error:
                 row = pc.index(encoded.indices, value=place).as_py()
                 raise BadHistory(self.name, None, f"after row {self._rows + row}: {error}") from None
-            canonical = json_text(value)
-            if type(value) is int and abs(value) < GREAT:  # not in our canonical text, e.g. -0
-                kinds[place], first[place] = INTEGER, value
-            elif isinstance(value, list) and len(value) == 2 and all(type(m) is int and abs(m) < GREAT for m in value):
-                kinds[place], first[place], second[place] = PAIR, *value
-            elif value is None:
-                kinds[place] = NOTHING
-            else:
-                first[place] = self.place_of(canonical or "")
+            kinds[place], first[place], second[place] = self.typed(value)  # an integer in another form, e.g. -0
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         return kinds[codes], first[codes], second[codes]
 
@@ -306,14 +322,15 @@ def of_operations(operations: Sequence[Operation], name: str = "the history") ->
         name: Their name in errors.
     """
     reader = ColumnReader(name)
-    kinds = {column.name: column.kind for column in COLUMNS}
+    kinds = {column.name: pa.int64() if column.kind == "int64" else pa.string() for column in COLUMNS}
+    names = [each for each in NEEDED if each not in {"value", "result"}]
     parts = []
     for begin in range(0, len(operations), _ROWS):
         some = operations[begin : begin + _ROWS]
-        arrays = [
-            pa.array(values_of(some, name), pa.int64() if kinds[name] == "int64" else pa.string()) for name in NEEDED
-        ]
-        parts.append(reader.of_batch(pa.RecordBatch.from_arrays(arrays, names=list(NEEDED))))
+        arrays = [pa.array(values_of(some, each), kinds[each]) for each in names]
+        value = reader.of_values(operation.value for operation in some)
+        result = reader.of_values(operation.result for operation in some)
+        parts.append(reader.of_batch(pa.RecordBatch.from_arrays(arrays, names=names), value=value, result=result))
     return joined(parts, reader)
 
 
@@ -371,6 +388,16 @@ def integers_of(text: str) -> Int64s | None:
         return None
     members: Int64s = np.fromstring(inner, np.int64, sep=",")
     return members
+
+
+def _numbered(codes: Int32s, names: Sequence[str], known: dict[str | None, int]) -> Int32s:
+    """Returns the places in `known` of codes, which are places in `names` or -1; new names are numbered by first use."""
+    used, first = np.unique(codes, return_index=True)
+    places = np.zeros(len(names) + 1, np.int32)
+    for code in used[np.argsort(first)].tolist():
+        places[code] = known.setdefault(None if code < 0 else names[code], len(known))
+    placed: Int32s = places[codes]
+    return placed
 
 
 def _plain(column: pa.Array) -> pa.Array:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.analysis import conclude, confirm
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from checker._kernel import Cancellation
+    from checker.formats.plain import Plain
     from checker.result import Analysis
     from harness.op import Operation
 
 EXPLAINED: Final = 10
+_LEAST_S: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +140,7 @@ def check_keys(
     empty: Verdict = Verdict.UNKNOWN,
     explain_model: bool = False,
     cancellation: Cancellation | None = None,
+    plain: Plain | None = None,
 ) -> KeyedAnalysis:
     """Decides a history over independent keys; arguments are those of `checker.analysis.analysis`.
 
@@ -158,6 +161,8 @@ def check_keys(
         empty: See `analysis`.
         explain_model: Whether to return the effort of the slowest key.
         cancellation: See `analysis`.
+        plain: The same history as arrays, if there is one; then only operations of keys that are not linearizable become
+            objects.
     """
     limits = Limits(
         algorithm=algorithm,
@@ -168,16 +173,26 @@ def check_keys(
     )
     chosen = model_of(model) if isinstance(model, str) else model
     began = time.perf_counter()
-    groups: dict[str | None, list[Operation]] = {}
-    total = 0
-    for op in operations:
-        total += 1
-        groups.setdefault(op.key, []).append(op)
+    decided = None
+    if plain is not None:
+        from checker.search.tables import decide_plain  # noqa: PLC0415 - loads numpy and pyarrow
+
+        decided = decide_plain(chosen, plain, limits, cross_check=cross_check, fail_fast=fail_fast)
+    groups = _by_key(operations) if decided is None else decided.operations
+    total = sum(map(len, groups.values())) if plain is None else len(plain.operations)
     encoded = {key: encode(chosen, group) for key, group in groups.items()}
-    histories = [(group, encoded[key]) for key, group in groups.items()]
-    solved = solve_by_hints(chosen, histories, limits, want_order=certificate, fail_fast=fail_fast)
-    by_key = {key: outcome for key, (outcome, _) in zip(groups, solved, strict=True)}
-    hints = {key: known for key, (_, known) in zip(groups, solved, strict=True)}
+    known = {} if decided is None else decided.others
+    # Objects show more of a violation than arrays do. A search that reached a limit would only reach it again.
+    again = [key for key in groups if key not in known or known[key]["verdict"] == "invalid"]
+    histories = [(groups[key], encoded[key]) for key in again]
+    left = limits if decided is None else _left(limits, began)
+    solved = solve_by_hints(chosen, histories, left, want_order=certificate, fail_fast=fail_fast)
+    found = {key: outcome for key, (outcome, _) in zip(again, solved, strict=True)}
+    by_key = {
+        key: known[key] if key in known and (key not in found or found[key]["verdict"] != "invalid") else found[key]
+        for key in groups
+    }
+    hints = dict.fromkeys(groups) | {key: own for key, (_, own) in zip(again, solved, strict=True)}
     slowest = max(by_key, key=lambda key: by_key[key]["seconds"], default=None) if explain_model else None
     search = effort(encoded[slowest], by_key[slowest], slowest) if explain_model and by_key else None
     invalid = [key for key, outcome in by_key.items() if outcome["verdict"] == "invalid"]
@@ -201,6 +216,8 @@ def check_keys(
     if cross_check:
         for key, analysis in analyses.items():
             confirm(chosen, groups[key], encoded[key], analysis, limits)
+    if decided is not None and plain is not None:
+        analyses = {key: decided.valid.get(key) or analyses[key] for key in plain.columns.keys}
     verdict = worst(analysis.valid for analysis in analyses.values()) if analyses else empty
     deciding = first[0] if first else next((key for key, a in analyses.items() if a.valid is verdict), None)
     return KeyedAnalysis(
@@ -212,6 +229,20 @@ def check_keys(
         worst_key=deciding,
         search=search,
     )
+
+
+def _by_key(operations: Iterable[Operation]) -> dict[str | None, list[Operation]]:
+    groups: dict[str | None, list[Operation]] = {}
+    for op in operations:
+        groups.setdefault(op.key, []).append(op)
+    return groups
+
+
+def _left(limits: Limits, began_s: float) -> Limits:
+    """Returns the limits with the time that is left."""
+    if limits.time_limit_s is None:
+        return limits
+    return replace(limits, time_limit_s=max(limits.time_limit_s - (time.perf_counter() - began_s), _LEAST_S))
 
 
 class Budget:

@@ -161,7 +161,7 @@ class JepsenEvents:
             return True
         if get(_KEY) is not None:
             return False
-        if not isinstance(f, Keyword | str) or self._name_of(f) not in _OBSERVERS:
+        if not isinstance(f, Keyword | str) or str(getattr(f, "name", f)) not in _OBSERVERS:
             return None
         return isinstance(value, tuple) and len(value) == 2 and value[0] is not None and value[1] is None
 
@@ -215,7 +215,7 @@ class JepsenEvents:
             if error is not None or scheduled is not None or phase is not None or type(node) is not str:
                 node, error, scheduled, phase = _extras(node, error, scheduled, phase)
             if via is not None:
-                via = _name_or_text(via)
+                via = name_text(via)
             if order is not None:
                 _hold_order(order, is_completion=is_client and op_type is not OpType.INVOKE)
             op = _new(
@@ -275,15 +275,12 @@ class JepsenEvents:
         )
 
     def _function(self, line: int, f: EdnValue, process: int | str) -> str:
-        if isinstance(f, Keyword | Symbol | str) and f != "":
-            return self._names.setdefault(f, self._name_of(f))
-        if process == NEMESIS:
-            return _shown(f)
-        raise self._bad(line, f"expected an :f that is a keyword, found {_shown(f)}")
-
-    @staticmethod
-    def _name_of(name: Keyword | Symbol | str) -> str:
-        return str(name) if isinstance(name, str) else name.name
+        try:
+            return self._names.setdefault(f, function_name(f))
+        except ValueError as error:
+            if process == NEMESIS:
+                return _shown(f)
+            raise self._bad(line, str(error)) from None
 
     def _tuple(self, value: EdnValue) -> tuple[EdnValue, EdnValue]:
         pair = value.value if isinstance(value, Tagged) and value.tag in _TUPLE_TAGS else value
@@ -314,10 +311,10 @@ def _extras(
 ) -> tuple[str | None, str | None, int | None, str | None]:
     """Returns an event's optional members, in the order of `Op`."""
     return (
-        None if node is None else _name_or_text(node),
-        None if error is None else _error(error),
+        None if node is None else name_text(node),
+        None if error is None else error_text(error),
         scheduled if type(scheduled) is int and 0 <= scheduled < _TOO_GREAT else None,
-        None if phase is None else _name_or_text(phase),
+        None if phase is None else name_text(phase),
     )
 
 
@@ -334,18 +331,32 @@ def _all_or_none(key: str, *, all_have: bool) -> str:
     return f"no {key}, since the events before have none; either all events have one or none"
 
 
-def _name_or_text(value: EdnValue) -> str:
+def function_name(form: EdnValue) -> str:
+    """Returns the name of a function.
+
+    Raises:
+        ValueError: It is no keyword, symbol or string, or empty.
+    """
+    if isinstance(form, Keyword | Symbol):
+        return form.name
+    if isinstance(form, str) and form:
+        return str(form)
+    raise ValueError(f"expected an :f that is a keyword, found {_shown(form)}")
+
+
+def name_text(value: EdnValue) -> str:
+    """Returns the name of a keyword or a symbol, or the text of another value."""
     if isinstance(value, Keyword | Symbol):
         return value.name
     return str(value) if isinstance(value, str) else dumps(value)
 
 
-def _error(value: EdnValue) -> str:
+def error_text(value: EdnValue) -> str:
     """Returns an error as `code` or `code: text`: `:timeout`, `[:not-leader "n3"]`."""
     if isinstance(value, tuple) and value:
-        code, *rest = map(_name_or_text, value)
+        code, *rest = map(name_text, value)
         return f"{code}: {' '.join(rest)}" if rest else code
-    return _name_or_text(value)
+    return name_text(value)
 
 
 def _shown(value: EdnValue) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.formats.errors import BadHistory
-from checker.formats.pairing import Event
+from checker.formats.pairing import Event, torn_warning
 from checker.formats.parquet import hold_to_bounds
 from harness.event_lines import MAX_LINE_BYTES, decode_event, decode_object
 from harness.op import NEMESIS, OpType
@@ -82,11 +82,11 @@ class JsonlEvents:
         except ValueError:
             if not (self.header or self._bare) or line.endswith(b"\n"):
                 raise
-            self.warnings.append(f"line {self._source.line}, the last one, is torn off and was left out")
+            self.warnings.append(torn_warning(self._source.line))
             return None
         if not self.header and not self._bare:
             if not fields.keys() >= EVENT:
-                self.header = _header(fields)
+                self.header = header_of(fields)
                 return None
             self._begin_bare(fields)
         if self._bare:
@@ -140,7 +140,12 @@ def _asks_for_key(op: Op) -> bool:
     )
 
 
-def _header(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+def header_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the header of a history.
+
+    Raises:
+        ValueError: It is another object.
+    """
     if fields.get("format") != FORMAT:
         raise ValueError(
             f'expected the header {{"format": "{FORMAT}", "version": {VERSION}, ...}}, '

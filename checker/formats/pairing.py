@@ -169,15 +169,28 @@ class Pairing:
         for place, event in self._open.values():
             self._operations[place] = _operation(event.op, None)
         if self._back_line is not None:
-            self.warnings.append(
-                f"times go back in line {self._back_line}, between processes; the order of the file is what counts"
-            )
-        if self._changed:
-            self.warnings.append(
-                f"{self._changed} info completions have another value than their invoke, the first in line "
-                f"{self._changed_line}; the invoke's value is what counts"
-            )
+            self.warnings.append(back_warning(self._back_line))
+        if self._changed_line is not None:
+            self.warnings.append(changed_warning(self._changed, self._changed_line))
         return [operation for operation in self._operations if operation is not None]
+
+
+def back_warning(line: int) -> str:
+    """Returns the warning about times that decrease between processes."""
+    return f"times go back in line {line}, between processes; the order of the file is what counts"
+
+
+def changed_warning(count: int, line: int) -> str:
+    """Returns the warning about completions with another value, the first of them in a line."""
+    return (
+        f"{count} info completions have another value than their invoke, the first in line {line}; the invoke's value is "
+        "what counts"
+    )
+
+
+def torn_warning(line: int) -> str:
+    """Returns the warning about a last line without an end."""
+    return f"line {line}, the last one, is torn off and was left out"
 
 
 def _same(first: Value, second: Value) -> bool:
@@ -193,15 +206,18 @@ def _operation(invoke: Op, completion: Op | None) -> Operation:
         via, order = completion.via, completion.order
         if op_type is OpType.OK:
             result = completion.value
-    made = Operation.__new__(Operation)
-    # In the order of `_FIELDS`; a test compares them with the keywords.
-    members = (
+    return made(
         process, f, value, result, op_type, time_ns, end_ns, index, end, key, node, error, scheduled_ns, phase, via,
         order,
     )  # fmt: skip
+
+
+def made(*members: Any) -> Operation:
+    """Returns the operation with these members, in the order of its fields; a test compares them with the keywords."""
+    operation = Operation.__new__(Operation)
     for set_member, member in zip(_SET, members, strict=True):
-        set_member(made, member)
-    return made
+        set_member(operation, member)
+    return operation
 
 
 def hold_to_rules(name: str, operations: Iterable[Operation]) -> None:

@@ -24,6 +24,7 @@ from harness.errors import InfrastructureError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from checker.formats.plain import Plain
     from checker.formats.source import Source
     from harness.op import Operation
 
@@ -31,6 +32,7 @@ JSONL: Final = "jsonl"
 PARQUET: Final = "parquet"
 EDN: Final = "edn"
 ETCD_LOG: Final = "etcd-log"
+LONG_BYTES: Final = 1 << 20  # of a file, as it is; shorter histories are read event by event, without numpy
 RESERVE_BYTES: Final = 1 << 30  # the space that a copy leaves in the temporary folder, if there is that much
 CSV_SUFFIXES: Final = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NO_CSV: Final = (
@@ -59,6 +61,7 @@ class History:
         keyed: Whether its operations have keys.
         warnings: Warnings as sentences.
         conventions: The conventions that the file defines; empty if it defines none.
+        plain: The same as arrays, if they were read as arrays.
     """
 
     name: str
@@ -69,6 +72,7 @@ class History:
     keyed: bool
     warnings: Sequence[str]
     conventions: Mapping[str, str] = field(default_factory=dict)
+    plain: Plain | None = None
 
 
 def read_histories(name: str, *, keyed: bool | None = None) -> list[History]:
@@ -98,9 +102,37 @@ def read_source(source: Source, *, keyed: bool | None = None) -> list[History]:
             return from_parquet(path, source.name)
     if found == ETCD_LOG:
         return [_paired(found, source.name, EtcdLogEvents(source))]
+    plain = _plain(found, source, keyed=keyed) if source.size_bytes >= LONG_BYTES else None
+    if plain is not None:
+        return [plain]
     if found == JSONL:
         return [_paired(found, source.name, JsonlEvents(source, keyed=keyed))]
     return [_paired(found, source.name, JepsenEvents(source, keyed=keyed))]
+
+
+def _plain(found: str, source: Source, *, keyed: bool | None) -> History | None:
+    """Reads a history as arrays; None if it is not plain, and the source is at its beginning again."""
+    from checker.formats.plain import read_edn, read_jsonl  # noqa: PLC0415 - loads numpy, which short histories do not need
+
+    plain = None
+    if found == EDN:
+        plain = read_edn(source, keyed=keyed)
+    elif not keyed:
+        plain = read_jsonl(source)
+    if plain is None:
+        source.rewind()
+        return None
+    return History(
+        name=source.name,
+        format=found,
+        operations=plain.operations,
+        events=plain.events,
+        timed=plain.timed,
+        keyed=any(key is not None for key in plain.columns.keys),
+        warnings=plain.warnings,
+        conventions=plain.conventions,
+        plain=plain,
+    )
 
 
 def detect(source: Source) -> str:

@@ -77,8 +77,14 @@ class Source:
             BadHistory: It is unreadable.
         """
         self.name = name
-        self.line = 0
         self.unpack_limit = unpack_limit
+        self._raw = stream
+        self._first = stream.tell() if stream.seekable() else None
+        self._begin()
+
+    def _begin(self) -> None:
+        stream, unpack_limit = self._raw, self.unpack_limit
+        self.line = 0
         self._line_ended = True
         head = self._guarded(stream, HEAD_BYTES)
         buffered = io.BufferedReader(_Rejoined(head, stream, sys.maxsize, self.too_large), _BUFFER_BYTES)
@@ -96,6 +102,24 @@ class Source:
         if head.startswith(codecs.BOM_UTF8):
             head = head.removeprefix(self._stream.read(len(codecs.BOM_UTF8)))
         self.head = head
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the file as it is, perhaps compressed; 0 for a pipe, which can be read only once."""
+        if self._first is None:
+            return 0
+        place = self._raw.tell()
+        end = self._raw.seek(0, io.SEEK_END)
+        self._raw.seek(place)
+        return end - self._first
+
+    def rewind(self) -> bool:
+        """Begins again; returns False if the source can be read only once."""
+        if self._first is None:
+            return False
+        self._raw.seek(self._first)
+        self._begin()
+        return True
 
     def _guarded(self, stream: BinaryIO | io.BufferedReader, size: int) -> bytes:
         try:

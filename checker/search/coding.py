@@ -112,7 +112,7 @@ class Rows:
         others = np.flatnonzero(kind == OTHER)
         if len(others):
             places, codes = np.unique(first[others], return_inverse=True)
-            pairs = np.array([self._coder.pair(place) for place in places.tolist()], np.int64)
+            pairs = np.array(self._coder.pairs_at(places.tolist()), np.int64)
             first[others], second[others] = pairs[codes, 0], pairs[codes, 1]
         return first, second
 
@@ -198,16 +198,20 @@ class Coder(Numbers):
         text = json_text(value) or ""
         return _TEXT + self._reader.place_of(text)
 
-    def pair(self, place: int) -> tuple[int, int]:
-        """Returns the numbers of both members of a value, by its place in the texts.
+    def pairs_at(self, places: Sequence[int]) -> list[tuple[int, int]]:
+        """Returns the numbers of both members of values, by their places in the texts.
 
         Raises:
-            Unsuited: It is no pair.
+            Unsuited: One is no pair.
         """
-        value = decode_value(self._reader.texts[place])
-        if not isinstance(value, list) or len(value) != 2:
-            raise Unsuited
-        return self(value[0]), self(value[1])
+        texts = self._reader.texts
+        pairs = []
+        for place in places:
+            value = decode_value(texts[place])
+            if not isinstance(value, list) or len(value) != 2:
+                raise Unsuited
+            pairs.append((self(value[0]), self(value[1])))
+        return pairs
 
     def check_texts(self) -> None:
         """Checks all texts at the end.

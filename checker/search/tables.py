@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from checker._kernel import Outcome
     from checker.columns import Columns
     from checker.explain.hardness import Why
+    from checker.formats.plain import Plain
     from checker.models import Model
     from checker.near.necessary import Lack
     from checker.search.coding import KernelColumns
@@ -117,7 +118,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
     file = open_parquet(path, name=name)
     reader = ColumnReader(name)
     rules = Rules()
-    weak = _WeakRows(model)
+    weak = WeakRows(model)
     try:
         coder = Coder(model, reader)
         initial = coder.initial()
@@ -149,7 +150,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
     )
 
 
-class _WeakRows:
+class WeakRows:
     """Counts operations that conventions weaken, as `checker.explain.weakening.weakened` does."""
 
     def __init__(self, model: Model) -> None:
@@ -335,6 +336,72 @@ def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnal
         keys=analyses,
         worst_key=deciding,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """The result for a history that was read as arrays.
+
+    Attributes:
+        valid: The results of keys that are linearizable, if they name no operation.
+        others: The outcomes of the other keys.
+        operations: The operations of the other keys.
+    """
+
+    valid: Mapping[str | None, Analysis]
+    others: Mapping[str | None, Outcome]
+    operations: Mapping[str | None, Sequence[Operation]]
+
+
+def decide_plain(model: Model, plain: Plain, limits: Limits, *, cross_check: bool, fail_fast: bool) -> Decided | None:
+    """Decides each key of a history from arrays; None if only objects can represent it.
+
+    Args:
+        model: The model of each object.
+        plain: The history.
+        limits: The limits of the check.
+        cross_check: Whether to run a second algorithm on the keys that are linearizable.
+        fail_fast: See `checker.independent.check_keys`.
+
+    Raises:
+        Disagreement: Two algorithms disagree.
+        KernelError: The native part failed.
+    """
+    columns, operations = plain.columns, plain.operations
+    # Only objects are checked against the system's own order.
+    if not isinstance(model, NativeModel) or operations.has_order:
+        return None
+    coded = Coded(len(columns))
+    try:
+        coder = Coder(model, plain.names)
+        initial = coder.initial()
+        coded.add(columns, coder)
+        coder.check_texts()
+    except (Unsuited, LabrysError, MemoryError):
+        return None
+    begin = coded.finish(initial, numbers=model.numbers_values)
+    arrays = [Arrays(model.family, part, begin) for part in coded.parts()]
+    outcomes = decide_all(arrays, limits, fail_fast=fail_fast)
+    valid, others, objects = {}, {}, {}
+    for place, (key, outcome) in enumerate(zip(columns.keys, outcomes, strict=True)):
+        if outcome["verdict"] != "valid" or outcome["configs"]:
+            others[key] = outcome
+            objects[key] = operations.at(np.flatnonzero(columns.key == place))
+            continue
+        result = Analysis(
+            valid=Verdict.VALID,
+            model=model.name,
+            analyzer=outcome["analyzer"],
+            operations=int(coded.by_key[place]),
+            seconds=outcome["seconds"],
+            steps=outcome["steps"],
+        )
+        valid[key] = replace(result, explanation=explain(result, model, Evidence(core=[])))
+        if cross_check:
+            message = contradiction(model, arrays[place].problem, Verdict.VALID, outcome["analyzer"], limits)
+            if message is not None:
+                raise Disagreement(message, operations.at(np.flatnonzero(columns.key == place)))
+    return Decided(valid=valid, others=others, operations=objects)
 
 
 def _failed_at(table: Table, place: int, outcome: Outcome) -> int:

@@ -1,0 +1,352 @@
+"""Reads plain histories with the kernel: long ones become arrays, without an object for each event.
+
+The rule: the result is exactly that of the readers of events, or there is none, and these read the history again. So this
+module needs no error messages. The kernel (`checker/kernel/src/events`) cuts the text and pairs the events. It leaves values
+other than integers and pairs of them, and all names, as texts. Each distinct text is decoded here once, in the order of its
+first use, by the function that the reader of events uses.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Final, overload
+
+import numpy as np
+
+from checker._kernel import Events
+from checker.columns import INFO, INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, Columns, Values
+from checker.edn.reader import loads
+from checker.formats.jepsen_reader import JepsenEvents, error_text, function_name, name_text
+from checker.formats.jsonl import EVENT, header_of
+from checker.formats.pairing import back_warning, changed_warning, made, torn_warning
+from checker.formats.parquet import decode_value
+from checker.formats.values import PlainValues
+from harness.errors import InputError
+from harness.event_lines import MAX_LINE_BYTES, decode_object
+from harness.op import OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from checker.columns import Int32s, Int64s
+    from checker.formats.source import Source
+    from harness.op import Operation, Value
+
+_TYPES: Final = (OpType.OK, OpType.FAIL, OpType.INFO)
+_BATCH: Final = 1 << 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plain:
+    """A history as arrays.
+
+    Attributes:
+        columns: The arrays.
+        names: The names and texts of the arrays.
+        operations: The operations; each becomes an object when it is used.
+        events: The number of events, with faults.
+        timed: Whether the events have times.
+        warnings: Warnings as sentences.
+        conventions: The conventions that the file defines.
+    """
+
+    columns: Columns
+    names: ColumnReader
+    operations: Operations
+    events: int
+    timed: bool
+    warnings: Sequence[str]
+    conventions: Mapping[str, str]
+
+
+def read_jsonl(source: Source) -> Plain | None:
+    """Reads a history.jsonl; None if it is not plain.
+
+    Args:
+        source: The lines, at their beginning.
+    """
+    try:
+        fields = decode_object(source.readline_bytes(MAX_LINE_BYTES))
+        if fields.keys() >= EVENT:
+            return None
+        header_of(fields)
+        events = Events("jsonl", line=2)
+        rest = _fed(events, source)
+        warnings = []
+        if rest and not _is_object(rest):
+            warnings.append(torn_warning(events.line))
+        elif rest is None or (rest and events.feed(rest + b"\n") is None):
+            return None
+        found = events.finish()
+        if found is None:
+            return None
+        for text in found["unused"]:
+            decode_value(text)
+        names = [_text(text) for text in found["names"]]
+        return _made(
+            found,
+            source.name,
+            keys=[_text(text) for text in found["keys"]],
+            functions=[_text(text) for text in found["functions"]],
+            names=names,
+            errors=names,
+            timed=True,
+            values=[decode_value(text) for text in found["values"]],
+            warnings=warnings,
+        )
+    except (InputError, ValueError):
+        return None
+
+
+def read_edn(source: Source, *, keyed: bool | None) -> Plain | None:
+    """Reads a history in EDN; None if it is not plain.
+
+    Args:
+        source: The text, at its beginning.
+        keyed: As in `JepsenEvents`.
+    """
+    try:
+        beginning = JepsenEvents(source, keyed=keyed)
+        next(iter(beginning), None)
+        if not source.rewind():
+            return None
+        events = Events("edn", keyed=bool(beginning.keyed))
+        rest = _fed(events, source)
+        if rest is None or rest.strip():
+            return None
+        found = events.finish()
+        if found is None or not (found["events"] or found["around"]):
+            return None
+        for text in found["unused"]:
+            loads(text)
+        plain, plain_keys = PlainValues(), PlainValues()
+        forms = [loads(text) for text in found["names"]]
+        return _made(
+            found,
+            source.name,
+            keys=[plain_keys.text(loads(text)) for text in found["keys"]],
+            functions=[function_name(loads(text)) for text in found["functions"]],
+            names=[name_text(form) for form in forms],
+            errors=[error_text(form) for form in forms],
+            timed=found["timed"],
+            values=[plain.value(loads(text)) for text in found["values"]],
+            conventions=beginning.conventions,
+        )
+    except (InputError, ValueError):
+        return None
+
+
+def _fed(events: Events, source: Source) -> bytes | None:
+    """Gives a text to the kernel; returns what is left at its end, or None if it is not plain."""
+    rest = b""
+    for part in source.parts(sys.maxsize):
+        rest += part
+        taken = events.feed(rest)
+        if taken is None or len(rest) - taken > MAX_LINE_BYTES:
+            return None
+        rest = rest[taken:]
+    return rest
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        decode_object(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _text(text: str) -> str:
+    found = decode_value(text)
+    if type(found) is not str:
+        raise ValueError(f"expected a text, found {text}")
+    return found
+
+
+def _made(
+    found: Mapping[str, Any],
+    name: str,
+    *,
+    keys: Sequence[str],
+    functions: Sequence[str],
+    names: Sequence[str],
+    errors: Sequence[str],
+    timed: bool,
+    values: Sequence[Value],
+    warnings: Iterable[str] = (),
+    conventions: Mapping[str, str] | None = None,
+) -> Plain | None:
+    """Returns a history with decoded names and values; None if it breaks a rule."""
+    reader = ColumnReader(name)
+    kinds = [reader.typed(value) for value in values]
+    typed = np.array(kinds, np.int64).reshape(len(kinds), 3)
+    value, result = _values(found["value"], typed), _values(found["result"], typed)
+    changed = []
+    for row, line, failed, kind, first, second in found["changed"]:
+        now = tuple(typed[first].tolist()) if kind == OTHER else (kind, first, second)
+        if now == (value.kind[row], value.first[row], value.second[row]):
+            continue
+        if failed:
+            return None
+        if now[0] != NOTHING:
+            changed.append(line)
+    back = found["back_line"]
+    kind = np.frombuffer(found["type"], np.int8) - np.int8(1)
+    complete = _int64s(found["end"])
+    columns = Columns(
+        key=reader.keys_at(_int32s(found["key"]), keys),
+        function=reader.functions_at(_int32s(found["function"]), functions),
+        type=kind,
+        process=_int64s(found["process"]),
+        start=_int64s(found["start"]),
+        end=np.where(kind == INFO, NEVER, complete),
+        start_ns=_int64s(found["start_ns"]),
+        end_ns=_int64s(found["end_ns"]),
+        value=value,
+        result=result,
+        keys=reader.keys,
+        functions=reader.functions,
+        texts=reader.texts,
+    )
+    return Plain(
+        columns=columns,
+        names=reader,
+        operations=Operations(columns, found, complete=complete, names=names, errors=errors, values=values),
+        events=found["events"],
+        timed=timed,
+        warnings=[
+            *warnings,
+            *([] if back is None else [back_warning(back)]),
+            *([changed_warning(len(changed), changed[0])] if changed else []),
+        ],
+        conventions=conventions or {},
+    )
+
+
+def _values(parts: tuple[bytes, bytes, bytes], typed: Int64s) -> Values:
+    """Returns the kernel's values of a column, with the decoded texts in place of texts."""
+    kind, first, second = np.frombuffer(parts[0], np.int8), _int64s(parts[1]), _int64s(parts[2])
+    others = np.flatnonzero(kind == OTHER)
+    if len(others):
+        decoded = typed[first[others]]
+        kind, first, second = kind.copy(), first.copy(), second.copy()
+        kind[others], first[others], second[others] = decoded.T
+    return Values(kind=kind, first=first, second=second)
+
+
+def _int64s(column: bytes) -> Int64s:
+    return np.frombuffer(column, np.int64)
+
+
+def _int32s(column: bytes) -> Int32s:
+    return np.frombuffer(column, np.int32)
+
+
+class Operations(Sequence["Operation"]):
+    """The operations of a plain history. A pass over all of them makes their objects, and keeps them."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        found: Mapping[str, Any],
+        *,
+        complete: Int64s,
+        names: Sequence[str],
+        errors: Sequence[str],
+        values: Sequence[Value],
+    ) -> None:
+        """Takes the arrays and the kernel's columns; `names`, `errors` and `values` are its decoded texts."""
+        self._columns = columns
+        self._found = found
+        self._complete = complete
+        self._names = [*names, None]  # the place of an absent name is -1
+        self._errors = [*errors, None]
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    @overload
+    def __getitem__(self, place: int) -> Operation: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Operation]: ...
+
+    def __getitem__(self, place: int | slice) -> Operation | list[Operation]:
+        """Returns one operation, or some of them."""
+        if isinstance(place, slice):
+            return self._all[place]
+        if not -len(self) <= place < len(self):
+            raise IndexError(place)
+        [operation] = self.at(np.array([place % len(self)], np.int64))
+        return operation
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(self._all)
+
+    @cached_property
+    def _all(self) -> list[Operation]:
+        rows = np.arange(len(self))
+        return [
+            operation for begin in range(0, len(self), _BATCH) for operation in self.at(rows[begin : begin + _BATCH])
+        ]
+
+    @property
+    def has_order(self) -> bool:
+        """Whether an operation has a number of the system's own."""
+        return bool(self._order)
+
+    @cached_property
+    def _order(self) -> dict[int, int]:
+        return dict(self._found["order"])
+
+    def at(self, rows: Int64s) -> list[Operation]:
+        """Returns the operations of some rows."""
+        columns, found = self._columns, self._found
+
+        def optional(numbers: Int64s) -> list[int | None]:
+            return [None if number < 0 else number for number in numbers[rows].tolist()]
+
+        def names(column: str, texts: Sequence[str | None]) -> list[str | None]:
+            return [texts[place] for place in _int32s(found[column])[rows].tolist()]
+
+        def values(column: str) -> list[Value]:
+            kind, first, second = found[column]
+            parts = (np.frombuffer(kind, np.int8), _int64s(first), _int64s(second))
+            return list(map(self._value, *(part[rows].tolist() for part in parts)))
+
+        orders: Iterable[int | None] = repeat(None)
+        if self._order:
+            orders = map(self._order.get, rows.tolist())
+        return list(
+            map(
+                made,
+                columns.process[rows].tolist(),
+                [columns.functions[place] for place in columns.function[rows].tolist()],
+                values("value"),
+                values("result"),
+                [_TYPES[kind] for kind in columns.type[rows].tolist()],
+                columns.start_ns[rows].tolist(),
+                optional(columns.end_ns),
+                columns.start[rows].tolist(),
+                optional(self._complete),
+                [columns.keys[place] for place in columns.key[rows].tolist()],
+                names("node", self._names),
+                names("error", self._errors),
+                optional(_int64s(found["scheduled_ns"])),
+                names("phase", self._names),
+                names("via", self._names),
+                orders,
+            )
+        )
+
+    def _value(self, kind: int, first: int, second: int) -> Value:
+        if kind == INTEGER:
+            return first
+        if kind == PAIR:
+            return [first, second]
+        return self._values[first] if kind == OTHER else None

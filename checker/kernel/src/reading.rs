@@ -1,0 +1,104 @@
+//! The boundary to Python of `events`: text goes in, columns come out as bytes of the machine's order.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::events::{Events as Inner, Names, Value};
+
+/// Reads a plain history; see `checker/_kernel.pyi`.
+#[pyclass(module = "checker._kernel")]
+pub struct Events(Option<Inner>);
+
+#[pymethods]
+impl Events {
+    #[new]
+    #[pyo3(signature = (name, *, keyed = false, line = 1))]
+    fn new(name: &str, keyed: bool, line: usize) -> PyResult<Self> {
+        let inner = Inner::new(name, keyed, line);
+        inner.map_or_else(
+            || Err(PyValueError::new_err(format!("{name:?} is no format of events"))),
+            |inner| Ok(Self(Some(inner))),
+        )
+    }
+
+    #[getter]
+    fn line(&self) -> Option<usize> {
+        self.0.as_ref().map(|inner| inner.line)
+    }
+
+    fn feed(&mut self, text: &[u8]) -> Option<usize> {
+        let taken = self.0.as_mut()?.feed(text);
+        if taken.is_err() {
+            self.0 = None;
+        }
+        taken.ok()
+    }
+
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(inner) = self.0.take().filter(Inner::may_end) else { return Ok(None) };
+        let dict = PyDict::new(py);
+        dict.set_item("events", inner.count)?;
+        dict.set_item("around", inner.is_around())?;
+        dict.set_item("timed", inner.timed.unwrap_or(false))?;
+        dict.set_item("back_line", inner.back_line)?;
+        let changed: Vec<_> = inner
+            .changed
+            .iter()
+            .map(|each| (each.row, each.line, each.failed, each.value.kind, each.value.first, each.value.second))
+            .collect();
+        dict.set_item("changed", changed)?;
+        for (name, names) in [
+            ("keys", inner.keys),
+            ("functions", inner.functions),
+            ("values", inner.values),
+            ("names", inner.names),
+            ("unused", inner.unused),
+        ] {
+            dict.set_item(name, texts(names)?)?;
+        }
+        let rows = inner.rows;
+        dict.set_item("type", PyBytes::new(py, &rows.kind))?;
+        for (name, column) in [
+            ("key", rows.key),
+            ("function", rows.f),
+            ("node", rows.node),
+            ("error", rows.error),
+            ("phase", rows.phase),
+            ("via", rows.via),
+        ] {
+            let bytes: Vec<u8> = column.iter().flat_map(|number| number.to_ne_bytes()).collect();
+            dict.set_item(name, PyBytes::new(py, &bytes))?;
+        }
+        for (name, column) in [
+            ("process", rows.process),
+            ("start", rows.start),
+            ("end", rows.end),
+            ("start_ns", rows.start_ns),
+            ("end_ns", rows.end_ns),
+            ("scheduled_ns", rows.scheduled),
+        ] {
+            dict.set_item(name, PyBytes::new(py, &bytes_of(column.iter().copied())))?;
+        }
+        for (name, column) in [("value", rows.value), ("result", rows.result)] {
+            let kinds: Vec<u8> = column.iter().map(|value: &Value| value.kind as u8).collect();
+            let parts = (
+                PyBytes::new(py, &kinds),
+                PyBytes::new(py, &bytes_of(column.iter().map(|value| value.first))),
+                PyBytes::new(py, &bytes_of(column.iter().map(|value| value.second))),
+            );
+            dict.set_item(name, parts)?;
+        }
+        dict.set_item("order", rows.order)?;
+        Ok(Some(dict))
+    }
+}
+
+fn bytes_of(numbers: impl Iterator<Item = i64>) -> Vec<u8> {
+    numbers.flat_map(i64::to_ne_bytes).collect()
+}
+
+fn texts(names: Names) -> PyResult<Vec<String>> {
+    let texts = names.into_texts().into_iter().map(|text| String::from_utf8(text.into_vec()));
+    Ok(texts.collect::<Result<_, _>>()?)
+}
