@@ -20,7 +20,7 @@ SUDO      := $(if $(filter 0,$(shell id -u)),,sudo)
 NODE      := clusters/systems/dledger/node
 PACKAGED  := clusters/systems/dledger/packaged
 # `labrys build --system dledger`, before Labrys itself is installed and its entry points are known.
-DLEDGER   := $(BIN)/python cli.py build --system clusters.systems.dledger.system:DLedgerSystem
+DLEDGER   := $(BIN)/python -m tools.dledger_node
 ROOMS     := harness nemesis workloads checker clusters results commands
 PYTHON    := $(ROOMS) cli.py tests benchmarks tools
 NODE_SRC  := $(NODE)/pom.xml $(shell find $(NODE)/src -type f 2>/dev/null)
@@ -56,7 +56,7 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 dist: build/deps.stamp
-	$(DLEDGER) --into $(PACKAGED)
+	$(DLEDGER) $(PACKAGED)
 	rm -rf dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/maturin build --quiet --release --out dist

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,32 @@ def test_a_word_that_the_script_does_not_know_is_refused(tmp_path: Path) -> None
     ended = run(["sh", str(CONTROL), "chromium"], tmp_path / "bin")
     assert (ended.returncode, ended.stderr) == (254, "usage: control.sh [clippy] [optional]\n")
     assert not (tmp_path / "bin" / "asked").exists()
+
+
+def test_the_node_of_dledger_is_built_before_labrys_is_installed(tmp_path: Path) -> None:
+    """`make demo` and `make dist` do so: no entry point is known yet, and Maven may be missing."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("sh", "tar", "sha256sum", "cut"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    code = (
+        "import importlib.metadata, runpy; importlib.metadata.entry_points = lambda **_: ()\n"
+        "runpy.run_module('tools.dledger_node', run_name='__main__')"
+    )
+    ended = run([sys.executable, "-c", code], programs, only=True, XDG_CACHE_HOME=str(tmp_path), PYTHONPATH=str(ROOT))
+    # A clone has an artifact for its wheels after `make dist`.
+    told = "dledger-node 0.4.0" in ended.stdout and "comes from the package" in ended.stdout
+    assert told or "mvn is not on PATH" in ended.stderr, ended.stderr
+    for target in ("demo", "dist"):
+        steps = subprocess.run(
+            ["make", "--dry-run", "--always-make", target],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        assert "python -m tools.dledger_node" in steps
 
 
 def test_a_wheel_needs_no_tools_of_developers() -> None:
