@@ -45,12 +45,14 @@ ROOMS = frozenset({"harness", "nemesis", "workloads", "checker", "clusters", "re
 MOVED = {  # modules of version 0.2 that have another name now; others are found by their last name
     "harness.options": "harness.console.sources",
     "harness.simulation": "harness.testing",
+    "nemesis.rules": "nemesis.packet_rules",
 }
 MAX_PLACES = 3
 MOVED_NAMES = {  # module, name: its module, or its new name in the module, since version 0.3
     ("checker.models.sequences", "ListAppend"): "ListModel",
     ("harness.system", "NodeStatus"): "harness.service",
     ("harness.system", "ReplicaState"): "harness.service",
+    ("nemesis.field", "Outcomes"): "NodeResults",
 }
 RENAMED = {(MODELS, "list-append"): "list"}  # Jepsen's list-append is a workload of transactions
 MAX_ERROR = 300
