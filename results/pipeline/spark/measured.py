@@ -42,7 +42,7 @@ def measured(operations: DataFrame, records: DataFrame, verdicts: DataFrame) -> 
     """
     spark = operations.sparkSession
     found: defaultdict[str, list[Span]] = defaultdict(list)
-    for row in mapped(operations.select(*SPANNED), _spans).toLocalIterator():
+    for row in mapped(operations.select(*SPANNED), _spans).collect():
         found[row["run"]].append(Span(**json.loads(row["content"])))
     spans = {run: joined(parts) for run, parts in found.items()}
     subjects = records.unionByName(_shown(operations, verdicts)).unionByName(
