@@ -23,7 +23,6 @@ import click
 
 from harness.console import process
 from harness.console import sources as opt
-from harness.console.config import as_defaults
 from harness.console.parameters import existing_file
 from harness.console.terminal import PlainFormatter
 from harness.errors import ExitCode, InputError
@@ -80,14 +79,9 @@ class LazyGroup(opt.Group):
         """Gives a command its defaults from the environment and `labrys.toml`."""
         path, table = opt.table_of(ctx, name, ENVIRONMENT_PREFIX)
         own = opt.options_of(command)
-        for option in own:
-            option.envvar = opt.variable(f"{ENVIRONMENT_PREFIX}_{name}", option)
         if not isinstance(command, click.Group):
             opt.warn_unread(name, own, ENVIRONMENT_PREFIX)
-        if path is None:
-            return
-        known = {opt.long_name(option): (str(option.name), option.multiple) for option in own}
-        ctx.default_map = {name: as_defaults(path, name, table, known)}
+        ctx.default_map = {name: opt.give_defaults(own, name, ENVIRONMENT_PREFIX, path, table)}
 
 
 def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:

@@ -18,7 +18,7 @@ from clusters.options import SIMULATED
 from commands.suite_case import SUITE_CASE
 from harness.console import plugins
 from harness.console import sources as opt
-from harness.console.config import DEFAULTS_OF, as_defaults
+from harness.console.config import DEFAULTS_OF
 from harness.console.parameters import PluginName
 from harness.console.plain import name as plain_name
 from harness.declare import click_options, option, shrinking
@@ -267,12 +267,8 @@ class ChoosingCommand(opt.DefaultsCommand):
     ) -> None:
         """Gives options their defaults from the environment and `labrys.toml`."""
         settable = [each for each in options if opt.long_name(each) not in self.ignored]
-        for each in settable:
-            each.envvar = opt.variable(f"{ENVIRONMENT_PREFIX}_{source}", each)
-        if path is not None:
-            known = {opt.long_name(each): (str(each.name), each.multiple) for each in settable}
-            taken = {key: value for key, value in table.items() if _flag(key) not in self.ignored}
-            ctx.default_map = as_defaults(path, source, taken, known)
+        taken = {key: value for key, value in table.items() if _flag(key) not in self.ignored}
+        ctx.default_map = opt.give_defaults(settable, source, ENVIRONMENT_PREFIX, path, taken)
 
     def _choose(self, ctx: click.Context, given: Mapping[str, Any]) -> tuple[Chosen, ...]:
         """Imports the system and the workload that the given values, the environment or `labrys.toml` name."""

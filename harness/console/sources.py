@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 from click.core import ParameterSource
 
-from harness.console.config import load_config, refuse_unread, without_effect
+from harness.console.config import as_defaults, load_config, refuse_unread, without_effect
 from harness.console.plain import name
 from harness.console.suggest import did_you_mean
 from harness.console.terminal import echo
@@ -151,6 +151,28 @@ def table_of(root: click.Context, source: str, prefix: str) -> tuple[Path | None
         return None, {}
     named = root.get_parameter_source("config") in {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
     return path, load_config(path, root.command.list_commands(root), named=named).get(source, {})
+
+
+def give_defaults(
+    options: Iterable[click.Option], command: str, prefix: str, path: Path | None, table: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Gives options their environment variables, and returns their defaults from `labrys.toml` by parameter name.
+
+    Args:
+        options: The options of a command.
+        command: The name of the command whose table and variables they have.
+        prefix: The prefix of all environment variables of Labrys.
+        path: `labrys.toml`; None if there is no file, and then there are no defaults.
+        table: The table of the command.
+
+    Raises:
+        InputError: A key of the table is no option, or a value does not fit its option.
+    """
+    known = {}
+    for option in options:
+        option.envvar = variable(f"{prefix}_{command}", option)
+        known[long_name(option)] = (str(option.name), option.multiple)
+    return None if path is None else as_defaults(path, command, table, known)
 
 
 def warn_unread(
