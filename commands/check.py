@@ -227,7 +227,7 @@ def _kept(error: Disagreement) -> str:
 
     from checker.formats.conventions import OWN
     from checker.formats.jepsen import write_history
-    from checker.formats.pairing import events_of
+    from harness.pairing import events_of
 
     directory = Path(tempfile.mkdtemp(prefix="labrys-disagreement-"))
     write_history(directory / "history.edn", events_of(error.operations), conventions={**OWN, **error.conventions})

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
+FORMAT: Final = "labrys-history"
+VERSION: Final = 1
 MAX_LINE_BYTES = 1 << 24  # enough for a read of two million elements
 TOO_GREAT: Final = 2**63  # times, indexes and processes become columns of 64 bits
 SHOWN_CHARACTERS = 80
@@ -164,6 +166,79 @@ def decode_event(fields: Mapping[str, Any], index: int) -> Op:
         get("via"),
         get("order"),
     )
+
+
+class EventLines:
+    """Decodes the lines of a history, one after the other: the header, then events.
+
+    Attributes:
+        header: The header; empty before the first line.
+        torn: Whether the last line was without an end, and was left out.
+        count: The number of events.
+    """
+
+    def __init__(self) -> None:
+        self.header: Mapping[str, Any] = {}
+        self.torn = False
+        self.count = 0
+
+    def decode(self, line: bytes) -> Op | None:
+        """Returns the event of a line; None for the header and a torn end.
+
+        Raises:
+            ValueError: The line is malformed, or longer than `MAX_LINE_BYTES`.
+        """
+        fields = self.fields(line)
+        if fields is None:
+            return None
+        if not self.header:
+            self.header = header_of(fields, "the header of a history, ")
+            return None
+        return self.event(fields)
+
+    def fields(self, line: bytes, *, begun: bool = False) -> dict[str, Any] | None:
+        """Returns the object of a line; None for a torn end, which only follows a header or other events (`begun`).
+
+        Raises:
+            ValueError: The line is no object, or too long.
+        """
+        if len(line) > MAX_LINE_BYTES:
+            raise ValueError(f"expected a line of at most {MAX_LINE_BYTES} bytes")
+        try:
+            return decode_object(line)
+        except ValueError:
+            if not (self.header or begun) or line.endswith(b"\n"):
+                raise
+            self.torn = True
+            return None
+
+    def event(self, fields: Mapping[str, Any]) -> Op:
+        """Returns the next event.
+
+        Raises:
+            ValueError: See `decode_event`.
+        """
+        op = decode_event(fields, self.count)
+        self.count += 1
+        return op
+
+
+def header_of(fields: Mapping[str, Any], expected: str, otherwise: str = "") -> Mapping[str, Any]:
+    """Returns the object of a first line, if it is a header.
+
+    Args:
+        fields: The object.
+        expected: What was expected, for the error.
+        otherwise: What else may be there, for the error.
+
+    Raises:
+        ValueError: It is none, or has another version.
+    """
+    if fields.get("format") != FORMAT:
+        raise ValueError(f'expected {expected}{{"format": "{FORMAT}", "version": {VERSION}, ...}}{otherwise}')
+    if fields.get("version") != VERSION:
+        raise ValueError(f"expected version {VERSION} of the format, found {fields.get('version')!r}")
+    return fields
 
 
 def _is_plain(fields: Mapping[str, Any], index: int) -> bool:

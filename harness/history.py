@@ -1,11 +1,11 @@
-"""The history of a run: written during the run, read as data, and paired into operations.
+"""The history of a run: written during the run, and read as data. `harness.pairing` pairs its events into operations.
 
 The file is JSON lines. Its first line is a header `{"format": "labrys-history", "version": 1, ...}`; each other line is one
 event (see `harness.event_lines`).
 
 Invariants: An event is written within a second or 256 events, and survives any end of the run. So only the last
 line of a file can be torn. Any other malformed line is an error with its number, because a verdict on a changed history
-is worthless. A process has one operation at a time, and none after an `info`.
+is worthless.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from harness.console import below
 from harness.errors import InfrastructureError, InputError
-from harness.event_lines import MAX_LINE_BYTES, LineEncoder, decode_event, decode_object
-from harness.op import NEMESIS, Op, Operation, OpType
+from harness.event_lines import FORMAT, MAX_LINE_BYTES, VERSION, EventLines, LineEncoder
+from harness.op import Op
+from harness.pairing import Event, Pairing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from harness.op import Process, Value
+    from harness.op import Operation, OpType, Process, Value
 
-FORMAT = "labrys-history"
-VERSION = 1
 FLUSH_OPS = 256
 FLUSH_S = 1.0
 
@@ -257,39 +256,22 @@ def read_history(path: Path, *, within: Path | None = None) -> History:
         InputError: The file cannot be read, is not a history, or has a malformed line that is not a torn last line.
     """
     ops: list[Op] = []
-    header: Mapping[str, Value] | None = None
+    lines = EventLines()
     number = 0
     try:
         with path.open("rb", buffering=1 << 20) if within is None else below.open_file(within, path) as file:
             while line := file.readline(MAX_LINE_BYTES + 1):
                 number += 1
-                if len(line) > MAX_LINE_BYTES:
-                    raise InputError(f"{path}:{number}: expected a line of at most {MAX_LINE_BYTES} bytes")
-                try:
-                    fields = decode_object(line)
-                except ValueError:
-                    if header is not None and not line.endswith(b"\n"):
-                        return History(header=header, ops=ops, torn=True)
-                    raise
-                if header is None:
-                    header = _header(fields)
-                else:
-                    ops.append(decode_event(fields, len(ops)))
+                op = lines.decode(line)
+                if op is not None:
+                    ops.append(op)
     except ValueError as error:
         raise InputError(f"{path}:{number}: {error}") from error
     except OSError as error:
         raise InputError(f"{path}: the history cannot be read: {error.strerror}") from error
-    if header is None:
+    if not lines.header:
         raise InputError(f"{path}: expected a history, found an empty file")
-    return History(header=header, ops=ops, torn=False)
-
-
-def _header(fields: Mapping[str, Value]) -> Mapping[str, Value]:
-    if fields.get("format") != FORMAT:
-        raise ValueError(f'expected the header of a history, {{"format": "{FORMAT}", "version": {VERSION}, ...}}')
-    if fields.get("version") != VERSION:
-        raise ValueError(f"expected version {VERSION} of the format, found {fields.get('version')!r}")
-    return fields
+    return History(header=lines.header, ops=ops, torn=lines.torn)
 
 
 def pair(ops: Iterable[Op]) -> list[Operation]:
@@ -299,60 +281,9 @@ def pair(ops: Iterable[Op]) -> list[Operation]:
         One operation for each invoke, in the order of the invokes. An invoke without a completion is `info` without an end.
 
     Raises:
-        InputError: A process invokes during its operation or after an `info`, or completes an operation that it did not invoke.
+        InputError: An event contradicts an earlier one; the message has their indexes.
     """
-    # Filled in the order of invokes; a completion replaces the invoke in its place.
-    paired: list[tuple[Op, Op | None]] = []
-    open_at: dict[Process, int] = {}
-    ended: dict[Process, int] = {}
+    pairing = Pairing(lambda index, reason: InputError(f"event {index}: {reason}"), unit="event")
     for op in ops:
-        process = op.process
-        if process == NEMESIS:
-            continue
-        if op.type is OpType.INVOKE:
-            if process in open_at:
-                before = paired[open_at[process]][0].index
-                raise InputError(
-                    f"event {op.index}: process {process} invokes, but its operation of event {before} is open"
-                )
-            if process in ended:
-                raise InputError(
-                    f"event {op.index}: process {process} invokes, but ended with the info of event {ended[process]}"
-                )
-            open_at[process] = len(paired)
-            paired.append((op, None))
-            continue
-        place = open_at.pop(process, None)
-        if place is None:
-            raise InputError(f"event {op.index}: process {process} completes ({op.type}), but has no open operation")
-        invoke = paired[place][0]
-        if (op.f, op.key) != (invoke.f, invoke.key):
-            raise InputError(
-                f"event {op.index}: process {process} completes {op.f!r} on key {op.key!r}, but invoked {invoke.f!r} on "
-                f"key {invoke.key!r} in event {invoke.index}"
-            )
-        if op.type is OpType.INFO:
-            ended[process] = op.index
-        paired[place] = (invoke, op)
-    return [_operation(invoke, completion) for invoke, completion in paired]
-
-
-def _operation(invoke: Op, completion: Op | None) -> Operation:
-    return Operation(
-        process=invoke.process,
-        f=invoke.f,
-        value=invoke.value,
-        result=completion.value if completion is not None and completion.type is OpType.OK else None,
-        type=OpType.INFO if completion is None else completion.type,
-        start_ns=invoke.time_ns,
-        end_ns=None if completion is None else completion.time_ns,
-        invoke_index=invoke.index,
-        complete_index=None if completion is None else completion.index,
-        key=invoke.key,
-        node=invoke.node,
-        error=None if completion is None else completion.error,
-        scheduled_ns=invoke.scheduled_ns,
-        phase=invoke.phase,
-        via=None if completion is None else completion.via,
-        order=None if completion is None else completion.order,
-    )
+        pairing.add(Event(op.index, op))
+    return pairing.finish()

@@ -282,7 +282,7 @@ def operation(process: int, f: str, value: Any, start: int, end: int | None, res
 
 def lines(operations: Sequence[Operation]) -> list[dict[str, Any]]:
     """Returns the history as the lines of a history.jsonl."""
-    from checker.formats.pairing import events_of  # noqa: PLC0415 - for files alone
+    from harness.pairing import events_of  # noqa: PLC0415 - for files alone
 
     events = [
         {"index": e.index, "time": e.time_ns, "type": str(e.type), "process": e.process, "f": e.f, "value": e.value}

@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.analyze.stores import table
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import write_operations
-from harness.event_lines import LineEncoder
-from harness.history import FORMAT, VERSION, pair
+from harness.event_lines import FORMAT, VERSION, LineEncoder
+from harness.history import pair
 from harness.op import Op, OpType
 
 if TYPE_CHECKING:

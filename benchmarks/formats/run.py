@@ -19,8 +19,8 @@ from checker.edn.reader import Reader
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import read_operations, write_operations
 from checker.formats.read import read_histories
-from harness.event_lines import LineEncoder
-from harness.history import FORMAT, VERSION, pair
+from harness.event_lines import FORMAT, VERSION, LineEncoder
+from harness.history import pair
 from harness.op import Op, OpType
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from checker.edn.reader import loads
 from checker.edn.values import Keyword
 from checker.formats.errors import BadHistory, shown
-from checker.formats.pairing import Event
 from checker.formats.values import PlainValues
 from harness.errors import InputError
 from harness.op import NEMESIS, Op, OpType
+from harness.pairing import Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,11 +16,11 @@ from checker.edn.values import EdnMap, Keyword, Symbol, Tagged
 from checker.edn.writer import dumps
 from checker.formats.conventions import MEMBER, parsed
 from checker.formats.errors import BadHistory
-from checker.formats.pairing import Event
 from checker.formats.values import PlainValues
 from harness.errors import InputError
 from harness.event_lines import ORDER, is_order
 from harness.op import NEMESIS, Op, OpType
+from harness.pairing import Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -12,10 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.formats.errors import BadHistory
-from checker.formats.pairing import Event, torn_warning
 from checker.formats.parquet import hold_to_bounds
-from harness.event_lines import MAX_LINE_BYTES, decode_event, decode_object
+from harness.event_lines import MAX_LINE_BYTES, EventLines, header_of
 from harness.op import NEMESIS, OpType
+from harness.pairing import Event, torn_warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from harness.op import Op
 
 
-# As in `harness.history`, which would load asyncio and take a quarter of a short check; a test compares the two.
-FORMAT: Final = "labrys-history"
-VERSION: Final = 1
 EVENT: Final = frozenset({"type", "process", "f"})  # members that each event has, and no header
 
 
@@ -34,7 +31,6 @@ class JsonlEvents:
     """Yields the events of a history.
 
     Attributes:
-        header: The header; known after the first event was requested.
         warnings: Warnings as sentences; known at the end.
         timed: Whether the events have times; known after the first event was requested.
     """
@@ -49,14 +45,13 @@ class JsonlEvents:
             keyed: Whether the values of events without a key are lists of a key and a value. None: no, with a warning if an
                 event without a header looks otherwise.
         """
-        self.header: Mapping[str, Any] = {}
+        self._lines = EventLines()
         self.warnings: list[str] = []
         self.timed = True
         self._bare = False
         self._keyed = bool(keyed)
         self._may_be_keyed = keyed is None  # until an event shows it
         self._source = source
-        self._index = 0
 
     def __iter__(self) -> Iterator[Event]:
         """Yields each event.
@@ -75,24 +70,17 @@ class JsonlEvents:
 
     def _event(self, line: bytes) -> Event | None:
         """Returns the event of a line; None for the header and a torn end."""
-        if len(line) > MAX_LINE_BYTES:
-            raise ValueError(f"expected a line of at most {MAX_LINE_BYTES} bytes")
-        try:
-            fields = decode_object(line)
-        except ValueError:
-            if not (self.header or self._bare) or line.endswith(b"\n"):
-                raise
+        lines = self._lines
+        fields = lines.fields(line, begun=self._bare)
+        if fields is None:
             self.warnings.append(torn_warning(self._source.line))
             return None
-        if not self.header and not self._bare:
+        if not lines.header and not self._bare:
             if not fields.keys() >= EVENT:
-                self.header = header_of(fields)
+                lines.header = own_header(fields)
                 return None
             self._begin_bare(fields)
-        if self._bare:
-            fields = self._completed(fields)
-        op = decode_event(fields, self._index)
-        self._index += 1
+        op = lines.event(self._completed(fields) if self._bare else fields)
         hold_to_bounds(op.value)
         if self._may_be_keyed and self._bare and _asks_for_key(op):
             self._may_be_keyed = False
@@ -116,7 +104,7 @@ class JsonlEvents:
         if ("time" in fields) != self.timed:
             expected = "a time, as in the first event" if self.timed else "no time, because the first event has none"
             raise ValueError(f"expected {expected}")
-        return {"value": None, "time": 0, **fields, "index": self._index}
+        return {"value": None, "time": 0, **fields, "index": self._lines.count}
 
     def _lifted(self, op: Op) -> Op:
         if op.key is not None or op.process == NEMESIS:
@@ -140,17 +128,10 @@ def _asks_for_key(op: Op) -> bool:
     )
 
 
-def header_of(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+def own_header(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the header of a history.
 
     Raises:
-        ValueError: It is another object.
+        ValueError: The object is neither a header nor an event.
     """
-    if fields.get("format") != FORMAT:
-        raise ValueError(
-            f'expected the header {{"format": "{FORMAT}", "version": {VERSION}, ...}}, '
-            "or an event with at least type, process and f"
-        )
-    if fields.get("version") != VERSION:
-        raise ValueError(f"expected version {VERSION} of the format, found {fields.get('version')!r}")
-    return fields
+    return header_of(fields, "the header ", ", or an event with at least type, process and f")

@@ -21,13 +21,13 @@ from checker._kernel import Events
 from checker.columns import INFO, INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, Columns, Values
 from checker.edn.reader import loads
 from checker.formats.jepsen_reader import JepsenEvents, error_text, function_name, name_text
-from checker.formats.jsonl import EVENT, header_of
-from checker.formats.pairing import back_warning, changed_warning, made, torn_warning
+from checker.formats.jsonl import EVENT, own_header
 from checker.formats.parquet import decode_value
 from checker.formats.values import PlainValues
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES, decode_object
 from harness.op import OpType
+from harness.pairing import back_warning, changed_warning, made, torn_warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -73,7 +73,7 @@ def read_jsonl(source: Source) -> Plain | None:
         fields = decode_object(source.readline_bytes(MAX_LINE_BYTES))
         if fields.keys() >= EVENT:
             return None
-        header_of(fields)
+        own_header(fields)
         events = Events("jsonl", line=2)
         rest = _fed(events, source)
         warnings = []

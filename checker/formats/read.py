@@ -10,6 +10,7 @@ import re
 import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,9 +18,10 @@ from checker.formats.errors import BadHistory, shown
 from checker.formats.etcd_log import MARK, EtcdLogEvents
 from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.jsonl import JsonlEvents
-from checker.formats.pairing import Pairing, hold_to_rules
+from checker.formats.pairing import hold_to_rules
 from checker.formats.source import STANDARD_INPUT, UNPACK_LIMIT, opened
 from harness.errors import InfrastructureError
+from harness.pairing import Pairing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -176,7 +178,7 @@ def is_csv(name: str) -> bool:
 
 
 def _paired(found: str, name: str, events: EtcdLogEvents | JsonlEvents | JepsenEvents) -> History:
-    pairing = Pairing(name)
+    pairing = Pairing(partial(BadHistory, name))
     for event in events:
         pairing.add(event)
     operations = pairing.finish()

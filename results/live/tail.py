@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from harness.console import below
+from harness.event_lines import FORMAT
 from harness.fault_events import fault_event
-from harness.history import FORMAT
 from harness.op import NEMESIS, OpType
 from harness.units import NS_PER_MS, NS_PER_S
 from results.measure.op_outcomes import OUTCOMES, Codes, outcome

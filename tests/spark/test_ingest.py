@@ -5,16 +5,18 @@ from __future__ import annotations
 import gzip
 import random
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from checker.formats.errors import BadHistory
 from checker.formats.jepsen import write_history
-from checker.formats.pairing import Event, Pairing, events_of
 from checker.formats.parquet import NAMES, json_text, write_operations
 from checker.formats.read import read_histories
 from harness.event_lines import LineEncoder
 from harness.op import NEMESIS, Op, Operation, OpType
+from harness.pairing import Event, Pairing, events_of
 from results.pipeline.errors import BadInput
 from results.pipeline.read.sources import find_sources
 from results.pipeline.spark.hadoop_files import HadoopFiles
@@ -60,7 +62,7 @@ def operations_of(seed: int, count: int = 40) -> list[Operation]:
 
 
 def _paired(events: Sequence[Op]) -> list[Operation]:
-    pairing = Pairing("made")
+    pairing = Pairing(partial(BadHistory, "made"))
     for event in events:
         pairing.add(Event(event.index, event))
     return pairing.finish()

@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 from checker.formats.jepsen import write_history
-from checker.formats.pairing import events_of
 from checker.search.deciders import Wanted
 from harness.errors import ExitCode
+from harness.pairing import events_of
 from results.pipeline.errors import BadInput, BadOutput, RowsRefused
 from results.pipeline.options import AnalysisOptions
 from results.pipeline.spark import ingest, job

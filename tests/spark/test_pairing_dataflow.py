@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
 from checker.formats.errors import BadHistory
-from checker.formats.pairing import Event, Pairing
 from checker.formats.parquet import NAMES, json_text
 from harness.op import Op, OpType
+from harness.pairing import Event, Pairing
 from results.pipeline.spark.events import SCHEMA, _event
 from results.pipeline.spark.pairing import paired
 
@@ -96,7 +97,7 @@ def test_pairing_as_dataflow_is_pairing(spark: SparkSession) -> None:
             breaches[row["run"]].add(row["line"])
     refused = 0
     for run, events in histories.items():
-        pairing = Pairing(run)
+        pairing = Pairing(partial(BadHistory, run))
         try:
             for event in events:
                 pairing.add(event)

@@ -8,21 +8,23 @@ the form of a source. Then Spark reads all sources, and puts malformed events in
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from checker.formats.errors import BadHistory
 from checker.formats.etcd_log import EtcdLogEvents
 from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.jsonl import JsonlEvents
-from checker.formats.pairing import Pairing
 from checker.formats.parquet import NAMES, values_of
 from checker.formats.read import EDN, JSONL, PARQUET
 from checker.formats.source import opened
 from harness.errors import InputError
 from harness.op import NEMESIS
+from harness.pairing import Pairing
 from results.pipeline.errors import NotSuited, Unreadable, run_twice
 from results.pipeline.measure.spans import in_order
 from results.pipeline.read.documents import event_row
@@ -137,7 +139,7 @@ def _of_events(source: Input, *, keyed: bool | None) -> Run:
     assert source.run is not None  # noqa: S101 - a history has the name of its file
     path = str(local(source.data))
     faults: list[dict[str, Any]] = []
-    pairing = Pairing(path)
+    pairing = Pairing(partial(BadHistory, path))
     try:
         with opened(path) as opened_source:
             events: JsonlEvents | JepsenEvents | EtcdLogEvents

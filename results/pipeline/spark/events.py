@@ -15,11 +15,11 @@ from urllib.parse import unquote
 from checker.formats.errors import BadHistory
 from checker.formats.etcd_log import EtcdLogEvents
 from checker.formats.jepsen_reader import JepsenEvents
-from checker.formats.jsonl import FORMAT, VERSION, JsonlEvents
+from checker.formats.jsonl import JsonlEvents
 from checker.formats.parquet import hold_to_bounds, json_text
 from checker.formats.read import EDN
 from harness.errors import InputError
-from harness.event_lines import MAX_LINE_BYTES, decode_event, decode_object
+from harness.event_lines import FORMAT, MAX_LINE_BYTES, VERSION, decode_event, decode_object
 from harness.op import NEMESIS
 from results.pipeline.read.rules import SAMPLE_CHARACTERS
 from results.pipeline.schema import MOST_NS

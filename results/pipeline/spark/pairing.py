@@ -1,6 +1,6 @@
 """Pairs events into operations as dataflow: a window over each process of each run, in the order of the events.
 
-The rules are those of `checker.formats.pairing`. There the first breach refuses the history. Here each breach is a row for
+The rules are those of `harness.pairing`. There the first breach refuses the history. Here each breach is a row for
 quarantine, and the rest goes on, so that one bad line does not cost a night's runs. A test compares the two: they give the same
 operations, and one refuses a history iff the other has a row for it.
 """

@@ -10,10 +10,10 @@ import pytest
 from checker.edn.reader import loads
 from checker.edn.values import Keyword
 from checker.formats.jepsen import write_history
-from checker.formats.pairing import events_of
 from checker.formats.parquet import read_rows_of, write_operations
 from harness.console import plugins
 from harness.errors import LabrysError
+from harness.pairing import events_of
 from tests.judges import asks, registry
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from checker.errors import Disagreement
 from checker.formats.errors import BadHistory
 from checker.formats.jepsen import write_history, write_key_histories
 from checker.formats.jepsen_reader import conventions_at
-from checker.formats.pairing import events_of
 from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
 from checker.formats.source import opened
@@ -25,6 +24,7 @@ from commands.check import check
 from harness.history import HistoryWriter
 from harness.load import ClosedLoop
 from harness.op import OpType
+from harness.pairing import events_of
 from harness.verdict import Verdict
 from tests.catches.registers import Bug, run
 from workloads.register import RegisterOptions, RegisterWorkload, Values

@@ -13,7 +13,6 @@ import pytest
 from checker.checking import Request, check_file
 from checker.formats import read
 from checker.formats.jepsen import write_history
-from checker.formats.pairing import events_of
 from checker.formats.plain import read_edn, read_jsonl
 from checker.formats.read import EDN, JSONL, read_source
 from checker.formats.source import Source
@@ -23,6 +22,7 @@ from checker.search.deciders import Wanted
 from harness.errors import InputError, LabrysError
 from harness.event_lines import LineEncoder
 from harness.op import NEMESIS, Op, OpType
+from harness.pairing import events_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,13 +16,13 @@ from pyarrow import parquet
 
 from checker.formats.errors import BadHistory
 from checker.formats.jepsen import write_history
-from checker.formats.pairing import Event, Pairing, events_of
 from checker.formats.parquet import write_operations
 from checker.formats.read import EDN, ETCD_LOG, JSONL, PARQUET, History, _copy_limit, read_histories, read_source
 from checker.formats.source import opened
 from harness.errors import InfrastructureError, InputError
 from harness.history import HistoryWriter, pair, read_history
 from harness.op import Op, Operation, OpType
+from harness.pairing import Event, Pairing, events_of
 
 HEADER = '{"format":"labrys-history","version":1}\n'
 
@@ -124,7 +125,7 @@ def test_tuples_with_a_tag(tmp_path: Path) -> None:
 def test_an_operation_has_its_members_where_they_belong() -> None:
     """Operations are made without their constructor, from the fields in order."""
     invoke = Op(3, 10, OpType.INVOKE, 7, "cas", [1, 2], "k", "n1", None, 5, "final")
-    pairing = Pairing("x")
+    pairing = Pairing(partial(BadHistory, "x"))
     pairing.add(Event(1, invoke))
     pairing.add(Event(2, Op(4, 20, OpType.OK, 7, "cas", [1, 3], "k", "n2", "odd", 6, None)))
     [found] = pairing.finish()

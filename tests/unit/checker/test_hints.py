@@ -17,7 +17,6 @@ from benchmarks.checker.subjects import BankSubject, MaxRegisterSubject, StoreSu
 from checker.analysis import analysis
 from checker.checking import Request, check_file
 from checker.formats.jepsen import write_history
-from checker.formats.pairing import events_of
 from checker.formats.parquet import write_operations
 from checker.identity import identity
 from checker.independent import check_keys
@@ -33,6 +32,7 @@ from checker.search.hints import PART, examine, part_of
 from checker.search.placement import Allowance, place
 from harness.event_lines import LineEncoder
 from harness.op import Operation, OpType
+from harness.pairing import events_of
 from harness.verdict import Verdict, reason_of, verdict_of
 from tests.own_models import BoundedStack, MaxRegister
 from tests.own_models import draw as draw_own

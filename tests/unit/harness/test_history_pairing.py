@@ -79,14 +79,25 @@ def test_operations_are_in_the_order_of_their_invokes() -> None:
 @pytest.mark.parametrize(
     ("ops", "expected"),
     [
-        ([op(0, OK, 4)], "event 0: process 4 completes (ok), but has no open operation"),
-        ([op(0, INVOKE, 4), op(1, OK, 4), op(2, OK, 4)], "event 2: process 4 completes (ok)"),
-        ([op(0, INVOKE, 4), op(1, INVOKE, 4)], "event 1: process 4 invokes, but its operation of event 0 is open"),
-        ([op(0, INVOKE, 4), op(1, OK, 4, "write")], "event 1: process 4 completes 'write'"),
-        ([op(0, INVOKE, 4, key="a"), op(1, OK, 4, key="b")], "on key 'b', but invoked 'read' on key 'a' in event 0"),
+        ([op(0, OK, 4)], "event 0: process 4 completes 'read' (ok), but has no operation open"),
+        ([op(0, INVOKE, 4), op(1, OK, 4), op(2, OK, 4)], "event 2: process 4 completes 'read' (ok)"),
+        (
+            [op(0, INVOKE, 4), op(1, INVOKE, 4)],
+            "event 1: process 4 invokes 'read', but its 'read' of event 0 is still open",
+        ),
+        (
+            [op(0, INVOKE, 4), op(1, OK, 4, "write")],
+            "event 1: expected the completion of 'read' of event 0, found 'write'",
+        ),
+        (
+            [op(0, INVOKE, 4, key="a"), op(1, OK, 4, key="b")],
+            "event 1: expected a completion on key 'a' as invoked in event 0, found 'b'",
+        ),
+        ([op(0, INVOKE, 4), op(1, OK, 4, time_ns=-1)], "event 1: time decreases"),
+        ([op(0, INVOKE, 4, value=1), op(1, FAIL, 4, value=2)], "event 1: expected the value 1 as invoked in event 0"),
         (
             [op(0, INVOKE, 4), op(1, INFO, 4), op(2, INVOKE, 4)],
-            "event 2: process 4 invokes, but ended with the info of event 1",
+            "event 2: process 4 invokes 'read', but ended with the info of event 1",
         ),
     ],
 )

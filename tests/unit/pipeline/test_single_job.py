@@ -19,10 +19,10 @@ from pyarrow import parquet
 from rich.console import Console
 
 from checker.formats.jepsen import write_history
-from checker.formats.pairing import events_of
 from checker.formats.parquet import write_operations
 from checker.search.deciders import Wanted
 from harness.errors import ExitCode
+from harness.pairing import events_of
 from results.pipeline import local
 from results.pipeline.errors import BadInput, BadOutput, NotSuited, RowsRefused
 from results.pipeline.options import AnalysisOptions

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.formats.jepsen import write_history
-from checker.formats.pairing import events_of
 from commands.check import check
 from harness.errors import InputError
+from harness.pairing import events_of
 from tests.unit.workloads.histories import done
 
 if TYPE_CHECKING:

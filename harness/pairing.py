@@ -1,0 +1,258 @@
+"""Joins the events of a history into operations, and checks the rules of histories; the only pairing of events in Python.
+
+The rules are those of knossos:
+
+- A process has one operation open at a time, and never works again after an `info`.
+- A completion has an invoke, with the same function and the same key.
+- A failed operation has the value of its invoke.
+
+The order of the events is that in which they come. Each breach is an error with its place and the place of the event that it
+contradicts, because a repaired history proves nothing. A place is a line of a file, or the index of an event in memory. Only
+events that cannot affect the verdict are skipped, with a warning.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from harness.op import NEMESIS, Op, Operation, OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from harness.errors import InputError
+    from harness.op import Process, Value
+
+
+_NOT_OPEN: Final = (-1, None)
+_FIELDS: Final = tuple(field.name for field in fields(Operation))
+# The slots' own setters, which bypass the frozen dataclass' `__setattr__`: a history needs millions of calls.
+_SET: Final[Sequence[Any]] = [Operation.__dict__[name].__set__ for name in _FIELDS]
+
+
+class Event(NamedTuple):
+    """An event and its place.
+
+    Attributes:
+        line: Its line, or its index.
+        op: The event.
+        has_value: Whether the file has a value; for an operation that did not succeed, some files have only an error, and no
+            key.
+    """
+
+    line: int
+    op: Op
+    has_value: bool = True
+
+
+class Pairing:
+    """Takes events one after the other, and returns operations.
+
+    Attributes:
+        events: The number of events, with faults.
+        warnings: Warnings as sentences.
+    """
+
+    def __init__(self, refused: Callable[[int, str], InputError], *, unit: str = "line") -> None:
+        """Starts a history.
+
+        Args:
+            refused: Makes the error of an event from its place and the reason.
+            unit: What places are, in errors.
+        """
+        self.events = 0
+        self.warnings: list[str] = []
+        self._refused = refused
+        self._unit = unit
+        self._operations: list[Operation | None] = []
+        self._open: dict[Process, tuple[int, Event]] = {}
+        self._ended: dict[Process, int] = {}  # the line of the info
+        self._free_ns: dict[Process, int] = {}
+        self._time_ns = -1
+        self._back_line: int | None = None
+        self._changed_line: int | None = None
+        self._changed = 0
+
+    def add(self, event: Event) -> None:
+        """Adds the next event.
+
+        Raises:
+            InputError: It contradicts an earlier one.
+        """
+        line, op, has_value = event
+        _, time_ns, op_type, process, f, value, key, *_ = op
+        self.events += 1
+        if process == NEMESIS:
+            return
+        if time_ns < self._time_ns and self._back_line is None:
+            self._back_line = line
+        self._time_ns = time_ns
+        if op_type is OpType.INVOKE:
+            if process in self._open or process in self._ended or time_ns < self._free_ns.get(process, time_ns):
+                raise self._no_invoke(event)
+            self._open[process] = (len(self._operations), event)
+            self._operations.append(None)
+            return
+        place, invoke = self._open.pop(process, _NOT_OPEN)
+        if invoke is None:
+            raise self._refused(
+                line,
+                f"process {process} completes {f!r} ({op_type}), but has no operation open; expected an invoke before it",
+            )
+        first = invoke.op
+        if f != first.f or time_ns < first.time_ns or (key != first.key and (has_value or key is not None)):
+            raise self._no_completion(event, invoke)
+        if op_type is not OpType.OK:
+            if has_value and not _same(value, first.value):
+                self._differs(event, invoke)
+            if op_type is OpType.INFO:
+                self._ended[process] = line
+        self._free_ns[process] = time_ns
+        self._operations[place] = _operation(first, op)
+
+    def _no_invoke(self, event: Event) -> InputError:
+        """Returns the error of a process that cannot begin an operation here."""
+        op = event.op
+        before = self._open.get(op.process)
+        if before is not None:
+            return self._refused(
+                event.line,
+                f"process {op.process} invokes {op.f!r}, but its {before[1].op.f!r} of {self._unit} {before[1].line} is "
+                "still open; a process has one operation at a time",
+            )
+        if op.process in self._ended:
+            return self._refused(
+                event.line,
+                f"process {op.process} invokes {op.f!r}, but ended with the info of {self._unit} {self._ended[op.process]}; "
+                "a process whose operation is unknown never works again",
+            )
+        return self._back(event, self._free_ns[op.process], "its last operation completed")
+
+    def _no_completion(self, event: Event, invoke: Event) -> InputError:
+        """Returns the error of an event that cannot complete the open operation of its process."""
+        op, first = event.op, invoke.op
+        if op.f != first.f:
+            return self._refused(
+                event.line, f"expected the completion of {first.f!r} of {self._unit} {invoke.line}, found {op.f!r}"
+            )
+        if op.key != first.key and (event.has_value or op.key is not None):
+            return self._refused(
+                event.line,
+                f"expected a completion on key {first.key!r} as invoked in {self._unit} {invoke.line}, found {op.key!r}",
+            )
+        return self._back(event, first.time_ns, f"it was invoked in {self._unit} {invoke.line}")
+
+    def _differs(self, event: Event, invoke: Event) -> None:
+        """Checks a completion that is not ok and has another value than its invoke."""
+        found, expected = _text(event.op.value), _text(invoke.op.value)
+        if event.op.type is OpType.FAIL:
+            raise self._refused(
+                event.line,
+                f"expected the value {expected[:60]} as invoked in {self._unit} {invoke.line}, found {found[:60]}; "
+                "a failed operation keeps its value",
+            )
+        if event.op.value is not None:
+            self._changed += 1
+            self._changed_line = self._changed_line or event.line
+
+    def _back(self, event: Event, earlier_ns: int, what: str) -> InputError:
+        op = event.op
+        return self._refused(
+            event.line,
+            f"time decreases: process {op.process} has an event at {op.time_ns} ns, but {what} at {earlier_ns} ns",
+        )
+
+    def finish(self) -> list[Operation]:
+        """Returns the operations in the order of their invokes; those without a completion are `info` without an end."""
+        for place, event in self._open.values():
+            self._operations[place] = _operation(event.op, None)
+        if self._back_line is not None:
+            self.warnings.append(back_warning(self._back_line))
+        if self._changed_line is not None:
+            self.warnings.append(changed_warning(self._changed, self._changed_line))
+        return [operation for operation in self._operations if operation is not None]
+
+
+def back_warning(line: int) -> str:
+    """Returns the warning about times that decrease between processes."""
+    return f"times go back in line {line}, between processes; the order of the file is what counts"
+
+
+def changed_warning(count: int, line: int) -> str:
+    """Returns the warning about completions with another value, the first of them in a line."""
+    return (
+        f"{count} info completions have another value than their invoke, the first in line {line}; the invoke's value is "
+        "what counts"
+    )
+
+
+def torn_warning(line: int) -> str:
+    """Returns the warning about a last line without an end."""
+    return f"line {line}, the last one, is torn off and was left out"
+
+
+def _same(first: Value, second: Value) -> bool:
+    return first is second or _text(first) == _text(second)
+
+
+def _text(value: Value) -> str:
+    return "nil" if value is None else json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _operation(invoke: Op, completion: Op | None) -> Operation:
+    index, time_ns, _, process, f, value, key, node, _, scheduled_ns, phase, *_ = invoke
+    result = end = end_ns = error = via = order = None
+    op_type = OpType.INFO
+    if completion is not None:
+        end, end_ns, op_type, error = completion.index, completion.time_ns, completion.type, completion.error
+        via, order = completion.via, completion.order
+        if op_type is OpType.OK:
+            result = completion.value
+    return made(
+        process, f, value, result, op_type, time_ns, end_ns, index, end, key, node, error, scheduled_ns, phase, via,
+        order,
+    )  # fmt: skip
+
+
+def made(*members: Any) -> Operation:
+    """Returns the operation with these members, in the order of its fields; a test compares them with the keywords."""
+    operation = Operation.__new__(Operation)
+    for set_member, member in zip(_SET, members, strict=True):
+        set_member(operation, member)
+    return operation
+
+
+def events_of(operations: Iterable[Operation]) -> list[Op]:
+    """Returns the events of operations, in their order; pairing these events gives the same operations."""
+    events: list[Op] = []
+    for operation in operations:
+        invoke = Op(
+            index=operation.invoke_index,
+            time_ns=operation.start_ns,
+            type=OpType.INVOKE,
+            process=operation.process,
+            f=operation.f,
+            value=operation.value,
+            key=operation.key,
+            node=operation.node,
+            scheduled_ns=operation.scheduled_ns,
+            phase=operation.phase,
+        )
+        events.append(invoke)
+        if operation.complete_index is not None:
+            events.append(
+                invoke._replace(
+                    index=operation.complete_index,
+                    time_ns=operation.start_ns if operation.end_ns is None else operation.end_ns,
+                    type=operation.type,
+                    value=operation.result if operation.type is OpType.OK else operation.value,
+                    error=operation.error,
+                    scheduled_ns=None,
+                    via=operation.via,
+                    order=operation.order,
+                )
+            )
+    return sorted(events, key=attrgetter("index"))
