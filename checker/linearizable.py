@@ -12,12 +12,11 @@ from checker.explain.blaming import blaming
 from checker.explain.violations import When, count, counterexamples, of_keys, ranked
 from checker.independent import check_keys
 from checker.models import find_model, made
-from checker.search.hints import part_of
 from harness.console.plain import counted_of
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from checker.explain.violations import Violation
     from checker.independent import KeyedAnalysis
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from harness.op import Operation, Value
 
 PART: Final = "linearizable"
+ORDER_PART: Final = "order-agrees"
 CHECK_LIMIT_S: Final = 300.0
 MAX_NAMED_KEYS: Final = 20
 MAX_EXPLAINED: Final = 100
@@ -53,7 +53,7 @@ def linearizability(
     chosen = made(find_model(model, by_place=True)) if isinstance(model, str) else model
     with blaming(type(chosen)):
         found = check_keys(chosen, operations, time_limit=CHECK_LIMIT_S, explain=MAX_EXPLAINED, explain_s=EXPLAIN_S)
-    order = part_of(found)
+    order = order_part(found)
     return [_linearizable(found, faults), *([] if order is None else [order])]
 
 
@@ -91,3 +91,20 @@ def _reason(violations: Sequence[Violation], keys: int, faults: Sequence[FaultRe
         times = [f"{at[when]} {when} {'any' if when is When.BEFORE else 'a'} fault" for when in When if at[when]]
         total += f": {', '.join(times)}"
     return f"{where}{first.explanation}{total}{'.' if total else ''}"
+
+
+def order_part(found: KeyedAnalysis) -> Part | None:
+    """Returns the part of a run's verdict about the system's own order; None if no operation carries one.
+
+    It is an extra part: the verdict on the operations themselves needs no order.
+    """
+    agrees = found.order_agrees
+    if agrees is None:
+        return None
+    by_verdict: Mapping[Verdict, list[str | None]] = {
+        each: [key for key, analysis in found.keys.items() if analysis.order_agrees is each] for each in Verdict
+    }
+    details: dict[str, Value] = {str(each): len(keys) for each, keys in by_verdict.items()}
+    if agrees is not Verdict.VALID:
+        details["keys"] = by_verdict[agrees][:MAX_NAMED_KEYS]
+    return Part(name=ORDER_PART, verdict=agrees, reason=found.order_reason, details=details, extra=True)

@@ -16,7 +16,7 @@ from checker.explain.weakening import sentences
 from checker.explain.words import value_text
 from checker.identity import same
 from checker.judging.judged import Judged
-from checker.knossos import completion
+from checker.knossos import completion, result_map
 from harness.console.plain import message, name, one_line, plain
 from harness.errors import ExitCode, worst_code
 from harness.op import OpType
@@ -132,12 +132,12 @@ def _edn(result: Result, *, alone: bool) -> EdnMap:
     analysis = result.analysis
     search = [] if analysis.search is None else [(Keyword("search"), keywordized(analysis.search.to_json()))]
     if not result.history.keyed and analysis.worst is not None:
-        entries += [*analysis.worst.to_edn_map().items(), *search]
+        entries += [*result_map(analysis.worst).items(), *search]
         return EdnMap(entries)
     verdict = unknown if analysis.valid is Verdict.UNKNOWN else analysis.valid is Verdict.VALID
     entries += [
         (Keyword("valid?"), verdict),
-        (Keyword("results"), EdnMap((key, of_key.to_edn_map()) for key, of_key in analysis.keys.items())),
+        (Keyword("results"), EdnMap((key, result_map(of_key)) for key, of_key in analysis.keys.items())),
         (Keyword("failures"), tuple(key for key, of_key in analysis.keys.items() if of_key.valid is Verdict.INVALID)),
         *search,
     ]

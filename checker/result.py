@@ -1,4 +1,4 @@
-"""The result of a check as data: for people, as JSON, and in the form of knossos' result maps."""
+"""The result of a check as data: for people, and as JSON. `checker.knossos` has it in the form of knossos' result maps."""
 
 from __future__ import annotations
 
@@ -140,12 +140,6 @@ class Analysis:
         if self.order_agrees is not None:
             result |= {"order_agrees": self.order_agrees.as_json, "order_reason": self.order_reason}
         return result
-
-    def to_edn_map(self) -> Mapping[Any, Any]:
-        """Returns the result as knossos' result map, as values of EDN."""
-        from checker.knossos import result_map  # noqa: PLC0415 - only EDN output needs it
-
-        return result_map(self)
 
 
 def operation_json(op: Operation | None) -> dict[str, Any] | None:

@@ -40,22 +40,19 @@ from checker.search.deciding import Objects, decide_all
 from checker.search.placement import Allowance, Placed, end_of, place
 from checker.search.solving import AUTO
 from harness.console.plain import one_line
-from harness.verdict import Part, Verdict
+from harness.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from checker._kernel import Outcome
-    from checker.independent import KeyedAnalysis
     from checker.models.base import Model
     from checker.search.encode import Encoded
     from checker.search.solving import Limits
-    from harness.op import Operation, Value
+    from harness.op import Operation
 
 ANALYZER: Final = "hints"
-PART: Final = "order-agrees"
 LIMIT_S: Final = 10.0  # of processor time, for all objects of a history
-MAX_NAMED_KEYS: Final = 20
 _MOMENT_S: Final = 0.5  # for the first attempt with the order, and for the first attempt without it
 _LEAST_S: Final = 0.001
 _ORDER: Final = attrgetter("order")
@@ -368,20 +365,3 @@ def _refusal(op: Operation, placed: Placed) -> tuple[Any, ...]:
     after = "at the beginning" if not placed.done else f"after {placed.done} operations"
     why = f": {one_line(str(placed.message)).rstrip('.')}" if placed.message else ""
     return (f"{after}, ", *span(op), f"{where} is not possible{why}")
-
-
-def part_of(found: KeyedAnalysis) -> Part | None:
-    """Returns the part of a run's verdict about the system's own order; None if no operation carries one.
-
-    It is an extra part: the verdict on the operations themselves needs no order.
-    """
-    agrees = found.order_agrees
-    if agrees is None:
-        return None
-    by_verdict: Mapping[Verdict, list[str | None]] = {
-        each: [key for key, analysis in found.keys.items() if analysis.order_agrees is each] for each in Verdict
-    }
-    details: dict[str, Value] = {str(each): len(keys) for each, keys in by_verdict.items()}
-    if agrees is not Verdict.VALID:
-        details["keys"] = by_verdict[agrees][:MAX_NAMED_KEYS]
-    return Part(name=PART, verdict=agrees, reason=found.order_reason, details=details, extra=True)

@@ -15,6 +15,7 @@ from checker.analysis import analysis
 from checker.edn.values import Keyword
 from checker.explain.hardness import _CONDITIONS, REASONS, of_objects
 from checker.formats.parquet import write_operations
+from checker.knossos import result_map
 from checker.models import Call, Inconsistent, Model, model
 from checker.search.encode import encode
 from checker.search.solving import Limits, solve
@@ -292,4 +293,4 @@ def test_arrays_and_files_say_the_same(tmp_path: Path) -> None:
     assert found.hardness[0] == by_reason["repeated-values"]
     assert "is written 5 times" in found.explanation
     assert [each.reason for each in found.hardness] == list(by_reason)
-    assert found.to_edn_map()[Keyword("explanation")] == found.explanation
+    assert result_map(found)[Keyword("explanation")] == found.explanation

@@ -20,7 +20,7 @@ from checker.formats.jepsen import write_history
 from checker.formats.parquet import write_operations
 from checker.identity import identity
 from checker.independent import check_keys
-from checker.linearizable import linearizability
+from checker.linearizable import ORDER_PART, linearizability, order_part
 from checker.models import Call, Inconsistent, Model, names
 from checker.presentation import as_edn, as_json, as_text
 from checker.search import brute
@@ -28,7 +28,7 @@ from checker.search.certificate import replay
 from checker.search.chained import follow
 from checker.search.deciders import Wanted
 from checker.search.encode import encode
-from checker.search.hints import PART, examine, part_of
+from checker.search.hints import examine
 from checker.search.placement import Allowance, place
 from harness.event_lines import LineEncoder
 from harness.op import Operation, OpType
@@ -414,12 +414,12 @@ def test_a_budget_that_ends_leaves_a_run_the_verdict_of_its_operations(monkeypat
         (TURNED, Verdict.INVALID, Verdict.INVALID),
     ):
         parts = linearizability("register", operations)
-        assert {part.name: part.verdict for part in parts} == {"linearizable": Verdict.VALID, PART: order}
+        assert {part.name: part.verdict for part in parts} == {"linearizable": Verdict.VALID, ORDER_PART: order}
         assert verdict_of(parts) is run
-        assert reason_of(parts).endswith(f"Not decided: {PART}.") is (run is Verdict.VALID)
+        assert reason_of(parts).endswith(f"Not decided: {ORDER_PART}.") is (run is Verdict.VALID)
     stale = _operation(2, "read", OpType.OK, 8, 9, result=1)
     parts = linearizability("register", [*WRITES, stale])
-    assert {part.name: part.verdict for part in parts} == {"linearizable": Verdict.INVALID, PART: Verdict.INVALID}
+    assert {part.name: part.verdict for part in parts} == {"linearizable": Verdict.INVALID, ORDER_PART: Verdict.INVALID}
 
 
 def test_an_order_that_is_hard_to_follow_takes_no_time_from_an_easy_verdict() -> None:
@@ -441,19 +441,23 @@ def test_each_key_is_held_to_its_own_order_and_the_worst_one_decides() -> None:
     agrees = [write("a", 0, 0, 1), write("a", 1, 10, 2), write("c", 4, 40, None)]
     found = check_keys("register", agrees)
     assert found.order_agrees is Verdict.VALID
-    part = part_of(found)
+    part = order_part(found)
     assert part is not None
-    assert (part.name, part.verdict, part.details) == (PART, Verdict.VALID, {"valid": 1, "unknown": 0, "invalid": 0})
+    assert (part.name, part.verdict, part.details) == (
+        ORDER_PART,
+        Verdict.VALID,
+        {"valid": 1, "unknown": 0, "invalid": 0},
+    )
     assert part.reason == "The system's own order is a legal one on all keys whose operations carry one: 1 of 2 keys."
     found = check_keys("register", [*agrees, write("b", 2, 20, 4), write("b", 3, 30, 3)])
     assert (found.valid, found.order_agrees) == (Verdict.VALID, Verdict.INVALID)
     assert found.order_reason.startswith("Key b: The system's own order is not a legal one: ")
     assert found.to_json()["order_agrees"] is False
-    part = part_of(found)
+    part = order_part(found)
     assert part is not None
     assert (part.verdict, part.details["keys"]) == (Verdict.INVALID, ["b"])
     nothing = check_keys("register", without_hints(agrees))
-    assert (nothing.order_agrees, nothing.order_reason, part_of(nothing)) == (None, "", None)
+    assert (nothing.order_agrees, nothing.order_reason, order_part(nothing)) == (None, "", None)
     assert "order_agrees" not in nothing.to_json()
 
 
