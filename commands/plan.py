@@ -15,6 +15,7 @@ from commands.run_options import OUTPUT, RUN, RepeatOptions, RunOptions, Sources
 from harness.console.parameters import Choice
 from harness.console.terminal import echo
 from harness.declare import with_options
+from harness.generator import first_operations
 
 PREVIEW_OPERATIONS = 20
 
@@ -50,7 +51,8 @@ def show_plan(ctx: click.Context, /, **values: Any) -> None:
     options, plan = settled.options, settled.plan()
     workload = choosing.workload_of(options)
     streams = harness.console.choices.make_load(options.load, len(settled.nodes)).streams(len(settled.nodes))
-    preview = workload.describe_streams(seed=options.seed, streams=streams, count=PREVIEW_OPERATIONS)
+    generator = workload.generator(seed=options.seed, streams=streams)
+    preview = first_operations(generator, streams=streams, count=PREVIEW_OPERATIONS)
     if output == "text":
         for line in lines(settled.reproduce, plan, preview):
             echo(line)

@@ -7,12 +7,14 @@ whole runs are tested by simulation in virtual time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
-from harness.op import Invocation
+from harness.op import Invocation, Op, OpType
 
 if TYPE_CHECKING:
-    from harness.op import Op
+    from harness.op import Value
+
+MAX_WAITS: Final = 100  # so often a stream may wait in a row before its preview ends
 
 
 class Asker(NamedTuple):
@@ -25,6 +27,8 @@ class Asker(NamedTuple):
         now_ns: The run's time.
         idle: Whether no operation of the whole run is in flight.
         workers: The workers that this generator serves: all of the run, or fewer for a part of a generator.
+        preview: Whether only `labrys plan` asks, and there is no run. Then a value that only a run knows is a word, such as
+            `last-seen`.
     """
 
     worker: int
@@ -33,6 +37,7 @@ class Asker(NamedTuple):
     now_ns: int
     idle: bool
     workers: frozenset[int]
+    preview: bool = False
 
 
 class Later(NamedTuple):
@@ -65,3 +70,43 @@ class Generator(Protocol):
     def update(self, event: Op) -> None:
         """Receives an event of the history; invokes too."""
         ...
+
+
+def first_operations(generator: Generator, *, streams: int, count: int) -> Value:
+    """Returns the first operations of each stream as JSON-like data, as `labrys plan` shows them.
+
+    The streams are asked one after the other, and no operation gets an answer: each ends as an `info`, and the next process of
+    its stream asks.
+
+    Args:
+        generator: A fresh generator of a workload.
+        streams: The number of streams that it was made for.
+        count: The number of operations of each stream. A stream that ends or waits for answers has fewer.
+
+    Returns:
+        A list of `{"stream": number, "operations": [{"f": ..., "key": ..., "value": ...}, ...]}`.
+    """
+    return [
+        {"stream": number, "operations": _first_operations(generator, number, streams, count)}
+        for number in range(streams)
+    ]
+
+
+def _first_operations(generator: Generator, number: int, streams: int, count: int) -> list[Value]:
+    operations: list[Value] = []
+    now_ns = waits = 0
+    while len(operations) < count and waits < MAX_WAITS:
+        process = number + len(operations) * streams
+        answer = generator.ask(Asker(number, process, "", now_ns, True, frozenset(range(streams)), preview=True))  # noqa: FBT003
+        if isinstance(answer, Invocation):
+            f, value, key, *_ = answer
+            operations.append({"f": f, "key": key, "value": value})
+            for op_type in (OpType.INVOKE, OpType.INFO):
+                generator.update(Op(0, now_ns, op_type, process, f, value, key))
+            waits = 0
+        elif answer is None or answer.at_ns is None:
+            break
+        else:
+            now_ns = max(now_ns, answer.at_ns)
+            waits += 1
+    return operations

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from harness.final_reads import FinalReads
     from harness.generator import Generator
     from harness.node import Node
-    from harness.op import Op, Operation, Value
+    from harness.op import Op, Operation
     from harness.verdict import Part
     from harness.watch import Sighting
 
@@ -68,12 +68,9 @@ class Workload(Protocol):
         Args:
             seed: The run's root seed.
             streams: The number of op streams that ask it: workers in a closed loop, nodes in an open loop. Stream `i` draws
-                only from `stream(seed, f"worker/{i}")`.
+                only from `stream(seed, f"worker/{i}")`, as `harness.combinators.each_stream` does. `labrys plan` prints the
+                first operations of each; see `harness.generator.Asker.preview`.
         """
-        ...
-
-    def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first `count` operations of each stream as JSON-like data, byte for byte the same for the same seed."""
         ...
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:

@@ -1,4 +1,4 @@
-"""The final reads after healing: their generator, and their part of the verdict.
+"""The final reads after healing: their keys, and their part of the verdict.
 
 They are the same for every workload. They read each key of the run once more through each node. Otherwise a loss in an unread
 key would stay hidden.
@@ -6,11 +6,10 @@ key would stay hidden.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from harness.console.plain import counted_of
-from harness.generator import Later
 from harness.op import FINAL_PHASE, NEMESIS, OpType
 from harness.verdict import Part, Verdict
 
@@ -18,35 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from harness.final_reads import FinalReads
-    from harness.generator import Answer, Asker
-    from harness.op import Invocation, Op, Operation, Process, Value
+    from harness.op import Op, Operation, Value
 
-ATTEMPTS = 5
 MAX_NAMED_KEYS = 20
-
-
-class UntilRead:
-    """Repeats each operation until it succeeds, with a limited number of attempts. The workers share the operations."""
-
-    def __init__(self, invocations: Iterable[Invocation]) -> None:
-        self._due = deque((invocation._replace(phase=FINAL_PHASE), ATTEMPTS) for invocation in invocations)
-        self._in_flight: dict[Process, tuple[Invocation, int]] = {}
-
-    def ask(self, asker: Asker) -> Answer:
-        """Returns an operation that has not succeeded yet."""
-        if not self._due:
-            return Later() if self._in_flight else None
-        invocation, attempts = self._due.popleft()
-        self._in_flight[asker.process] = invocation, attempts - 1
-        return invocation
-
-    def update(self, event: Op) -> None:
-        """Queues an operation again if it did not succeed."""
-        if event.type is OpType.INVOKE or event.process not in self._in_flight:
-            return
-        invocation, attempts = self._in_flight.pop(event.process)
-        if event.type is not OpType.OK and attempts:
-            self._due.append((invocation, attempts))
 
 
 def keys_of(history: Iterable[Op]) -> list[str | None]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.clock import Clock
-from harness.combinators import limit, repeat
+from harness.combinators import limit
 from harness.history import HistoryWriter, MemoryHistory, pair, read_history
 from harness.interpreter import drive
 from harness.load import ClosedLoop, OpenLoop
@@ -118,7 +118,7 @@ def best(rows: Mapping[str, Callable[[Path], object]]) -> dict[str, float]:
 
 def reads() -> Generator:
     """Returns the cheapest generator."""
-    return repeat(READ)
+    return limit(OPERATIONS, READ)
 
 
 def registers(options: RegisterOptions | None = None) -> Generator:

@@ -53,6 +53,7 @@ MOVED_NAMES = {  # module, name: its module, or its new name in the module, sinc
     ("harness.system", "NodeStatus"): "harness.service",
     ("harness.system", "ReplicaState"): "harness.service",
     ("nemesis.field", "Outcomes"): "NodeResults",
+    ("workloads.finals", "UntilRead"): "harness.combinators and called until_ok",
 }
 RENAMED = {(MODELS, "list-append"): "list"}  # Jepsen's list-append is a workload of transactions
 MAX_ERROR = 300

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from checker.linearizable import linearizability
-from harness.combinators import from_function, limit
+from harness.combinators import limit
 from harness.history import pair
 from harness.load import ClosedLoop
 from harness.op import Invocation
@@ -17,10 +17,9 @@ from harness.verdict import Verdict
 from harness.workload import Observed
 from tests.catches.controllers import MISTAKES, MISTAKES_OF_MEMBERS, Controller, request
 from workloads.controller.broker_ids import BrokerIdWorkload
-from workloads.controller.elections import ElectWorkload
+from workloads.controller.elections import ElectOptions, ElectWorkload
 from workloads.controller.members import ControllerWorkload, SyncStateSetWorkload
 from workloads.controller.model import BrokerGroup
-from workloads.controller.options import ElectOptions
 
 if TYPE_CHECKING:
     from harness.generator import Asker
@@ -40,7 +39,7 @@ def mixed(controller: Controller, seed: int, count: int = 200) -> Part:
         return Invocation(f, argument, key)
 
     history = simulate(
-        limit(count, from_function(next_operation)), load=ClosedLoop(concurrency=WORKERS), respond=controller, seed=seed
+        limit(count, next_operation), load=ClosedLoop(concurrency=WORKERS), respond=controller, seed=seed
     )
     return linearizability(BrokerGroup(), pair(history))[0]
 
@@ -63,7 +62,7 @@ def test_a_right_controller_is_not_accused(seed: int, lossy: bool) -> None:
     assert mixed(Controller(None, seed, lossy=lossy), seed).verdict is Verdict.VALID
 
 
-def parts_of(workload: GroupWorkload, controller: Controller, seed: int, count: int = 200) -> dict[str, Part]:
+def parts_of(workload: GroupWorkload[Any], controller: Controller, seed: int, count: int = 200) -> dict[str, Part]:
     """The parts of a run of a workload."""
     generator = limit(count, workload.generator(seed=seed, streams=WORKERS))
     history = simulate(generator, load=ClosedLoop(concurrency=WORKERS), respond=controller, seed=seed)
@@ -118,7 +117,7 @@ MEMBERS = [SyncStateSetWorkload, ControllerWorkload]
 @pytest.mark.parametrize("workload", MEMBERS)
 @pytest.mark.parametrize("lossy", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_members_of_a_right_controller(workload: type[GroupWorkload], seed: int, lossy: bool) -> None:
+def test_members_of_a_right_controller(workload: type[GroupWorkload[Any]], seed: int, lossy: bool) -> None:
     """A correct controller is valid, for any brokers that it regards as dead and any elections of its own."""
     found = parts_of(workload(), Controller(None, seed, lossy=lossy, restless=True), seed)
     assert {name: part.verdict for name, part in found.items()} == dict.fromkeys(
@@ -132,7 +131,7 @@ RULES = {"master dropped": "master-in-sync", "stale read": "epochs-grow", "epoch
 
 @pytest.mark.parametrize("workload", MEMBERS)
 @pytest.mark.parametrize("mistake", MISTAKES_OF_MEMBERS)
-def test_mistakes_with_members(workload: type[GroupWorkload], mistake: str) -> None:
+def test_mistakes_with_members(workload: type[GroupWorkload[Any]], mistake: str) -> None:
     """The model finds each mistake, although liveness is uncertain; so does the rule for it."""
     controller = Controller(mistake, 1, restless=True)
     found = parts_of(workload(), controller, 1, count=400)

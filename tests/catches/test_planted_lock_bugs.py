@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.combinators import sequence
+from harness.combinators import until_ok
 from harness.final_reads import FinalReads
 from harness.load import ClosedLoop, OpenLoop
 from harness.op import OpType
@@ -52,7 +52,7 @@ class WithoutEnd(LockWorkload):
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:
         """Returns nothing."""
-        return sequence([])
+        return until_ok([])
 
 
 def judge(bug: Bug | None, seed: int, load: Load, path: Path, options: LockOptions = OPTIONS) -> dict[str, Part]:

@@ -2,45 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from workloads.controller.groups import FUNCTIONS, GroupWorkload
-from workloads.controller.options import BrokerIdOptions
+from harness.combinators import KeysInTurn, each_stream, independent, mix
+from harness.declare import option
+from harness.op import Invocation
+from workloads.controller.groups import FUNCTIONS, GroupWorkload, apply_of, ops_per_group_option, share_option
 from workloads.controller.parts import contended, one_owner
-from workloads.controller.streams import BrokerIdStream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable
 
-    from harness.op import Operation
-    from harness.verdict import Part
+    from harness.combinators import Stream
+    from harness.generator import Asker, Generator
 
 
-class BrokerIdWorkload(GroupWorkload):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerIdOptions:
+    """The options of the workload of broker ids."""
+
+    ids: int = option(
+        5, "The number of ids that brokers request; with fewer ids, brokers contend more.", low=1, high=1000
+    )
+    next_share: float = share_option("next", 0.3)
+    replica_share: float = share_option("replica", 0.1)
+    ops_per_group: int = ops_per_group_option(40)
+
+
+class BrokerIdWorkload(GroupWorkload[BrokerIdOptions]):
     """Broker groups whose brokers contend for ids; see `harness.workload.Workload`.
 
-    Attributes:
-        name: `broker-id`.
-        summary: A description in one line.
-        Options: Its options.
-        functions: Apply, next, and reads of the group.
+    A stream is one broker. Each has its own check code, so two streams never own the same id.
     """
 
     name = "broker-id"
     summary = "Brokers of independent groups request ids; a model of the group checks every answer, also refusals."
     Options = BrokerIdOptions
-    functions: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {f: FUNCTIONS[f] for f in ("apply", "next", "replica", "state")}
-    )
+    functions = MappingProxyType({f: FUNCTIONS[f] for f in ("apply", "next", "replica", "state")})
+    rest = (one_owner, contended)
 
-    def __init__(self, options: BrokerIdOptions | None = None) -> None:
-        self._options = options or BrokerIdOptions()
+    def generator(self, *, seed: int, streams: int) -> Generator:
+        """Returns requests for ids, and reads of the group."""
+        return each_stream(self._operations, seed=seed, streams=streams)
 
-    def stream(self, *, seed: int, number: int, streams: int) -> BrokerIdStream:
-        """See `GroupWorkload`."""
-        return BrokerIdStream(self._options, seed=seed, number=number, streams=streams)
+    def _operations(self, stream: Stream) -> Generator:
+        options = self.options
 
-    def parts(self, operations: Sequence[Operation]) -> Sequence[Part]:
-        """Returns the parts `one-owner` and `contended`."""
-        return [one_owner(operations), contended(operations)]
+        def reads(f: str) -> Callable[[Asker], Invocation]:
+            def read(_: Asker) -> Invocation:
+                stream.skip(1)
+                return Invocation(f)
+
+            return read
+
+        def apply(_: Asker) -> Invocation:
+            return Invocation("apply", apply_of(1 + stream.below(options.ids), stream.number))
+
+        functions = mix(
+            stream, (options.next_share, reads("next")), (options.replica_share, reads("replica")), rest=apply
+        )
+        return independent(stream, KeysInTurn(stream, options.ops_per_group), functions)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import abc
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from checker.linearizable import linearizability
-from harness.combinators import from_function
-from harness.op import Invocation
+from harness.declare import option
+from workloads.base import BaseWorkload, OptionsT
 from workloads.controller.model import BrokerGroup
 from workloads.controller.replicas import replicas_equal
-from workloads.finals import UntilRead, final_reads, keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from harness.generator import Asker, Generator
-    from harness.node import Node
-    from harness.op import Op, Operation, Value
+    from harness.op import Operation, Value
     from harness.verdict import Part
     from harness.workload import Observed
 
@@ -37,72 +33,67 @@ FUNCTIONS: Mapping[str, str] = {
     "state": "null -> {code, known, ...}; the whole group",
 }
 
+HALF: Final = 0.5
+_SHARES: Final[Mapping[str, str]] = {
+    "heartbeat": "that are heartbeats",
+    "leave": "that end the heartbeats of a broker",
+    "apply": "that request an id",
+    "register": "that register the address of a broker",
+    "elect": "that are elections",
+    "next": "that read the next id",
+    "replica": "that read the master and the sync set",
+    "state": "that read the whole group",
+}
 
-class Draws(Protocol):
-    """The operations of one stream."""
 
-    def next(self) -> Invocation:
-        """Draws the next operation."""
-        ...
+def share_option(f: str, default: float, *, low: float = 0, more: str = "") -> Any:
+    """Returns the option for the share of a function; the name of its field is `F_share`."""
+    return option(default, f"The share of operations {_SHARES[f]}{more}.", low=low, high=0.9)
 
 
-class GroupWorkload(abc.ABC):
+def ops_per_group_option(default: int) -> Any:
+    """Returns the option for the length of a group's life."""
+    return option(
+        default,
+        "The maximum number of operations on each broker group; one group follows the other.",
+        low=1,
+        high=1_000_000_000,
+    )
+
+
+class GroupWorkload(BaseWorkload[OptionsT]):
     """A workload on broker groups; see `harness.workload.Workload`.
 
     Attributes:
         model: The place of the model, with which `labrys check` decides each key.
         rules: The model itself.
+        rest: The parts of the verdict that need no search. Some show whether the run tested anything.
     """
 
-    model: ClassVar[str | None] = "workloads.controller.model:BrokerGroup"
+    model = "workloads.controller.model:BrokerGroup"
     rules: ClassVar[BrokerGroup] = BrokerGroup()
+    rest: ClassVar[Sequence[Callable[[Sequence[Operation]], Part]]]
+    final = ("next", "state")
 
-    @abc.abstractmethod
-    def stream(self, *, seed: int, number: int, streams: int) -> Draws:
-        """Returns the operations of one stream, from the first one on."""
+    def parts(self, operations: Sequence[Operation], observed: Observed) -> list[Part]:
+        """Returns the part `linearizable`, and those of `rest`."""
+        return [*linearizability(self.rules, operations, observed.faults), *(part(operations) for part in self.rest)]
 
-    @abc.abstractmethod
-    def parts(self, operations: Sequence[Operation]) -> Sequence[Part]:
-        """Returns the parts of the verdict that need no search. Some show whether the run tested anything."""
-
-    def generator(self, *, seed: int, streams: int) -> Generator:
-        """Returns the generator of the main phase, which never ends."""
-        draws = [self.stream(seed=seed, number=number, streams=streams) for number in range(streams)]
-
-        def next_operation(asker: Asker) -> Invocation:
-            return draws[asker.worker].next()
-
-        return from_function(next_operation)
-
-    def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first operations of each stream as JSON-like data."""
-        return [
-            {"stream": number, "operations": self._first(self.stream(seed=seed, number=number, streams=streams), count)}
-            for number in range(streams)
-        ]
-
-    def described(self, invocation: Invocation) -> Value:
-        """Returns the argument of an operation as far as it is known before the run."""
-        return invocation.value
-
-    def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns reads of the next id and of the whole state of every group in the history."""
-        return UntilRead(Invocation(f, None, key) for key in keys_of(history) for f in ("next", "state"))
-
-    def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Returns the part `linearizable`, those of `parts`, and those of the final reads if the test asked for them.
-
-        Those of the final reads are `final-reads` and, with more than one node, `replicas-equal`.
-        """
-        found = [*linearizability(self.rules, operations, observed.faults), *self.parts(operations)]
-        if observed.final_reads is not None:
-            found.append(final_reads(operations, observed.final_reads))
-            if (
-                len(observed.final_reads.through) + len(observed.final_reads.left_out) != 1
-            ):  # with one node there is only one replica
-                found.append(replicas_equal(operations, observed.final_reads))
+    def check(self, operations: Sequence[Operation], observed: Observed) -> list[Part]:
+        """Returns the parts of `parts` and, if the test has final reads, `final-reads` and `replicas-equal`."""
+        found, reads = super().check(operations, observed), observed.final_reads
+        if (
+            reads is not None and len(reads.through) + len(reads.left_out) != 1
+        ):  # with one node there is only one replica
+            found.append(replicas_equal(operations, reads))
         return found
 
-    def _first(self, draws: Draws, count: int) -> Value:
-        operations = (draws.next() for _ in range(count))
-        return [{"f": each.f, "key": each.key, "value": self.described(each)} for each in operations]
+
+def apply_of(broker: int, check: int) -> Value:
+    """Returns the argument of a request for an id. The check code of a broker is `address;timestamp`."""
+    return {"id": broker, "check": f"broker-{check}:10911;{check}"}
+
+
+def heartbeat_of(broker: int) -> Value:
+    """Returns the heartbeat of a broker without a log, since the model ignores epochs and offsets."""
+    return {"id": broker, "epoch": 0, "max_offset": 0, "priority": 0}

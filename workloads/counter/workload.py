@@ -1,81 +1,82 @@
-"""The counter workload: its operations and its checks."""
+"""The counter workload: adds, and reads whose results must lie between bounds."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from checker.columns import of_operations
-from checker.judging import part_of
+from harness.combinators import each_stream, mix
+from harness.declare import option
+from harness.errors import InputError
 from harness.op import Invocation
-from workloads.counter.generators import CounterGenerator, Stream
+from workloads.base import JudgedWorkload
 from workloads.counter.judge import judge
-from workloads.counter.options import CounterOptions
-from workloads.finals import UntilRead, final_reads, keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from checker.columns import Columns
     from checker.judging import Judgement
-    from harness.generator import Generator
-    from harness.node import Node
-    from harness.op import Op, Operation, Value
-    from harness.verdict import Part
-    from harness.workload import Observed
+    from harness.combinators import Stream
+    from harness.generator import Asker, Generator
 
 
-class CounterWorkload:
-    """Adds and reads with bounds; see `harness.workload.Workload` and `checker.judging.Judge`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterOptions:
+    """The options of the counter workload."""
 
-    Attributes:
-        name: `counter`.
-        summary: A description in one line.
-        Options: Its options.
-        functions: Add and read.
-        model: None: the workload judges each counter itself.
-    """
+    keys: int = option(
+        1, "The number of independent counters; with 1, operations have no key.", low=1, high=10_000, shrinks_to=1
+    )
+    read_share: float = option(0.5, "The share of operations that are reads.", low=0, high=1)
+    negative_share: float = option(0.25, "The share of adds that have a negative amount.", low=0, high=1)
+    largest: int = option(5, "The largest amount of an add; the smallest is 1.", low=1, high=1_000_000_000)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.read_share < 1:
+            raise InputError(
+                f"expected a share of reads between 0 and 1, not {self.read_share}; without reads, or without adds, nothing is"
+                " tested"
+            )
+        if self.keys < 1 or self.largest < 1 or not 0 <= self.negative_share <= 1:
+            raise InputError(
+                f"expected keys and largest from 1 and a negative share from 0 to 1, not {self.keys}, {self.largest} and"
+                f" {self.negative_share}"
+            )
+
+
+class CounterWorkload(JudgedWorkload[CounterOptions]):
+    """Adds and reads with bounds; see `harness.workload.Workload` and `checker.judging.Judge`."""
 
     name = "counter"
     summary = (
         "Adds of positive and negative amounts; each read must lie between the lowest and the highest possible count."
     )
     Options = CounterOptions
-    functions: ClassVar[Mapping[str, str]] = MappingProxyType(
+    functions = MappingProxyType(
         {
             "add": "an integer, which may be negative -> the same",
             "read": "null -> the count, an integer; 0 at first",
         }
     )
-    model = None
-
-    def __init__(self, options: CounterOptions | None = None) -> None:
-        self._options = options or CounterOptions()
 
     def generator(self, *, seed: int, streams: int) -> Generator:
         """Returns adds and reads."""
-        return CounterGenerator(self._options, seed=seed, streams=streams)
-
-    def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first operations of each stream as JSON-like data."""
-        described = []
-        for number in range(streams):
-            stream = Stream(self._options, seed=seed, number=number)
-            drawn = [stream.next() for _ in range(count)]
-            operations = [{"f": each.f, "key": each.key, "value": each.value} for each in drawn]
-            described.append({"stream": number, "operations": operations})
-        return described
-
-    def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns a read of every counter in the history."""
-        return UntilRead(Invocation("read", None, key) for key in keys_of(history))
+        return each_stream(self._operations, seed=seed, streams=streams)
 
     def judge(self, history: Columns) -> Judgement:
         """Decides one counter."""
         return judge(history)
 
-    def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Returns the parts `counter` and, if the test has them, `final-reads`."""
-        part = part_of(self, of_operations(operations), operation=operations.__getitem__, faults=observed.faults)
-        reads = observed.final_reads
-        return [part] if reads is None else [part, final_reads(operations, reads)]
+    def _operations(self, stream: Stream) -> Generator:
+        options = self.options
+
+        def read(_: Asker) -> Invocation:
+            key = stream.any_key("c", options.keys)
+            stream.skip(2)
+            return Invocation("read", None, key)
+
+        def add(_: Asker) -> Invocation:
+            key, amount = stream.any_key("c", options.keys), 1 + stream.below(options.largest)
+            return Invocation("add", -amount if stream.random() < options.negative_share else amount, key)
+
+        return mix(stream, (options.read_share, read), rest=add)

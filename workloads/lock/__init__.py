@@ -1,6 +1,5 @@
 """Locks: acquires and releases, checked for mutual exclusion and for growing fencing tokens."""
 
-from workloads.lock.options import LockOptions
-from workloads.lock.workload import LockWorkload
+from workloads.lock.workload import LockOptions, LockWorkload
 
 __all__ = ["LockOptions", "LockWorkload"]

@@ -1,84 +1,108 @@
-"""The lock workload: its operations and its checks."""
+"""The lock workload: acquires, and releases after a while; after healing, one acquire of each lock."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Final
 
-from checker.columns import of_operations
-from checker.judging import part_of
+from harness.combinators import each_stream, independent, mix
+from harness.declare import option
+from harness.errors import InputError
+from harness.op import Invocation
+from workloads.base import JudgedWorkload
 from workloads.finals import keys_of
-from workloads.lock.generators import ATTEMPTS, LockGenerator, OnceEach
+from workloads.lock.holds import ATTEMPTS, Holds, OnceEach, Releasing, final_acquires
 from workloads.lock.judge import find
 from workloads.lock.judgement import judgement
-from workloads.lock.options import LockOptions
-from workloads.lock.parts import final_acquires
-from workloads.lock.streams import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from checker.columns import Columns
     from checker.judging import Judgement
-    from harness.generator import Generator
+    from harness.combinators import Stream
+    from harness.final_reads import FinalReads
+    from harness.generator import Asker, Generator
     from harness.node import Node
-    from harness.op import Op, Operation, Value
+    from harness.op import Op, Operation
     from harness.verdict import Part
-    from harness.workload import Observed
 
-PAUSE_S = 0.2
+PAUSE_S: Final = 0.2
 
 
-class LockWorkload:
-    """Acquires and releases over independent locks; see `harness.workload.Workload` and `checker.judging.Judge`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockOptions:
+    """The options of the lock workload."""
 
-    Attributes:
-        name: `lock`.
-        summary: A description in one line.
-        Options: Its options.
-        functions: Acquire and release.
-        model: None; see `judge`.
-    """
+    lease_s: float | None = option(
+        None,
+        "The lease of a lock in seconds, from the request on.  [default: locks have no lease]",
+        low=0,
+        high=86_400,
+        above=True,
+        judges=True,
+    )
+    sessions: bool = option(
+        default=True,
+        help="The system frees the locks of a client whose connection ends.",
+        judges=True,
+    )
+    locks: int = option(
+        3, "The number of locks in use at a time; all clients use each of them.", low=1, high=10_000, shrinks_to=1
+    )
+    ops_per_lock: int | None = option(
+        None,
+        "The approximate number of acquires of a lock before a new lock replaces it; for systems that never free the lock of "
+        "a dead client.",
+        low=1,
+        high=1_000_000_000,
+    )
+    hold_ms: float = option(20.0, "The mean time in milliseconds that a client holds a lock.", low=0, high=3_600_000)
+    stray_share: float = option(
+        0.0,
+        "The share of turns in which a client releases a lock that it does not hold; the release must fail.",
+        low=0,
+        high=0.9,
+    )
+
+    def __post_init__(self) -> None:
+        if self.locks < 1 or (self.ops_per_lock is not None and self.ops_per_lock < 1):
+            raise InputError(f"expected locks and ops-per-lock from 1, not {self.locks} and {self.ops_per_lock}")
+        if not self.hold_ms >= 0 or not 0 <= self.stray_share <= 0.9:
+            raise InputError(
+                f"expected hold-ms from 0 and stray-share from 0 to 0.9, not {self.hold_ms} and {self.stray_share}"
+            )
+        if self.lease_s is not None and not self.lease_s > 0:
+            raise InputError(f"expected a lease above 0 seconds, not {self.lease_s}")
+
+
+class LockWorkload(JudgedWorkload[LockOptions]):
+    """Acquires and releases over independent locks; see `harness.workload.Workload` and `checker.judging.Judge`."""
 
     name = "lock"
     summary = "Acquires and releases of independent locks, checked for mutual exclusion and for growing fencing tokens."
     Options = LockOptions
-    functions: ClassVar[Mapping[str, str]] = MappingProxyType(
+    functions = MappingProxyType(
         {
             "acquire": "null -> the fencing token, or null if the system has none; fails if the lock is held",
             "release": "the token of the acquire, or null -> the same; fails if the process does not hold the lock",
         }
     )
-    model = None
-
-    def __init__(self, options: LockOptions | None = None) -> None:
-        self._options = options or LockOptions()
 
     def generator(self, *, seed: int, streams: int) -> Generator:
-        """Returns the generator of the main phase, which never ends."""
-        return LockGenerator(self._options, seed=seed, streams=streams)
-
-    def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first turns of each stream as JSON-like data.
-
-        The releases of acquired locks are missing, because only the run knows which acquires succeed.
-        """
-        return [self._describe(seed, number, streams, count) for number in range(streams)]
-
-    def _describe(self, seed: int, number: int, streams: int, count: int) -> Value:
-        stream = Stream(self._options, seed=seed, number=number, streams=streams)
-        operations: list[dict[str, Value]] = []
-        for turn in (stream.next() for _ in range(count)):
-            operation: dict[str, Value] = {"f": turn.f, "key": turn.key, "value": None}
-            if turn.f == "acquire":
-                operation["hold_ms"] = turn.hold_ms
-            operations.append(operation)
-        return {"stream": number, "operations": operations}
+        """Returns acquires and, after each success, the release by the same process after a while."""
+        holds = Holds()
+        return Releasing(holds, each_stream(lambda stream: self._operations(stream, holds), seed=seed, streams=streams))
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
         """Returns one acquire and one release of every lock in the history. The retries wait for the end of leases."""
-        lease_s = self._options.lease_s
+        lease_s = self.options.lease_s
         return OnceEach(keys_of(history), pause_s=PAUSE_S if lease_s is None else lease_s / (ATTEMPTS - 2))
+
+    def final_part(self, operations: Sequence[Operation], reads: FinalReads) -> Part:
+        """Returns the part `final-reads`, about the locks that could be acquired."""
+        return final_acquires(operations, reads)
 
     def judge(self, history: Columns) -> Judgement:
         """Decides one lock; see `workloads.lock.judge`.
@@ -86,12 +110,24 @@ class LockWorkload:
         Raises:
             InputError: A lock has no such operation.
         """
-        return judgement(history, find(history, lease_s=self._options.lease_s, sessions=self._options.sessions))
+        return judgement(history, find(history, lease_s=self.options.lease_s, sessions=self.options.sessions))
 
-    def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Returns the parts `lock` and, if the test has them, `final-reads`."""
-        columns = of_operations(operations)
-        parts = [part_of(self, columns, operation=operations.__getitem__, faults=observed.faults)]
-        if observed.final_reads is not None:
-            parts.append(final_acquires(operations, observed.final_reads))
-        return parts
+    def _operations(self, stream: Stream, holds: Holds) -> Generator:
+        options, per_lock = self.options, self.options.ops_per_lock
+        # All streams use the same locks, so that they contend. Each goes to new locks after its share of turns.
+        share = None if per_lock is None else max(1, per_lock * options.locks // stream.streams)
+
+        def lock() -> str:
+            generation = 0 if share is None else stream.count // share
+            return f"l{stream.below(options.locks) + generation * options.locks}"
+
+        def acquire(asker: Asker) -> Invocation:
+            hold_ms = 2 * stream.random() * options.hold_ms
+            holds.plan(asker.process, hold_ms)
+            return Invocation("acquire", {"hold_ms": hold_ms} if asker.preview else None)
+
+        def release_of_another(_: Asker) -> Invocation:
+            stream.skip(1)
+            return Invocation("release")
+
+        return independent(stream, lock, mix(stream, (options.stray_share, release_of_another), rest=acquire))

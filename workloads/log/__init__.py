@@ -1,6 +1,5 @@
 """Logs: appends that return an offset, and reads by offset and by range, checked against the guarantees of a log."""
 
-from workloads.log.options import LogOptions
-from workloads.log.workload import LogWorkload
+from workloads.log.workload import LogOptions, LogWorkload
 
 __all__ = ["LogOptions", "LogWorkload"]

@@ -1,49 +1,73 @@
-"""The log workload: its operations and its checks."""
+"""The log workload: appends, and reads of recent entries; after healing, reads of whole logs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from checker.columns import of_operations
-from checker.judging import part_of
+from harness.combinators import each_stream, independent, mix, on_update
+from harness.declare import option
+from harness.errors import InputError
+from harness.op import Invocation
+from workloads.base import JudgedWorkload
 from workloads.finals import keys_of
-from workloads.log.generators import LogGenerator, WholeLogs
 from workloads.log.judge import judge_log
-from workloads.log.options import LogOptions
-from workloads.log.parts import final_ranges
-from workloads.log.streams import Stream
+from workloads.log.whole import Offsets, WholeLogs, final_ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from checker.columns import Columns
     from checker.judging import Judgement
-    from harness.generator import Generator
+    from harness.combinators import Stream
+    from harness.final_reads import FinalReads
+    from harness.generator import Asker, Generator
     from harness.node import Node
     from harness.op import Op, Operation, Value
     from harness.verdict import Part
-    from harness.workload import Observed
-    from workloads.log.streams import Draw
 
 
-class LogWorkload:
-    """Appends and reads by offset, one log for each key; see `harness.workload.Workload` and `checker.judging.Judge`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """The options of the log workload."""
 
-    Attributes:
-        name: `log`; also the name of the judge's part of a verdict.
-        summary: A description in one line.
-        Options: Its options.
-        functions: Append and read.
-        model: None, as the workload judges histories itself.
-    """
+    keys: int = option(
+        1, "The number of independent logs; with 1, operations have no key.", low=1, high=1000, shrinks_to=1
+    )
+    read_share: float = option(0.3, "The share of operations that are reads.", low=0, high=1)
+    range_share: float = option(0.5, "The share of reads that cover a range of offsets.", low=0, high=1)
+    range_length: int = option(
+        20, "The maximum number of offsets that a read covers; final reads cover 1000.", low=1, high=1000
+    )
+    recent: int = option(100, "Reads start among this many of the highest known offsets.", low=1, high=1_000_000_000)
+    linearizable: bool = option(
+        default=True,
+        help="Each read must return all entries that were known before it began; without it, they may appear later.",
+        judges=True,
+    )
+
+    def __post_init__(self) -> None:
+        if self.read_share >= 1:
+            raise InputError("the log workload needs appends; choose a read share below 1")
+        if self.read_share < 0 or not 0 <= self.range_share <= 1:
+            raise InputError(f"expected shares from 0 to 1, not {self.read_share} and {self.range_share}")
+        if min(self.keys, self.range_length, self.recent) < 1:
+            raise InputError(
+                "expected keys, a range length and recent offsets from 1, not "
+                f"{self.keys}, {self.range_length} and {self.recent}"
+            )
+
+
+class LogWorkload(JudgedWorkload[LogOptions]):
+    """Appends and reads by offset, one log for each key; see `harness.workload.Workload` and `checker.judging.Judge`."""
 
     name = "log"
     summary = (
         "Appends that return an offset, and reads by offset and by range, checked against the guarantees of a log."
     )
     Options = LogOptions
-    functions: ClassVar[Mapping[str, str]] = MappingProxyType(
+    functions = MappingProxyType(
         {
             "append": "a value -> its offset, or null if the system has no offsets",
             "read": (
@@ -52,29 +76,20 @@ class LogWorkload:
             ),
         }
     )
-    model = None
-
-    def __init__(self, options: LogOptions | None = None) -> None:
-        self._options = options or LogOptions()
 
     def generator(self, *, seed: int, streams: int) -> Generator:
-        """Returns the generator of the main phase, which never ends."""
-        return LogGenerator(self._options, seed=seed, streams=streams)
-
-    def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first operations of each stream as JSON-like data.
-
-        The offset of a read is `highest` or e.g. `highest-7`, counted back from the highest offset that the run knows then.
-        """
-        described = []
-        for number in range(streams):
-            stream = Stream(self._options, seed=seed, number=number, streams=streams)
-            described.append({"stream": number, "operations": [_describe(stream.next()) for _ in range(count)]})
-        return described
+        """Returns appends, and reads that begin a drawn distance before the highest known offset, but never below 0."""
+        offsets = Offsets()
+        streamed = each_stream(lambda stream: self._operations(stream, offsets), seed=seed, streams=streams)
+        return on_update(offsets.update, streamed)
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
         """Returns reads that cover every log in the history."""
         return WholeLogs(history, keys_of(history))
+
+    def final_part(self, operations: Sequence[Operation], reads: FinalReads) -> Part:
+        """Returns the part `final-reads`, with the ranges of offsets."""
+        return final_ranges(operations, reads)
 
     def judge(self, history: Columns) -> Judgement:
         """Decides one log; see `workloads.log.judge`.
@@ -82,23 +97,33 @@ class LogWorkload:
         Raises:
             InputError: The workload has no such operation.
         """
-        return judge_log(history, linearizable=self._options.linearizable)
+        return judge_log(history, linearizable=self.options.linearizable)
 
-    def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Returns the part `log` and, if the test has them, `final-reads`."""
-        parts = [part_of(self, of_operations(operations), operation=operations.__getitem__, faults=observed.faults)]
-        if observed.final_reads is not None:
-            parts.append(final_ranges(operations, observed.final_reads))
-        return parts
+    def _operations(self, stream: Stream, offsets: Offsets) -> Generator:
+        options = self.options
+
+        def append(_: Asker) -> Invocation:
+            stream.skip(3)
+            return Invocation("append", stream.unique(), stream.key)
+
+        def read_entry(asker: Asker) -> Invocation:
+            back = stream.below(options.recent)
+            stream.skip(1)
+            return Invocation("read", _from_highest(back) if asker.preview else offsets.before(stream.key, back))
+
+        def read_range(asker: Asker) -> Invocation:
+            back, length = stream.below(options.recent), 1 + stream.below(options.range_length)
+            if asker.preview:
+                return Invocation("read", [_from_highest(back), _from_highest(back - length + 1)])
+            first = offsets.before(stream.key, back)
+            return Invocation("read", [first, first + length - 1])
+
+        read = mix(stream, (options.range_share, read_range), rest=read_entry)
+        return independent(
+            stream, lambda: stream.any_key("l", options.keys), mix(stream, (options.read_share, read), rest=append)
+        )
 
 
-def _describe(draw: Draw) -> Value:
-    key, value, back, length = draw
-    if value is not None:
-        return {"f": "append", "key": key, "value": value}
-    last = "" if length is None else _from_highest(back - length + 1)
-    return {"f": "read", "key": key, "value": _from_highest(back) if length is None else [_from_highest(back), last]}
-
-
-def _from_highest(back: int) -> str:
+def _from_highest(back: int) -> Value:
+    """Returns the words for an offset that only the run knows: `highest` or e.g. `highest-7`."""
     return f"highest{-back:+d}" if back else "highest"

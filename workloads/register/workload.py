@@ -1,43 +1,108 @@
-"""The register workload: its operations and its checks."""
+"""The register workload: reads, writes and compare-and-sets on many keys."""
 
 from __future__ import annotations
 
+import enum
+import re
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Final
 
+from checker.identity import identity
 from checker.linearizable import linearizability
-from harness.op import Invocation
-from workloads.finals import UntilRead, final_reads, keys_of
-from workloads.register.generators import RegisterGenerator
-from workloads.register.options import RegisterOptions, Values
-from workloads.register.parts import reads_saw_writes
-from workloads.register.streams import Stream
+from harness.combinators import KeysInTurn, each_stream, independent, mix, on_update
+from harness.console.documents import shown
+from harness.console.plain import counted, counted_of
+from harness.declare import option
+from harness.errors import InputError
+from harness.op import Invocation, OpType
+from harness.verdict import Part, Verdict
+from workloads.base import BaseWorkload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Sequence
 
-    from harness.generator import Generator
-    from harness.node import Node
-    from harness.op import Op, Operation, Value
-    from harness.verdict import Part
+    from harness.combinators import Source, Stream
+    from harness.generator import Asker, Generator
+    from harness.op import Op, Operation, Process, Value
     from harness.workload import Observed
 
+SMALL_DOMAIN: Final = 5
 
-class RegisterWorkload:
+
+class Values(enum.StrEnum):
+    """The values of the writes."""
+
+    UNIQUE = "unique"
+    SMALL = "small"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterOptions:
+    """The options of the register workload."""
+
+    values: Values = option(
+        Values.UNIQUE,
+        "unique: no value is written twice, so checking is fast. small: all values are from 0 to 4, as in Jepsen.",
+    )
+    mix: str = option("2:1:1", "The ratio of reads, writes and compare-and-sets.")
+    hot_keys: int = option(
+        2, "The number of hot keys, which are in use during the whole run.", low=0, high=1000, shrinks_to=1
+    )
+    hot_share: float = option(
+        0.5, "The share of operations on the hot keys.", low=0, high=1, hunted=(0.5, 1.0), shrinks_to=1
+    )
+    ops_per_key: int = option(
+        100,
+        "The maximum number of operations on each other key; one key follows the other.",
+        low=1,
+        high=1_000_000_000,
+    )
+
+    @property
+    def parts(self) -> tuple[float, float, float]:
+        """Returns the ratio of reads, writes and compare-and-sets."""
+        return parse_mix(self.mix)
+
+    def __post_init__(self) -> None:
+        read, write, cas = self.parts
+        if read <= 0 or write + cas <= 0:
+            raise InputError("a mix needs reads, and writes or compare-and-sets; without both, nothing is tested")
+        if self.values is Values.UNIQUE and write <= 0:
+            raise InputError(
+                "a mix of unique values needs writes: a compare-and-set expects a value that was seen before"
+            )
+        if self.hot_keys < 0 or self.ops_per_key < 1 or not 0 <= self.hot_share <= 1:
+            raise InputError(
+                f"expected hot keys from 0, a hot share from 0 to 1, and operations per key from 1, not {self.hot_keys}, "
+                f"{self.hot_share} and {self.ops_per_key}"
+            )
+
+
+def parse_mix(text: str) -> tuple[float, float, float]:
+    """Parses a ratio of reads, writes and compare-and-sets, e.g. `2:1:1`.
+
+    Raises:
+        InputError: The text has another form.
+    """
+    number = r"([0-9]{1,6}(?:\.[0-9]{1,6})?)"
+    match = re.fullmatch(f"{number}:{number}:{number}", text.strip())
+    if match is None:
+        raise InputError(f"a mix is reads:writes:compare-and-sets, e.g. 2:1:1, not {shown(text)}")
+    read, write, cas = (float(part) for part in match.groups())
+    return read, write, cas
+
+
+class RegisterWorkload(BaseWorkload[RegisterOptions]):
     """Reads, writes and compare-and-sets over independent keys; see `harness.workload.Workload`.
 
-    Attributes:
-        name: `register`.
-        summary: A description in one line.
-        Options: Its options.
-        functions: Read, write and compare-and-set.
-        model: A register with compare-and-set, with which `labrys check` decides each key.
+    Some keys are hot, in use during the whole run. The others come one after the other.
     """
 
     name = "register"
     summary = "Reads, writes and compare-and-sets on independent registers, checked for linearizability."
     Options = RegisterOptions
-    functions: ClassVar[Mapping[str, str]] = MappingProxyType(
+    functions = MappingProxyType(
         {
             "read": "null -> the value, or null if there is none",
             "write": "a value -> the same",
@@ -46,42 +111,106 @@ class RegisterWorkload:
     )
     model = "cas-register"
 
-    def __init__(self, options: RegisterOptions | None = None) -> None:
-        self._options = options or RegisterOptions()
-
     def generator(self, *, seed: int, streams: int) -> Generator:
-        """Returns the generator of the main phase, which never ends."""
-        return RegisterGenerator(self._options, seed=seed, streams=streams)
+        """Returns a mix of the functions, each operation on a hot key or on the key whose turn it is."""
+        if self.options.values is Values.SMALL:
+            return each_stream(lambda stream: self._mixed(stream, *small(stream)), seed=seed, streams=streams)
+        seen = LastSeen()
+        streamed = each_stream(lambda stream: self._mixed(stream, *unique(stream, seen)), seed=seed, streams=streams)
+        return on_update(seen.update, streamed)
 
-    def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first operations of each stream as JSON-like data.
+    def parts(self, operations: Sequence[Operation], observed: Observed) -> list[Part]:
+        """Returns `linearizable` and `reads-saw-writes`. If operations have an order, there is also `order-agrees`."""
+        return [*linearizability(self.model, operations, observed.faults), reads_saw_writes(operations)]
 
-        The expected value of a compare-and-set on unique values is `last-seen`, because only the run knows it. Until the run
-        has a value of the key, it reads instead.
-        """
-        return [self._describe(seed, number, streams, count) for number in range(streams)]
+    def _mixed(self, stream: Stream, read: Source, write: Source, cas: Source) -> Generator:
+        options = self.options
+        reads, writes, changes = options.parts
+        hot_below = options.hot_share if options.hot_keys else 0.0
+        in_turn = KeysInTurn(stream, options.ops_per_key)
 
-    def _describe(self, seed: int, number: int, streams: int, count: int) -> Value:
-        stream = Stream(self._options, seed=seed, number=number, streams=streams)
-        operations = []
-        for draw in (stream.next() for _ in range(count)):
-            value: Value = draw.value
-            if draw.f == "cas":
-                expected = "last-seen" if self._options.values is Values.UNIQUE else draw.expected
-                value = [expected, draw.value]
-            operations.append({"f": draw.f, "key": draw.key, "value": value})
-        return {"stream": number, "operations": operations}
+        def key() -> str:
+            place = stream.random()
+            return f"h{int(place / hot_below * options.hot_keys)}" if place < hot_below else in_turn()
 
-    def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns a read of every key in the history."""
-        return UntilRead(Invocation("read", None, key) for key in keys_of(history))
+        return independent(stream, key, mix(stream, (reads, read), (writes, write), (changes, cas)))
 
-    def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Returns the parts `linearizable` and `reads-saw-writes`.
 
-        If operations have an order, there is also `order-agrees`; if the test has final reads, `final-reads`.
-        """
-        parts = [*linearizability(self.model, operations, observed.faults), reads_saw_writes(operations)]
-        if observed.final_reads is not None:
-            parts.append(final_reads(operations, observed.final_reads))
-        return parts
+def small(stream: Stream) -> tuple[Source, Source, Source]:
+    """Returns reads, writes and compare-and-sets of values from 0 to 4."""
+
+    def read(_: Asker) -> Invocation:
+        stream.skip(2)
+        return Invocation("read")
+
+    def write(_: Asker) -> Invocation:
+        value = stream.below(SMALL_DOMAIN)
+        stream.skip(1)
+        return Invocation("write", value, stream.key)
+
+    def cas(_: Asker) -> Invocation:
+        new, expected = stream.below(SMALL_DOMAIN), stream.below(SMALL_DOMAIN)
+        return Invocation("cas", [expected, new], stream.key)
+
+    return read, write, cas
+
+
+def unique(stream: Stream, seen: LastSeen) -> tuple[Source, Source, Source]:
+    """Returns reads, and writes and compare-and-sets of values that nobody else writes.
+
+    A compare-and-set expects the latest value in the answers about its key. Until there is one, a read takes its place.
+    """
+    read = Invocation("read")
+
+    def write(_: Asker) -> Invocation:
+        return Invocation("write", stream.unique(), stream.key)
+
+    def cas(asker: Asker) -> Invocation:
+        expected = "last-seen" if asker.preview else seen.values.get(stream.key)
+        return read if expected is None else Invocation("cas", [expected, stream.unique()], stream.key)
+
+    return read, write, cas
+
+
+class LastSeen:
+    """The latest value of each key in the answers.
+
+    Attributes:
+        values: The values, by key.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[str | None, int] = {}
+
+    def update(self, event: Op) -> None:
+        """Stores the latest value of a key."""
+        if event.type is not OpType.OK:
+            return
+        # A client can return anything, so other values are ignored.
+        match event.f, event.value:
+            case ("read" | "write", int(value)) | ("cas", [_, int(value)]):
+                self.values[event.key] = value
+            case "read", None:
+                self.values.pop(event.key, None)
+
+
+def reads_saw_writes(operations: Sequence[Operation]) -> Part:
+    """Checks that some read returned a value that another process wrote, and that its own process did not write."""
+    writers: dict[tuple[str | None, Hashable], set[Process]] = {}
+    for operation in operations:
+        if operation.f != "read":
+            written = operation.value[1] if operation.f == "cas" else operation.value
+            writers.setdefault((operation.key, identity(written)), set()).add(operation.process)
+    reads = seen = 0
+    for operation in operations:
+        if operation.f == "read" and operation.type is OpType.OK:
+            reads += 1
+            writing = writers.get((operation.key, identity(operation.result)))
+            seen += writing is not None and operation.process not in writing
+    details: dict[str, Value] = {"reads": reads, "of_others": seen}
+    name = "reads-saw-writes"
+    if not seen:
+        reason = f"None of {counted(reads, 'read')} saw a write of another process, so nothing was tested."
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+    reason = f"{counted_of(seen, reads, 'read')} saw a write of another process."
+    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)

@@ -1,6 +1,5 @@
 """Sets: adds of unique elements and reads of all of them, checked by single elements and as a whole."""
 
-from workloads.set.options import SetOptions
-from workloads.set.workload import SetWorkload
+from workloads.set.workload import SetOptions, SetWorkload
 
 __all__ = ["SetOptions", "SetWorkload"]

@@ -1,81 +1,90 @@
-"""The set workload: its operations and its checks."""
+"""The set workload: adds of unique elements, and reads of the whole set."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from checker.columns import of_operations
-from checker.judging import part_of
+from harness.combinators import each_stream
+from harness.declare import option
+from harness.errors import InputError
 from harness.op import Invocation
-from workloads.finals import UntilRead, final_reads, keys_of
-from workloads.set.generators import SetGenerator, Stream
+from workloads.base import JudgedWorkload
 from workloads.set.judge import judge
-from workloads.set.options import SetOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from checker.columns import Columns
     from checker.judging import Judgement
-    from harness.generator import Generator
-    from harness.node import Node
-    from harness.op import Op, Operation, Value
-    from harness.verdict import Part
-    from harness.workload import Observed
+    from harness.combinators import Source, Stream
+    from harness.generator import Asker, Generator
 
 
-class SetWorkload:
-    """Adds of unique elements, and reads of all; see `harness.workload.Workload` and `checker.judging.Judge`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetOptions:
+    """The options of the set workload.
 
-    Attributes:
-        name: `set`.
-        summary: A description in one line.
-        Options: Its options.
-        functions: Add and read.
-        model: None: the workload judges each set itself.
+    A read returns the whole set, so reads of a large set are expensive. Reads become rarer as the set grows: all reads
+    together return at most about `read_cost` elements for each add.
     """
+
+    keys: int = option(
+        1, "The number of independent sets; with 1, operations have no key.", low=1, high=10_000, shrinks_to=1
+    )
+    reads_every: int = option(
+        100, "The number of adds for each read, while the set is small.", low=1, high=1_000_000_000
+    )
+    read_cost: int = option(
+        20, "The maximum mean number of elements that reads return for each add.", low=1, high=1_000_000
+    )
+    linearizable: bool = option(
+        default=True,
+        help="Each read must return all elements acknowledged before it began; without it, they may appear later.",
+        judges=True,
+    )
+
+    def __post_init__(self) -> None:
+        if self.keys < 1 or self.reads_every < 1 or self.read_cost < 1:
+            raise InputError(
+                f"expected keys, reads-every and read-cost from 1, not {self.keys}, {self.reads_every} and {self.read_cost}"
+            )
+
+
+class SetWorkload(JudgedWorkload[SetOptions]):
+    """Adds of unique elements, and reads of all; see `harness.workload.Workload` and `checker.judging.Judge`."""
 
     name = "set"
     summary = (
         "Adds of unique elements and reads of the whole set; the checker finds lost, stale and unexpected elements."
     )
     Options = SetOptions
-    functions: ClassVar[Mapping[str, str]] = MappingProxyType(
+    functions = MappingProxyType(
         {
             "add": "an element -> the same",
             "read": "null -> the list of all elements, in any order",
         }
     )
-    model = None
-
-    def __init__(self, options: SetOptions | None = None) -> None:
-        self._options = options or SetOptions()
 
     def generator(self, *, seed: int, streams: int) -> Generator:
-        """Returns the generator of the main phase: adds, and sometimes a read."""
-        return SetGenerator(self._options, seed=seed, streams=streams)
-
-    def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first operations of each stream as JSON-like data."""
-        described = []
-        for number in range(streams):
-            stream = Stream(self._options, seed=seed, number=number, streams=streams)
-            drawn = [stream.next() for _ in range(count)]
-            operations = [{"f": each.f, "key": each.key, "value": each.value} for each in drawn]
-            described.append({"stream": number, "operations": operations})
-        return described
-
-    def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns a read of every set in the history."""
-        return UntilRead(Invocation("read", None, key) for key in keys_of(history))
+        """Returns adds of new elements, and sometimes a read."""
+        return each_stream(self._operations, seed=seed, streams=streams)
 
     def judge(self, history: Columns) -> Judgement:
         """Decides one set."""
-        return judge(history, linearizable=self._options.linearizable)
+        return judge(history, linearizable=self.options.linearizable)
 
-    def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Returns the parts `set` and, if the test has them, `final-reads`."""
-        part = part_of(self, of_operations(operations), operation=operations.__getitem__, faults=observed.faults)
-        reads = observed.final_reads
-        return [part] if reads is None else [part, final_reads(operations, reads)]
+    def _operations(self, stream: Stream) -> Source:
+        options, added = self.options, [0] * self.options.keys
+
+        def add_or_read(_: Asker) -> Invocation:
+            kind, place = stream.random(), stream.below(options.keys)
+            key = f"s{place}" if options.keys > 1 else None
+            # All streams add to the same sets, so this is about the number of elements, and the size of a read's result.
+            elements = added[place] * stream.streams
+            gap = max(options.reads_every, elements / options.read_cost)
+            if kind * (gap + 1) < 1:
+                return Invocation("read", None, key)
+            added[place] += 1
+            return Invocation("add", stream.unique() + stream.streams, key)
+
+        return add_or_read

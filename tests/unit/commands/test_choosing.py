@@ -19,7 +19,7 @@ from harness.errors import ExitCode
 from nemesis import triggers
 from nemesis.errors import PlanError
 from nemesis.kinds import registry
-from workloads.lock.options import LockOptions
+from workloads.lock import LockOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

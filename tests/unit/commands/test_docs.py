@@ -17,11 +17,16 @@ import pytest
 
 import cli
 from checker.linearizable import linearizability
+from harness import combinators
 from harness.builds import Build
 from harness.client import Client
+from harness.combinators import limit
 from harness.daemon import Daemon
+from harness.load import ClosedLoop
+from harness.op import OpType
 from harness.service import NodeStatus, ReplicaState, Service
 from harness.system import Program, System
+from harness.testing import simulate
 from harness.workload import Observed
 from tests.own_models import operation
 from tests.slow_faults import forget_plugins, install_slow_faults
@@ -47,8 +52,10 @@ LEASES = blocks_with("new-system.md", "self.workload_options.lease_s")
 MODELLED = blocks_with("new-workload.md", "linearizability(")
 # The system that builds its software.
 BUILT = blocks_with("new-system.md", "def build(cls")
+# The generator of the page, in two blocks. Another test runs it.
+COMBINED = [*blocks_with("new-workload.md", "def operations(stream):"), *blocks_with("new-workload.md", "phases(\n")]
 # Code that is not in the templates.
-ELSEWHERE = {'serves = {"unique-ids": "generate is POST /ids"}', *MODELLED, *LEASES, *BUILT}
+ELSEWHERE = {'serves = {"unique-ids": "generate is POST /ids"}', *MODELLED, *LEASES, *BUILT, *COMBINED}
 
 
 @pytest.mark.parametrize(("page", "kind"), [("new-system.md", "system"), ("new-workload.md", "workload")])
@@ -191,6 +198,35 @@ def test_the_build_of_the_page_makes_an_artifact(tmp_path: Path, monkeypatch: py
     system.artifact = SimpleNamespace(install=given.append)
     system.install("n1")
     assert given == ["n1"]
+
+
+def test_the_generator_of_the_page_does_what_the_page_says() -> None:
+    """First 100 operations in about two seconds, then a pause, then two readers among five clients."""
+    made: dict[str, Any] = {}
+    for code in COMBINED:
+        exec(code, made)  # noqa: S102 - the code of our own page
+    ops = simulate(limit(600, made["generator"](7, 5)), load=ClosedLoop(concurrency=5), nodes=5)
+    asked = [op for op in ops if op.type is OpType.INVOKE]
+    times = [op.time_ns / 1e9 for op in asked]
+    assert 1 < times[99] < 4
+    assert times[100] - times[99] > 5
+    assert {op.f for op in asked if op.process in {0, 1} and op.time_ns > asked[99].time_ns} == {"read"}
+    assert {op.f for op in asked if op.process == 4 and op.time_ns > asked[99].time_ns} == {"read", "write", "cas"}
+    assert len({op.key for op in asked}) > 3
+    assert [op[4:7] for op in ops] == [
+        op[4:7] for op in simulate(limit(600, made["generator"](7, 5)), load=ClosedLoop(concurrency=5), nodes=5)
+    ]
+
+
+def test_each_word_of_the_page_is_a_combinator() -> None:
+    """And each combinator that others can use is in the table."""
+    page = (ROOT / "docs" / "new-workload.md").read_text()
+    table = page[page.index("| word |") :].split("\n\n")[0]
+    words = set(re.findall(r"`([A-Za-z_]+)`", "".join(row.split("|")[1] for row in table.splitlines())))
+    public = {
+        name for name, each in vars(combinators).items() if getattr(each, "__module__", "") == combinators.__name__
+    }
+    assert words == {name for name in public if not name.startswith("_")} - {"Stream"}
 
 
 def test_the_page_of_members_is_made_from_the_docstrings() -> None:

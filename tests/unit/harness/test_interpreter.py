@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from harness.clock import Clock, run_virtual
 from harness.closed_loop import GeneratorStuck
-from harness.combinators import concat, delay, from_function, limit, repeat, sequence, time_limit
+from harness.combinators import limit, phases, stagger, time_limit
 from harness.driver import CLOSE_TIMEOUT_S, MAX_ERROR_CHARACTERS
 from harness.errors import InfrastructureError, InputError
 from harness.generator import Later
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from harness.load import Load
     from harness.op import Outcome
 
+MANY = 10**9
 READ, WRITE = Invocation("read"), Invocation("write", 1, "k")
 NODES = [Node(name=f"n{number}", address=f"10.0.0.{number}") for number in range(1, 4)]
 
@@ -122,7 +123,7 @@ def test_an_operation_leaves_an_invoke_and_a_completion() -> None:
         await asyncio.sleep(0.25)
         return Ok(7)
 
-    result, ops = run(limit(1, repeat(Invocation("read", None, "k0", "final"))), Service(behave))
+    result, ops = run(limit(1, Invocation("read", None, "k0", "final")), Service(behave))
     assert ops == [
         Op(0, 0, OpType.INVOKE, 0, "read", None, "k0", "n1", None, None, "final"),
         Op(1, 250_000_000, OpType.OK, 0, "read", 7, "k0", "n1", None, None, "final"),
@@ -138,7 +139,7 @@ def test_a_completion_has_the_order_of_its_outcome(tmp_path: Path) -> None:
         return Ok(7, order=next(orders))
 
     writer = HistoryWriter(tmp_path / "history.jsonl", {})
-    _, ops = run(limit(5, repeat(READ)), Service(behave), history=writer)
+    _, ops = run(limit(5, READ), Service(behave), history=writer)
     writer.close()
     assert [(op.type, op.order) for op in ops if op.type is not OpType.INVOKE] == [
         (OpType.OK, -7), (OpType.OK, None), (OpType.OK, 2**63 - 1), (OpType.INFO, None), (OpType.INFO, None),
@@ -160,9 +161,9 @@ class RoutedService(Service):
 def test_a_completion_has_the_node_that_a_routed_client_asked() -> None:
     """It also has it after a time-out. An invoke has none, because no node was asked yet."""
     for behave, kind in ((answer_at_once, OpType.OK), (hang, OpType.INFO)):
-        _, ops = run(limit(1, repeat(READ)), RoutedService(behave))
+        _, ops = run(limit(1, READ), RoutedService(behave))
         assert [(op.type, op.via) for op in ops] == [(OpType.INVOKE, None), (kind, "n9")]
-    _, ops = run(limit(1, repeat(READ)), Service(answer_at_once))
+    _, ops = run(limit(1, READ), Service(answer_at_once))
     assert [op.via for op in ops] == [None, None]
 
 
@@ -172,7 +173,7 @@ def test_a_fail_keeps_its_process_and_its_error() -> None:
     async def behave(_: int) -> Outcome:
         return Fail("not-leader: n2 leads")
 
-    result, ops = run(limit(2, repeat(WRITE)), Service(behave))
+    result, ops = run(limit(2, WRITE), Service(behave))
     assert [(op.type, op.process, op.value, op.error) for op in ops[1::2]] == [
         (OpType.FAIL, 0, 1, "not-leader: n2 leads"),
         (OpType.FAIL, 0, 1, "not-leader: n2 leads"),
@@ -183,7 +184,7 @@ def test_a_fail_keeps_its_process_and_its_error() -> None:
 def test_after_an_info_another_process_takes_the_seat() -> None:
     """Process p is followed by p + concurrency at the same node, its client is closed, and a new one is made."""
     service = Service(lambda process: _info() if process < 3 else answer_at_once(process))
-    result, ops = run(limit(6, repeat(READ)), service, load=ClosedLoop(concurrency=3))
+    result, ops = run(limit(6, READ), service, load=ClosedLoop(concurrency=3))
     assert [op.process for op in ops if op.type is OpType.INVOKE] == [0, 1, 2, 3, 4, 5]
     assert service.nodes == {0: "n1", 1: "n2", 2: "n3", 3: "n1", 4: "n2", 5: "n3"}
     assert sorted(service.closed) == [0, 1, 2, 3, 4, 5]
@@ -196,7 +197,7 @@ async def _info() -> Outcome:
 
 def test_a_later_drive_uses_fresh_processes() -> None:
     """Its numbers begin at `first_process`."""
-    result, ops = run(limit(3, repeat(READ)), Service(answer_at_once), load=ClosedLoop(concurrency=3), first_process=10)
+    result, ops = run(limit(3, READ), Service(answer_at_once), load=ClosedLoop(concurrency=3), first_process=10)
     assert {op.process for op in ops} == {10, 11, 12}
     assert result.next_process == 13
 
@@ -204,7 +205,7 @@ def test_a_later_drive_uses_fresh_processes() -> None:
 def test_workers_are_spread_over_the_nodes() -> None:
     """Worker k is at node k mod n."""
     service = Service(answer_at_once)
-    run(limit(7, repeat(READ)), service, load=ClosedLoop(concurrency=7))
+    run(limit(7, READ), service, load=ClosedLoop(concurrency=7))
     assert [service.nodes[process] for process in range(7)] == ["n1", "n2", "n3", "n1", "n2", "n3", "n1"]
 
 
@@ -231,7 +232,7 @@ def test_an_exception_is_an_info(error: BaseException, expected: str) -> None:
     async def behave(_: int) -> Outcome:
         raise error
 
-    result, ops = run(limit(2, repeat(WRITE)), Service(behave))
+    result, ops = run(limit(2, WRITE), Service(behave))
     assert result.unknown == 2
     assert ops[1].type is OpType.INFO
     assert ops[1].value == 1
@@ -246,7 +247,7 @@ def test_an_answer_that_is_no_outcome_is_an_info(outcome: Any) -> None:
     async def behave(_: int) -> Any:
         return outcome
 
-    result, ops = run(limit(1, repeat(WRITE)), Service(behave))
+    result, ops = run(limit(1, WRITE), Service(behave))
     assert result.unknown == 1
     assert "which is not an outcome" in (ops[1].error or "")
 
@@ -259,7 +260,7 @@ def test_a_result_that_json_cannot_represent_is_an_info(tmp_path: Any) -> None:
         return Ok({1, 2})
 
     writer = HistoryWriter(tmp_path / "history.jsonl", {})
-    result, ops = run(limit(2, repeat(WRITE)), Service(behave), history=writer)
+    result, ops = run(limit(2, WRITE), Service(behave), history=writer)
     writer.close()
     assert result.unknown == 2
     assert [op.type for op in ops] == [OpType.INVOKE, OpType.INFO] * 2
@@ -273,7 +274,7 @@ def test_a_client_that_cannot_be_made_is_a_fail() -> None:
     def broken(process: int, node: Node) -> Any:
         raise ValueError(f"no route for {process}")
 
-    result, ops = run(limit(2, repeat(READ)), broken)
+    result, ops = run(limit(2, READ), broken)
     assert result.failed == 2
     assert ops[1].error == "no-client: ValueError: no route for 0"
 
@@ -281,7 +282,7 @@ def test_a_client_that_cannot_be_made_is_a_fail() -> None:
 def test_a_hung_client_is_abandoned_at_its_time_out() -> None:
     """The operation is an info at the deadline, the client is closed, and another process takes the seat."""
     service = Service(lambda process: hang(process) if process == 0 else answer_at_once(process))
-    result, ops = run(limit(2, repeat(READ)), service, timeout_s=0.5)
+    result, ops = run(limit(2, READ), service, timeout_s=0.5)
     assert [(op.type, op.process, op.error) for op in ops] == [
         (OpType.INVOKE, 0, None),
         (OpType.INFO, 0, "timeout"),
@@ -308,7 +309,7 @@ def test_a_client_that_ignores_its_cancellation_is_not_waited_for() -> None:
         await asyncio.sleep(0.5)
         return Ok()
 
-    result, ops = run(limit(10, repeat(READ)), Service(behave))
+    result, ops = run(limit(10, READ), Service(behave))
     assert [op.value for op in ops if op.type is OpType.OK] == [None] * 9
     assert [op.process for op in ops if op.type is OpType.INVOKE] == [0] + [1] * 9
     assert len(pair(ops)) == result.operations == 10
@@ -327,7 +328,7 @@ def test_a_client_that_ignores_every_cancellation_does_not_block_the_loop(where:
 
     async def main() -> set[Any]:
         await drive(
-            generator=limit(1, repeat(READ)),
+            generator=limit(1, READ),
             clients=service,
             nodes=NODES,
             load=ClosedLoop(concurrency=1),
@@ -359,7 +360,7 @@ def test_a_client_that_cannot_be_closed_is_counted(how: str) -> None:
     async def main() -> tuple[DriveResult, float]:
         loop = asyncio.get_running_loop()
         result = await drive(
-            generator=limit(2, repeat(READ)),
+            generator=limit(2, READ),
             clients=Service(answer_at_once, close),
             nodes=NODES,
             load=ClosedLoop(concurrency=2),
@@ -378,14 +379,14 @@ def test_a_client_that_cannot_be_closed_is_counted(how: str) -> None:
 
 def test_a_client_that_never_suspends_does_not_starve_the_others() -> None:
     """Other workers have turns even if answers take no time."""
-    _, ops = run(time_limit(0.001, limit(3000, repeat(READ))), Service(answer_at_once), load=ClosedLoop(concurrency=3))
+    _, ops = run(time_limit(0.001, limit(3000, READ)), Service(answer_at_once), load=ClosedLoop(concurrency=3))
     assert Counter(op.process for op in ops) == {0: 2000, 1: 2000, 2: 2000}
 
 
 def test_stopping_ends_a_wait_at_once() -> None:
     """Workers that wait for a time or an event end."""
     for waiting in (Later(10**15), Later(10**15, or_event=True)):
-        result, ops = run(from_function(functools.partial(_always, waiting)), Service(answer_at_once), stop_s=3)
+        result, ops = run(limit(MANY, functools.partial(_always, waiting)), Service(answer_at_once), stop_s=3)
         assert (result.operations, ops) == (0, [])
 
 
@@ -400,14 +401,14 @@ def test_stopping_lets_operations_in_flight_end() -> None:
         await asyncio.sleep(STOP_GRACE_S * 0.9)
         return Ok()
 
-    result, ops = run(repeat(READ), Service(behave), timeout_s=60, stop_s=0.001)
+    result, ops = run(limit(MANY, READ), Service(behave), timeout_s=60, stop_s=0.001)
     assert [op.type for op in ops] == [OpType.INVOKE, OpType.OK]
     assert result.ok == 1
 
 
 def test_stopping_does_not_wait_for_a_hung_client() -> None:
     """After the grace time, the operation is an info with the reason."""
-    result, ops = run(repeat(READ), Service(hang), timeout_s=60, stop_s=1)
+    result, ops = run(limit(MANY, READ), Service(hang), timeout_s=60, stop_s=1)
     assert [op.type for op in ops] == [OpType.INVOKE, OpType.INFO]
     assert (ops[1].error or "").startswith("interrupted")
     assert ops[1].time_ns / 1e9 == pytest.approx(1 + STOP_GRACE_S, abs=0.01)
@@ -422,7 +423,7 @@ def test_a_drive_that_is_stopped_before_it_begins_does_nothing() -> None:
         stop.set()
         history = MemoryHistory()
         result = await drive(
-            generator=repeat(READ),
+            generator=limit(MANY, READ),
             clients=Service(answer_at_once),
             nodes=NODES,
             load=ClosedLoop(concurrency=2),
@@ -442,7 +443,7 @@ def test_a_drive_that_is_stopped_before_it_begins_does_nothing() -> None:
 def test_a_generator_that_waits_for_ever_is_an_error() -> None:
     """Otherwise the run would hang."""
     with pytest.raises(GeneratorStuck, match="lets all 2 workers wait"):
-        run(from_function(lambda _: Later()), Service(answer_at_once), load=ClosedLoop(concurrency=2))
+        run(limit(MANY, lambda _: Later()), Service(answer_at_once), load=ClosedLoop(concurrency=2))
 
 
 def test_an_event_of_any_worker_ends_a_wait() -> None:
@@ -455,7 +456,7 @@ def test_an_event_of_any_worker_ends_a_wait() -> None:
         asked.append(asker.now_ns)
         return Later() if asker.now_ns < 100_000_000 else None
 
-    run(from_function(generate), Service(answer_slowly), load=ClosedLoop(concurrency=2))
+    run(limit(MANY, generate), Service(answer_slowly), load=ClosedLoop(concurrency=2))
     assert asked == [0, 100_000_000]
 
 
@@ -470,7 +471,7 @@ def test_a_generator_s_own_error_ends_the_drive() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        run(from_function(generate), service, history=history)
+        run(limit(MANY, generate), service, history=history)
     assert len(history.ops) == 4
     assert service.closed == [0]
 
@@ -481,7 +482,7 @@ def test_a_generator_s_value_that_json_cannot_represent_ends_the_drive(tmp_path:
 
     service = Service(answer_at_once)
     with pytest.raises(InputError, match="that JSON can represent"):
-        run(repeat(Invocation("write", {1})), service, history=HistoryWriter(tmp_path / "h.jsonl", {}))
+        run(limit(1, Invocation("write", {1})), service, history=HistoryWriter(tmp_path / "h.jsonl", {}))
     assert service.opened == []
 
 
@@ -500,7 +501,7 @@ def test_a_history_that_cannot_be_written_ends_the_drive(behave: Any) -> None:
     """An operation must be recorded before it is performed. The error also reaches the run from a time-out."""
     service = Service(behave)
     with pytest.raises(InfrastructureError, match="the disk is full"):
-        run(repeat(READ), service, history=FullHistory())
+        run(limit(MANY, READ), service, history=FullHistory())
     assert set(service.closed) == set(service.opened)
 
 
@@ -511,7 +512,7 @@ def test_cancelling_a_drive_cancels_its_operations() -> None:
     async def main() -> int:
         task = asyncio.create_task(
             drive(
-                generator=repeat(READ),
+                generator=limit(MANY, READ),
                 clients=service,
                 nodes=NODES,
                 load=ClosedLoop(concurrency=3),
@@ -540,7 +541,7 @@ def test_the_generator_receives_every_event() -> None:
         """A generator that records its events."""
 
         def __init__(self) -> None:
-            self._child = limit(5, repeat(READ))
+            self._child = limit(5, READ)
 
         def ask(self, asker: Asker) -> Any:
             """Asks the child."""
@@ -574,7 +575,7 @@ def test_every_history_is_well_formed(data: st.DataObject) -> None:
         return outcomes[kind]
 
     ops = simulate(
-        concat(limit(40, repeat(WRITE)), limit(20, delay(0.01, repeat(READ)))),
+        phases(limit(40, WRITE), limit(20, stagger(0.01, READ, seed=seed))),
         load=load,
         latency_s=lambda _, __: draws.choice([0.0, 0.01, 0.1, 10.0]),
         respond=respond,
@@ -593,6 +594,6 @@ def test_a_simulation_is_the_same_every_time() -> None:
     """In virtual time, the seed determines the whole run."""
 
     def once() -> list[Op]:
-        return simulate(limit(200, sequence(itertools.repeat(READ))), load=OpenLoop(rate_per_node=30), seed=4)
+        return simulate(limit(200, READ), load=OpenLoop(rate_per_node=30), seed=4)
 
     assert once() == once()

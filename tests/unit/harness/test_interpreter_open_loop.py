@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.clock import Clock, run_virtual
-from harness.combinators import delay, limit, repeat, time_limit
+from harness.combinators import limit, time_limit
 from harness.errors import InputError
+from harness.generator import Later
 from harness.history import MemoryHistory
 from harness.interpreter import DriveResult, drive
 from harness.load import ClosedLoop, OpenLoop, parse_concurrency
@@ -19,11 +20,12 @@ from harness.node import Node
 from harness.op import Info, Invocation, Ok, Op, OpType
 from harness.randomness import stream
 from harness.testing import drive_virtually
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from harness.generator import Generator
+    from harness.generator import Answer, Asker, Generator
     from harness.load import Load
     from harness.op import Outcome
 
@@ -95,7 +97,7 @@ def test_arrivals_are_drawn_from_the_node_s_stream_and_do_not_wait() -> None:
         await asyncio.sleep(1.0 if process % 2 else 0.001)
         return Ok()
 
-    _, ops = run(time_limit(10, repeat(READ)), Service(behave), OpenLoop(rate_per_node=10), timeout_s=5)
+    _, ops = run(time_limit(10, READ), Service(behave), OpenLoop(rate_per_node=10), timeout_s=5)
     for node in ("n1", "n2", "n3"):
         scheduled = [(op.scheduled_ns or 0) / 1e9 for op in ops if op.type is OpType.INVOKE and op.node == node]
         # The time limit counts from the first question, which is the first arrival anywhere.
@@ -107,7 +109,7 @@ def test_a_stuck_node_keeps_getting_requests() -> None:
     """Its pool grows up to its maximum in flight, further arrivals are counted, and other nodes are not affected."""
     service = Service(lambda process, node: (hang if node == "n2" else answer_at_once)(process, node))
     load = OpenLoop(rate_per_node=50, max_in_flight=20, processes_per_node=2)
-    result, ops = run(time_limit(1, repeat(READ)), service, load, timeout_s=30)
+    result, ops = run(time_limit(1, READ), service, load, timeout_s=30)
     first_s = min(arrivals_s(node, rate=50)[0] for node in ("n1", "n2", "n3"))
     arrivals = {node: len(arrivals_s(node, rate=50, until_s=1 + first_s)) for node in ("n1", "n2", "n3")}
     invoked = Counter(op.node for op in ops if op.type is OpType.INVOKE)
@@ -122,7 +124,7 @@ def test_a_stuck_node_keeps_getting_requests() -> None:
 
 def test_processes_of_a_node_take_turns() -> None:
     """All processes of a node work, so that clients with different routes all work."""
-    _, ops = run(limit(300, repeat(READ)), Service(answer_at_once), OpenLoop(rate_per_node=10, processes_per_node=4))
+    _, ops = run(limit(300, READ), Service(answer_at_once), OpenLoop(rate_per_node=10, processes_per_node=4))
     shares = Counter((op.node, op.process) for op in ops if op.type is OpType.INVOKE)
     assert len(shares) == 12
     for node in ("n1", "n2", "n3"):
@@ -137,7 +139,7 @@ def test_after_an_info_a_pool_gets_a_process_with_a_fresh_number() -> None:
         return Info("perhaps")
 
     service = Service(behave)
-    result, ops = run(limit(50, repeat(READ)), service, OpenLoop(rate_per_node=10, processes_per_node=1))
+    result, ops = run(limit(50, READ), service, OpenLoop(rate_per_node=10, processes_per_node=1))
     processes = [op.process for op in ops if op.type is OpType.INVOKE]
     assert len(set(processes)) == 50
     assert result.next_process > max(int(process) for process in processes)
@@ -146,7 +148,16 @@ def test_after_an_info_a_pool_gets_a_process_with_a_fresh_number() -> None:
 
 def test_an_arrival_without_an_operation_is_counted() -> None:
     """If the generator has no operation at an arrival, the arrival does not wait."""
-    result, ops = run(time_limit(10, delay(1.0, repeat(READ))), Service(answer_at_once), OpenLoop(rate_per_node=10))
+    began_ns: list[int] = []
+
+    def once_a_second(asker: Asker) -> Answer:
+        due_ns = began_ns[0] + len(began_ns) * NS_PER_S if began_ns else 0
+        if asker.now_ns < due_ns:
+            return Later(due_ns)
+        began_ns.append(asker.now_ns)
+        return READ
+
+    result, ops = run(time_limit(10, once_a_second), Service(answer_at_once), OpenLoop(rate_per_node=10))
     assert result.operations == 10 == len(ops) // 2
     assert 200 < result.unused < 400
 
@@ -154,7 +165,7 @@ def test_an_arrival_without_an_operation_is_counted() -> None:
 def test_stopping_an_open_loop_ends_its_arrivals() -> None:
     """No new operation starts, and operations in flight end as in a closed loop."""
     for behave, unknown in ((answer_slowly, False), (hang, True)):
-        result, ops = run(repeat(READ), Service(behave), OpenLoop(rate_per_node=10), timeout_s=60, stop_s=2)
+        result, ops = run(limit(10**9, READ), Service(behave), OpenLoop(rate_per_node=10), timeout_s=60, stop_s=2)
         assert max(op.time_ns for op in ops if op.type is OpType.INVOKE) <= 2_000_000_000
         assert (result.unknown > 0) == unknown
         assert result.operations * 2 == len(ops)
@@ -172,7 +183,7 @@ def test_an_open_loop_that_is_behind_catches_up() -> None:
             return Ok()
 
         await drive(
-            generator=limit(40, repeat(READ)),
+            generator=limit(40, READ),
             clients=Service(busy),
             nodes=[Node(name="n1", address="10.0.0.1")],
             load=OpenLoop(rate_per_node=100),

@@ -19,7 +19,7 @@ from harness.replicas import Replicas
 from results.live.terminal import print_summary
 from results.page.report import render
 from results.store.document import build
-from workloads.register.parts import reads_saw_writes
+from workloads.register.workload import reads_saw_writes
 
 if TYPE_CHECKING:
     from results.store.record import RunRecord

@@ -11,10 +11,10 @@ from harness.errors import InputError
 from harness.generator import Asker
 from harness.op import Op, Operation, OpType
 from harness.verdict import Verdict
-from workloads.controller.broker_ids import BrokerIdWorkload
-from workloads.controller.elections import ElectWorkload
-from workloads.controller.members import ControllerWorkload, SyncStateSetWorkload
-from workloads.controller.options import BrokerIdOptions, ElectOptions, SyncStateSetOptions
+from tests.unit.workloads.streams import described
+from workloads.controller.broker_ids import BrokerIdOptions, BrokerIdWorkload
+from workloads.controller.elections import ElectOptions, ElectWorkload
+from workloads.controller.members import ControllerWorkload, SyncStateSetOptions, SyncStateSetWorkload
 from workloads.controller.parts import altered, contended, epochs_grow, master_in_sync, one_master, one_owner, stood
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 def test_the_streams_of_a_seed() -> None:
     """The same seed gives the same operations; streams share groups, with different check codes; groups come in sequence."""
     workload = BrokerIdWorkload(BrokerIdOptions(ops_per_group=50))
-    said: Any = workload.describe_streams(seed=7, streams=5, count=60)
-    assert said == workload.describe_streams(seed=7, streams=5, count=60)
-    assert said != workload.describe_streams(seed=8, streams=5, count=60)
+    said: Any = described(workload, seed=7, streams=5, count=60)
+    assert said == described(workload, seed=7, streams=5, count=60)
+    assert said != described(workload, seed=8, streams=5, count=60)
     keys = [[operation["key"] for operation in each["operations"]] for each in said]
     assert all(each == [f"k{place // 10}" for place in range(60)] for each in keys)
     checks = [
@@ -44,8 +44,8 @@ def test_the_streams_of_a_seed() -> None:
 def test_the_streams_of_elections() -> None:
     """A stream first requests its own id in a group, and then runs for master with it."""
     workload = ElectWorkload(ElectOptions(brokers=3, ops_per_group=50))
-    said: Any = workload.describe_streams(seed=7, streams=5, count=60)
-    assert said == workload.describe_streams(seed=7, streams=5, count=60)
+    said: Any = described(workload, seed=7, streams=5, count=60)
+    assert said == described(workload, seed=7, streams=5, count=60)
     for each in said:
         operations = each["operations"]
         assert [operation["f"] for operation in operations[::10]] == ["apply"] * 6
@@ -72,10 +72,10 @@ def apply(index: int, broker: int, check: str, code: int) -> Operation:
 
 
 @pytest.mark.parametrize("workload", [SyncStateSetWorkload(), ControllerWorkload()])
-def test_the_streams_of_members(workload: MemberWorkload) -> None:
+def test_the_streams_of_members(workload: MemberWorkload[Any]) -> None:
     """A member requests its id and sends a heartbeat. Without an id or a master it requests these instead of an alter."""
-    said: Any = workload.describe_streams(seed=7, streams=5, count=100)
-    assert said == workload.describe_streams(seed=7, streams=5, count=100)
+    said: Any = described(workload, seed=7, streams=5, count=100)
+    assert said == described(workload, seed=7, streams=5, count=100)
     operations = said[1]["operations"]
     assert [operation["f"] for operation in operations[:2]] == ["apply", "heartbeat"]
     assert {operation["f"] for each in said for operation in each["operations"]} <= set(workload.functions)
@@ -89,8 +89,8 @@ def test_the_streams_of_members(workload: MemberWorkload) -> None:
     assert [each.f for each in asked] == [instead.get(each["f"], each["f"]) for each in operations[:12]]
     for number in range(30):
         key = f"k{number}"
-        request = generator.streams[1].apply(key)
-        generator.update(Op(index=0, time_ns=0, process=1, type=OpType.INVOKE, f="apply", value=request.value, key=key))
+        value = {"id": 2, "check": "broker-1:10911;1"}
+        generator.update(Op(index=0, time_ns=0, process=1, type=OpType.INVOKE, f="apply", value=value, key=key))
         generator.update(Op(index=1, time_ns=1, process=1, type=OpType.OK, f="apply", value={"code": 0}, key=key))
     assert "alter" not in [generator.ask(asker).f for _ in range(30)]
     seen = {"code": 0, "master": 3, "master_epoch": 4, "sync_set": [3], "sync_epoch": 9}

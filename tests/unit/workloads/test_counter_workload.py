@@ -10,7 +10,6 @@ import pytest
 from harness.combinators import time_limit
 from harness.errors import InputError
 from harness.final_reads import FinalReads
-from harness.generator import Asker
 from harness.history import pair
 from harness.load import ClosedLoop
 from harness.node import Node
@@ -18,38 +17,30 @@ from harness.op import FINAL_PHASE, Invocation, Ok, OpType, Outcome
 from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
+from tests.unit.workloads.streams import described, drawn, in_turns
 from workloads.counter import CounterOptions, CounterWorkload
-from workloads.counter.generators import Stream
 
 NODE = Node(name="n1", address="10.0.0.1")
 
 
-def drawn(number: int, count: int, options: CounterOptions | None = None) -> list[Invocation]:
-    """Returns the first operations of a stream."""
-    stream = Stream(options or CounterOptions(), seed=1, number=number)
-    return [stream.next() for _ in range(count)]
-
-
 def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
     """The n-th operation of a stream does not depend on other streams or on the number of operations."""
-    generator = CounterWorkload().generator(seed=1, streams=2)
-    askers = [Asker(number, number, "n1", 0, idle=True, workers=frozenset(range(2))) for number in range(2)]
-    turns = [(generator.ask(askers[0]), generator.ask(askers[1])) for _ in range(200)]
-    assert [one for one, _ in turns] == drawn(0, 400)[:200]
-    assert [other for _, other in turns] == drawn(1, 200)
-    assert drawn(0, 100) != drawn(1, 100)
+    turns = in_turns(CounterWorkload(), [0, 1] * 200, streams=2)
+    assert turns == {number: drawn(CounterWorkload(), number, 200, streams=2) for number in (0, 1)}
+    assert drawn(CounterWorkload(), 0, 400, streams=2)[:200] == turns[0]
+    assert turns[0] != turns[1]
 
 
 def test_operations_are_those_of_the_options() -> None:
     """The options determine the shares of reads and of negative amounts, the largest amount, and the counters."""
     options = CounterOptions(keys=3, read_share=0.3, negative_share=0.4, largest=4)
-    draws = drawn(0, 5000, options)
+    draws = drawn(CounterWorkload(options), 0, 5000)
     adds = [each.value for each in draws if each.f == "add"]
     assert len(adds) / 5000 == pytest.approx(0.7, abs=0.03)
     assert sum(amount < 0 for amount in adds) / len(adds) == pytest.approx(0.4, abs=0.03)
     assert {abs(amount) for amount in adds} == {1, 2, 3, 4}
     assert {each.key for each in draws} == {"c0", "c1", "c2"}
-    assert {each.key for each in drawn(0, 50)} == {None}
+    assert {each.key for each in drawn(CounterWorkload(), 0, 50)} == {None}
 
 
 @pytest.mark.parametrize(
@@ -95,6 +86,6 @@ def test_a_correct_system_is_valid_with_its_final_reads(keys: int) -> None:
 
 def test_streams_are_described_as_they_are_drawn() -> None:
     """`labrys plan` shows the operations."""
-    described = CounterWorkload().describe_streams(seed=1, streams=2, count=5)
-    asked = [(each["f"], each["value"]) for each in described[1]["operations"]]
-    assert asked == [(each.f, each.value) for each in drawn(1, 5)]
+    preview = described(CounterWorkload(), seed=1, streams=2, count=5)
+    asked = [(each["f"], each["value"]) for each in preview[1]["operations"]]
+    assert asked == [(each.f, each.value) for each in drawn(CounterWorkload(), 1, 5, streams=2)]

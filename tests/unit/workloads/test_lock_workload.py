@@ -19,8 +19,8 @@ from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
 from tests.unit.workloads.histories import done
+from tests.unit.workloads.streams import described, drawn, in_turns
 from workloads.lock import LockOptions, LockWorkload
-from workloads.lock.streams import Stream, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,27 +55,26 @@ class Locks:
         return Info("no-answer") if self.asked % self._lost == 0 else Ok(self.asked)
 
 
-def turns(number: int, count: int, options: LockOptions | None = None, *, streams: int = 4) -> list[Turn]:
-    """Returns the first turns of a stream."""
-    stream = Stream(options or LockOptions(), seed=1, number=number, streams=streams)
-    return [stream.next() for _ in range(count)]
+def turns(number: int, count: int, options: LockOptions | None = None) -> list[Invocation]:
+    """Returns the first turns of a stream, with the times of the holds."""
+    return drawn(LockWorkload(options), number, count, preview=True)
 
 
 def test_the_nth_turn_depends_on_seed_stream_and_n_alone() -> None:
     """The n-th turn of a stream does not depend on other streams or on the number of turns."""
-    both = [Stream(LockOptions(), seed=1, number=number, streams=4) for number in (0, 1)]
-    drawn = [(both[0].next(), both[1].next()) for _ in range(100)]
-    assert [one for one, _ in drawn] == turns(0, 200)[:100]
-    assert [other for _, other in drawn] == turns(1, 100)
-    assert turns(0, 100) != turns(1, 100)
+    turns = in_turns(LockWorkload(), [0, 1] * 100, streams=4)
+    assert turns == {number: drawn(LockWorkload(), number, 100, streams=4) for number in (0, 1)}
+    assert drawn(LockWorkload(), 0, 200, streams=4)[:100] == turns[0]
+    assert turns[0] != turns[1]
 
 
 def test_locks_and_holds_are_those_of_the_options() -> None:
     """Locks are used evenly, and held for the requested time on average."""
-    drawn = turns(0, 4000, LockOptions(locks=4, hold_ms=50, stray_share=0.1))
-    assert sorted(Counter(turn.key for turn in drawn)) == ["l0", "l1", "l2", "l3"]
-    assert sum(turn.hold_ms for turn in drawn) / 4000 == pytest.approx(50, abs=2)
-    assert Counter(turn.f for turn in drawn)["release"] / 4000 == pytest.approx(0.1, abs=0.02)
+    some = turns(0, 4000, LockOptions(locks=4, hold_ms=50, stray_share=0.1))
+    assert sorted(Counter(str(turn.key) for turn in some)) == ["l0", "l1", "l2", "l3"]
+    holds_ms = [turn.value["hold_ms"] for turn in some if turn.f == "acquire"]
+    assert sum(holds_ms) / len(holds_ms) == pytest.approx(50, abs=2)
+    assert Counter(turn.f for turn in some)["release"] / 4000 == pytest.approx(0.1, abs=0.02)
 
 
 def test_locks_that_nobody_frees_are_left() -> None:
@@ -90,7 +89,7 @@ def test_locks_that_nobody_frees_are_left() -> None:
 def test_a_preview_is_what_will_be_asked() -> None:
     """The description is always the same; only the run knows the releases of acquired locks."""
     workload = LockWorkload(LockOptions(stray_share=0.2))
-    first, second = (json.dumps(workload.describe_streams(seed=1, streams=3, count=30)) for _ in range(2))
+    first, second = (json.dumps(described(workload, seed=1, streams=3, count=30)) for _ in range(2))
     assert first == second
     ops = simulate(workload.generator(seed=1, streams=3), load=ClosedLoop(concurrency=3), respond=Locks(), stop_s=3)
     for stream in json.loads(first):
@@ -101,7 +100,8 @@ def test_a_preview_is_what_will_be_asked() -> None:
             if op.process == stream["stream"] and op.type is OpType.INVOKE and (op.f == "acquire" or op.value is None)
         ]
         assert asked[:30] == [(operation["f"], operation["key"]) for operation in stream["operations"]]
-        assert all(("hold_ms" in operation) == (operation["f"] == "acquire") for operation in stream["operations"])
+        acquires = [operation["value"] for operation in stream["operations"] if operation["f"] == "acquire"]
+        assert all(list(value) == ["hold_ms"] and 0 <= value["hold_ms"] <= 40 for value in acquires)
 
 
 LOADS: dict[str, Load] = {"closed": ClosedLoop(concurrency=6), "open": OpenLoop(rate_per_node=100)}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.combinators import limit, time_limit
+from harness.combinators import ATTEMPTS, limit, time_limit
 from harness.declare import build, click_options
 from harness.errors import InputError
 from harness.final_reads import FinalReads
@@ -22,14 +22,14 @@ from harness.op import FINAL_PHASE, Fail, Info, Invocation, Ok, Op, OpType
 from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
-from workloads.finals import ATTEMPTS
+from tests.unit.workloads.streams import described, drawn, in_turns
 from workloads.log import LogOptions, LogWorkload
-from workloads.log.generators import BEYOND, MAX_RANGES, RANGE, LogGenerator, Offsets, WholeLogs
-from workloads.log.streams import Draw, Stream
+from workloads.log.whole import BEYOND, MAX_RANGES, RANGE, Offsets, WholeLogs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from harness.generator import Generator
     from harness.op import Outcome
 
 NODE = Node(name="n1", address="10.0.0.1")
@@ -58,21 +58,23 @@ class Logs:
         return Ok([[offset, entry] for offset, entry in log.items() if value[0] <= offset <= value[1]])
 
 
-def draws(options: LogOptions, number: int, count: int, *, streams: int = 5, seed: int = 1) -> list[Draw]:
-    """Returns the first operations of a stream."""
-    stream = Stream(options, seed=seed, number=number, streams=streams)
-    return [stream.next() for _ in range(count)]
+def draws(options: LogOptions, number: int, count: int, *, streams: int = 5, seed: int = 1) -> list[Invocation]:
+    """Returns the first operations of a stream; reads have words for offsets that only the run knows."""
+    return drawn(LogWorkload(options), number, count, streams=streams, seed=seed, preview=True)
 
 
-def told(
-    generator: LogGenerator | WholeLogs | Offsets, f: str, value: Any, result: Any, *, key: str | None = None
-) -> None:
+def back_of(word: str) -> int:
+    """Returns how far before the highest known offset a read begins."""
+    return -int(word.removeprefix("highest") or 0)
+
+
+def told(generator: Generator | Offsets, f: str, value: Any, result: Any, *, key: str | None = None) -> None:
     """Returns the events of a successful operation."""
     generator.update(Op(0, 0, OpType.INVOKE, 9, f, value, key))
     generator.update(Op(1, 1, OpType.OK, 9, f, result, key))
 
 
-def reads(generator: LogGenerator, count: int = 50) -> list[Invocation]:
+def reads(generator: Generator, count: int = 50) -> list[Invocation]:
     """Requests operations until there are some reads."""
     found: list[Invocation] = []
     while len(found) < count:
@@ -85,18 +87,15 @@ def reads(generator: LogGenerator, count: int = 50) -> list[Invocation]:
 def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
     """Together, in turns or alone, each stream gives the same operations; another seed or stream gives others."""
     options = LogOptions(keys=3)
-    alone = [draws(options, number, 200) for number in range(3)]
-    together = [Stream(options, seed=1, number=number, streams=5) for number in range(3)]
-    turns: list[list[Draw]] = [[], [], []]
-    for step in range(600):
-        number = (step * step + step // 7) % 3
-        turns[number].append(together[number].next())
-    for number in range(3):
-        count = min(len(turns[number]), 200)
-        assert count > 50
-        assert turns[number][:count] == alone[number][:count]
+    turns = in_turns(LogWorkload(options), [(step * step + step // 7) % 3 for step in range(600)], streams=5)
+    for number, asked in turns.items():
+        assert len(asked) > 50
+        assert asked == drawn(LogWorkload(options), number, len(asked), streams=5)
+    alone = [draws(options, number, 200) for number in range(2)]
     assert alone[0] != draws(options, 0, 200, seed=2)
-    assert [draw.back for draw in alone[0]] != [draw.back for draw in alone[1]]
+    assert [draw.value for draw in alone[0] if draw.f == "read"] != [
+        draw.value for draw in alone[1] if draw.f == "read"
+    ]
 
 
 @settings(deadline=None)
@@ -107,7 +106,7 @@ def test_values_are_unique(streams: int, count: int, seed: int, keys: int) -> No
         draw.value
         for number in range(streams)
         for draw in draws(LogOptions(keys=keys), number, count, streams=streams, seed=seed)
-        if draw.value is not None
+        if draw.f == "append"
     ]
     assert len(set(appended)) == len(appended)
     assert all(value > 0 for value in appended)
@@ -116,15 +115,15 @@ def test_values_are_unique(streams: int, count: int, seed: int, keys: int) -> No
 def test_the_options_say_how_many_reads_there_are_and_of_what() -> None:
     """Shares, lengths, distances and keys are drawn evenly."""
     some = draws(LogOptions(read_share=0.5, range_share=0.25, range_length=3, recent=4, keys=2), 0, 8000)
-    read = [draw for draw in some if draw.value is None]
-    ranged = [draw for draw in read if draw.length is not None]
+    read = [draw.value for draw in some if draw.f == "read"]
+    ranged = [value for value in read if isinstance(value, list)]
     assert len(read) / len(some) == pytest.approx(0.5, abs=0.03)
     assert len(ranged) / len(read) == pytest.approx(0.25, abs=0.03)
-    assert {draw.length for draw in ranged} == {1, 2, 3}
-    assert {draw.back for draw in read} == {0, 1, 2, 3}
+    assert {back_of(first) - back_of(last) + 1 for first, last in ranged} == {1, 2, 3}
+    assert {back_of(value if isinstance(value, str) else value[0]) for value in read} == {0, 1, 2, 3}
     assert set(Counter(draw.key for draw in some)) == {"l0", "l1"}
     assert {draw.key for draw in draws(LogOptions(), 0, 50)} == {None}
-    assert all(draw.value is not None for draw in draws(LogOptions(read_share=0), 0, 200))
+    assert {draw.f for draw in draws(LogOptions(read_share=0), 0, 200)} == {"append"}
 
 
 @pytest.mark.parametrize(
@@ -145,16 +144,16 @@ def test_what_a_verdict_depends_on_is_an_option_of_the_judge() -> None:
 def test_streams_are_described_the_same_for_the_same_seed() -> None:
     """Offsets that depend on the run are relative to the highest one."""
     workload = LogWorkload(LogOptions(read_share=0.8, range_length=4, recent=3))
-    described = workload.describe_streams(seed=3, streams=2, count=40)
-    assert json.dumps(described) == json.dumps(workload.describe_streams(seed=3, streams=2, count=40))
-    values = [operation["value"] for operation in described[0]["operations"] if operation["f"] == "read"]
+    preview = described(workload, seed=3, streams=2, count=40)
+    assert json.dumps(preview) == json.dumps(described(workload, seed=3, streams=2, count=40))
+    values = [operation["value"] for operation in preview[0]["operations"] if operation["f"] == "read"]
     assert {"highest", "highest-1", "highest-2"} & {value for value in values if isinstance(value, str)}
     assert ["highest-1", "highest+2"] in values
 
 
 def test_a_read_begins_near_the_highest_offset_that_is_known() -> None:
     """Offsets come from answers of appends, from reads of an offset with a value, and from ranges."""
-    generator = LogGenerator(SINGLE, seed=1, streams=1)
+    generator = LogWorkload(SINGLE).generator(seed=1, streams=1)
     assert {read.value for read in reads(generator)} == {0}
     for f, value, result, highest in (
         ("append", 7, 500, 500),
@@ -173,7 +172,7 @@ def test_a_read_begins_near_the_highest_offset_that_is_known() -> None:
 
 def test_a_range_may_end_above_what_is_known() -> None:
     """Reads also cover entries that are appended at that time."""
-    generator = LogGenerator(RANGED, seed=1, streams=1)
+    generator = LogWorkload(RANGED).generator(seed=1, streams=1)
     told(generator, "append", 7, 500)
     some = reads(generator, 200)
     assert {read.value[1] - read.value[0] + 1 for read in some} == {1, 2, 3, 4, 5}
@@ -192,7 +191,7 @@ def test_reads_follow_a_log_whose_appends_answer_no_offset() -> None:
 @pytest.mark.parametrize("result", ["a", True, 1.5, -1, 10**18, {"a": 1}, [1], [["a", 1]], [[]], [[-1, 2]], [None]])
 def test_an_answer_of_any_shape_does_no_harm(result: Any) -> None:
     """Results that are not offsets are ignored."""
-    generator = LogGenerator(SINGLE, seed=1, streams=1)
+    generator = LogWorkload(SINGLE).generator(seed=1, streams=1)
     told(generator, "append", 1, result)
     told(generator, "read", [0, 5], result)
     assert {read.value for read in reads(generator)} == {0}

@@ -19,8 +19,8 @@ from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
 from tests.unit.workloads.histories import done
+from tests.unit.workloads.streams import described, drawn, in_turns
 from workloads.queue import Delivery, Order, QueueOptions, QueueWorkload
-from workloads.queue.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,31 +28,24 @@ if TYPE_CHECKING:
 NODE = Node(name="n1", address="10.0.0.1")
 
 
-def drawn(number: int, count: int, options: QueueOptions | None = None, *, streams: int = 4) -> list[Invocation]:
-    """Returns the first operations of a stream."""
-    stream = Stream(options or QueueOptions(), seed=1, number=number, streams=streams)
-    return [stream.next() for _ in range(count)]
-
-
 def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
     """The n-th operation of a stream does not depend on other streams or on the number of operations."""
-    both = [Stream(QueueOptions(), seed=1, number=number, streams=4) for number in (0, 1)]
-    turns = [(both[0].next(), both[1].next()) for _ in range(100)]
-    assert [one for one, _ in turns] == drawn(0, 200)[:100]
-    assert [other for _, other in turns] == drawn(1, 100)
-    assert drawn(0, 100) != drawn(1, 100)
+    turns = in_turns(QueueWorkload(), [0, 1] * 100, streams=4)
+    assert turns == {number: drawn(QueueWorkload(), number, 100, streams=4) for number in (0, 1)}
+    assert drawn(QueueWorkload(), 0, 200, streams=4)[:100] == turns[0]
+    assert turns[0] != turns[1]
 
 
 def test_no_value_is_put_in_twice() -> None:
     """All enqueued values are distinct, over all queues and streams."""
-    values = [draw.value for number in range(4) for draw in drawn(number, 200) if draw.f == "enqueue"]
+    values = [draw.value for number in range(4) for draw in drawn(QueueWorkload(), number, 200) if draw.f == "enqueue"]
     assert len(values) > 300
     assert len(set(values)) == len(values)
 
 
 def test_queues_and_the_share_are_those_of_the_options() -> None:
     """All queues are used evenly, and enqueues have their share."""
-    draws = drawn(0, 4000, QueueOptions(queues=4, enqueue_share=0.7))
+    draws = drawn(QueueWorkload(QueueOptions(queues=4, enqueue_share=0.7)), 0, 4000)
     keys = Counter(draw.key for draw in draws)
     assert sorted(map(str, keys)) == ["q0", "q1", "q2", "q3"]
     assert min(keys.values()) > 900
@@ -62,15 +55,15 @@ def test_queues_and_the_share_are_those_of_the_options() -> None:
 def test_a_preview_is_what_will_be_asked() -> None:
     """The description is always the same, and equals the generator's operations."""
     workload = QueueWorkload()
-    first, second = (json.dumps(workload.describe_streams(seed=1, streams=4, count=30)) for _ in range(2))
+    first, second = (json.dumps(described(workload, seed=1, streams=4, count=30)) for _ in range(2))
     assert first == second
     for stream in json.loads(first):
         assert stream["operations"] == [
-            {"f": draw.f, "key": draw.key, "value": draw.value} for draw in drawn(stream["stream"], 30)
+            {"f": draw.f, "key": draw.key, "value": draw.value} for draw in drawn(workload, stream["stream"], 30)
         ]
     ops = simulate(workload.generator(seed=1, streams=4), load=ClosedLoop(concurrency=4), stop_s=1, seed=1)
     asked = [Invocation(op.f, op.value, op.key) for op in ops if op.process == 2 and op.type is OpType.INVOKE]
-    assert asked == drawn(2, len(asked))
+    assert asked == drawn(workload, 2, len(asked))
 
 
 def test_the_default_is_what_total_queue_holds_a_queue_to() -> None:
@@ -138,5 +131,5 @@ def test_the_open_loop_asks_the_same() -> None:
     ops = simulate(QueueWorkload().generator(seed=1, streams=load.streams(3)), load=load, stop_s=2, seed=1)
     asked = [Invocation(op.f, op.value, op.key) for op in ops if op.node == "n2" and op.type is OpType.INVOKE]
     assert len(asked) > 50
-    assert asked == drawn(1, len(asked), streams=3)
+    assert asked == drawn(QueueWorkload(), 1, len(asked), streams=3)
     assert len(pair(ops)) > 150

@@ -13,35 +13,29 @@ from hypothesis import strategies as st
 
 from harness.declare import build
 from harness.errors import InputError
-from workloads.register.options import RegisterOptions, Values, parse_mix
-from workloads.register.streams import MIN_OPS_PER_STREAM, SMALL_DOMAIN, Draw, Stream, group_of
-from workloads.register.workload import RegisterWorkload
+from tests.unit.workloads.streams import described, drawn, in_turns
+from workloads.register.workload import SMALL_DOMAIN, RegisterOptions, RegisterWorkload, Values, parse_mix
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from harness.op import Invocation
+
 UNIQUE, SMALL = RegisterOptions(), RegisterOptions(values=Values.SMALL)
 
 
-def draws(options: RegisterOptions, number: int, count: int, *, streams: int = 5, seed: int = 1) -> list[Draw]:
-    """Returns the first operations of a stream."""
-    stream = Stream(options, seed=seed, number=number, streams=streams)
-    return [stream.next() for _ in range(count)]
+def draws(options: RegisterOptions, number: int, count: int, *, streams: int = 5, seed: int = 1) -> list[Invocation]:
+    """Returns the first operations of a stream, as `labrys plan` shows them."""
+    return drawn(RegisterWorkload(options), number, count, streams=streams, seed=seed, preview=True)
 
 
 @pytest.mark.parametrize("options", [UNIQUE, SMALL])
 def test_the_nth_operation_depends_on_seed_stream_and_n_alone(options: RegisterOptions) -> None:
     """Together, in turns or alone, each stream gives the same operations."""
-    alone = [draws(options, number, 200) for number in range(3)]
-    together = [Stream(options, seed=1, number=number, streams=5) for number in range(3)]
-    turns: list[list[Draw]] = [[], [], []]
-    for step in range(600):
-        number = (step * step + step // 7) % 3
-        turns[number].append(together[number].next())
-    for number in range(3):
-        count = min(len(turns[number]), 200)
-        assert count > 50
-        assert turns[number][:count] == alone[number][:count]
+    turns = in_turns(RegisterWorkload(options), [(step * step + step // 7) % 3 for step in range(600)], streams=5)
+    for number, asked in turns.items():
+        assert len(asked) > 50
+        assert asked == drawn(RegisterWorkload(options), number, len(asked), streams=5)
 
 
 def test_another_seed_gives_other_operations() -> None:
@@ -55,7 +49,7 @@ def test_another_seed_gives_other_operations() -> None:
 def test_unique_values_are_unique(streams: int, count: int, seed: int) -> None:
     """No value is written twice, on any key, by any stream, and none is 0 or null."""
     written = [
-        draw.value
+        draw.value[1] if draw.f == "cas" else draw.value
         for number in range(streams)
         for draw in draws(UNIQUE, number, count, streams=streams, seed=seed)
         if draw.f != "read"
@@ -67,7 +61,7 @@ def test_unique_values_are_unique(streams: int, count: int, seed: int) -> None:
 def test_small_values_are_all_of_the_domain() -> None:
     """Written and expected values are distributed evenly."""
     some = [draw for draw in draws(SMALL, 0, 8000) if draw.f == "cas"]
-    for counts in (Counter(draw.value for draw in some), Counter(draw.expected for draw in some)):
+    for counts in (Counter(draw.value[1] for draw in some), Counter(draw.value[0] for draw in some)):
         assert set(counts) == set(range(SMALL_DOMAIN))
         assert max(counts.values()) < 1.25 * min(counts.values())
 
@@ -83,7 +77,7 @@ def test_the_mix_is_that_of_the_options() -> None:
 def test_hot_keys_have_their_share_all_the_time() -> None:
     """Hot keys are used evenly, from the beginning to the end."""
     options = RegisterOptions(hot_keys=3, hot_share=0.3)
-    keys = [draw.key for draw in draws(options, 0, 9000)]
+    keys = [str(draw.key) for draw in draws(options, 0, 9000)]
     for part in (keys[:3000], keys[6000:]):
         counts = Counter(key for key in part if key.startswith("h"))
         assert set(counts) == {"h0", "h1", "h2"}
@@ -97,7 +91,7 @@ def test_hot_keys_have_their_share_all_the_time() -> None:
 )
 def test_there_may_be_only_one_sort_of_keys(options: RegisterOptions, prefix: str) -> None:
     """With the extreme shares, there are no hot keys, or only hot keys."""
-    assert {draw.key[0] for draw in draws(options, 0, 500)} == {prefix}
+    assert {str(draw.key)[0] for draw in draws(options, 0, 500)} == {prefix}
 
 
 @settings(deadline=None)
@@ -107,37 +101,21 @@ def test_other_keys_live_for_a_limited_number_of_operations(streams: int, ops_pe
     options = RegisterOptions(hot_keys=0, ops_per_key=ops_per_key)
     totals: Counter[str] = Counter()
     for number in range(streams):
-        keys = [draw.key for draw in draws(options, number, 100, streams=streams)]
+        keys = [str(draw.key) for draw in draws(options, number, 100, streams=streams)]
         totals.update(keys)
         visits = [int(key[1:]) for key, _ in itertools.groupby(keys)]
         assert visits == sorted(set(visits))
     assert max(totals.values()) <= ops_per_key
 
 
-@settings(deadline=None)
-@given(streams=st.integers(1, 60), ops_per_key=st.integers(1, 150))
-def test_as_many_streams_as_a_key_allows_meet_there(streams: int, ops_per_key: int) -> None:
-    """Groups have neighbours and equal sizes; two groups never share a key, and streams of a group overlap."""
-    groups = [group_of(number, streams, ops_per_key) for number in range(streams)]
-    sizes = Counter(group.number for group in groups)
-    assert [group.number for group in groups] == sorted(group.number for group in groups)
-    assert set(sizes) == set(range(groups[0].groups))
-    assert max(sizes.values()) - min(sizes.values()) <= 1
-    assert all(group.share >= min(MIN_OPS_PER_STREAM, ops_per_key) for group in groups)
-    if streams * MIN_OPS_PER_STREAM <= ops_per_key:
-        assert len(sizes) == 1
-    keys = [{group.key(cold) for cold in range(50)} for group in {group.number: group for group in groups}.values()]
-    assert sum(map(len, keys)) == len(set().union(*keys))
-
-
 def test_a_preview_is_the_same_byte_for_byte() -> None:
     """`labrys plan` prints the operations; values that only the run knows have a name."""
     workload = RegisterWorkload()
-    first, second = (json.dumps(workload.describe_streams(seed=3, streams=4, count=30)) for _ in range(2))
+    first, second = (json.dumps(described(workload, seed=3, streams=4, count=30)) for _ in range(2))
     assert first == second
-    described = json.loads(first)
-    assert [stream["stream"] for stream in described] == [0, 1, 2, 3]
-    operations = [operation for stream in described for operation in stream["operations"]]
+    preview = json.loads(first)
+    assert [stream["stream"] for stream in preview] == [0, 1, 2, 3]
+    operations = [operation for stream in preview for operation in stream["operations"]]
     assert len(operations) == 120
     assert all(op["value"][0] == "last-seen" for op in operations if op["f"] == "cas")
     assert all(op["value"] is None for op in operations if op["f"] == "read")
@@ -145,13 +123,10 @@ def test_a_preview_is_the_same_byte_for_byte() -> None:
 
 def test_a_preview_is_what_will_be_asked() -> None:
     """The description has the stream's operations in the same order."""
-    preview = RegisterWorkload(SMALL).describe_streams(seed=3, streams=4, count=30)
+    preview = described(RegisterWorkload(SMALL), seed=3, streams=4, count=30)
     for stream in preview:
-        drawn = draws(SMALL, stream["stream"], 30, streams=4, seed=3)
-        expected: Sequence[object] = [
-            {"f": draw.f, "key": draw.key, "value": [draw.expected, draw.value] if draw.f == "cas" else draw.value}
-            for draw in drawn
-        ]
+        asked = drawn(RegisterWorkload(SMALL), stream["stream"], 30, streams=4, seed=3)
+        expected: Sequence[object] = [{"f": draw.f, "key": draw.key, "value": draw.value} for draw in asked]
         assert stream["operations"] == expected
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.linearizable import linearizability
-from harness.combinators import limit, time_limit
+from harness.combinators import ATTEMPTS, limit, time_limit
 from harness.final_reads import FinalReads as Outcomes
 from harness.generator import Asker
 from harness.history import pair
@@ -18,13 +18,13 @@ from harness.op import FINAL_PHASE, Fail, Info, Invocation, Ok, Op, Operation, O
 from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
-from workloads.finals import ATTEMPTS, UntilRead, final_reads, keys_of
+from tests.unit.workloads.streams import drawn
+from workloads.finals import final_reads, keys_of
 from workloads.register import RegisterOptions, RegisterWorkload, Values
-from workloads.register.generators import RegisterGenerator
-from workloads.register.parts import reads_saw_writes
-from workloads.register.streams import Stream
+from workloads.register.workload import reads_saw_writes
 
 if TYPE_CHECKING:
+    from harness.generator import Generator
     from harness.op import Outcome
 
 NODE = Node(name="n1", address="10.0.0.1")
@@ -51,12 +51,12 @@ class Registers:
         return Ok(value)
 
 
-def answered(generator: RegisterGenerator, op_type: OpType, f: str, value: Any, key: str = "h0") -> None:
+def answered(generator: Generator, op_type: OpType, f: str, value: Any, key: str = "h0") -> None:
     """Gives a completion to a generator."""
     generator.update(Op(0, 0, op_type, 9, f, value, key))
 
 
-def next_cas(generator: RegisterGenerator) -> Invocation | None:
+def next_cas(generator: Generator) -> Invocation | None:
     """Returns the next compare-and-set on the hot key; None if reads replace it."""
     for _ in range(200):
         answer = generator.ask(Asker(0, 0, "n1", 0, idle=True, workers=frozenset({0})))
@@ -67,12 +67,12 @@ def next_cas(generator: RegisterGenerator) -> Invocation | None:
 
 
 @pytest.fixture
-def generator() -> RegisterGenerator:
+def generator() -> Generator:
     """A generator of one stream on one key."""
-    return RegisterGenerator(RegisterOptions(hot_keys=1, hot_share=1), seed=1, streams=1)
+    return RegisterWorkload(RegisterOptions(hot_keys=1, hot_share=1)).generator(seed=1, streams=1)
 
 
-def test_a_cas_expects_what_was_seen_last(generator: RegisterGenerator) -> None:
+def test_a_cas_expects_what_was_seen_last(generator: Generator) -> None:
     """The latest value comes from any read, write or cas that certainly happened."""
     for f, value, expected in (("read", 5, 5), ("write", 7, 7), ("cas", [7, 9], 9)):
         answered(generator, OpType.OK, f, value)
@@ -82,7 +82,7 @@ def test_a_cas_expects_what_was_seen_last(generator: RegisterGenerator) -> None:
         assert cas.value[1] not in {5, 7, 9}
 
 
-def test_a_cas_without_anything_seen_is_a_read(generator: RegisterGenerator) -> None:
+def test_a_cas_without_anything_seen_is_a_read(generator: Generator) -> None:
     """There is no latest value at first, after a read of null, from other keys, or from indeterminate operations."""
     assert next_cas(generator) is None
     answered(generator, OpType.OK, "write", 3, key="k0")
@@ -97,7 +97,7 @@ def test_a_cas_without_anything_seen_is_a_read(generator: RegisterGenerator) -> 
 
 
 @pytest.mark.parametrize("value", ["text", [1], {"a": 1}, 1.5, [[], []]])
-def test_an_answer_of_any_shape_does_no_harm(generator: RegisterGenerator, value: Any) -> None:
+def test_an_answer_of_any_shape_does_no_harm(generator: Generator, value: Any) -> None:
     """Results that are not values of a register are ignored."""
     for f in ("read", "write", "cas"):
         answered(generator, OpType.OK, f, value)
@@ -117,13 +117,14 @@ def test_workers_get_their_streams_whatever_the_system_does(values: Values) -> N
         for worker in range(3):
             invoked = [op for op in ops if op.type is OpType.INVOKE and op.process == worker]
             assert len(invoked) > 10
-            stream = Stream(workload._options, seed=4, number=worker, streams=3)
-            for op in invoked:
-                draw = stream.next()
+            planned = drawn(workload, worker, len(invoked), streams=3, seed=4, preview=True)
+            for op, draw in zip(invoked, planned, strict=True):
                 assert op.key == draw.key
                 assert op.f == draw.f or (op.f, draw.f) == ("read", "cas")
                 if op.f != "read":
-                    assert (op.value[1] if op.f == "cas" else op.value) == draw.value
+                    assert (op.value[1] if op.f == "cas" else op.value) == (
+                        draw.value[1] if op.f == "cas" else draw.value
+                    )
 
 
 @pytest.mark.parametrize("values", Values)
@@ -163,13 +164,14 @@ def test_a_final_read_that_did_not_succeed_is_tried_again(outcome: Outcome) -> N
         lost = invocation.key == "lost" or (invocation.key == "late" and tries["late"] < ATTEMPTS)
         return outcome if lost else Ok(1)
 
-    simulate(UntilRead(Invocation("read", None, key) for key in ["lost", "late", "a", "b"]), respond=respond)
+    history = [Op(0, 0, OpType.INVOKE, 0, "read", None, key) for key in ("lost", "late", "a", "b")]
+    simulate(RegisterWorkload().final_generator(history=history, node=NODE), respond=respond)
     assert tries == {"lost": ATTEMPTS, "late": ATTEMPTS, "a": 1, "b": 1}
 
 
 def test_a_run_that_touched_nothing_has_no_final_reads() -> None:
     """The generator of no keys ends at once."""
-    assert simulate(UntilRead([])) == []
+    assert simulate(RegisterWorkload().final_generator(history=[], node=NODE)) == []
 
 
 def operation(index: int, process: int, f: str, value: Any, op_type: OpType = OpType.OK, **more: Any) -> Operation:

@@ -11,7 +11,6 @@ from harness.combinators import limit, time_limit
 from harness.declare import build, click_options
 from harness.errors import InputError
 from harness.final_reads import FinalReads
-from harness.generator import Asker
 from harness.history import pair
 from harness.load import ClosedLoop
 from harness.node import Node
@@ -19,8 +18,8 @@ from harness.op import FINAL_PHASE, Fail, Invocation, Ok, OpType, Outcome
 from harness.testing import simulate
 from harness.verdict import Verdict
 from harness.workload import Observed
+from tests.unit.workloads.streams import described, drawn, in_turns
 from workloads.set import SetOptions, SetWorkload
-from workloads.set.generators import Stream
 
 NODE = Node(name="n1", address="10.0.0.1")
 
@@ -42,26 +41,18 @@ class Sets:
         return Ok(invocation.value)
 
 
-def drawn(number: int, count: int, options: SetOptions | None = None, *, streams: int = 4) -> list[Invocation]:
-    """Returns the first operations of a stream."""
-    stream = Stream(options or SetOptions(), seed=1, number=number, streams=streams)
-    return [stream.next() for _ in range(count)]
-
-
 def test_the_nth_operation_depends_on_seed_stream_and_n_alone() -> None:
     """The n-th operation of a stream does not depend on other streams, on answers, or on the number of operations."""
-    generator = SetWorkload().generator(seed=1, streams=4)
-    askers = [Asker(number, number, "n1", 0, idle=True, workers=frozenset(range(4))) for number in range(4)]
-    turns = [(generator.ask(askers[0]), generator.ask(askers[1])) for _ in range(300)]
-    assert [one for one, _ in turns] == drawn(0, 600)[:300]
-    assert [other for _, other in turns] == drawn(1, 300)
-    assert drawn(0, 100) != drawn(1, 100)
+    turns = in_turns(SetWorkload(), [0, 1] * 300, streams=4)
+    assert turns == {number: drawn(SetWorkload(), number, 300, streams=4) for number in (0, 1)}
+    assert drawn(SetWorkload(), 0, 600, streams=4)[:300] == turns[0]
+    assert turns[0] != turns[1]
 
 
 def test_no_element_is_added_twice() -> None:
     """All elements are distinct, over all sets and streams."""
     options = SetOptions(keys=3)
-    added = [each.value for number in range(4) for each in drawn(number, 300, options) if each.f == "add"]
+    added = [each.value for number in range(4) for each in drawn(SetWorkload(options), number, 300) if each.f == "add"]
     assert len(added) > 1000
     assert len(set(added)) == len(added)
     assert min(added) > 0
@@ -69,9 +60,9 @@ def test_no_element_is_added_twice() -> None:
 
 def test_reads_are_as_rare_as_the_options_say() -> None:
     """For a small set, the option gives the adds for each read; for a large one, the returned elements for each add."""
-    many = Counter(each.f for each in drawn(0, 20_000, SetOptions(reads_every=20, read_cost=1_000_000)))
+    many = Counter(each.f for each in drawn(SetWorkload(SetOptions(reads_every=20, read_cost=1_000_000)), 0, 20_000))
     assert many["add"] / many["read"] == pytest.approx(20, rel=0.2)
-    large = drawn(0, 100_000, SetOptions(reads_every=1, read_cost=5), streams=1)
+    large = drawn(SetWorkload(SetOptions(reads_every=1, read_cost=5)), 0, 100_000, streams=1)
     returned = added = 0
     for each in large:
         if each.f == "add":
@@ -83,8 +74,8 @@ def test_reads_are_as_rare_as_the_options_say() -> None:
 
 def test_sets_are_used_evenly() -> None:
     """One set has no key; several have one each."""
-    assert {each.key for each in drawn(0, 100)} == {None}
-    keys = Counter(each.key for each in drawn(0, 3000, SetOptions(keys=3)))
+    assert {each.key for each in drawn(SetWorkload(), 0, 100)} == {None}
+    keys = Counter(each.key for each in drawn(SetWorkload(SetOptions(keys=3)), 0, 3000))
     assert sorted(map(str, keys)) == ["s0", "s1", "s2"]
     assert min(keys.values()) > 900
 
@@ -124,8 +115,8 @@ def test_a_correct_system_is_valid_with_its_final_reads(keys: int) -> None:
 
 def test_streams_are_described_as_they_are_drawn() -> None:
     """`labrys plan` shows the operations."""
-    described = SetWorkload().describe_streams(seed=1, streams=4, count=5)
-    assert [each["stream"] for each in described] == [0, 1, 2, 3]
-    asked = [(each["f"], each["value"]) for each in described[2]["operations"]]
-    assert asked == [(each.f, each.value) for each in drawn(2, 5)]
+    preview = described(SetWorkload(), seed=1, streams=4, count=5)
+    assert [each["stream"] for each in preview] == [0, 1, 2, 3]
+    asked = [(each["f"], each["value"]) for each in preview[2]["operations"]]
+    assert asked == [(each.f, each.value) for each in drawn(SetWorkload(), 2, 5)]
     assert simulate(limit(3, SetWorkload().generator(seed=1, streams=3)))

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import OK, of_operations
-from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, part_of, value_at
-from harness.combinators import from_function
+from checker.columns import OK
+from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
+from harness.combinators import each_stream, independent
 from harness.declare import option
 from harness.op import Invocation
-from harness.randomness import stream
 from harness.verdict import Verdict
+from workloads.base import JudgedWorkload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from checker.columns import Columns
-    from harness.generator import Asker, Generator
-    from harness.node import Node
-    from harness.op import Op, Operation, Value
-    from harness.verdict import Part
-    from harness.workload import Observed
+    from harness.combinators import Source, Stream
+    from harness.generator import Generator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,45 +31,27 @@ class UniqueIdsOptions:
     )
 
 
-class UniqueIdsWorkload:
+class UniqueIdsWorkload(JudgedWorkload[UniqueIdsOptions]):
     """See `harness.workload.Workload`, and `checker.judging.Judge` for the judge."""
 
     name = "unique-ids"
     summary = "Clients ask for identifiers, and no two answers may be the same."
     Options = UniqueIdsOptions
     # CHANGE: the functions that a client carries out, each with its argument and its result.
-    functions: ClassVar[Mapping[str, str]] = MappingProxyType({"generate": "null -> an identifier, any JSON value"})
-    model = None  # the workload judges histories itself; with a model's name, each key is checked for linearizability
-
-    def __init__(self, options: UniqueIdsOptions | None = None) -> None:
-        self._options = options or UniqueIdsOptions()
+    functions = MappingProxyType({"generate": "null -> an identifier, any JSON value"})
+    # CHANGE: the functions that read a key through each node after all faults are healed. This workload has nothing to read.
+    final = ()
 
     def generator(self, *, seed: int, streams: int) -> Generator:
-        """CHANGE: the operations of the clients. Draw only from streams of the seed, so that a run can be repeated."""
-        draws = [stream(seed, f"worker/{number}") for number in range(streams)]
+        """CHANGE: the operations of the clients. Draw only from the stream, so that a seed repeats them.
 
-        def next_operation(asker: Asker) -> Invocation:
-            key = f"s{draws[asker.worker].randrange(self._options.sequences)}"
-            return Invocation("generate", None, key)
+        `mix(stream, (2, Invocation("read")), (1, write))` draws one of several functions; see `harness.combinators`.
+        """
 
-        return from_function(next_operation)
+        def operations(stream: Stream) -> Source:
+            return independent(stream, lambda: f"s{stream.below(self.options.sequences)}", Invocation("generate"))
 
-    def describe_streams(self, *, seed: int, streams: int, count: int) -> Value:
-        """Returns the first operations of each stream, for `labrys plan`."""
-        draws = [stream(seed, f"worker/{number}") for number in range(streams)]
-        return [
-            {"stream": number, "keys": [f"s{draw.randrange(self._options.sequences)}" for _ in range(count)]}
-            for number, draw in enumerate(draws)
-        ]
-
-    def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:
-        """CHANGE: the final reads through each node, after all faults are healed. This workload has nothing to read."""
-        return from_function(lambda _: None)
-
-    def check(self, operations: Sequence[Operation], observed: Observed) -> Sequence[Part]:
-        """Judges a whole run."""
-        columns = of_operations(operations)
-        return [part_of(self, columns, operation=operations.__getitem__, faults=observed.faults)]
+        return each_stream(operations, seed=seed, streams=streams)
 
     def judge(self, history: Columns) -> Judgement:
         """CHANGE: judges the operations of one key. Work on arrays, so that ten million operations take seconds.

@@ -1,24 +1,27 @@
-"""The generators of the log workload: appends and reads of recent entries, and the reads of whole logs after healing."""
+"""The reads of whole logs after healing: their offsets, their generator, and their part of the verdict."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from harness.op import Invocation, OpType
-from workloads.finals import UntilRead
-from workloads.log.streams import Stream
+from harness.combinators import until_ok
+from harness.op import FINAL_PHASE, Invocation, OpType
+from harness.verdict import Part, Verdict
+from workloads.finals import final_reads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from harness.final_reads import FinalReads
     from harness.generator import Answer, Asker
-    from harness.op import Op, Process, Value
-    from workloads.log.options import LogOptions
+    from harness.op import Op, Operation, Process, Value
 
 RANGE: Final = 1000  # the number of offsets of a final read
 BEYOND: Final = 100  # final reads cover at least so many offsets above the highest known one
 MAX_RANGES: Final = 10_000  # in a log with more ranges, final reads leave out ranges without a known offset
 _MAX_OFFSET: Final = 10**18 - 1
+_MAX_NAMED: Final = 20
 
 
 class Offsets:
@@ -36,6 +39,10 @@ class Offsets:
     def highest(self, key: str | None) -> int:
         """Returns the highest known offset; 0 if nothing is known."""
         return max(0, self._highest.get(key, -1) + self._since.get(key, 0))
+
+    def before(self, key: str | None, back: int) -> int:
+        """Returns the offset that lies so far before the highest known one; at least 0."""
+        return max(0, self.highest(key) - back)
 
     def ranges(self, key: str | None) -> Sequence[int]:
         """Returns the numbers of the ranges of `RANGE` offsets that final reads cover."""
@@ -74,29 +81,6 @@ class Offsets:
         self._ranges.setdefault(key, set()).add(offset // RANGE)
 
 
-class LogGenerator:
-    """Gives each worker the operations of its stream, without end.
-
-    The stream determines how far before the highest known offset a read begins. A read never begins below 0.
-    """
-
-    def __init__(self, options: LogOptions, *, seed: int, streams: int) -> None:
-        self._streams = [Stream(options, seed=seed, number=number, streams=streams) for number in range(streams)]
-        self._offsets = Offsets()
-
-    def ask(self, asker: Asker) -> Answer:
-        """Returns the next operation of the asker's stream."""
-        key, value, back, length = self._streams[asker.worker].next()
-        if value is not None:
-            return Invocation("append", value, key)
-        first = max(0, self._offsets.highest(key) - back)
-        return Invocation("read", first if length is None else [first, first + length - 1], key)
-
-    def update(self, event: Op) -> None:
-        """Records the offsets in the event."""
-        self._offsets.update(event)
-
-
 class WholeLogs:
     """Reads whole logs, in ranges of `RANGE` offsets. It continues while the reads find higher offsets."""
 
@@ -106,13 +90,13 @@ class WholeLogs:
         for event in history:
             self._offsets.update(event)
         self._requested: set[tuple[str | None, int]] = set()
-        self._reads = UntilRead(self._due())
+        self._reads = until_ok(self._due())
 
     def ask(self, asker: Asker) -> Answer:
         """Returns a read that has not succeeded yet."""
         answer = self._reads.ask(asker)
         if answer is None:
-            self._reads = UntilRead(self._due())
+            self._reads = until_ok(self._due())
             answer = self._reads.ask(asker)
         return answer
 
@@ -126,4 +110,28 @@ class WholeLogs:
             for number in self._offsets.ranges(key):
                 if (key, number) not in self._requested:
                     self._requested.add((key, number))
-                    yield Invocation("read", [number * RANGE, (number + 1) * RANGE - 1], key)
+                    yield Invocation("read", [number * RANGE, (number + 1) * RANGE - 1], key, FINAL_PHASE)
+
+
+def final_ranges(operations: Sequence[Operation], reads: FinalReads) -> Part:
+    """Checks that each range of each log was read after healing, and names the nodes.
+
+    Args:
+        operations: All operations of the run.
+        reads: The results of the final reads.
+    """
+    part = final_reads(operations, reads)
+    was_read: dict[tuple[str | None, str], bool] = {}
+    for operation in operations:
+        if operation.phase == FINAL_PHASE:
+            name = operation.key, str(operation.value)
+            was_read[name] = was_read.get(name, False) or operation.type is OpType.OK
+    unread = [f"{'' if key is None else f'{key} '}{value}" for (key, value), read in was_read.items() if not read]
+    details = {**part.details, "ranges": len(was_read), "unread_ranges": unread[:_MAX_NAMED]}
+    if part.verdict is Verdict.VALID and unread:
+        reason = (
+            f"{len(unread)} of {len(was_read)} ranges of offsets could not be read after healing, "
+            f"so an append lost there was not seen; the first is {unread[0]}."
+        )
+        return Part(name=part.name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+    return replace(part, details=details)
