@@ -48,12 +48,12 @@ MOVED = {  # modules of version 0.2 that have another name now; others are found
     "nemesis.rules": "nemesis.packet_rules",
 }
 MAX_PLACES = 3
-MOVED_NAMES = {  # module, name: its module, or its new name in the module, since version 0.3
+MOVED_NAMES = {  # module, name: its module, its new name in the module, or MODULE:NAME, since version 0.3
     ("checker.models.sequences", "ListAppend"): "ListModel",
     ("harness.system", "NodeStatus"): "harness.service",
     ("harness.system", "ReplicaState"): "harness.service",
     ("nemesis.field", "Outcomes"): "NodeResults",
-    ("workloads.finals", "UntilRead"): "harness.combinators and called until_ok",
+    ("workloads.finals", "UntilRead"): "harness.combinators:until_ok",
 }
 RENAMED = {(MODELS, "list-append"): "list"}  # Jepsen's list-append is a workload of transactions
 MAX_ERROR = 300
@@ -187,7 +187,11 @@ def _moved(error: BaseException) -> str:
     if isinstance(error, ImportError):
         for (old, name), new in MOVED_NAMES.items():
             if f"'{name}' from '{old}'" in str(error):
-                return f"{name} is in {new}" if "." in new else f"{name} is called {new}"
+                module, _, called = (
+                    new.rpartition(":") if ":" in new else (new, "", "") if "." in new else ("", "", new)
+                )
+                facts = ((module, "is in"), (called, "is called"))
+                return f"{name} " + " and ".join(f"{verb} {word}" for word, verb in facts if word)
     return ""
 
 

@@ -405,9 +405,10 @@ def test_a_plug_in_that_imports_a_moved_name_gets_an_error_with_its_module(
     (elsewhere / "kvmine.py").write_text(f"from {module} import {name}\n{MODULE}")
     error = refused(capsys, "plan", "--system", "kvmine:Store")
     new = plugins.MOVED_NAMES[module, name]
-    moved = "." in new
-    assert f"{name} is {'in' if moved else 'called'} {new} since version 0.3: change the import" in error
-    assert hasattr(importlib.import_module(new if moved else module), name if moved else new)
+    there, _, called = new.rpartition(":") if ":" in new else (new, "", name) if "." in new else (module, "", new)
+    said = [f"is in {there}"] * (there != module) + [f"is called {called}"] * (called != name)
+    assert f"{name} {' and '.join(said)} since version 0.3: change the import" in error
+    assert hasattr(importlib.import_module(there), called)
 
 
 def test_a_class_in_a_module_needs_no_package(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
