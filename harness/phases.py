@@ -35,19 +35,19 @@ WRITE: Final = "write"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """A phase that is over.
+    """A phase that is over; `results.json` has its members.
 
     Attributes:
-        name: Its name, such as `start`.
-        start_s: Its start.
-        end_s: Its end.
+        name: Its name, such as `start`, `final reads` or `write`.
         node: The node that it was about; None if it was about all.
+        start_s: Its start, in seconds from the beginning of the first phase.
+        end_s: Its end, likewise.
     """
 
     name: str
+    node: str | None = None
     start_s: float
     end_s: float
-    node: str | None = None
 
     @property
     def seconds(self) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from harness.errors import ExitCode
 
@@ -32,7 +32,7 @@ class Verdict(enum.StrEnum):
     INVALID = "invalid"
 
     @property
-    def as_json(self) -> bool | str:
+    def as_json(self) -> bool | Literal["unknown"]:
         """Returns true, false, or `"unknown"`, as in results.json."""
         return "unknown" if self is Verdict.UNKNOWN else self is Verdict.VALID
 

@@ -16,16 +16,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Mapping  # noqa: TC003 - a window is read and written by its annotations
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from harness.units import NS_PER_S
 from results.measure.op_outcomes import REFUSED, answered, error_code, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from harness.faults import FaultRecord
     from harness.op import Operation
@@ -37,11 +39,15 @@ BEFORE_S = 10.0
 _SPAN_NS = int(SUSTAINED_S * NS_PER_S)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """Availability within one stretch of time.
+class Window(Struct, frozen=True, kw_only=True):
+    """Availability within one stretch of time; `results.json` has its members.
+
+    An operation belongs to the moment at which it was wanted: its scheduled time in an open loop, else its invoke.
 
     Attributes:
+        measured_by: Whose operations count: clients that follow the leader, where the run has such clients. Only over the whole
+            workload.
+        share: Answered operations as a share of operations; None if every node refused. Only over the whole workload.
         start_s: Its start, since the start of the workload.
         end_s: Its end.
         operations: The number of operations whose time lies in it, without refusals.
@@ -51,9 +57,12 @@ class Window:
         sustained_ok_s: The time of the first answered operation that begins two seconds in which at least 95 % of the
             operations were answered. The two seconds must lie in the window.
         longest_gap_s: The longest stretch without an answered operation, between two of them or up to the window's edges.
-        errors: Error code to count, refusals included.
+        errors: Error code (what precedes the first colon of an error) to count, refusals included.
+        by_f: The same for the operations of each function alone. Only over the whole workload.
     """
 
+    measured_by: Literal["clients that follow the leader", "all clients"] | UnsetType = UNSET
+    share: Annotated[float, Meta(ge=0, le=1)] | UnsetType | None = UNSET
     start_s: float
     end_s: float
     operations: int
@@ -63,6 +72,7 @@ class Window:
     sustained_ok_s: float | None
     longest_gap_s: float
     errors: Mapping[str, int]
+    by_f: Mapping[str, Window] | UnsetType = UNSET
 
     @property
     def rate(self) -> float:
@@ -70,31 +80,39 @@ class Window:
         return self.answered / (self.end_s - self.start_s) if self.end_s > self.start_s else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultAvailability:
-    """Availability around one fault.
+class Windows(Struct, frozen=True, kw_only=True):
+    """The windows during a fault and after it.
 
     Attributes:
-        during: While it was on.
+        during: While the fault was on.
         after: From its healing to the next fault's start, or to the last operation; None without an operation in this time.
-        rate_before: Answered operations per second in the last seconds before it, without any fault on; None if another fault
-            was on when it began, or if it began with the workload.
-        overlaps: Ids of other faults that were on during `during` or `after`, so that the numbers measure them too.
-        nodes: Node name to the same two windows for the clients that stay at that node.
-        functions: Function to the same two windows for its operations alone, of the clients that measure the system.
     """
 
     during: Window
     after: Window | None
-    rate_before: float | None
-    overlaps: Sequence[int]
-    nodes: Mapping[str, tuple[Window, Window | None]] = field(default_factory=dict)
-    functions: Mapping[str, tuple[Window, Window | None]] = field(default_factory=dict)
 
-    @property
-    def rate_share(self) -> float | None:
-        """Returns the rate during the fault as a share of the rate before; None if nothing was answered before."""
-        return self.during.rate / self.rate_before if self.rate_before else None
+
+class FaultAvailability(Struct, frozen=True, kw_only=True):
+    """Availability around one fault; `results.json` has its members.
+
+    Attributes:
+        during: While it was on.
+        after: From its healing to the next fault's start, or to the last operation; None without an operation in this time.
+        rate_before: Answered operations per second in the last 10 s before it, without any fault on; None if another fault was
+            on when it began, or if it began with the workload.
+        rate_share: The rate during the fault as a share of the rate before; None if nothing was answered before.
+        overlaps: Ids of other faults that were on during `during` or `after`, so that the numbers measure them too.
+        nodes: The same two windows for the clients that stay at each node.
+        by_f: The same two windows for the operations of each function alone, of the clients that measure the system.
+    """
+
+    during: Window
+    after: Window | None
+    rate_before: Annotated[float, Meta(ge=0)] | None
+    rate_share: Annotated[float, Meta(ge=0)] | None
+    overlaps: list[int]
+    nodes: Mapping[str, Windows]
+    by_f: Mapping[str, Windows]
 
 
 class _Measured:
@@ -204,11 +222,11 @@ def around(
         next_ns = min((other.start_ns for other in faults if other.start_ns >= end_ns), default=horizon_ns)
         until_ns = min(next_ns, horizon_ns)
 
-        def pair(measured: _Measured) -> tuple[Window, Window | None]:
+        def around_it(measured: _Measured) -> Windows:
             after = measured.window(end_ns, until_ns) if until_ns > end_ns else None
-            return measured.window(start_ns, end_ns), after
+            return Windows(during=measured.window(start_ns, end_ns), after=after)
 
-        during, after = pair(system)
+        windows = around_it(system)
         watched_ns = max(until_ns, end_ns)
         overlaps = [
             other.planned.id
@@ -216,13 +234,15 @@ def around(
             if other.start_ns < watched_ns and other.end_ns > start_ns and other is not fault
         ]
         before = stretch_before(fault, faults)
+        rate_before = None if before is None else system.window(*before).rate
         return FaultAvailability(
-            during=during,
-            after=after,
-            rate_before=None if before is None else system.window(*before).rate,
+            during=windows.during,
+            after=windows.after,
+            rate_before=rate_before,
+            rate_share=windows.during.rate / rate_before if rate_before else None,
             overlaps=overlaps,
-            nodes={name: pair(measured) for name, measured in by_node.items()},
-            functions={f: pair(measured) for f, measured in by_function.items()},
+            nodes={name: around_it(measured) for name, measured in by_node.items()},
+            by_f={f: around_it(measured) for f, measured in by_function.items()},
         )
 
     return [one(fault) for fault in faults]
@@ -243,7 +263,7 @@ def stretch_before(fault: FaultRecord, faults: Sequence[FaultRecord]) -> tuple[i
     return (begin_ns, start_ns) if begin_ns < start_ns else None
 
 
-def overall(operations: Sequence[Operation], codes: Codes) -> tuple[Window, Mapping[str, Window]] | None:
+def overall(operations: Sequence[Operation], codes: Codes) -> Window | None:
     """Measures the whole workload, from its start to the last operation; None without operations.
 
     Args:
@@ -251,13 +271,20 @@ def overall(operations: Sequence[Operation], codes: Codes) -> tuple[Window, Mapp
         codes: The meaning of error codes.
 
     Returns:
-        The window of all functions together, and that of each function.
+        The window of all functions together, with that of each function.
     """
     main = [operation for operation in operations if operation.phase is None]
     if not main:
         return None
     system = _Measured(measuring(main), codes)
-    by_function = _by_function(measuring(main), codes)
-    return system.window(0, system.end_ns), {
-        f: measured.window(0, system.end_ns) for f, measured in by_function.items()
-    }
+    following = any(operation.via is not None for operation in operations)
+
+    def whole(measured: _Measured) -> Window:
+        window = measured.window(0, system.end_ns)
+        return replace(window, share=window.answered / window.operations if window.operations else None)
+
+    return replace(
+        whole(system),
+        measured_by="clients that follow the leader" if following else "all clients",
+        by_f={f: whole(measured) for f, measured in _by_function(measuring(main), codes).items()},
+    )

@@ -11,6 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from harness.console.members import Whole  # noqa: TC001 - the members of a leadership are read by their annotations
 from harness.leaders import LEADER, leader_of
 
 if TYPE_CHECKING:
@@ -19,19 +22,19 @@ if TYPE_CHECKING:
     from harness.watch import Sighting
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leadership:
-    """The leaders in one stretch of time.
+class Leadership(Struct, frozen=True, kw_only=True):
+    """The leaders in one stretch of time, by what the nodes said when they were asked; `results.json` has its members.
 
     Attributes:
-        changes: The number of leader changes.
-        leaders: The leader at the start, and the leader of each change, in the order of time.
+        changes: The number of leader changes. A change counts from the first time that any node told the new term. Where no
+            terms are told, another leader counts when it was seen.
+        leaders: The leader at the start, if it was known, and the leader of each change, in the order of time.
         terms: The highest term that any node had reported before the start, and each higher one since, ascending.
     """
 
-    changes: int
-    leaders: Sequence[str]
-    terms: Sequence[int]
+    changes: Whole
+    leaders: list[str]
+    terms: list[int]
 
 
 def leaders(sightings: Sequence[Sighting]) -> list[tuple[int, str | None, int | None]]:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from harness.console.members import Duration
 from harness.fault_events import fault_records
 from harness.history import pair, read_history
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
-from results.store import members as must
 from results.store.errors import BadRecord
 from results.store.reading import (
     checked,
     clocks_from,
     faults_from,
+    member,
     other_sightings_from,
     parts_from,
     phases_from,
@@ -75,10 +76,10 @@ def load_record(run: Run) -> RunRecord:
         )
     document = checked(_read_json(run, run.results_json), str(run.results_json))
     try:
-        recorded_problems = must.texts(must.member(document, "problems"), "problems")
+        recorded_problems = member(document, "problems", list[str])
         return RunRecord(
             test=test,
-            duration_s=must.seconds(must.member(document, "duration_s"), "duration_s"),
+            duration_s=member(document, "duration_s", Duration),
             parts=parts_from(document),
             faults=faults_from(document),
             operations=operations,

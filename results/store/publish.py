@@ -8,8 +8,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
+
 from harness.phases import WRITE, Phases
-from results.store.document import build, phases_document
+from results.store.document import build, phases_of
 from results.store.edn import results_edn
 from results.store.record import test_document
 
@@ -57,7 +59,7 @@ def publish(
             problem = f"the report could not be made: {type(error).__name__}: {error}"
             document = {**document, "problems": [*document["problems"], problem]}
     if phases is not None:
-        document = {**document, "phases": phases_document(phases.done)}
+        document = {**document, "phases": to_builtins(phases_of(phases.done))}
     if document is not first:
         run.write_json(run.results_json, document)
     return document

@@ -7,10 +7,15 @@ The record is made when a run ends, and can be read again from the run's folder:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
 
 from harness.builds import Provenance
+from harness.console.documents import shown
+from harness.console.members import Whole, instant, read
 from harness.errors import InputError
 from harness.faults import ROLE
 from harness.suites.expectation import Expectation, SuiteCase
@@ -18,11 +23,12 @@ from harness.suites.thresholds import read_threshold
 from harness.verdict import Verdict
 from harness.watch import Positions
 from results.measure.op_outcomes import Codes
-from results.store import members as must
 from results.store.errors import BadRecord
+from results.store.forms import Defaults, LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from harness.faults import FaultRecord
     from harness.node_clocks import Clocks
@@ -135,69 +141,89 @@ class RunRecord:
         return role if isinstance(role, str) and role in self.other_sightings else None
 
 
+class StoredCase(Struct, frozen=True, kw_only=True):
+    """The case of a suite, with the expectation of the suite."""
+
+    name: str
+    case: str
+    line: str
+    expect: str
+    expect_during_fault: bool
+    known_failures: list[str]
+    expect_parts: list[str]
+
+    def __post_init__(self) -> None:
+        if self.expect not in set(Verdict):
+            raise ValueError(f"expected one of {', '.join(Verdict)} in expect, found {shown(self.expect)}")
+
+
+class StoredTest(Struct, frozen=True, kw_only=True):
+    """The document of `test.json`; see `TestInfo`. Members that earlier versions lack have a default."""
+
+    format: str
+    version: int
+    name: str
+    seed: Whole
+    reproduce: str
+    started: str
+    system: str
+    workload: str
+    nodes: list[str]
+    versions: dict[str, str]
+    options: dict[str, Any]
+    answers: list[str]
+    refusals: list[str] = []
+    log_texts: list[str] = []
+    left_out: list[LeftOut] = []
+    defaults: Defaults | None = None
+    thresholds: list[str] = []
+    suite: StoredCase | None = None
+    artifact: Provenance | None = None
+
+
 def test_document(test: TestInfo) -> dict[str, Value]:
     """Returns the document of `test.json`."""
-    return {
-        "format": TEST_FORMAT,
-        "version": TEST_VERSION,
-        "name": test.name,
-        "seed": test.seed,
-        "reproduce": test.reproduce,
-        "started": test.started_utc.astimezone(UTC).isoformat(),
-        "system": test.system,
-        "workload": test.workload,
-        "nodes": list(test.nodes),
-        "versions": dict(test.versions),
-        "options": dict(test.options),
-        "answers": list(test.answers),
-        "refusals": list(test.refusals),
-        "log_texts": list(test.log_texts),
-        "left_out": left_out_document(test.left_out),
-        "defaults": defaults_document(test.defaults),
-        "thresholds": [str(each) for each in test.thresholds],
-        "suite": None if test.suite is None else suite_case_document(test.suite),
-        "artifact": artifact_document(test.artifact),
-    }
-
-
-def artifact_document(artifact: Provenance | None) -> Value:
-    """Returns what the system has built, for `test.json` and `results.json`."""
-    return None if artifact is None else artifact.document()
-
-
-def artifact_from(document: Value) -> Provenance | None:
-    """Reads a document of `artifact_document`; files of earlier versions have none.
-
-    Raises:
-        BadRecord: It is not such a document.
-    """
-    try:
-        return None if document is None else Provenance.of(document)
-    except ValueError as error:
-        raise BadRecord(f"artifact: {error}") from error
-
-
-def left_out_document(left_out: Mapping[str, str]) -> list[Value]:
-    """Returns the kinds that were left out, for `test.json` and `results.json`."""
-    return [{"kind": kind, "reason": reason} for kind, reason in left_out.items()]
-
-
-def defaults_document(defaults: Mapping[str, Value] | None) -> Value:
-    """Returns the file of defaults and the options that it set, for `test.json` and `results.json`."""
-    return None if defaults is None else {"file": str(defaults["file"]), "options": dict(defaults["options"])}
+    stored = StoredTest(
+        format=TEST_FORMAT,
+        version=TEST_VERSION,
+        name=test.name,
+        seed=test.seed,
+        reproduce=test.reproduce,
+        started=test.started_utc.astimezone(UTC).isoformat(),
+        system=test.system,
+        workload=test.workload,
+        nodes=list(test.nodes),
+        versions=dict(test.versions),
+        options=dict(test.options),
+        answers=list(test.answers),
+        refusals=list(test.refusals),
+        log_texts=list(test.log_texts),
+        left_out=[LeftOut(kind=kind, reason=reason) for kind, reason in test.left_out.items()],
+        defaults=None if test.defaults is None else Defaults(**test.defaults),
+        thresholds=[str(each) for each in test.thresholds],
+        suite=None if test.suite is None else _stored_case(test.suite),
+        artifact=test.artifact,
+    )
+    document: dict[str, Value] = msgspec.to_builtins(stored)
+    return document
 
 
 def suite_case_document(case: SuiteCase) -> dict[str, Value]:
     """Returns the case of a suite, for `test.json`."""
-    return {
-        "name": case.suite,
-        "case": case.case,
-        "line": case.line,
-        "expect": str(case.expectation.verdict),
-        "expect_during_fault": case.expectation.during_fault,
-        "known_failures": sorted(case.expectation.known_failures),
-        "expect_parts": sorted(case.expectation.parts),
-    }
+    document: dict[str, Value] = msgspec.to_builtins(_stored_case(case))
+    return document
+
+
+def _stored_case(case: SuiteCase) -> StoredCase:
+    return StoredCase(
+        name=case.suite,
+        case=case.case,
+        line=case.line,
+        expect=str(case.expectation.verdict),
+        expect_during_fault=case.expectation.during_fault,
+        known_failures=sorted(case.expectation.known_failures),
+        expect_parts=sorted(case.expectation.parts),
+    )
 
 
 def suite_case_from(document: Value) -> SuiteCase:
@@ -206,39 +232,22 @@ def suite_case_from(document: Value) -> SuiteCase:
     Raises:
         BadRecord: It is not such a document.
     """
-    members = must.mapping(document, "suite")
+    return _case(read(document, StoredCase, "suite", error=BadRecord))
 
-    def of(name: str) -> Value:
-        return must.member(members, name)
 
-    return SuiteCase(
-        suite=must.text(of("name"), "suite.name"),
-        case=must.text(of("case"), "suite.case"),
-        line=must.text(of("line"), "suite.line"),
-        expectation=Expectation(
-            verdict=must.one_of(of("expect"), Verdict, "suite.expect"),
-            during_fault=must.flag(of("expect_during_fault"), "suite.expect_during_fault"),
-            known_failures=frozenset(must.texts(of("known_failures"), "suite.known_failures")),
-            parts=frozenset(must.texts(of("expect_parts"), "suite.expect_parts")),
-        ),
+def _case(stored: StoredCase) -> SuiteCase:
+    expectation = Expectation(
+        verdict=Verdict(stored.expect),
+        during_fault=stored.expect_during_fault,
+        known_failures=frozenset(stored.known_failures),
+        parts=frozenset(stored.expect_parts),
     )
+    return SuiteCase(suite=stored.name, case=stored.case, line=stored.line, expectation=expectation)
 
 
-def _defaults(document: Value) -> Value:
-    """Reads a document of `defaults_document`."""
-    if document is None:
-        return None
-    members = must.mapping(document, "defaults")
-    return {
-        "file": must.text(must.member(members, "file"), "defaults.file"),
-        "options": must.mapping(must.member(members, "options"), "defaults.options"),
-    }
-
-
-def _thresholds(value: Value) -> tuple[Threshold, ...]:
-    """Reads thresholds; earlier versions have none."""
+def _thresholds(texts: Sequence[str]) -> tuple[Threshold, ...]:
     try:
-        return tuple(read_threshold(text) for text in must.texts(value, "thresholds"))
+        return tuple(map(read_threshold, texts))
     except InputError as error:
         raise BadRecord(f"thresholds: {error}") from error
 
@@ -259,40 +268,26 @@ def test_from_document(document: Value, where: str) -> TestInfo:
         raise BadRecord(
             f"{where}: expected version {TEST_VERSION}, got {document.get('version')!r}; use a newer labrys"
         )
-
-    def of(name: str) -> Value:
-        return must.member(document, name)
-
-    def listed(name: str) -> Value:
-        return document.get(name, [])
-
     try:
+        stored = read(document, StoredTest, "", error=BadRecord)
         return TestInfo(
-            name=must.text(of("name"), "name"),
-            seed=must.whole(of("seed"), "seed"),
-            reproduce=must.text(of("reproduce"), "reproduce"),
-            started_utc=must.instant(of("started"), "started"),
-            system=must.text(of("system"), "system"),
-            workload=must.text(of("workload"), "workload"),
-            nodes=must.texts(of("nodes"), "nodes"),
-            versions={
-                name: must.text(version, f"versions.{name}")
-                for name, version in must.mapping(of("versions"), "versions").items()
-            },
-            options=must.mapping(of("options"), "options"),
-            answers=must.texts(of("answers"), "answers"),
-            refusals=must.texts(listed("refusals"), "refusals"),
-            log_texts=must.texts(listed("log_texts"), "log_texts"),
-            left_out={
-                must.text(must.member(left, "kind"), "left_out.kind"): must.text(
-                    must.member(left, "reason"), "left_out.reason"
-                )
-                for left in (must.mapping(each, "left_out") for each in must.listed(listed("left_out"), "left_out"))
-            },
-            defaults=_defaults(document.get("defaults")),
-            thresholds=_thresholds(listed("thresholds")),
-            suite=None if document.get("suite") is None else suite_case_from(document["suite"]),
-            artifact=artifact_from(document.get("artifact")),
+            name=stored.name,
+            seed=stored.seed,
+            reproduce=stored.reproduce,
+            started_utc=instant(stored.started, "started", error=BadRecord),
+            system=stored.system,
+            workload=stored.workload,
+            nodes=tuple(stored.nodes),
+            versions=stored.versions,
+            options=stored.options,
+            answers=tuple(stored.answers),
+            refusals=tuple(stored.refusals),
+            log_texts=tuple(stored.log_texts),
+            left_out={left.kind: left.reason for left in stored.left_out},
+            defaults=None if stored.defaults is None else msgspec.to_builtins(stored.defaults),
+            thresholds=_thresholds(stored.thresholds),
+            suite=None if stored.suite is None else _case(stored.suite),
+            artifact=stored.artifact,
         )
     except BadRecord as error:
         raise BadRecord(f"{where}: {error}") from error

@@ -111,8 +111,8 @@ def test_each_node_is_measured_by_its_own_clients() -> None:
     operations = [operation(10 + i / 10) for i in range(20)]
     operations += [operation(10 + i / 10, OpType.INFO, node="n2", error="timeout") for i in range(20)]
     found = one(operations, fault(10, 12))
-    assert found.nodes["n1"][0].answered == 20
-    assert found.nodes["n2"][0].answered == 0
+    assert found.nodes["n1"].during.answered == 20
+    assert found.nodes["n2"].during.answered == 0
     assert found.during.answered == 20
 
 
@@ -169,7 +169,7 @@ def test_clients_that_follow_the_leader_measure_the_system() -> None:
     moving = [operation(10 + i / 10, node="n1", via="n3") for i in range(20)]
     found = one([*stuck, *moving], fault(10, 12))
     assert (found.during.operations, found.during.answered) == (20, 20)
-    assert (found.nodes["n1"][0].operations, found.nodes["n1"][0].answered) == (20, 0)
+    assert (found.nodes["n1"].during.operations, found.nodes["n1"].during.answered) == (20, 0)
 
 
 def test_a_healthy_cluster_is_available() -> None:
@@ -177,9 +177,9 @@ def test_a_healthy_cluster_is_available() -> None:
     refusals = [operation(i / 10, OpType.FAIL, node="n1", error="not-leader: n3 leads") for i in range(100)]
     first = operation(0.01, OpType.FAIL, via="n1", error="not-leader: n3 leads")
     served = [operation(0.02 + i / 10, via="n3") for i in range(100)]
-    found = overall([*refusals, first, *served, operation(20, phase="final")], CODES)
-    assert found is not None
-    whole, _ = found
+    whole = overall([*refusals, first, *served, operation(20, phase="final")], CODES)
+    assert whole is not None
+    assert (whole.share, whole.measured_by) == (1, "clients that follow the leader")
     assert (whole.operations, whole.answered, whole.refused) == (100, 100, 1)
     assert whole.longest_gap_s < 0.2
     assert overall([], CODES) is None
@@ -191,9 +191,9 @@ def test_each_function_is_measured_alone() -> None:
     bad = [operation(10 + i / 10, OpType.INFO, f="write", error="timeout") for i in range(55)]
     writes = [operation(i / 10, f="write") for i in range(200) if not 100 <= i < 155]
     operations = [*reads, *bad, *writes]
-    found = overall(operations, CODES)
-    assert found is not None
-    whole, by_f = found
+    whole = overall(operations, CODES)
+    assert whole is not None
+    by_f = whole.by_f or {}
     assert whole.longest_gap_s < 0.2
     assert {f: each.longest_gap_s for f, each in by_f.items()} == {
         "read": pytest.approx(0.1),
@@ -201,18 +201,18 @@ def test_each_function_is_measured_alone() -> None:
     }
     assert (by_f["write"].operations, by_f["write"].answered) == (200, 145)
     around_fault = one(operations, fault(10, 14))
-    during, after = around_fault.functions["write"]
+    during, after = around_fault.by_f["write"].during, around_fault.by_f["write"].after
     assert after is not None
     assert (during.answered, during.longest_gap_s) == (0, 4.0)
     assert after.first_ok_s == pytest.approx(1.5)
-    assert around_fault.functions["read"][0].answered == 40
+    assert around_fault.by_f["read"].during.answered == 40
 
 
 def test_the_clients_that_measure_the_system_measure_each_function() -> None:
     """A write through a client that stays at a cut-off node does not count against writes."""
     stuck = [operation(10 + i / 10, OpType.INFO, f="write", error="timeout") for i in range(20)]
     moving = [operation(10 + i / 10, f="write", via="n3") for i in range(20)]
-    assert one([*stuck, *moving], fault(10, 12)).functions["write"][0].answered == 20
+    assert one([*stuck, *moving], fault(10, 12)).by_f["write"].during.answered == 20
 
 
 @given(kind=st.sampled_from([OpType.OK, OpType.FAIL, OpType.INFO]), error=st.none() | st.sampled_from(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,6 +103,17 @@ def validate(document: Any) -> None:
 def test_the_schema_is_one() -> None:
     """The schema itself is valid JSON Schema."""
     Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_the_schema_is_that_of_the_types() -> None:
+    """After a change of a type, `python tools/results_schema.py` writes the schema again."""
+    root = Path(__file__).parents[3]
+    made = subprocess.run(
+        [sys.executable, "-c", "import results_schema; print(results_schema.text(), end='')"],
+        cwd=root / "tools", env=os.environ | {"PYTHONPATH": str(root)}, capture_output=True, check=True, text=True,
+    ).stdout  # fmt: skip
+    written = (root / "docs" / "results.schema.json").read_text(encoding="utf-8")
+    assert written == made, "run: python tools/results_schema.py"
 
 
 ORDER = Part(name="order-agrees", verdict=Verdict.UNKNOWN, reason="The budget ended.", extra=True)
@@ -221,7 +235,7 @@ def test_what_all_left_out_is_told(valid_record: RunRecord) -> None:
     del written["left_out"]
     assert from_document(written, "here").left_out == {}
     written["left_out"] = [3]
-    with pytest.raises(BadRecord, match="here: left_out: expected an object, found 3"):
+    with pytest.raises(BadRecord, match=r"here: left_out\[0\]: expected an object, found 3"):
         from_document(written, "here")
 
 

@@ -196,8 +196,16 @@ def test_suites_keep_their_meaning(name: str) -> None:
     """`suite.json` gives the same cases with the same states; earlier versions lack the selection and the digests."""
     row = read_suite(GOLDEN / name, running=False)
     cases = [
-        [case.name, str(case.state), case.ended, case.why, case.reproduce]
-        + [list(case.left_out), case.seconds, list(case.run or ())]
+        [
+            case.name,
+            str(case.state),
+            case.ended,
+            case.why,
+            case.reproduce,
+            list(case.left_out),
+            case.seconds,
+            list(case.run or ()),
+        ]
         for case in row.cases
     ]
     found = {"name": row.name, "seed": row.seed, "standing": row.standing, "problem": row.problem, "cases": cases}
