@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -46,7 +47,7 @@ def build(into: Path | None, output: str, **values: Any) -> None:
     if output == "json":
         echo(
             json.dumps(
-                None if artifact is None else {"path": str(artifact.path), **artifact.provenance.document()}, indent=2
+                None if artifact is None else {"path": str(artifact.path), **asdict(artifact.provenance)}, indent=2
             )
         )
     elif artifact is None:

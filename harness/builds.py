@@ -23,18 +23,18 @@ import shutil
 import signal
 import subprocess
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cache import appearing, cache, locked
-from harness.errors import InfrastructureError
+from harness.console.members import read
+from harness.errors import InfrastructureError, InputError
 from harness.remote.folders import PLACE, digest, put_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from harness.op import Value
     from harness.remote import Remote
     from harness.system import Program
 
@@ -70,7 +70,7 @@ class Provenance:
     name: str
     version: str
     digest: str
-    patches: tuple[str, ...] = ()
+    patches: list[str] = field(default_factory=list)
     commit: str | None = None
     made: str = ""
 
@@ -85,29 +85,6 @@ class Provenance:
         if not self.patches:
             return ""
         return f"This is {self.name} {self.version} with changes, not the released one: {', '.join(self.patches)}."
-
-    def document(self) -> dict[str, Value]:
-        """Returns it for JSON."""
-        return {**asdict(self), "patches": list(self.patches)}
-
-    @classmethod
-    def of(cls, document: Value) -> Provenance:
-        """Reads what `document` returns.
-
-        Raises:
-            ValueError: It is not such a document.
-        """
-        members: Any = document if isinstance(document, dict) else {}
-        patches, commit = members.get("patches"), members.get("commit")
-        texts = {name: members.get(name) for name in ("name", "version", "digest", "made")}
-        wrong = [name for name, text in texts.items() if not isinstance(text, str)]
-        if not isinstance(patches, list) or not all(isinstance(each, str) for each in patches):
-            wrong.append("patches")
-        if commit is not None and not isinstance(commit, str):
-            wrong.append("commit")
-        if wrong:
-            raise ValueError(f"expected the provenance of an artifact; its {', '.join(wrong)} is missing or no text")
-        return cls(**texts, patches=tuple(patches), commit=commit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,12 +286,12 @@ class Build:
                 name=self.name,
                 version=self.version,
                 digest=digest(tree),
-                patches=tuple(self.patches),
+                patches=list(self.patches),
                 commit=_commit(self.sources),
                 made=f"built from the sources {self._sources_digest()[:SHOWN_DIGITS]}"
                 f"{f' with {versions}' if versions else ''}",
             )
-            (made / ABOUT).write_text(json.dumps(provenance.document(), indent=2), encoding="utf-8")
+            (made / ABOUT).write_text(json.dumps(asdict(provenance), indent=2), encoding="utf-8")
         digest.cache_clear()  # it may know the folder that was damaged
         found = _read(entry)
         if found is None:
@@ -373,9 +350,9 @@ def put_on_shelf(artifact: Artifact, shelf: Path) -> None:
 def _read(entry: Path) -> Artifact | None:
     """Returns the artifact of an entry; None if the entry is absent or damaged."""
     try:
-        provenance = Provenance.of(json.loads((entry / ABOUT).read_text(encoding="utf-8")))
+        provenance = read(json.loads((entry / ABOUT).read_text(encoding="utf-8")), Provenance, "provenance")
         is_whole = digest(entry / TREE) == provenance.digest
-    except (OSError, ValueError, InfrastructureError):
+    except (OSError, ValueError, InputError, InfrastructureError):
         return None
     return Artifact(path=entry / TREE, provenance=provenance) if is_whole else None
 

@@ -8,6 +8,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from harness.builds import Provenance
+from harness.console.members import read
 from harness.console.plain import counted, name, one_line, plain
 from harness.console.terminal import PIPE_WIDTH
 from harness.errors import headline
@@ -27,7 +29,6 @@ from results.page.formatting import (
     worst_gap,
 )
 from results.store.reading import phases_from, shown_from, verdict_from
-from results.store.record import artifact_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,9 +67,11 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     after_progress(console)
     shown = shown_from(document)
     sign, style = _STYLES[shown.alone]
-    built = artifact_from(document.get("artifact"))
-    mended = f"{built.mended} " if built is not None and built.mended else ""
-    console.print(Text.assemble((f"{sign} {shown.words}", style), "  ", sentence(f"{mended}{document['reason']}")))
+    built = document.get("artifact")
+    mended = "" if built is None else read(built, Provenance, "artifact").mended
+    console.print(
+        Text.assemble((f"{sign} {shown.words}", style), "  ", sentence(f"{mended} {document['reason']}".strip()))
+    )
     for line in _circumstances(document["counterexample"]):
         console.print(Text(f"  {sentence(line)}", style="dim"))
     console.print()

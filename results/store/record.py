@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from harness.builds import Provenance
+from harness.builds import Provenance  # noqa: TC001 - members are read by their annotations
 from harness.console.documents import shown
 from harness.console.members import Whole, instant, read
 from harness.errors import InputError

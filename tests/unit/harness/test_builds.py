@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -16,7 +17,8 @@ import pytest
 
 from harness import builds
 from harness.builds import Build, Provenance, put_on_shelf
-from harness.errors import InfrastructureError
+from harness.console.members import read
+from harness.errors import InfrastructureError, InputError
 from harness.remote import Result
 from harness.remote.folders import digest
 from harness.system import Program
@@ -353,12 +355,20 @@ def test_the_commit_of_the_sources(build: Callable[..., Build], tmp_path: Path) 
 
 def test_a_provenance_is_read_as_it_is_written() -> None:
     """Another document is an error that names the wrong members."""
-    written = Provenance(name="a", version="1", digest="d" * 64, patches=("x",), commit=None, made="m")
-    assert Provenance.of(json.loads(json.dumps(written.document()))) == written
-    wrongs: list[Value] = [None, [], {}, {**written.document(), "patches": "x"}, {**written.document(), "commit": 1}]
-    for wrong in wrongs:
-        with pytest.raises(ValueError, match="expected the provenance of an artifact"):
-            Provenance.of(wrong)
+    written = Provenance(name="a", version="1", digest="d" * 64, patches=["x"], commit=None, made="m")
+    document = json.loads(json.dumps(asdict(written)))
+    assert read(document, Provenance, "artifact") == written
+    wrongs: dict[str, Value] = {
+        "artifact: expected an object, found None": None,
+        "artifact: expected an object, found []": [],
+        "the member artifact.name is missing": {},
+        "artifact.patches: expected a list, found 'x'": {**document, "patches": "x"},
+        "artifact.commit: expected a text or null, found 1": {**document, "commit": 1},
+    }
+    for sentence, wrong in wrongs.items():
+        with pytest.raises(InputError) as caught:
+            read(wrong, Provenance, "artifact")
+        assert str(caught.value) == sentence
 
 
 def test_two_variants_on_one_node(build: Callable[..., Build], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

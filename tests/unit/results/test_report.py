@@ -218,7 +218,7 @@ def test_what_was_built_is_told(valid_record: RunRecord) -> None:
         assert said in page
     assert "not the released one" not in page
     mended = replace(
-        valid_record, test=replace(valid_record.test, artifact=replace(built, patches=("1", "lost-entry")))
+        valid_record, test=replace(valid_record.test, artifact=replace(built, patches=["1", "lost-entry"]))
     )
     head = page_of(mended, drawn={}, logs=[]).partition("</header>")[0]
     assert "This is dledger-node 0.4.0 with changes, not the released one: 1, lost-entry." in head
@@ -240,7 +240,7 @@ def test_foreign_text_stays_text(stale_record: RunRecord, tmp_path: Path) -> Non
         nodes=(HOSTILE, "n2"),
         versions={HOSTILE: HOSTILE},
         artifact=Provenance(
-            name=HOSTILE, version=HOSTILE, digest=HOSTILE, patches=(HOSTILE,), commit=HOSTILE, made=HOSTILE
+            name=HOSTILE, version=HOSTILE, digest=HOSTILE, patches=[HOSTILE], commit=HOSTILE, made=HOSTILE
         ),
         options={HOSTILE: HOSTILE},
     )

@@ -36,7 +36,7 @@ def test_the_first_line_tells_of_a_mended_build(valid_record: RunRecord) -> None
     """A verdict about changed software must not be taken for one about the released software."""
     built = valid_record.test.artifact
     assert built is not None
-    mended = replace(valid_record, test=replace(valid_record.test, artifact=replace(built, patches=("1", "4"))))
+    mended = replace(valid_record, test=replace(valid_record.test, artifact=replace(built, patches=["1", "4"])))
     line = "This is dledger-node 0.4.0 with changes, not the released one: 1, 4."
     assert line in printed(mended, 300).splitlines()[0]
     assert line not in printed(valid_record, 300)
