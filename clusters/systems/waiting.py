@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from harness.node import Node
-    from harness.system import System
+    from harness.service import Service
 
 POLL_S = 0.05
 ALIVE_CHECK_S = 2.0  # the interval of the SSH checks whether a silent node still has its process
 
 
 async def wait_until_complete(
-    system: System,
+    service: Service,
     nodes: Sequence[Node],
     timeout_s: float,
     examine: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
@@ -33,7 +33,7 @@ async def wait_until_complete(
     """Waits until no node lacks anything.
 
     Args:
-        system: The system.
+        service: The service.
         nodes: The nodes.
         timeout_s: The time limit in seconds.
         examine: Returns what each node lacks, and the nodes that do not answer.
@@ -42,14 +42,14 @@ async def wait_until_complete(
     Raises:
         InfrastructureError: A node lacks something at the deadline, or a process is gone.
     """
-    missing = await _wait(system, nodes, timeout_s, examine, system_name)
+    missing = await _wait(service, nodes, timeout_s, examine, system_name)
     if missing:
         reasons = "; ".join(f"{name} {reason}" for name, reason in missing.items())
         raise InfrastructureError(f"{system_name} does not serve within {timeout_s:g} s: {reasons}")
 
 
 async def _wait(
-    system: System,
+    service: Service,
     nodes: Sequence[Node],
     timeout_s: float,
     examine: Callable[[Sequence[Node]], Awaitable[tuple[Mapping[str, str], Sequence[Node]]]],
@@ -64,7 +64,9 @@ async def _wait(
         if not missing or now_s > start_s + timeout_s:
             return missing
         if now_s > check_alive_s:
-            states = await asyncio.to_thread(on_nodes, silent, system.process_state)
+            states = await asyncio.to_thread(
+                on_nodes, silent, lambda node: service.system.process_state(node, service.role)
+            )
             gone = [name for name, state in states.items() if state is None]  # an exception means that SSH failed
             if gone:
                 return dict.fromkeys(gone, f"runs no process of {system_name} any more")

@@ -1,0 +1,1 @@
+"""Redis with sentinels as a system under test."""

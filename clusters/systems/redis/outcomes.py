@@ -1,0 +1,51 @@
+"""The outcome of an operation by the error of a Redis server. Every verdict depends on this table.
+
+A write is `fail` only with an error that Redis gives before it carries out the first write of the command or the script. A read
+has no effect, so a read without a result is a `fail`. An answered write of a master may still vanish: Redis replicates later,
+and promises no more.
+
+Source: Redis 7.0, `processCommand` in server.c and `scriptCall` in script.c, which check these conditions before the command is
+called.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from harness.op import Fail, Info
+
+# The code of Redis to the code of the error in the history.
+WRITE_NEVER_HAPPENED: Final = {
+    "READONLY": "read-only",  # a replica got a write
+    "LOADING": "loading",  # the server still reads its files after its start
+    "MASTERDOWN": "master-down",  # a replica without contact, that answers only with it
+    "NOREPLICAS": "no-replicas",  # fewer connected replicas than --min-replicas
+    "WRONGTYPE": "wrong-type",  # the key holds another type
+}
+REFUSALS: Final = ("read-only",)
+
+# Errors that are answers of a working system.
+CAS_MISMATCH: Final = "cas-mismatch"
+EMPTY: Final = "empty"
+HELD: Final = "held"
+NOT_HELD: Final = "not-held"
+ANSWERS: Final = (CAS_MISMATCH, EMPTY, HELD, NOT_HELD)
+
+
+def refused(text: str, *, is_read: bool) -> Fail | Info:
+    """Returns the outcome of an operation that Redis answered with an error.
+
+    Args:
+        text: The error as Redis sent it, e.g. `READONLY You can't write against a read only replica.`
+        is_read: Whether the operation is a read, which never has an effect.
+    """
+    code, _, more = text.partition(" ")
+    known = WRITE_NEVER_HAPPENED.get(code)
+    if known is not None:
+        return Fail(f"{known}: {more[:200]}")
+    return no_answer(f"refused: {text[:200]}", is_read=is_read)
+
+
+def no_answer(error: str, *, is_read: bool) -> Fail | Info:
+    """Returns the outcome of an operation without a usable answer: `Fail` for a read, which has no effect, else `Info`."""
+    return Fail(error) if is_read else Info(error)

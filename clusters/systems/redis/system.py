@@ -1,0 +1,349 @@
+"""Redis with sentinels as a system under test: Debian's packages, unpacked and started without a service manager.
+
+Every node runs a server, the first one as the master at the start. The first three nodes run a sentinel each. The sentinels
+name another master if the master does not answer them. Servers and sentinels rewrite their own configuration, so Labrys writes
+it once in a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from clusters.systems.redis.client import MASTER, RedisClient
+from clusters.systems.redis.connection import (
+    PORT,
+    SENTINEL_PORT,
+    Connection,
+    NoAnswer,
+    NotSent,
+    Refused,
+    require_library,
+)
+from clusters.systems.redis.options import Asks, RedisOptions
+from clusters.systems.redis.outcomes import ANSWERS, REFUSALS
+from clusters.systems.waiting import wait_until_complete
+from harness.daemon import Daemon
+from harness.errors import InputError
+from harness.packages import DebianPackages
+from harness.process_clock import asked
+from harness.service import NodeStatus, ReplicaState, Service
+from harness.system import System
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.cluster import Cluster
+    from harness.node import Node
+    from harness.process_clock import ClockReading
+
+PACKAGES = DebianPackages(
+    name="redis", packages=["redis-server", "redis-sentinel", "redis-tools", "libjemalloc2", "liblzf1", "libatomic1"]
+)
+SERVER = PACKAGES.path("/usr/bin/redis-server")
+SENTINEL = PACKAGES.path("/usr/bin/redis-sentinel")
+DATA_DIR = "/var/lib/labrys/redis"
+LOG_DIR = "/var/log/labrys/redis"
+SENTINELS = 3
+TIMEOUT_S = 1.0
+FATAL = (r"REDIS BUG REPORT START", r"Guru Meditation", r"# === ASSERTION FAILED ===")
+TELLING = (
+    "MASTER MODE enabled",
+    "Before turning into a replica",
+    "+switch-master",
+    "+sdown master",
+    "+odown master",
+    "+failover-state",
+    "+elected-leader",
+    "+convert-to-slave",
+    "-failover-abort",
+    "Full resync",
+    "Discarding previously cached master state",
+)
+
+
+class RedisSystem(System):
+    """Servers and sentinels on a cluster."""
+
+    name = "redis"
+    summary = "Redis 7.0 with asynchronous replication and three sentinels."
+    Options = RedisOptions
+    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "register": "read is GET, write is SET, cas is a script",
+            "set": "add is SADD, read is SMEMBERS",
+            "counter": "add is INCRBY, read is GET",
+            "lock": "acquire and release are scripts on a key, with a lease if the locks have one",
+            "queue": "enqueue is RPUSH, dequeue is LPOP, drain is a script",
+        }
+    )
+    answers = ANSWERS
+    refusals = REFUSALS
+    telling_log_texts = TELLING
+    faketime = False  # with libfaketime 0.9.10, Redis of Debian 12 never gets ready
+
+    def __init__(self, cluster: Cluster, options: RedisOptions, workload: str) -> None:
+        super().__init__(cluster, options, workload)
+        require_library()
+        nodes = list(cluster.nodes)
+        self._redis = Servers(self, options)
+        self._services = (self._redis, Sentinels(self, options, nodes[:SENTINELS]))
+        self._options = options
+        self._clients = itertools.count(1)
+
+    def services(self) -> Sequence[Service]:
+        """Returns the servers on all nodes, and the sentinels on the first three."""
+        return self._services
+
+    def versions(self) -> Mapping[str, str]:
+        """Returns the version of Debian's package."""
+        return {"redis": PACKAGES.versions()["redis-server"]}
+
+    def install(self, node: Node) -> None:
+        """Copies the unpacked packages to the node."""
+        PACKAGES.install(self.cluster.remote(node))
+
+    def fatal_log_patterns(self) -> Sequence[str]:
+        """Returns the beginnings of Redis' reports about its own crashes."""
+        return FATAL
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> RedisClient:
+        """Returns the client of a process.
+
+        Raises:
+            InputError: The workload expects that Redis frees the locks of a client when its connection ends.
+        """
+        lease_s = None
+        if self.workload == "lock":
+            lease_s = self.workload_options.lease_s
+            if self.workload_options.sessions:
+                raise InputError(
+                    "Redis frees the lock of a client that is gone only by its lease; give --no-sessions, and --lease-s or "
+                    "--ops-per-lock"
+                )
+        follows = not pinned and self._options.asks is Asks.MASTER
+        return RedisClient(
+            node=node,
+            nodes=self._redis.nodes,
+            sentinels=self._services[1].nodes if follows else (),
+            workload=self.workload,
+            owner=f"{process}/{next(self._clients)}",
+            acknowledge=self._options.replicas_acknowledge,
+            fencing=self._options.fencing,
+            lease_s=lease_s,
+        )
+
+    def name_at(self, address: Any) -> str | None:
+        """Returns the name of the node with an address; None if no node has it."""
+        return next((node.name for node in self.cluster.nodes if node.address == address), None)
+
+
+class Servers(Service):
+    """The servers. A master has the role `leader`, and a replica the role `follower`. Redis has no terms."""
+
+    role = "redis"
+    dumps_replicas = True
+
+    def __init__(self, system: RedisSystem, options: RedisOptions) -> None:
+        super().__init__(system)
+        self._redis = system
+        self._options = options
+
+    def daemon(self, node: Node) -> Daemon:  # noqa: ARG002 - the same on every node
+        """Returns the server of a node."""
+        return Daemon(
+            role=self.role,
+            argv=[SERVER, f"{DATA_DIR}/redis.conf"],
+            pattern=rf"^{SERVER} ",
+            ports=(PORT,),
+            data_dir=DATA_DIR,
+            log_files=(f"{LOG_DIR}/redis.log",),
+            environment=PACKAGES.environment,
+        )
+
+    def initialise(self, node: Node) -> None:
+        """Writes the configuration, which the server rewrites when it gets another master."""
+        first = self.nodes[0]
+        lines = [
+            f"port {PORT}", f"bind {node.address} 127.0.0.1", "protected-mode no", f"dir {DATA_DIR}",
+            "appendonly yes", f"appendfsync {self._options.fsync}", 'save ""', f"replica-announce-ip {node.address}",
+            f"min-replicas-to-write {self._options.min_replicas}", "min-replicas-max-lag 2",
+            "repl-diskless-sync-delay 0", "repl-timeout 5", "repl-ping-replica-period 1",
+        ]  # fmt: skip
+        if node != first:
+            lines.append(f"replicaof {first.address} {PORT}")
+        remote = self.system.cluster.remote(node)
+        remote.run(f"mkdir -p {DATA_DIR}")
+        remote.write(f"{DATA_DIR}/redis.conf", "\n".join(lines) + "\n")
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until each server answers; the sentinels then wait for one master with all replicas."""
+
+        async def examine(asked: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
+            found = await asyncio.gather(*(self.statuses(node, TIMEOUT_S) for node in asked))
+            silent = [node for node, some in zip(asked, found, strict=True) if not some]
+            return {node.name: "does not answer" for node in silent}, silent
+
+        await wait_until_complete(self, nodes, timeout_s, examine, system_name="Redis")
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Returns what a server says in ROLE: its role, its master, and its offset in the stream of replication."""
+        match await asked_once(node, PORT, timeout_s, "ROLE"):
+            case ["master", int(offset), *_]:
+                return (NodeStatus(node=node.name, role="leader", leader=node.name, applied_index=offset),)
+            case ["slave", str(address), _, str(state), int(offset)]:
+                master = self._redis.name_at(address)
+                return (
+                    NodeStatus(
+                        node=node.name,
+                        role="follower",
+                        leader=master,
+                        applied_index=offset if offset >= 0 else None,
+                        details={"link": state},
+                    ),
+                )
+        return ()
+
+    async def clock(self, node: Node, timeout_s: float) -> ClockReading | None:
+        """Asks a server for its time."""
+
+        async def ask() -> float | None:
+            match await asked_once(node, PORT, timeout_s, "TIME"):
+                case [str(seconds), str(micros)] if seconds.isdecimal() and micros.isdecimal():
+                    return int(seconds) + int(micros) / 1e6
+            return None
+
+        return await asked(ask, source="its answer to TIME", resolution_s=1e-6)
+
+    async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
+        """Returns all keys of a server with their values. Servers share no position, so their states are compared at rest."""
+        connection = Connection(node.address)
+        try:
+            async with asyncio.timeout(timeout_s):
+                state: dict[str, Any] = {}
+                for key in sorted(await connection.call("KEYS", "*")):
+                    kind = await connection.call("TYPE", key)
+                    if kind not in DUMPS:
+                        continue  # it vanished meanwhile; at rest none does
+                    command, *rest = DUMPS[kind]
+                    found = await connection.call(command, key, *rest)
+                    state[key] = sorted(found) if kind == "set" else found
+        except (NotSent, NoAnswer, Refused, TimeoutError):
+            return None
+        finally:
+            await connection.close()
+        return ReplicaState(node=node.name, applied_index=None, state=state)
+
+
+# The command that reads a whole value of a type.
+DUMPS: Mapping[str, Sequence[str]] = {"string": ["GET"], "set": ["SMEMBERS"], "list": ["LRANGE", "0", "-1"]}
+
+
+class Sentinels(Service):
+    """The sentinels. None of them leads: they elect a leader for one failover."""
+
+    role = "sentinel"
+    serves_clients = False
+
+    def __init__(self, system: RedisSystem, options: RedisOptions, nodes: Sequence[Node]) -> None:
+        super().__init__(system, nodes)
+        self._redis = system
+        self._options = options
+
+    def daemon(self, node: Node) -> Daemon:  # noqa: ARG002 - the same on every node
+        """Returns the sentinel of a node."""
+        return Daemon(
+            role=self.role,
+            argv=[SENTINEL, f"{DATA_DIR}-sentinel/sentinel.conf"],
+            pattern=rf"^{SENTINEL} ",
+            ports=(SENTINEL_PORT,),
+            data_dir=f"{DATA_DIR}-sentinel",
+            log_files=(f"{LOG_DIR}/sentinel.log",),
+            environment=PACKAGES.environment,
+        )
+
+    def initialise(self, node: Node) -> None:
+        """Writes the configuration, in which the sentinel keeps its votes and the master."""
+        master = self.system.front().nodes[0]
+        quorum = len(self.nodes) // 2 + 1
+        lines = [
+            f"port {SENTINEL_PORT}", f"bind {node.address} 127.0.0.1", "protected-mode no", f"dir {DATA_DIR}-sentinel",
+            f"sentinel announce-ip {node.address}",
+            f"sentinel monitor {MASTER} {master.address} {PORT} {quorum}",
+            f"sentinel down-after-milliseconds {MASTER} {self._options.down_after_ms}",
+            f"sentinel failover-timeout {MASTER} {self._options.failover_ms}",
+            f"sentinel parallel-syncs {MASTER} 1",
+        ]  # fmt: skip
+        remote = self.system.cluster.remote(node)
+        remote.run(f"mkdir -p {DATA_DIR}-sentinel")
+        remote.write(f"{DATA_DIR}-sentinel/sentinel.conf", "\n".join(lines) + "\n")
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until all sentinels know each other and one master, and all other servers follow it."""
+        await wait_until_complete(self, nodes, timeout_s, self._examine, system_name="Redis")
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Returns the master that a sentinel names, and the epoch of its configuration as the term."""
+        found = await self._master(node, timeout_s)
+        if found is None:
+            return ()
+        epoch = found.get("config-epoch", "")
+        details = {"master": self._redis.name_at(found.get("ip")), "flags": found.get("flags")}
+        return (
+            NodeStatus(
+                node=node.name, role="sentinel", term=int(epoch) if epoch.isdecimal() else None, details=details
+            ),
+        )
+
+    async def _master(self, node: Node, timeout_s: float) -> Mapping[str, str] | None:
+        """Returns what a sentinel says of the master; None if it does not answer in time."""
+        answer = await asked_once(node, SENTINEL_PORT, timeout_s, "SENTINEL", "MASTER", MASTER)
+        if not isinstance(answer, list) or len(answer) % 2:
+            return None
+        return {str(name): str(value) for name, value in zip(answer[::2], answer[1::2], strict=True)}
+
+    async def _examine(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
+        views = await asyncio.gather(*(self._master(node, TIMEOUT_S) for node in nodes))
+        servers = self.system.front()
+        roles = [
+            status
+            for some in await asyncio.gather(*(servers.statuses(node, TIMEOUT_S) for node in servers.nodes))
+            for status in some
+        ]
+        silent = [node for node, view in zip(nodes, views, strict=True) if view is None]
+        lacking = {node.name: "has a sentinel that does not answer" for node in silent}
+        masters = [status.node for status in roles if status.role == "leader"]
+        for node, view in zip(nodes, views, strict=True):
+            if view is None:
+                continue
+            known = self._redis.name_at(view.get("ip"))
+            if view.get("flags") != "master":
+                lacking[node.name] = f"has a sentinel that sees the master as {view.get('flags')}"
+            elif view.get("num-other-sentinels") != str(len(self.nodes) - 1):
+                lacking[node.name] = f"has a sentinel that knows {view.get('num-other-sentinels')} other sentinels"
+            elif view.get("num-slaves") != str(len(servers.nodes) - 1):
+                lacking[node.name] = f"has a sentinel that knows {view.get('num-slaves')} replicas"
+            elif masters != [known]:
+                lacking[node.name] = f"has a sentinel that names {known} as the master, and masters are {masters}"
+        for status in roles:
+            if status.role == "follower" and (status.details or {}).get("link") != "connected":
+                lacking[status.node] = "is a replica that is not connected to its master"
+        answered = {status.node for status in roles}
+        lacking |= {
+            node.name: "has a server that does not answer" for node in servers.nodes if node.name not in answered
+        }
+        return lacking, silent
+
+
+async def asked_once(node: Node, port: int, timeout_s: float, *words: str) -> Any:
+    """Sends one command over a new connection; returns None if there is no answer in time."""
+    connection = Connection(node.address, port)
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await connection.call(*words)
+    except (NotSent, NoAnswer, Refused, TimeoutError):
+        return None
+    finally:
+        await connection.close()
