@@ -101,8 +101,7 @@ class Connection:
                 socket_timeout=None,
                 retry=Retry(NoBackoff(), 0),
                 protocol=2,  # no greeting before the first command
-                lib_name=None,
-                lib_version=None,
+                driver_info=None,  # nothing about the library
                 decode_responses=True,
             )
             try:
@@ -124,9 +123,9 @@ def require_library() -> None:
 
 def _as_sent(error: Exception) -> str:
     """Returns an error as the server sent it. The library cuts off the codes that it has classes for."""
-    from redis.exceptions import BusyLoadingError, MasterDownError, ReadOnlyError  # noqa: PLC0415
+    from redis.exceptions import MasterDownError, ReadOnlyError  # noqa: PLC0415
 
-    codes = {ReadOnlyError: "READONLY", BusyLoadingError: "LOADING", MasterDownError: "MASTERDOWN"}
+    codes = {ReadOnlyError: "READONLY", MasterDownError: "MASTERDOWN"}
     code = next((code for kind, code in codes.items() if isinstance(error, kind)), None)
     return str(error) if code is None else f"{code} {error}"
 

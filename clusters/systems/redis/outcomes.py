@@ -17,7 +17,6 @@ from harness.op import Fail, Info
 # The code of Redis to the code of the error in the history.
 WRITE_NEVER_HAPPENED: Final = {
     "READONLY": "read-only",  # a replica got a write
-    "LOADING": "loading",  # the server still reads its files after its start
     "MASTERDOWN": "master-down",  # a replica without contact, that answers only with it
     "NOREPLICAS": "no-replicas",  # fewer connected replicas than --min-replicas
     "WRONGTYPE": "wrong-type",  # the key holds another type

@@ -1,0 +1,229 @@
+"""Three real servers of Redis with three sentinels: the operations of each workload, the table of outcomes, a failover."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusters.local import LocalCluster
+from clusters.systems.redis.connection import Connection, Refused
+from clusters.systems.redis.options import Asks, RedisOptions
+from clusters.systems.redis.outcomes import WRITE_NEVER_HAPPENED, refused
+from clusters.systems.redis.system import RedisSystem
+from harness import readiness
+from harness.cluster import on_all
+from harness.op import Fail, Info, Invocation, Ok
+from harness.service import first_status
+from workloads.lock.workload import LockWorkload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.node import Node
+    from harness.op import Outcome, Value
+
+pytestmark = pytest.mark.integration
+
+READY_S = 60.0
+LEASE_S = 0.5
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Three nodes; the tests run where their addresses can be reached."""
+    with LocalCluster.up(f"redis-{os.getpid()}", nodes=3) as made, made.entered():
+        yield made
+
+
+@pytest.fixture(scope="module")
+def system(cluster: LocalCluster) -> Iterator[RedisSystem]:
+    """Servers and sentinels, serving."""
+    made = system_of(cluster, "register")
+    on_all(cluster.nodes, made.install)
+    asyncio.run(readiness.bring_up(made, READY_S, first=True))
+    yield made
+    on_all(cluster.nodes, made.kill)
+
+
+def system_of(cluster: LocalCluster, workload: str, **more: Any) -> RedisSystem:
+    """The system for a workload; its processes are the same."""
+    return RedisSystem.made(
+        cluster, RedisOptions(**more), workload, LockWorkload.Options(sessions=False, lease_s=LEASE_S)
+    )
+
+
+async def ask(system: RedisSystem, node: Node, *operations: tuple[str, Value], pinned: bool = False) -> list[Outcome]:
+    """Carries out operations `(f, value)` on one key, one after the other, by one client."""
+    client = system.client(1, node, pinned=pinned)
+    try:
+        return [await client.invoke(Invocation(f, value, f"{system.workload}-key")) for f, value in operations]
+    finally:
+        await client.close()
+
+
+def test_clients_of_all_nodes_find_the_master(cluster: LocalCluster, system: RedisSystem) -> None:
+    """Reads, writes and compare-and-sets act on one register, and an expected value that does not match is a `fail`."""
+    first, second, third = cluster.nodes
+
+    async def all_of_it() -> list[Outcome]:
+        return [
+            *await ask(system, first, ("read", None), ("cas", [None, 1]), ("cas", [None, 2])),
+            *await ask(system, second, ("read", None), ("write", 3)),
+            *await ask(system, third, ("cas", [3, 4]), ("cas", [3, 5]), ("read", None)),
+        ]
+
+    assert asyncio.run(all_of_it()) == [
+        Ok(None),
+        Ok([None, 1]),
+        Fail("cas-mismatch: it does not hold null"),
+        Ok(1),
+        Ok(3),
+        Ok([3, 4]),
+        Fail("cas-mismatch: it does not hold 3"),
+        Ok(4),
+    ]
+
+
+def test_sets_counters_and_queues(cluster: LocalCluster, system: RedisSystem) -> None:
+    """Adds are in a read, values leave a queue in their order, and a dequeue of an empty queue is a `fail`."""
+    assert system.workload == "register"  # it runs the processes
+    node = cluster.nodes[1]
+
+    async def all_of_it() -> tuple[list[Outcome], list[Outcome], list[Outcome]]:
+        return (
+            await ask(system_of(cluster, "set"), node, ("add", 1), ("add", 2), ("read", None)),
+            await ask(system_of(cluster, "counter"), node, ("read", None), ("add", 5), ("add", -2), ("read", None)),
+            await ask(
+                system_of(cluster, "queue"), node,
+                ("enqueue", "a"), ("enqueue", "b"), ("enqueue", "c"), ("dequeue", None), ("drain", None), ("dequeue", None),
+            ),
+        )  # fmt: skip
+
+    elements, counter, queue = asyncio.run(all_of_it())
+    last = elements[-1]
+    assert isinstance(last, Ok)
+    assert sorted(last.value) == [1, 2]
+    assert counter == [Ok(0), Ok(5), Ok(-2), Ok(3)]
+    assert queue[3:] == [Ok("a"), Ok(["b", "c"]), Fail("empty: the queue has no value")]
+
+
+@pytest.mark.parametrize("fencing", [True, False])
+def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_lease(
+    cluster: LocalCluster, system: RedisSystem, *, fencing: bool
+) -> None:
+    """A second acquire fails, a stray release fails, and an acquire after the lease succeeds with a larger token."""
+    assert system.workload == "register"  # it runs the processes
+    locks = system_of(cluster, "lock", fencing=fencing)
+    first, second, _ = cluster.nodes
+    key = f"lock-{fencing}"
+
+    async def all_of_it() -> list[Outcome]:
+        holder, other = locks.client(1, first), locks.client(2, second)
+        try:
+            taken = await holder.invoke(Invocation("acquire", None, key))
+            assert isinstance(taken, Ok)
+            held = await other.invoke(Invocation("acquire", None, key))
+            stray = await other.invoke(Invocation("release", taken.value, key))
+            freed = await holder.invoke(Invocation("release", taken.value, key))
+            again = await holder.invoke(Invocation("acquire", None, key))
+            await asyncio.sleep(LEASE_S + 0.2)
+            return [held, stray, freed, again, await other.invoke(Invocation("acquire", None, key))]
+        finally:
+            await holder.close()
+            await other.close()
+
+    held, stray, freed, again, late = asyncio.run(all_of_it())
+    assert held == Fail("held: another client holds it")
+    assert stray == Fail("not-held: the lock is free, or another client holds it")
+    assert isinstance(freed, Ok)
+    assert isinstance(again, Ok)
+    assert isinstance(late, Ok)
+    assert (late.value > again.value) if fencing else (late.value is None)
+
+
+def test_each_row_of_the_table_is_what_redis_answers_and_changes_nothing(
+    cluster: LocalCluster, system: RedisSystem
+) -> None:
+    """Redis refuses a write with each code of the table, and the key keeps its value."""
+    assert system.workload == "register"  # it runs the processes
+
+    async def refusal(connection: Connection, *words: str | int) -> str:
+        with pytest.raises(Refused) as caught:
+            await connection.call(*words)
+        assert isinstance(refused(caught.value.text, is_read=False), Fail)
+        return caught.value.text.partition(" ")[0]
+
+    async def all_of_it() -> set[str]:
+        statuses = {node.name: await first_status(system.front(), node, 2.0) for node in cluster.nodes}
+        roles = {name: status.role for name, status in statuses.items() if status is not None}
+        master = Connection(next(node.address for node in cluster.nodes if roles[node.name] == "leader"))
+        replica = Connection(next(node.address for node in cluster.nodes if roles[node.name] == "follower"))
+        found = set()
+        try:
+            await master.call("SET", "row", "before")
+            found.add(await refusal(replica, "SET", "row", "after"))
+            found.add(await refusal(master, "SADD", "row", "after"))
+            await master.call("CONFIG", "SET", "min-replicas-to-write", 8)
+            found.add(await refusal(master, "SET", "row", "after"))
+            await master.call("CONFIG", "SET", "min-replicas-to-write", 0)
+            await replica.call("CONFIG", "SET", "replica-serve-stale-data", "no")
+            await replica.call("REPLICAOF", "127.0.0.2", 1)  # no server is there
+            found.add(await refusal(replica, "GET", "row"))
+            await replica.call("CONFIG", "SET", "replica-serve-stale-data", "yes")
+            assert await master.call("GET", "row") == "before"
+        finally:
+            await master.close()
+            await replica.close()
+        return found
+
+    assert asyncio.run(all_of_it()) == set(WRITE_NEVER_HAPPENED)
+
+
+def test_a_failover_loses_what_no_replica_had(cluster: LocalCluster, system: RedisSystem) -> None:
+    """After the master is killed, a client finds another one, and `--replicas-acknowledge` says what a replica has."""
+    asyncio.run(readiness.until_ready(system, READY_S))
+    careful = system_of(cluster, "register", replicas_acknowledge=2)
+    leaders = {
+        status.node
+        for node in cluster.nodes
+        if (status := asyncio.run(first_status(system.front(), node, 2.0))) is not None and status.role == "leader"
+    }
+    (master,) = leaders
+    killed = next(node for node in cluster.nodes if node.name == master)
+
+    async def all_of_it() -> tuple[Outcome, list[Outcome]]:
+        (kept,) = await ask(careful, killed, ("write", 7))
+        await asyncio.to_thread(system.kill, killed, "redis")
+        client = careful.client(1, killed)
+        seen: list[Outcome] = []
+        try:
+            async with asyncio.timeout(30):
+                while not seen or not isinstance(seen[-1], Ok):
+                    seen.append(await client.invoke(Invocation("read", None, "register-key")))
+            seen.append(await client.invoke(Invocation("write", 8, "register-key")))
+        finally:
+            await client.close()
+        return kept, seen
+
+    try:
+        kept, (*refusals, read, written) = asyncio.run(all_of_it())
+    finally:
+        system.start(killed, "redis")
+    assert kept == Ok(7)
+    assert refusals
+    assert all(isinstance(each, Fail) for each in refusals)
+    assert read == Ok(7)
+    assert written == Info("not-acknowledged: 1 of 2 replicas have it")
+
+
+def test_a_pinned_client_reads_from_its_own_replica(cluster: LocalCluster, system: RedisSystem) -> None:
+    """With `--asks own`, and in the final reads, a replica answers reads itself and refuses writes."""
+    asyncio.run(readiness.until_ready(system, READY_S))
+    own = system_of(cluster, "register", asks=Asks.OWN)
+    found = [asyncio.run(ask(own, node, ("read", None), ("write", 9))) for node in cluster.nodes]
+    writes = [write for _, write in found]
+    assert sum(isinstance(each, Ok) for each in writes) == 1
+    assert sum(isinstance(each, Fail) and each.error.startswith("read-only: ") for each in writes) == 2
