@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.cache import appearing, cache, locked
-from harness.console.members import read
 from harness.errors import InfrastructureError, InputError
 from harness.remote.folders import PLACE, digest, put_folder
 
@@ -349,6 +348,8 @@ def put_on_shelf(artifact: Artifact, shelf: Path) -> None:
 
 def _read(entry: Path) -> Artifact | None:
     """Returns the artifact of an entry; None if the entry is absent or damaged."""
+    from harness.console.members import read  # noqa: PLC0415 - its library takes a while to load, and most commands build nothing
+
     try:
         provenance = read(json.loads((entry / ABOUT).read_text(encoding="utf-8")), Provenance, "provenance")
         is_whole = digest(entry / TREE) == provenance.digest

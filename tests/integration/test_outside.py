@@ -86,18 +86,18 @@ def test_the_wheel_has_all_that_it_needs(wheel: Path) -> None:
 
 def test_a_stranger_adds_a_system(stranger: Installed) -> None:
     """The printed lines work as they are; then Labrys knows the system, and mypy finds nothing in the package."""
-    told = stranger.labrys("new", "system", "redis")
+    told = stranger.labrys("new", "system", "valkey")
     steps = [line.strip() for line in told.splitlines() if line.startswith("  ")]
     change, pip, tests, _, elsewhere = steps
-    assert change == "cd labrys-redis"
+    assert change == "cd labrys-valkey"
     assert elsewhere.startswith("pip install /"), "the wheel"
     stranger.run("sh", "-ec", f"{change}\n{pip}")
     assert " passed" in stranger.run("sh", "-ec", f"{change}\n{tests} -q")
     listed = {row["name"]: row["package"] for row in json.loads(stranger.labrys("systems", "--format", "json"))}
-    assert listed["redis"] == "labrys-redis"
+    assert listed["valkey"] == "labrys-valkey"
     told = stranger.run("sh", "-ec", f"{change}\n{stranger.python} -m mypy --strict .")
     assert "Success: no issues found" in told
-    assert "--sync" in stranger.labrys("test", "--system", "redis", "--help")
+    assert "--sync" in stranger.labrys("test", "--system", "valkey", "--help")
 
 
 def test_a_stranger_runs_a_night(stranger: Installed) -> None:
