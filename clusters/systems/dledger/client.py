@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clusters.systems.answers import no_answer
 from clusters.systems.dledger.outcomes import CAS_MISMATCH
-from clusters.systems.dledger.routing import Seat, no_answer
+from clusters.systems.dledger.routing import Seat
 from clusters.systems.remoting import Answer
 from harness.op import Fail, Info, Ok
 

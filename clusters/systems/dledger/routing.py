@@ -11,6 +11,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clusters.systems.answers import no_answer
 from clusters.systems.dledger import outcomes
 from clusters.systems.dledger_protocol import SUCCESS, Peer
 from clusters.systems.remoting import HEADER_OK, Connection, NotSent, RemotingError
@@ -141,8 +142,3 @@ class Seat:
             names = [node.name for node in self._group.nodes]
             following = (names.index(self._at.name) + 1) % len(names)
             self._at = self._group.nodes[names.index(leader) if leader in names else following]
-
-
-def no_answer(error: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation without a usable answer: `Fail` for a read, which has no effect, else `Info`."""
-    return Fail(error) if is_read else Info(error)

@@ -18,9 +18,10 @@ import json
 import math
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.etcd.gateway import Gateway, NoAnswer, NotSent, Refused, after, encoded
+from clusters.systems.answers import NoAnswer, NotSent, no_answer
+from clusters.systems.etcd.gateway import Gateway, Refused, after, encoded
 from clusters.systems.etcd.options import Reads
-from clusters.systems.etcd.outcomes import CAS_MISMATCH, HELD, NOT_HELD, no_answer, refused
+from clusters.systems.etcd.outcomes import CAS_MISMATCH, HELD, NOT_HELD, refused
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from clusters.systems.answers import NoAnswer, NotSent
 from harness.console.installation import require
 from harness.errors import LabrysError
 
@@ -29,15 +30,7 @@ HTTP_OK: Final = 200
 MAX_MESSAGE: Final = 200
 
 
-class NotSent(LabrysError):  # noqa: N818 - as it reads in `except`
-    """The node did not accept a connection, so it did not get the request."""
-
-
-class NoAnswer(LabrysError):  # noqa: N818
-    """The request may have arrived, and no usable answer came."""
-
-
-class Refused(LabrysError):  # noqa: N818
+class Refused(LabrysError):  # noqa: N818 - as it reads in `except`
     """etcd answered with an error.
 
     Attributes:

@@ -10,9 +10,13 @@ Source: etcd 3.4.23 and 3.7.3, `etcdserver/v3_server.go` (`processInternalRaftRe
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from harness.op import Fail, Info
+from clusters.systems.answers import no_answer
+from harness.op import Fail
+
+if TYPE_CHECKING:
+    from harness.op import Info
 
 # Message of etcd to the code of the error in the history.
 WRITE_NEVER_HAPPENED: Final = {
@@ -39,8 +43,3 @@ def refused(message: str, *, is_read: bool) -> Fail | Info:
     if code is not None:
         return Fail(f"{code}: {message}")
     return no_answer(f"refused: {message}", is_read=is_read)
-
-
-def no_answer(error: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation without a usable answer: `Fail` for a read, which has no effect, else `Info`."""
-    return Fail(error) if is_read else Info(error)

@@ -11,8 +11,9 @@ import itertools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from clusters.systems.answers import NoAnswer, NotSent
 from clusters.systems.etcd.client import EtcdClient
-from clusters.systems.etcd.gateway import PORT, Gateway, NoAnswer, NotSent, Refused, encoded, require_library
+from clusters.systems.etcd.gateway import PORT, Gateway, Refused, encoded, require_library
 from clusters.systems.etcd.options import EtcdOptions
 from clusters.systems.etcd.outcomes import ANSWERS
 from clusters.systems.leading import move_leadership

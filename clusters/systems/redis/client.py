@@ -15,8 +15,9 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.redis.connection import SENTINEL_PORT, Connection, NoAnswer, NotSent, Refused
-from clusters.systems.redis.outcomes import CAS_MISMATCH, EMPTY, HELD, NOT_HELD, no_answer, refused
+from clusters.systems.answers import NoAnswer, NotSent, no_answer
+from clusters.systems.redis.connection import SENTINEL_PORT, Connection, Refused
+from clusters.systems.redis.outcomes import CAS_MISMATCH, EMPTY, HELD, NOT_HELD, refused
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from clusters.systems.answers import NoAnswer, NotSent
 from harness.console.installation import require
 from harness.errors import LabrysError
 
@@ -18,15 +19,7 @@ SENTINEL_PORT: Final = 26379
 CONNECT_TIMEOUT_S: Final = 1.0
 
 
-class NotSent(LabrysError):  # noqa: N818 - as it reads in `except`
-    """The server did not accept a connection, so it did not get the command."""
-
-
-class NoAnswer(LabrysError):  # noqa: N818
-    """The command may have arrived, and no usable answer came."""
-
-
-class Refused(LabrysError):  # noqa: N818
+class Refused(LabrysError):  # noqa: N818 - as it reads in `except`
     """The server answered with an error.
 
     Attributes:

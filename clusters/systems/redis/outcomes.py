@@ -10,9 +10,13 @@ called.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from harness.op import Fail, Info
+from clusters.systems.answers import no_answer
+from harness.op import Fail
+
+if TYPE_CHECKING:
+    from harness.op import Info
 
 # The code of Redis to the code of the error in the history.
 WRITE_NEVER_HAPPENED: Final = {
@@ -43,8 +47,3 @@ def refused(text: str, *, is_read: bool) -> Fail | Info:
     if known is not None:
         return Fail(f"{known}: {more[:200]}")
     return no_answer(f"refused: {text[:200]}", is_read=is_read)
-
-
-def no_answer(error: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation without a usable answer: `Fail` for a read, which has no effect, else `Info`."""
-    return Fail(error) if is_read else Info(error)

@@ -12,13 +12,12 @@ import itertools
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from clusters.systems.answers import NoAnswer, NotSent
 from clusters.systems.redis.client import MASTER, RedisClient
 from clusters.systems.redis.connection import (
     PORT,
     SENTINEL_PORT,
     Connection,
-    NoAnswer,
-    NotSent,
     Refused,
     require_library,
 )

@@ -10,11 +10,12 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clusters.systems.answers import no_answer
 from clusters.systems.remoting import BadAnswer, Connection, NotSent, RemotingError
 from clusters.systems.rocketmq.heartbeats import Heartbeats, heartbeat_outcome
 from clusters.systems.rocketmq.outcomes import NOT_LEADER, SUCCESS, Meaning, meaning_of, not_answered, not_leader
 from clusters.systems.rocketmq.requests import REQUESTS, metadata
-from harness.op import Fail, Info, Ok
+from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,7 +93,7 @@ class ControllerClient:
             return Fail(f"not-connected: {error}")
         except RemotingError as error:
             self._leave(None)
-            return _no_answer(f"no-answer: {error}", is_read=request.is_read)
+            return no_answer(f"no-answer: {error}", is_read=request.is_read)
         if answer.status == NOT_LEADER:
             return await self._refused()
         if meaning_of(answer.status) is not Meaning.ANSWER:
@@ -197,9 +198,4 @@ def outcome_of(request: Request, name: str, answer: Answer) -> Outcome:
         return Ok(request.value(name, answer))
     except BadAnswer as error:
         remark = f" ({answer.remark[:100]})" if answer.remark else ""
-        return _no_answer(f"bad-answer: code {answer.status}{remark}: {error}", is_read=request.is_read)
-
-
-def _no_answer(error: str, *, is_read: bool) -> Fail | Info:
-    """Returns the outcome of an operation without a usable answer: `Fail` for a read, which has no effect, else `Info`."""
-    return Fail(error) if is_read else Info(error)
+        return no_answer(f"bad-answer: code {answer.status}{remark}: {error}", is_read=request.is_read)
