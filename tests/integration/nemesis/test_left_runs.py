@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 LOOK = f"""iptables -S | grep -c '^-N {CHAIN}' ; ls {UNDO_DIRECTORY} 2>/dev/null | wc -l
 grep -l '^State:.T' /proc/[0-9]*/status 2>/dev/null | wc -l; grep -c '^/dev/loop' /proc/mounts; true"""
+PROOFS_S = 5.0  # an interruption before it cuts a proof short, and the fault is then not proven
 # A long partition, pause and kill at the same time; the power loss never begins, but its volumes exist.
 FAULTS: list[dict[str, Any]] = [
     {"id": 0, "kind": "partition-halves", "target": ["n1", "n2"], "start_s": 1.0, "end_s": 90.0, "options": {}},
@@ -104,6 +105,7 @@ def test_an_interrupted_run_heals_all_that_is_on(cluster: LocalCluster, tmp_path
     """Ctrl-C while a partition, a pause and a kill are on: exit 130, and the nodes, which stay up, are clean."""
     process = in_the_middle(cluster, tmp_path, FAULTS, on=3)
     assert set(found(cluster).values()) != {(0, 0, 0, 0)}
+    time.sleep(PROOFS_S)
     process.send_signal(signal.SIGINT)
     output, said = process.communicate(timeout=150)
 
