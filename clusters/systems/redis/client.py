@@ -181,7 +181,7 @@ class RedisClient:
         """Returns the outcome if enough replicas have the write, and otherwise `Info`: the write may stay or vanish."""
         try:
             have = await connection.call("WAIT", self._acknowledge, WAIT_MS)
-        except (NoAnswer, Refused) as error:
+        except (NotSent, NoAnswer, Refused) as error:  # the write itself is done
             return Info(f"not-acknowledged: {error}")
         if isinstance(have, int) and have >= self._acknowledge:
             return outcome
