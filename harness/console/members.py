@@ -43,6 +43,8 @@ _REWRITTEN: Final = (
     (re.compile("^Expected"), "expected"),
     (re.compile("^Invalid enum value .*"), "expected another word"),
     (re.compile("^Number out of range"), "expected a number of 64 bits"),
+    (re.compile(r"of length >= (\d+)"), r"of at least \1 members"),
+    (re.compile(r"of length <= (\d+)"), r"of at most \1 members"),
     (re.compile(">= "), "of at least "),
     (re.compile("<= "), "of at most "),
 )

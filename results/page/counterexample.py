@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from checker.models.registers import CasRegister, Register
 from harness.counterexample import counterexample_of
 from harness.op import Operation, OpType
 from harness.units import NS_PER_MS, NS_PER_S
@@ -33,7 +34,7 @@ LEFT, RIGHT, ROW, BAR, BAND = 168, 34, 54, 26, 34
 MIN_COLUMN, WIDTH = 58, 900
 _WRITES = {"write", "w", "put", "set"}
 _READS = {"read", "r", "get"}
-_REGISTERS = {"register", "cas-register"}
+_REGISTERS = frozenset(model.name for model in (Register, CasRegister))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

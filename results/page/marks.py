@@ -7,16 +7,18 @@ drawn.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
+from msgspec import Meta, Struct
 
 from checker.judging.marks import MAX_POINTS, TONES
-from results.store import members as must
+from harness.console.documents import shown
+from harness.console.members import MAX_S, Whole, read
 from results.store.errors import BadRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 MAX_PICTURES: Final = 8
 MAX_SORTS: Final = 16
-_MAX_HEIGHT: Final = 2.0**63
+Height = Annotated[float, Meta(ge=-(2.0**63), le=2.0**63)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,24 @@ class Picture:
     sorts: Sequence[Sort]
 
 
+class _Marks(Struct, frozen=True, kw_only=True):
+    name: str
+    tone: str
+    total: Whole
+    points: list[Annotated[list[Height], Meta(min_length=2, max_length=3)]]
+
+    def __post_init__(self) -> None:
+        if self.tone not in TONES:
+            raise ValueError(f"expected one of {', '.join(TONES)} as its tone, found {shown(self.tone)}")
+
+
+class _Plot(Struct, frozen=True, kw_only=True):
+    title: str
+    y: str
+    key: str | None = None
+    marks: Annotated[list[_Marks], Meta(max_length=MAX_SORTS)]
+
+
 def pictures(parts: Sequence[Part]) -> list[Picture]:
     """Returns the plots of the parts that have one.
 
@@ -73,53 +93,31 @@ def pictures(parts: Sequence[Part]) -> list[Picture]:
         BadRecord: The member `plot` of a part's details is not a plot.
     """
     return [
-        _picture(must.mapping(part.details["plot"], name), name)
-        for part, name in ((part, f"parts.{part.name}.details.plot") for part in parts)
+        _picture(part.details["plot"], f"parts.{part.name}.details.plot")
+        for part in parts
         if part.details.get("plot") is not None
     ]
 
 
-def _picture(plot: Mapping[str, Value], name: str) -> Picture:
-    listed = must.listed(must.member(plot, "marks"), f"{name}.marks")
-    if len(listed) > MAX_SORTS:
-        raise BadRecord(f"expected at most {MAX_SORTS} sorts of marks in {name}, found {len(listed)}")
-    sorts = [_sort(must.mapping(sort, f"{name}.marks"), f"{name}.marks") for sort in listed]
-    points = sum(sort.time_s.size for sort in sorts)
+def _picture(value: Value, name: str) -> Picture:
+    plot = read(value, _Plot, name, error=BadRecord)
+    points = sum(len(marks.points) for marks in plot.marks)
     if points > MAX_POINTS:
-        raise BadRecord(f"expected at most {MAX_POINTS} points in {name}, found {points}")
-    return Picture(
-        title=must.text(must.member(plot, "title"), f"{name}.title"),
-        y=must.text(must.member(plot, "y"), f"{name}.y"),
-        key=must.text_or_none(plot.get("key"), f"{name}.key"),
-        sorts=sorts,
-    )
+        raise BadRecord(f"{name}: expected at most {MAX_POINTS} points, found {points}")
+    return Picture(title=plot.title, y=plot.y, key=plot.key, sorts=[_sort(marks, name) for marks in plot.marks])
 
 
-def _sort(sort: Mapping[str, Value], name: str) -> Sort:
-    tone = must.text(must.member(sort, "tone"), f"{name}.tone")
-    if tone not in TONES:
-        raise BadRecord(f"expected one of {', '.join(TONES)} in {name}.tone, found another")
-    points = [_point(point, f"{name}.points") for point in must.listed(must.member(sort, "points"), f"{name}.points")]
-    columns = np.array(points, np.float64).reshape(-1, 3)
+def _sort(marks: _Marks, name: str) -> Sort:
+    """Returns marks of one sort; a point is a time, a height and perhaps a second time."""
+    columns = np.array([(*point[:2], point[-1] if len(point) == 3 else point[0]) for point in marks.points], np.float64)
+    columns = columns.reshape(-1, 3)
+    if not (np.abs(columns[:, ::2]) <= MAX_S).all():
+        raise BadRecord(f"{name}: expected a number of seconds of at most {MAX_S:g} as the time of each point")
     return Sort(
-        name=must.text(must.member(sort, "name"), f"{name}.name"),
-        tone=tone,
-        total=must.whole(must.member(sort, "total"), f"{name}.total"),
+        name=marks.name,
+        tone=marks.tone,
+        total=marks.total,
         time_s=columns[:, 0],
         height=columns[:, 1],
         until_s=columns[:, 2],
-    )
-
-
-def _point(point: Value, name: str) -> tuple[float, float, float]:
-    listed = must.listed(point, name)
-    if len(listed) not in {2, 3}:
-        raise BadRecord(f"expected a time, a height and perhaps a second time in {name}, found {len(listed)} members")
-    height = listed[1]
-    if isinstance(height, bool) or not isinstance(height, int | float) or not abs(height) <= _MAX_HEIGHT:
-        raise BadRecord(f"expected a number as a height in {name}, found {type(height).__name__}")
-    return (
-        must.seconds(listed[0], name),
-        float(height),
-        must.seconds(listed[-1] if len(listed) == 3 else listed[0], name),
     )

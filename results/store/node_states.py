@@ -7,12 +7,16 @@ has a maximum size.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal
 
+from msgspec import Struct, convert, to_builtins
+from msgspec.structs import asdict
+
+from harness.console.members import Seconds, Whole, read
 from harness.node_states import ClusterState, HeldEntry, NodeState
 from harness.units import NS_PER_S
 from results.page.bounds import MAX_NODES
-from results.store import members as must
 from results.store.errors import BadRecord
 
 if TYPE_CHECKING:
@@ -21,40 +25,59 @@ if TYPE_CHECKING:
     from harness.op import Value
     from results.store.store import Run
 
-FORMAT = "labrys-explain"
-VERSION = 1
+FORMAT: Final = "labrys-explain"
+VERSION: Final = 1
 FILE = "explain.json"
 MAX_BYTES = 8 << 20
 MAX_STATES = 40
 MAX_ENTRIES = 50
 
 
+class _Entry(Struct, frozen=True, kw_only=True):
+    index: Whole
+    term: Whole
+    text: str
+
+
+class _Node(Struct, frozen=True, kw_only=True):
+    node: str
+    process: str
+    role: str | None = None
+    term: Whole | None = None
+    last: Whole | None = None
+    last_term: Whole | None = None
+    committed: Whole | None = None
+    value: str | None = None
+    entries: list[_Entry] = []
+
+
+class _State(Struct, frozen=True, kw_only=True):
+    time_s: Seconds
+    nodes: list[_Node]
+
+
+class _States(Struct, frozen=True, kw_only=True):
+    format: Literal["labrys-explain"]
+    version: Literal[1]
+    states: list[_State]
+
+
 def states_document(states: Sequence[ClusterState]) -> dict[str, Value]:
     """Returns the document of `explain.json`."""
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "states": [
-            {"time_s": state.time_ns / NS_PER_S, "nodes": [_node_document(node) for node in state.nodes]}
-            for state in states
-        ],
-    }
+    shown = [
+        _State(
+            time_s=state.time_ns / NS_PER_S,
+            nodes=[convert(_ended(node), _Node, from_attributes=True) for node in state.nodes],
+        )
+        for state in states
+    ]
+    document: dict[str, Value] = to_builtins(_States(format=FORMAT, version=VERSION, states=shown))
+    return document
 
 
-def _node_document(node: NodeState) -> dict[str, Value]:
-    return {
-        "node": node.node,
-        "process": node.process,
-        "role": node.role,
-        "term": node.term,
-        "last": node.last,
-        "last_term": node.last_term,
-        "committed": node.committed,
-        "value": node.value,
-        "entries": [
-            {"index": entry.index, "term": entry.term, "text": entry.text} for entry in node.entries[-MAX_ENTRIES:]
-        ],
-    }
+def _ended(node: NodeState) -> NodeState:
+    """Returns a node with the end of its log."""
+    return replace(node, entries=node.entries[-MAX_ENTRIES:])
 
 
 def read_states(run: Run) -> tuple[ClusterState, ...]:
@@ -67,47 +90,15 @@ def read_states(run: Run) -> tuple[ClusterState, ...]:
     if not run.has(path):
         return ()
     try:
-        return _states(must.mapping(json.loads(run.read_bytes(path, MAX_BYTES)), "the document"))
+        stored = read(json.loads(run.read_bytes(path, MAX_BYTES)), _States, "", error=BadRecord)
     except (BadRecord, ValueError, RecursionError) as error:
         raise BadRecord(f"{path} cannot be used: {error}; `labrys explain` writes it again") from error
-
-
-def _states(document: dict[str, Value]) -> tuple[ClusterState, ...]:
-    if document.get("format") != FORMAT or document.get("version") != VERSION:
-        raise BadRecord(f'expected "format": "{FORMAT}" and version {VERSION}')
-    listed = must.listed(must.member(document, "states"), "states")
-    return tuple(_state(must.mapping(each, "states")) for each in listed[:MAX_STATES])
-
-
-def _state(state: dict[str, Value]) -> ClusterState:
-    nodes = must.listed(must.member(state, "nodes"), "nodes")[:MAX_NODES]
-    return ClusterState(
-        time_ns=must.nanoseconds(must.member(state, "time_s"), "time_s"),
-        nodes=tuple(_node(must.mapping(each, "nodes")) for each in nodes),
+    return tuple(
+        ClusterState(time_ns=round(state.time_s * NS_PER_S), nodes=tuple(map(_node, state.nodes[:MAX_NODES])))
+        for state in stored.states[:MAX_STATES]
     )
 
 
-def _node(node: dict[str, Value]) -> NodeState:
-    def number(name: str) -> int | None:
-        value = node.get(name)
-        return None if value is None else must.whole(value, name)
-
-    entries = [must.mapping(each, "entries") for each in must.listed(node.get("entries", []), "entries")[-MAX_ENTRIES:]]
-    return NodeState(
-        node=must.text(must.member(node, "node"), "node"),
-        process=must.text(must.member(node, "process"), "process"),
-        role=must.text_or_none(node.get("role"), "role"),
-        term=number("term"),
-        last=number("last"),
-        last_term=number("last_term"),
-        committed=number("committed"),
-        value=must.text_or_none(node.get("value"), "value"),
-        entries=tuple(
-            HeldEntry(
-                index=must.whole(must.member(entry, "index"), "index"),
-                term=must.whole(must.member(entry, "term"), "term"),
-                text=must.text(must.member(entry, "text"), "text"),
-            )
-            for entry in entries
-        ),
-    )
+def _node(stored: _Node) -> NodeState:
+    entries = (HeldEntry(**asdict(entry)) for entry in stored.entries[-MAX_ENTRIES:])
+    return NodeState(**{**asdict(stored), "entries": tuple(entries)})

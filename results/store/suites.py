@@ -11,11 +11,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from harness.console import below
+from harness.console.members import MAX_WHOLE, Seconds, Whole, read
 from harness.suites.suite import standing
-from results.store import members as must
 from results.store.errors import BadRecord
 
 if TYPE_CHECKING:
@@ -30,6 +32,71 @@ MAX_BYTES = 8 << 20
 MAX_CASES = 500
 MAX_TEXT = 2000
 MAX_LEFT_OUT = 50
+
+
+class StoredCaseResult(Struct, frozen=True, kw_only=True):
+    """The result of a case in `suite.json`; see `harness.suites.suite.CaseResult`. Earlier versions lack what has a default.
+
+    Attributes:
+        passed: Whether it was as expected.
+        ended: Its verdict beside the expected one.
+        why: The reason, with the thresholds that it crossed.
+        reproduce: The command that runs it again.
+    """
+
+    exit_code: Annotated[int, Meta(ge=-255, le=MAX_WHOLE)]
+    reason: str
+    seconds: Seconds
+    run: str | None = None
+    failures: list[str] = []
+    left_out: list[str] = []
+    fault_violations: Whole | None = None
+    crossed: list[str] = []
+    behind: str | None = None
+    passed: bool
+    ended: str
+    why: str
+    reproduce: str
+
+
+class StoredSuite(Struct, frozen=True, kw_only=True):
+    """The document of `suite.json`.
+
+    Attributes:
+        format: The name of the format.
+        version: Its version.
+        suite: The suite's name.
+        seed: Its seed, as text.
+        cases: The names of its cases, in its order.
+        selected: The names of those that should run or have run; earlier versions lack it, and run all.
+        digests: A digest of what each case runs and expects; earlier versions lack it.
+        running: The names of the cases that run now; earlier versions have one name, or none.
+        results: The results so far, by case.
+    """
+
+    format: Literal["labrys-suite"]
+    version: Literal[1]
+    suite: str
+    seed: str
+    cases: list[str]
+    selected: list[str] | UnsetType = UNSET
+    digests: dict[str, str] | UnsetType = UNSET
+    running: list[str] | str | None
+    results: dict[str, StoredCaseResult]
+
+    @property
+    def chosen(self) -> list[str]:
+        """Returns the names of the cases that should run or have run."""
+        return self.cases if self.selected is UNSET else self.selected
+
+
+def read_file(document: Value) -> StoredSuite:
+    """Reads a document of `suite.json`.
+
+    Raises:
+        BadRecord: It is not such a document.
+    """
+    return read(document, StoredSuite, "", error=BadRecord)
 
 
 class State(StrEnum):
@@ -145,57 +212,48 @@ def read_suite(folder: Path, *, running: bool) -> SuiteRow:
     place = (folder.parent.name, folder.name)
     try:
         with below.open_file(folder, folder / FILE) as file:
-            return _suite(must.mapping(json.loads(file.read(MAX_BYTES)), "the document"), place, running=running)
+            return _row(read_file(json.loads(file.read(MAX_BYTES))), place, running=running)
     except (BadRecord, OSError, ValueError, RecursionError) as error:
         return SuiteRow(
             name=folder.parent.name, folder=place, running=running, problem=f"{FILE} cannot be read: {error}"
         )
 
 
-def _suite(document: dict[str, Value], place: tuple[str, str], *, running: bool) -> SuiteRow:
-    names = must.texts(must.member(document, "cases"), "cases")
-    results = must.mapping(must.member(document, "results"), "results")
-    selected = frozenset(must.texts(document.get("selected", list(names)), "selected"))  # earlier versions lack it
-    running_now = document.get("running")  # earlier versions have one name, or null
-    at_work = must.texts(running_now if isinstance(running_now, list) else [running_now or ""], "running")
+def _row(stored: StoredSuite, place: tuple[str, str], *, running: bool) -> SuiteRow:
+    at_work = stored.running if isinstance(stored.running, list) else [stored.running]
 
     def without_result(name: str) -> State:
         if running and name in at_work:
             return State.RUNNING
-        if name not in selected:
+        if name not in stored.chosen:
             return State.NOT_SELECTED
         return State.WAITING if running else State.NOT_RUN
 
     cases = [
-        _case(name, must.mapping(results[name], f"results.{name[:MAX_TEXT]}"))
-        if name in results
+        _case(name, stored.results[name])
+        if name in stored.results
         else CaseRow(name=name[:MAX_TEXT], state=without_result(name))
-        for name in names
+        for name in stored.cases
     ]
     return SuiteRow(
-        name=must.text(must.member(document, "suite"), "suite")[:MAX_TEXT],
+        name=stored.suite[:MAX_TEXT],
         folder=place,
-        seed=must.text(must.member(document, "seed"), "seed")[:MAX_TEXT],
+        seed=stored.seed[:MAX_TEXT],
         running=running,
         cases=tuple(cases[:MAX_CASES]),
         states=Counter(str(case.state) for case in cases),
     )
 
 
-def _case(name: str, result: dict[str, Value]) -> CaseRow:
-    run = must.text_or_none(result.get("run"), "run")
-    parts = () if run is None else PurePath(run).parts[-2:]
+def _case(name: str, result: StoredCaseResult) -> CaseRow:
+    parts = () if result.run is None else PurePath(result.run).parts[-2:]
     return CaseRow(
         name=name[:MAX_TEXT],
-        state=State.PASSED if must.flag(must.member(result, "passed"), "passed") else State.FAILED,
-        ended=_text(result, "ended"),
-        why=_text(result, "why"),
-        reproduce=_text(result, "reproduce"),
-        left_out=tuple(each[:MAX_TEXT] for each in must.texts(result.get("left_out", []), "left_out")[:MAX_LEFT_OUT]),
-        seconds=must.seconds(must.member(result, "seconds"), "seconds"),
+        state=State.PASSED if result.passed else State.FAILED,
+        ended=result.ended[:MAX_TEXT],
+        why=result.why[:MAX_TEXT],
+        reproduce=result.reproduce[:MAX_TEXT],
+        left_out=tuple(each[:MAX_TEXT] for each in result.left_out[:MAX_LEFT_OUT]),
+        seconds=result.seconds,
         run=(parts[0], parts[1]) if len(parts) == 2 else None,
     )
-
-
-def _text(result: dict[str, Value], name: str) -> str:
-    return must.text(must.member(result, name), name)[:MAX_TEXT]

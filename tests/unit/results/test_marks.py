@@ -124,14 +124,21 @@ def test_foreign_names_stay_text(stale_record: RunRecord) -> None:
     ("wrong", "message"),
     [
         ([], r"parts\.set\.details\.plot: expected an object"),
-        ({"title": "t", "y": "y"}, "the member marks is missing"),
+        ({"title": "t", "y": "y"}, r"the member parts\.set\.details\.plot\.marks is missing"),
         ({**made(), "title": 5}, "title: expected a text"),
         ({**made(), "key": 5}, "key: expected a text"),
-        ({**made(), "marks": [made()["marks"][0]] * 17}, "expected at most 16 sorts"),
+        ({**made(), "marks": [made()["marks"][0]] * 17}, r"marks: expected a list of at most 16 members"),
         ({**made(), "marks": [{**made()["marks"][0], "tone": "red"}]}, "expected one of good, odd, bad, quiet"),
-        ({**made(), "marks": [{**made()["marks"][0], "points": [[1]]}]}, "found 1 members"),
-        ({**made(), "marks": [{**made()["marks"][0], "points": [[1, float("nan")]]}]}, "expected a number as a height"),
-        ({**made(), "marks": [{**made()["marks"][0], "points": [[1e300, 1]]}]}, "expected a number of seconds"),
+        (
+            {**made(), "marks": [{**made()["marks"][0], "points": [[1]]}]},
+            r"points\[0\]: expected a list of at least 2 members, found \[1\]",
+        ),
+        (
+            {**made(), "marks": [{**made()["marks"][0], "points": [[1, float("nan")]]}]},
+            r"points\[0\]\[1\]: expected a number of at least",
+        ),
+        ({**made(), "marks": [{**made()["marks"][0], "points": [[1e10, 1]]}]}, "expected a number of seconds"),
+        ({**made(), "marks": [{**made()["marks"][0], "points": [[1e300, 1]]}]}, r"points\[0\]\[0\]: expected a number"),
         ({**made(), "marks": [{**made()["marks"][0], "points": [[1, 1]] * 2001}]}, "expected at most 2000 points"),
     ],
 )
