@@ -1,7 +1,7 @@
-"""The base of the systems whose nodes run one JVM each, and form a group with one leader that can be moved.
+"""The bases of the systems whose nodes run one JVM each, and form a group with one leader.
 
-DLedger and RocketMQ's controllers share what is here: the check of Java, the flags of a small JVM, the log lines of a broken
-one, the readiness of a group, and the move of its leadership.
+They share what is here: the check of Java, the flags of a small JVM, the log lines of a broken one, and the readiness of a
+group. DLedger and RocketMQ's controllers also share the move of the leadership.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def maven_build(
 
 
 class JvmSystem(OneServiceSystem):
-    """One JVM on each node; together they are a group with a leader.
+    """One JVM on each node; together they are a group.
 
     Attributes:
         software: Its name in errors, e.g. `DLedger`.
@@ -114,16 +114,6 @@ class JvmSystem(OneServiceSystem):
 
     software: ClassVar[str]
     fatal: ClassVar[Sequence[str]] = ()
-    reads_need_leader = True
-    moves_leadership = True
-
-    @abc.abstractmethod
-    async def is_serving(self, status: NodeStatus) -> bool:
-        """Returns whether a leader serves, e.g. whether it has committed an entry of its own term.
-
-        Args:
-            status: The status of a node that reports itself as the leader.
-        """
 
     @abc.abstractmethod
     async def lacking(self, statuses: Mapping[str, NodeStatus | None]) -> Mapping[str, str]:
@@ -132,10 +122,6 @@ class JvmSystem(OneServiceSystem):
         Args:
             statuses: The status of each node; None if the node does not answer.
         """
-
-    @abc.abstractmethod
-    async def transfer(self, leader: Node, term: int | None, to: Node, limit_s: float) -> None:
-        """Requests that a leader transfers its leadership of a term. The caller checks who leads afterwards."""
 
     def install(self, node: Node) -> None:
         """Copies the artifact to the node, if it is not there yet.
@@ -174,6 +160,38 @@ class JvmSystem(OneServiceSystem):
         """Waits until no node lacks anything."""
         await wait_until_complete(self, nodes, timeout_s, self._missing, system_name=self.software)
 
+    async def statuses_of(self, nodes: Sequence[Node]) -> dict[str, NodeStatus | None]:
+        """Asks several nodes for their status at once; None for a node that does not answer in time."""
+        answers = await asyncio.gather(*(first_status(self, node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
+        return dict(zip([node.name for node in nodes], answers, strict=True))
+
+    def node(self, name: str) -> Node:
+        """Returns the node with a name."""
+        return next(node for node in self.nodes if node.name == name)
+
+    async def _missing(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
+        statuses = await self.statuses_of(nodes)
+        return await self.lacking(statuses), [node for node in nodes if statuses[node.name] is None]
+
+
+class LedJvmSystem(JvmSystem):
+    """A group of JVMs in which only the leader answers reads, and in which the leadership can be moved."""
+
+    reads_need_leader = True
+    moves_leadership = True
+
+    @abc.abstractmethod
+    async def is_serving(self, status: NodeStatus) -> bool:
+        """Returns whether a leader serves, e.g. whether it has committed an entry of its own term.
+
+        Args:
+            status: The status of a node that reports itself as the leader.
+        """
+
+    @abc.abstractmethod
+    async def transfer(self, leader: Node, term: int | None, to: Node, limit_s: float) -> None:
+        """Requests that a leader transfers its leadership of a term. The caller checks who leads afterwards."""
+
     async def lead(self, node: Node, timeout_s: float) -> bool:
         """See `move_leadership`."""
 
@@ -191,16 +209,3 @@ class JvmSystem(OneServiceSystem):
             if await self.is_serving(status):
                 return status
         return None
-
-    async def statuses_of(self, nodes: Sequence[Node]) -> dict[str, NodeStatus | None]:
-        """Asks several nodes for their status at once; None for a node that does not answer in time."""
-        answers = await asyncio.gather(*(first_status(self, node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
-        return dict(zip([node.name for node in nodes], answers, strict=True))
-
-    def node(self, name: str) -> Node:
-        """Returns the node with a name."""
-        return next(node for node in self.nodes if node.name == name)
-
-    async def _missing(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-        statuses = await self.statuses_of(nodes)
-        return await self.lacking(statuses), [node for node in nodes if statuses[node.name] is None]

@@ -102,7 +102,7 @@ class NodeOptions(Protocol):
     def data_file_bytes(self) -> int: ...  # noqa: D102
 
 
-class DLedgerNodes(jvm.JvmSystem):
+class DLedgerNodes(jvm.LedJvmSystem):
     """Nodes of the library on a cluster. A subclass adds arguments and clients, and checks whether a leader serves.
 
     Attributes:

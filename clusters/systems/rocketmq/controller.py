@@ -107,7 +107,7 @@ LINES = MappingProxyType(
 )
 
 
-class RocketMQController(jvm.JvmSystem):
+class RocketMQController(jvm.LedJvmSystem):
     """Controllers of RocketMQ, on a cluster.
 
     Attributes:
