@@ -1,0 +1,278 @@
+"""Three real nodes of ZooKeeper: the operations of each workload, each row of the table of outcomes, status, replicas."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusters.local import LocalCluster
+from clusters.systems.zookeeper.client import EPHEMERAL, SEQUENCE
+from clusters.systems.zookeeper.connection import Connection, Refused
+from clusters.systems.zookeeper.options import Reads, ZooKeeperOptions
+from clusters.systems.zookeeper.outcomes import WRITE_NEVER_HAPPENED, refused
+from clusters.systems.zookeeper.system import ZooKeeperSystem
+from harness.cluster import on_all
+from harness.op import Fail, Info, Invocation, Ok
+from harness.service import first_status
+from tests.outcomes import without_order
+from workloads.lock.workload import LockWorkload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from harness.node import Node
+    from harness.op import Outcome, Value
+
+pytestmark = pytest.mark.integration
+
+READY_S = 60.0
+SESSION_MS = 4000
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Three nodes; the tests run where their addresses can be reached."""
+    with LocalCluster.up(f"zookeeper-{os.getpid()}", nodes=3) as made, made.entered():
+        yield made
+
+
+@pytest.fixture(scope="module")
+def system(cluster: LocalCluster) -> Iterator[ZooKeeperSystem]:
+    """ZooKeeper, serving on all nodes."""
+    made = system_of(cluster, "register")
+    made.artifact = ZooKeeperSystem.build(ZooKeeperOptions(), print)
+    on_all(cluster.nodes, made.install)
+    on_all(cluster.nodes, made.initialise)
+    on_all(cluster.nodes, made.start)
+    asyncio.run(made.until_ready(cluster.nodes, READY_S))
+    yield made
+    on_all(cluster.nodes, made.kill)
+
+
+def system_of(cluster: LocalCluster, workload: str, **more: Any) -> ZooKeeperSystem:
+    """The system for a workload; its processes are the same."""
+    return ZooKeeperSystem.made(cluster, ZooKeeperOptions(**more), workload, LockWorkload.Options())
+
+
+async def ask(system: ZooKeeperSystem, node: Node, *operations: tuple[str, Value]) -> list[Outcome]:
+    """Carries out operations `(f, value)` on one key, one after the other, by one client."""
+    client = system.client(1, node)
+    try:
+        return [
+            without_order(await client.invoke(Invocation(f, value, f"{system.workload}-key")))
+            for f, value in operations
+        ]
+    finally:
+        await client.close()
+
+
+@pytest.mark.parametrize("reads", [Reads.SYNC, Reads.QUORUM])
+def test_a_register_is_one_object_whichever_node_answers(
+    cluster: LocalCluster, system: ZooKeeperSystem, reads: Reads
+) -> None:
+    """Reads, writes and compare-and-sets through three nodes act on one key; a value that does not match is a `fail`."""
+    assert system.workload == "register"  # it runs the processes
+    registers = system_of(cluster, "register", zookeeper_reads=reads)
+    first, second, third = cluster.nodes
+
+    async def all_of_it() -> list[Outcome]:
+        await ask(registers, first, ("write", 0))
+        return [
+            *await ask(registers, second, ("read", None), ("cas", [None, 1]), ("cas", [0, 2])),
+            *await ask(registers, third, ("read", None), ("write", 3)),
+            *await ask(registers, first, ("cas", [3, 4]), ("cas", [3, 5]), ("read", None)),
+        ]
+
+    assert asyncio.run(all_of_it()) == [
+        Ok(0),
+        Fail("cas-mismatch: it does not hold null"),
+        Ok([0, 2]),
+        Ok(2),
+        Ok(3),
+        Ok([3, 4]),
+        Fail("cas-mismatch: it does not hold 3"),
+        Ok(4),
+    ]
+
+
+def test_the_order_of_an_operation_is_the_zxid(cluster: LocalCluster, system: ZooKeeperSystem) -> None:
+    """A read has the zxid of the write that it saw, and the next write a later one."""
+
+    async def orders() -> list[int | None]:
+        client = system.client(1, cluster.nodes[0])
+        try:
+            operations = ("cas", [None, 1]), ("read", None), ("write", 2)
+            done = [await client.invoke(Invocation(f, value, "ordered")) for f, value in operations]
+        finally:
+            await client.close()
+        return [each.order for each in done if isinstance(each, Ok)]
+
+    written, seen, later = asyncio.run(orders())
+    assert written is not None
+    assert seen == written
+    assert later is not None
+    assert later > written
+
+
+def test_a_set_and_a_counter_keep_every_add(cluster: LocalCluster, system: ZooKeeperSystem) -> None:
+    """Adds through all nodes at the same time are all there in a read."""
+    assert system.workload == "register"  # it runs the processes
+    elements, counter = system_of(cluster, "set"), system_of(cluster, "counter")
+
+    async def all_of_it() -> list[Outcome]:
+        await asyncio.gather(*(ask(elements, node, ("add", place)) for place, node in enumerate(cluster.nodes)))
+        await asyncio.gather(*(ask(counter, node, ("add", 5), ("add", -1)) for node in cluster.nodes))
+        return [
+            *await ask(elements, cluster.nodes[0], ("read", None)),
+            *await ask(counter, cluster.nodes[1], ("read", None)),
+        ]
+
+    found, total = asyncio.run(all_of_it())
+    assert isinstance(found, Ok)
+    assert sorted(found.value) == [0, 1, 2]
+    assert total == Ok(12)
+
+
+def test_values_leave_a_queue_in_their_order(cluster: LocalCluster, system: ZooKeeperSystem) -> None:
+    """A dequeue takes the first value, a drain all others in order, and a dequeue of an empty queue is a `fail`."""
+    assert system.workload == "register"  # it runs the processes
+    queue = system_of(cluster, "queue")
+    operations = (
+        ("enqueue", "a"),
+        ("enqueue", "b"),
+        ("enqueue", "c"),
+        ("dequeue", None),
+        ("drain", None),
+        ("dequeue", None),
+    )
+    *_, taken, drained, empty = asyncio.run(ask(queue, cluster.nodes[1], *operations))
+    assert [taken, drained, empty] == [Ok("a"), Ok(["b", "c"]), Fail("empty: the queue has no value")]
+
+
+@pytest.mark.parametrize("fencing", [True, False])
+def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_session(
+    cluster: LocalCluster, system: ZooKeeperSystem, *, fencing: bool
+) -> None:
+    """A second acquire fails, a stray release fails, and an acquire after the end of the session has a larger token."""
+    assert system.workload == "register"  # it runs the processes
+    locks = system_of(cluster, "lock", fencing=fencing)
+    first, second, _ = cluster.nodes
+
+    async def all_of_it() -> tuple[list[Outcome], Outcome, Outcome]:
+        holder, other = locks.client(1, first), locks.client(2, second)
+        acquire = Invocation("acquire", None, f"lock-{fencing}")
+        try:
+            taken = await holder.invoke(acquire)
+            assert isinstance(taken, Ok)
+            held = await other.invoke(acquire)
+            stray = await other.invoke(acquire._replace(f="release", value=taken.value))
+            freed = await holder.invoke(acquire._replace(f="release", value=taken.value))
+            again = await holder.invoke(acquire)
+            await holder.close()
+            late: Outcome = Fail("not-tried")
+            async with asyncio.timeout(10):
+                while isinstance(late, Fail):
+                    late = await other.invoke(acquire)
+        finally:
+            await holder.close()
+            await other.close()
+        return [held, stray, without_order(freed)], again, late
+
+    (held, stray, freed), again, late = asyncio.run(all_of_it())
+    assert held == Fail("held: another client holds it")
+    assert stray == Fail("not-held: this client has no child with this token")
+    assert isinstance(freed, Ok)
+    assert isinstance(again, Ok)
+    assert isinstance(late, Ok)
+    assert (late.value > again.value) if fencing else (late.value is None)
+
+
+def test_each_row_of_the_table_is_what_zookeeper_answers_and_changes_nothing(
+    cluster: LocalCluster, system: ZooKeeperSystem
+) -> None:
+    """Each row names an error with which ZooKeeper refuses a change, and the tree is the same afterwards."""
+    from kazoo.protocol.serialization import Create, Delete, GetChildren, SetData  # noqa: PLC0415 - an extra
+    from kazoo.security import OPEN_ACL_UNSAFE  # noqa: PLC0415
+
+    assert system.workload == "register"  # it runs the processes
+    requests: Mapping[int, Any] = {
+        -8: Create("no-slash", b"", OPEN_ACL_UNSAFE, 0),
+        -101: SetData("/rows/absent", b"", -1),
+        -103: SetData("/rows", b"new", 7),
+        -108: Create("/rows/ephemeral/child", b"", OPEN_ACL_UNSAFE, 0),
+        -110: Create("/rows", b"", OPEN_ACL_UNSAFE, SEQUENCE - 2),
+        -111: Delete("/rows", -1),
+        -114: Create("/rows/unowned", b"", [], 0),
+    }
+    assert set(requests) == set(WRITE_NEVER_HAPPENED)
+
+    async def all_of_it() -> list[str]:
+        connection = Connection(cluster.nodes[0].address, session_ms=SESSION_MS)
+        try:
+            await connection.call(Create("/rows", b"old", OPEN_ACL_UNSAFE, 0))
+            await connection.call(Create("/rows/ephemeral", b"", OPEN_ACL_UNSAFE, EPHEMERAL))
+            for code, request in requests.items():
+                with pytest.raises(Refused) as caught:
+                    await connection.call(request)
+                assert caught.value.code == code
+                assert isinstance(refused(code, is_read=False), Fail)
+            return list(await connection.call(GetChildren("/rows", False)))  # noqa: FBT003
+        finally:
+            await connection.close()
+
+    assert asyncio.run(all_of_it()) == ["ephemeral"]
+    assert isinstance(refused(-118, is_read=False), Info)  # a session that moved: not in the table
+
+
+def test_one_node_leads_in_an_epoch_and_the_replicas_are_equal(cluster: LocalCluster, system: ZooKeeperSystem) -> None:
+    """One node says that it leads, all have applied changes of its epoch, and they dump the same znodes."""
+
+    async def views() -> tuple[list[tuple[str, int | None]], list[Any]]:
+        await asyncio.sleep(0.5)  # followers apply the last write
+        found = [await first_status(system, node, 2.0) for node in cluster.nodes]
+        states = [await system.replica(node, 5.0) for node in cluster.nodes]
+        return [(each.role, each.term) for each in found if each is not None], [
+            each.state for each in states if each is not None
+        ]
+
+    roles, states = asyncio.run(views())
+    assert sorted(role for role, _ in roles) == ["follower", "follower", "leader"]
+    assert {term for _, term in roles} == {1}
+    assert len(states) == 3
+    assert states[0]
+    assert all(state == states[0] for state in states)
+
+
+def test_without_a_quorum_a_write_is_indeterminate_and_nobody_connects(
+    cluster: LocalCluster, system: ZooKeeperSystem
+) -> None:
+    """A write that is under way when the others die is `info`; afterwards no node gives a session, which is a `fail`."""
+    alive, *gone = cluster.nodes
+
+    async def all_of_it() -> tuple[Outcome, Outcome, Outcome]:
+        client = system.client(1, alive)
+        try:
+            await client.invoke(Invocation("write", 8, "register-key"))
+            await asyncio.to_thread(on_all, gone, system.pause)
+            waiting = asyncio.create_task(client.invoke(Invocation("write", 9, "register-key")))
+            await asyncio.sleep(0.3)
+            await asyncio.to_thread(on_all, gone, system.kill)
+            written = await waiting
+            refused_session = await client.invoke(Invocation("write", 10, "register-key"))
+            (unreachable,) = await ask(system, gone[0], ("read", None))
+        finally:
+            await client.close()
+        return written, refused_session, unreachable
+
+    try:
+        written, refused_session, unreachable = asyncio.run(all_of_it())
+    finally:
+        on_all(gone, system.start)
+    assert isinstance(written, Info)
+    assert written.error.startswith("no-answer")
+    for each in (refused_session, unreachable):
+        assert isinstance(each, Fail)
+        assert each.error.startswith("not-connected")
