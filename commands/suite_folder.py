@@ -15,31 +15,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET, to_builtins
+
 from commands.suite_markdown import suite_markdown
 from commands.suite_results import counting_parts
-from harness.console import below
+from harness.console.members import Whole, read
 from harness.console.plain import name as plain_text
 from harness.errors import InputError
 from harness.outcome import RunOutcome, behind, failures
 from harness.suites.expectation import SuiteCase
 from harness.suites.suite import PLAN, CaseResult
 from harness.verdict import Verdict
-from results.store import members as must
 from results.store.errors import BadRecord, StoreError
 from results.store.junit import junit_xml, of_cases
 from results.store.record import suite_case_document
 from results.store.store import CURRENT, SUITES, Store, fresh_folder, point, unpoint, write_text
-from results.store.suites import FILE
+from results.store.suites import FILE, FORMAT, VERSION, StoredCaseResult, StoredSuite, load_suite
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from harness.op import Value
     from harness.suites.suite import Case, Suite
 
-FORMAT = "labrys-suite"
-VERSION = 1
 MAX_PLAIN_NAME = 120
 DIGEST_CHARACTERS = 12
 MAX_NAMED = 5
@@ -95,10 +93,16 @@ class SuiteFolder:
         except OSError as error:
             raise StoreError(f"a folder in {parent} could not be made: {error.strerror or error}") from error
 
-    def read(self) -> Value:
-        """Returns the content of `suite.json`."""
-        with below.open_file(self.path, self.path / FILE) as file:
-            return json.loads(file.read())
+    def read(self) -> StoredSuite:
+        """Returns the content of `suite.json`.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        try:
+            return load_suite(self.path)
+        except BadRecord as error:
+            raise InputError(f"{self.path} has no suite to resume: {error}") from error
 
     def finished(self, suite: Suite) -> dict[str, CaseResult]:
         """Returns the results of the cases that finished before, by name, without those of cases that changed since.
@@ -106,22 +110,12 @@ class SuiteFolder:
         Raises:
             InputError: The folder belongs to another suite or seed, or cannot be read.
         """
-        path = self.path / FILE
-        try:
-            document = self.read()
-            if document["format"] != FORMAT or document["suite"] != suite.name or document["seed"] != str(suite.seed):
-                raise InputError(
-                    f"{path} belongs to another suite or seed: {document['suite']}, seed {document['seed']}"
-                )
-            changed = self._changes(document, suite).changed
-            cases = {case.name: case for case in suite.cases if case.name not in changed}
-            return {
-                name: _result_from(cases[name], must.mapping(result, f"results.{name}"))
-                for name, result in must.mapping(document["results"], "results").items()
-                if name in cases
-            }
-        except (BadRecord, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(f"{path} cannot be resumed: {type(error).__name__}: {error}") from error
+        stored = self.read()
+        if (stored.suite, stored.seed) != (suite.name, str(suite.seed)):
+            raise InputError(f"{self.path / FILE} belongs to another suite or seed: {stored.suite}, seed {stored.seed}")
+        changed = self.changes(suite).changed
+        cases = {case.name: case for case in suite.cases if case.name not in changed}
+        return {name: _result(cases[name], result) for name, result in stored.results.items() if name in cases}
 
     def changes(self, suite: Suite) -> Changes:
         """Returns how the suite's file differs from the one that this folder's cases are from.
@@ -129,21 +123,14 @@ class SuiteFolder:
         Raises:
             InputError: The folder cannot be read.
         """
-        try:
-            return self._changes(self.read(), suite)
-        except (BadRecord, OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(f"{self.path / FILE} cannot be resumed: {type(error).__name__}: {error}") from error
-
-    def _changes(self, document: Value, suite: Suite) -> Changes:
-        members = must.mapping(document, "the document")
-        before = must.texts(members.get("cases", []), "cases")
-        digests = must.mapping(members.get("digests", {}), "digests")  # earlier versions have none
+        stored = self.read()
+        digests = {} if stored.digests is UNSET else stored.digests
         now = {case.name: case for case in suite.cases}
         return Changes(
-            new=tuple(name for name in now if name not in before),
+            new=tuple(name for name in now if name not in stored.cases),
             changed=tuple(name for name, case in now.items() if digests.get(name, digest_of(case)) != digest_of(case)),
-            removed=tuple(name for name in before if name not in now),
-            known="digests" in members,
+            removed=tuple(name for name in stored.cases if name not in now),
+            known=stored.digests is not UNSET,
         )
 
     def selection(self, suite: Suite) -> frozenset[str]:
@@ -152,13 +139,9 @@ class SuiteFolder:
         Raises:
             InputError: The folder cannot be read.
         """
-        try:
-            members = must.mapping(self.read(), "the document")
-            before = must.texts(must.member(members, "cases"), "cases")
-            selected = must.texts(members.get("selected", list(before)), "selected")  # earlier versions have none
-        except (BadRecord, OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{self.path / FILE} cannot be read: {error}") from error
-        return frozenset(case.name for case in suite.cases) if set(before) == set(selected) else frozenset(selected)
+        stored = self.read()
+        every = set(stored.cases) == set(stored.chosen)
+        return frozenset(case.name for case in suite.cases) if every else frozenset(stored.chosen)
 
     def not_as_expected(self) -> frozenset[str]:
         """Returns the names of the selected cases that were not as expected, or have no result.
@@ -166,18 +149,8 @@ class SuiteFolder:
         Raises:
             InputError: The folder cannot be read.
         """
-        try:
-            members = must.mapping(self.read(), "the document")
-            selected = must.texts(members.get("selected", must.member(members, "cases")), "selected")
-            results = must.mapping(must.member(members, "results"), "results")
-            passed = {
-                name
-                for name, result in results.items()
-                if must.flag(must.member(must.mapping(result, f"results.{name}"), "passed"), "passed")
-            }
-        except (BadRecord, OSError, ValueError, RecursionError) as error:
-            raise InputError(f"{self.path / FILE} cannot be read: {error}") from error
-        return frozenset(selected) - passed
+        stored = self.read()
+        return frozenset(stored.chosen) - {name for name, result in stored.results.items() if result.passed}
 
     @contextlib.contextmanager
     def current(self, store: Path) -> Iterator[None]:
@@ -204,17 +177,18 @@ class SuiteFolder:
             selected: The names of the cases that should run or have run.
             running: The names of the cases that run now.
         """
-        document = {
-            "format": FORMAT,
-            "version": VERSION,
-            "suite": suite.name,
-            "seed": str(suite.seed),
-            "cases": [case.name for case in suite.cases],
-            "selected": [case.name for case in suite.cases if case.name in selected],
-            "digests": {case.name: digest_of(case) for case in suite.cases},
-            "running": list(running),
-            "results": {name: _result_json(result) for name, result in results.items()},
-        }
+        stored = StoredSuite(
+            format=FORMAT,
+            version=VERSION,
+            suite=suite.name,
+            seed=str(suite.seed),
+            cases=[case.name for case in suite.cases],
+            selected=[case.name for case in suite.cases if case.name in selected],
+            digests={case.name: digest_of(case) for case in suite.cases},
+            running=list(running),
+            results={name: _stored(result) for name, result in results.items()},
+        )
+        document = to_builtins(stored)
         write_text(self.path, self.path / FILE, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
         write_text(self.path, self.path / "junit.xml", junit_xml([of_cases(suite.name, list(results.values()))]))
         counts = (len(selected), len(suite.cases))
@@ -223,10 +197,15 @@ class SuiteFolder:
 
 
 def seed_of(folder: Path) -> int:
-    """Returns the seed of the suite in a folder."""
+    """Returns the seed of the suite in a folder.
+
+    Raises:
+        InputError: The folder cannot be read.
+    """
+    text = SuiteFolder(folder).read().seed
     try:
-        return must.whole(int(SuiteFolder(folder).read()["seed"]), "seed")
-    except (BadRecord, OSError, ValueError, OverflowError, KeyError, TypeError, RecursionError) as error:
+        return read(int(text), Whole, "seed")
+    except (InputError, ValueError) as error:
         raise InputError(f"{folder} has no suite to resume: {error}") from error
 
 
@@ -279,43 +258,38 @@ def _with_digest(plain: str, text: str) -> str:
     return f"{plain[: MAX_PLAIN_NAME - DIGEST_CHARACTERS - 1]}-{digest}"
 
 
-def _result_from(case: Case, result: Mapping[str, Value]) -> CaseResult:
-    violations = result.get("fault_violations")
-    code = must.whole(must.member(result, "exit_code"), "exit_code", minimum=-255)
-    reason = must.text(must.member(result, "reason"), "reason")
-    verdict = next((each for each in Verdict if each.exit_code == code), None)
+def _result(case: Case, stored: StoredCaseResult) -> CaseResult:
+    verdict = next((each for each in Verdict if each.exit_code == stored.exit_code), None)
     return CaseResult(
         case=case,
         outcome=RunOutcome(
             judged=verdict,
-            sentence=reason,
-            parts=counting_parts(
-                must.texts(result.get("failures", []), "failures"), must.text_or_none(result.get("behind"), "behind")
-            ),
-            error=reason if verdict is None else None,
-            crossed=must.texts(result.get("crossed", []), "crossed"),
+            sentence=stored.reason,
+            parts=counting_parts(stored.failures, stored.behind),
+            error=stored.reason if verdict is None else None,
+            crossed=tuple(stored.crossed),
         ),
-        code=code,
-        seconds=must.seconds(must.member(result, "seconds"), "seconds"),
-        run=must.text_or_none(result.get("run"), "run"),
-        left_out=must.texts(result.get("left_out", []), "left_out"),
-        fault_violations=None if violations is None else must.whole(violations, "fault_violations"),
+        code=stored.exit_code,
+        seconds=stored.seconds,
+        run=stored.run,
+        left_out=tuple(stored.left_out),
+        fault_violations=stored.fault_violations,
     )
 
 
-def _result_json(result: CaseResult) -> dict[str, Value]:
-    return {
-        "exit_code": result.exit_code,
-        "reason": result.outcome.reason,
-        "seconds": result.seconds,
-        "run": result.run,
-        "failures": list(failures(result.outcome.parts)),
-        "left_out": list(result.left_out),
-        "fault_violations": result.fault_violations,
-        "crossed": list(result.outcome.crossed),
-        "behind": behind(result.outcome.parts),
-        "passed": result.passed,
-        "ended": result.ended,
-        "why": result.why,
-        "reproduce": result.case.reproduce,
-    }
+def _stored(result: CaseResult) -> StoredCaseResult:
+    return StoredCaseResult(
+        exit_code=result.exit_code,
+        reason=result.outcome.reason,
+        seconds=result.seconds,
+        run=result.run,
+        failures=list(failures(result.outcome.parts)),
+        left_out=list(result.left_out),
+        fault_violations=result.fault_violations,
+        crossed=list(result.outcome.crossed),
+        behind=behind(result.outcome.parts),
+        passed=result.passed,
+        ended=result.ended,
+        why=result.why,
+        reproduce=result.case.reproduce,
+    )

@@ -1,22 +1,33 @@
 """What a run showed, from its document and its parts: the input of `harness.suites.expectation`, which decides the outcome.
 
-The document may come from anyone, so `results.store.members` checks each member. Documents of earlier versions have no
-thresholds.
+The document may come from anyone, so types check the members that are used. Documents of earlier versions have no thresholds.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from harness.console.members import Whole, read
 from harness.outcome import behind, failures
 from harness.suites.expectation import Shown
-from results.store import members as must
+from results.store.errors import BadRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.op import Value
     from harness.verdict import Part, Verdict
+
+
+class _Violations(Struct, frozen=True, kw_only=True):
+    during_faults: Whole
+    after_faults: Whole
+
+
+class _Limit(Struct, frozen=True, kw_only=True):
+    crossed: str | None
 
 
 def fault_violations(document: Mapping[str, Value]) -> int | None:
@@ -26,16 +37,14 @@ def fault_violations(document: Mapping[str, Value]) -> int | None:
     found = document["violations"]
     if not found:
         return 0
-    members = must.mapping(found, "violations")
-    names = ("during_faults", "after_faults")
-    return sum(must.whole(must.member(members, name), f"violations.{name}") for name in names)
+    violations = read(found, _Violations, "violations", error=BadRecord)
+    return violations.during_faults + violations.after_faults
 
 
 def crossed(document: Mapping[str, Value]) -> tuple[str, ...]:
     """Returns a sentence for each threshold that a run crossed."""
-    rows = must.listed(document.get("thresholds", []), "thresholds")
-    said = (must.member(must.mapping(row, "thresholds"), "crossed") for row in rows)
-    return tuple(must.text(each, "thresholds.crossed") for each in said if each is not None)
+    limits = read(document.get("thresholds", []), list[_Limit], "thresholds", error=BadRecord)
+    return tuple(limit.crossed for limit in limits if limit.crossed is not None)
 
 
 def shown(document: Mapping[str, Value], verdict: Verdict, parts: Sequence[Part]) -> Shown:

@@ -11,24 +11,27 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from harness.console import below
+from harness.console.documents import shown
 from harness.console.members import MAX_WHOLE, Seconds, Whole, read
 from harness.suites.suite import standing
+from harness.verdict import Verdict
 from results.store.errors import BadRecord
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.op import Value
     from results.store.store import Store
 
+FORMAT: Final = "labrys-suite"
+VERSION: Final = 1
 FILE = "suite.json"
-MAX_BYTES = 8 << 20
+MAX_BYTES = 32 << 20
 MAX_CASES = 500
 MAX_TEXT = 2000
 MAX_LEFT_OUT = 50
@@ -58,6 +61,11 @@ class StoredCaseResult(Struct, frozen=True, kw_only=True):
     why: str
     reproduce: str
 
+    def __post_init__(self) -> None:
+        for failure in self.failures:
+            if failure.rpartition("=")[2] not in set(Verdict):
+                raise ValueError(f"expected NAME=VERDICT in failures, found {shown(failure)}")
+
 
 class StoredSuite(Struct, frozen=True, kw_only=True):
     """The document of `suite.json`.
@@ -81,7 +89,7 @@ class StoredSuite(Struct, frozen=True, kw_only=True):
     cases: list[str]
     selected: list[str] | UnsetType = UNSET
     digests: dict[str, str] | UnsetType = UNSET
-    running: list[str] | str | None
+    running: list[str] | str | None = None
     results: dict[str, StoredCaseResult]
 
     @property
@@ -90,13 +98,17 @@ class StoredSuite(Struct, frozen=True, kw_only=True):
         return self.cases if self.selected is UNSET else self.selected
 
 
-def read_file(document: Value) -> StoredSuite:
-    """Reads a document of `suite.json`.
+def load_suite(folder: Path) -> StoredSuite:
+    """Reads the `suite.json` of a folder.
 
     Raises:
-        BadRecord: It is not such a document.
+        BadRecord: It cannot be read, or is not such a document.
     """
-    return read(document, StoredSuite, "", error=BadRecord)
+    try:
+        with below.open_file(folder, folder / FILE) as file:
+            return read(json.loads(file.read(MAX_BYTES)), StoredSuite, "", error=BadRecord)
+    except (BadRecord, OSError, ValueError, RecursionError) as error:
+        raise BadRecord(f"{FILE} cannot be read: {error}") from error
 
 
 class State(StrEnum):
@@ -211,12 +223,9 @@ def read_suite(folder: Path, *, running: bool) -> SuiteRow:
     """
     place = (folder.parent.name, folder.name)
     try:
-        with below.open_file(folder, folder / FILE) as file:
-            return _row(read_file(json.loads(file.read(MAX_BYTES))), place, running=running)
-    except (BadRecord, OSError, ValueError, RecursionError) as error:
-        return SuiteRow(
-            name=folder.parent.name, folder=place, running=running, problem=f"{FILE} cannot be read: {error}"
-        )
+        return _row(load_suite(folder), place, running=running)
+    except BadRecord as error:
+        return SuiteRow(name=folder.parent.name, folder=place, running=running, problem=str(error))
 
 
 def _row(stored: StoredSuite, place: tuple[str, str], *, running: bool) -> SuiteRow:
