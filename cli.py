@@ -50,7 +50,6 @@ COMMANDS = {
 }
 COMPLETION = "_LABRYS_COMPLETE"
 CONFIG_FILE = "labrys.toml"
-ENVIRONMENT_PREFIX = "LABRYS"
 
 
 class LazyGroup(opt.Group):
@@ -77,11 +76,11 @@ class LazyGroup(opt.Group):
 
     def _apply_defaults(self, ctx: click.Context, command: click.Command, name: str) -> None:
         """Gives a command its defaults from the environment and `labrys.toml`."""
-        path, table = opt.table_of(ctx, name, ENVIRONMENT_PREFIX)
+        path, table = opt.table_of(ctx, name)
         own = opt.options_of(command)
         if not isinstance(command, click.Group):
-            opt.warn_unread(name, own, ENVIRONMENT_PREFIX)
-        ctx.default_map = {name: opt.give_defaults(own, name, ENVIRONMENT_PREFIX, path, table)}
+            opt.warn_unread(name, own)
+        ctx.default_map = {name: opt.give_defaults(own, name, path, table)}
 
 
 def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
@@ -90,7 +89,7 @@ def _config_file(_ctx: click.Context, _option: click.Parameter, value: Path | No
 
 @click.group(
     cls=LazyGroup,
-    context_settings={"auto_envvar_prefix": ENVIRONMENT_PREFIX, "help_option_names": ["-h", "--help"]},
+    context_settings={"auto_envvar_prefix": opt.ENVIRONMENT_PREFIX, "help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 valid, 1 invalid, 2 unknown, 254 bad arguments, 255 internal error, 130 interrupted.",
 )
 @click.version_option(package_name="labrys")

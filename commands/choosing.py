@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from nemesis.triggers import Subject
 
 SYSTEM, WORKLOAD = "system_name", "workload_name"
-ENVIRONMENT_PREFIX = "LABRYS"
 CLUSTER = "cluster"
 # Members of a system of version 0.2, each with what to change.
 _OF_0_2 = {
@@ -232,7 +231,7 @@ class ChoosingCommand(opt.DefaultsCommand):
             InputError: The system or the workload cannot be loaded, or `labrys.toml` is not valid.
         """
         source = DEFAULTS_OF.get(str(self.name), str(self.name))
-        path, table = opt.table_of(ctx.find_root(), source, ENVIRONMENT_PREFIX)
+        path, table = opt.table_of(ctx.find_root(), source)
         own = [option for option in self.params if isinstance(option, click.Option)]
         if of_suite:
             table = ctx.leave_out(table, lambda key: key in DECIDED_BY_SUITES)
@@ -253,9 +252,7 @@ class ChoosingCommand(opt.DefaultsCommand):
                         f"{path}: [{source}] {key} is an option of {owner}, and this is {self._label(ctx)}"
                     )
         self._prepare(ctx, every, source, table, path)
-        opt.warn_unread(
-            source, every, ENVIRONMENT_PREFIX, elsewhere=lambda flag: flag in self.ignored or _owner(flag) is not None
-        )
+        opt.warn_unread(source, every, elsewhere=lambda flag: flag in self.ignored or _owner(flag) is not None)
 
     def _prepare(
         self,
@@ -268,7 +265,7 @@ class ChoosingCommand(opt.DefaultsCommand):
         """Gives options their defaults from the environment and `labrys.toml`."""
         settable = [each for each in options if opt.long_name(each) not in self.ignored]
         taken = {key: value for key, value in table.items() if _flag(key) not in self.ignored}
-        ctx.default_map = opt.give_defaults(settable, source, ENVIRONMENT_PREFIX, path, taken)
+        ctx.default_map = opt.give_defaults(settable, source, path, taken)
 
     def _choose(self, ctx: click.Context, given: Mapping[str, Any]) -> tuple[Chosen, ...]:
         """Imports the system and the workload that the given values, the environment or `labrys.toml` name."""

@@ -9,10 +9,11 @@ import click
 
 import harness.console.choices
 from commands import choosing
-from commands.choosing import ENVIRONMENT_PREFIX, ChoosingCommand
+from commands.choosing import ChoosingCommand
 from commands.compose import settle
 from commands.run_options import OUTPUT, RUN, RepeatOptions, RunOptions, Sources, ThresholdOptions, flags_of
 from harness.console.parameters import Choice
+from harness.console.sources import ENVIRONMENT_PREFIX
 from harness.console.terminal import echo
 from harness.declare import with_options
 from harness.generator import first_operations

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from harness.op import Value
 
+ENVIRONMENT_PREFIX = "LABRYS"  # of all environment variables of Labrys
 MAX_PATH = 1000
 MAX_EXACT = 2**53  # whole numbers above it are not all floats
 
@@ -134,18 +135,17 @@ def _as_json(value: Any) -> Value:
     return value if isinstance(value, bool | int | float | str) else str(value)
 
 
-def table_of(root: click.Context, source: str, prefix: str) -> tuple[Path | None, Mapping[str, Any]]:
+def table_of(root: click.Context, source: str) -> tuple[Path | None, Mapping[str, Any]]:
     """Returns `labrys.toml` and its table for a command; None and an empty table if there is no file.
 
     Args:
         root: The context of the group of all commands.
         source: The name of the table.
-        prefix: The prefix of all environment variables of Labrys.
 
     Raises:
         InputError: The file is not valid, or a variable looks like a default and has no effect.
     """
-    refuse_unread(os.environ, prefix)
+    refuse_unread(os.environ, ENVIRONMENT_PREFIX)
     path: Path | None = root.params.get("config")
     if path is None or not isinstance(root.command, click.Group):
         return None, {}
@@ -154,14 +154,13 @@ def table_of(root: click.Context, source: str, prefix: str) -> tuple[Path | None
 
 
 def give_defaults(
-    options: Iterable[click.Option], command: str, prefix: str, path: Path | None, table: Mapping[str, Any]
+    options: Iterable[click.Option], command: str, path: Path | None, table: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Gives options their environment variables, and returns their defaults from `labrys.toml` by parameter name.
 
     Args:
         options: The options of a command.
         command: The name of the command whose table and variables they have.
-        prefix: The prefix of all environment variables of Labrys.
         path: `labrys.toml`; None if there is no file, and then there are no defaults.
         table: The table of the command.
 
@@ -170,25 +169,24 @@ def give_defaults(
     """
     known = {}
     for option in options:
-        option.envvar = variable(f"{prefix}_{command}", option)
+        option.envvar = variable(f"{ENVIRONMENT_PREFIX}_{command}", option)
         known[long_name(option)] = (str(option.name), option.multiple)
     return None if path is None else as_defaults(path, command, table, known)
 
 
 def warn_unread(
-    command: str, options: Iterable[click.Option], prefix: str, *, elsewhere: Callable[[str], bool] = lambda _: False
+    command: str, options: Iterable[click.Option], *, elsewhere: Callable[[str], bool] = lambda _: False
 ) -> None:
     """Prints a line for each environment variable that looks like an option of a command, and is none.
 
     Args:
         command: The name of the command.
         options: Its options.
-        prefix: The prefix of all environment variables of Labrys.
         elsewhere: Returns whether a long name is an option of another system or workload; such a variable may stay.
     """
-    start = f"{prefix}_{command}_".upper()
+    start = f"{ENVIRONMENT_PREFIX}_{command}_".upper()
     for found, suggestion in without_effect(
-        os.environ, start, {variable(f"{prefix}_{command}", o) for o in options}
+        os.environ, start, {variable(f"{ENVIRONMENT_PREFIX}_{command}", o) for o in options}
     ).items():
         if not elsewhere(found.removeprefix(start).lower().replace("_", "-")):
             hint = suggestion or f"`labrys {command} --help` lists the options."
