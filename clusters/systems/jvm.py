@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems.leading import move_leadership
 from clusters.systems.waiting import wait_until_complete
-from harness.builds import Build
 from harness.errors import NodeError
 from harness.leaders import leaders_by_term
 from harness.service import first_status
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from harness.builds import Build
     from harness.node import Node
     from harness.service import NodeStatus
 
@@ -97,6 +97,8 @@ def maven_build(
         tools: The programs that it needs.
         shelf: See `Build`.
     """
+    from harness.builds import Build  # noqa: PLC0415 - `labrys test --help` needs no builds
+
     command = ("mvn", "--batch-mode", "--no-transfer-progress", *goals)
     return Build(
         name=name, version=version, sources=sources, files=files, command=command, product=product, tools=tools,
