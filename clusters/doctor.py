@@ -10,10 +10,13 @@ import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from clusters.local.namespaces import find_program
 from harness import capabilities as cap
+from harness.console.installation import PACKAGE, require
+from harness.errors import InputError
 from harness.system import Program
 
 if TYPE_CHECKING:
@@ -73,13 +76,16 @@ class Finding:
 
 
 def examine_machine(
-    programs: Sequence[Program] = (), find: Callable[[str], str | None] = find_program
+    programs: Sequence[Program] = (),
+    find: Callable[[str], str | None] = find_program,
+    libraries: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
     """Looks at this machine's programs, rights and kernel.
 
     Args:
         programs: What the system under test needs on its nodes.
         find: Returns a program's path.
+        libraries: What the clients of the system need here; see `harness.system.System`.
     """
     own = (
         (Program(name=name, package=package, purpose=purpose), needed) for name, package, purpose, needed in PROGRAMS
@@ -87,9 +93,24 @@ def examine_machine(
     systems = ((program, not program.build_only) for program in programs)
     return [
         *(_program(program, find(program.name), needed=needed) for program, needed in (*own, *systems)),
+        *(_library(module, extra) for module, extra in libraries.items()),
         _root(),
         _overlay(),
     ]
+
+
+def _library(module: str, extra: str) -> Finding:
+    try:
+        require(module, extra=extra)
+    except InputError:
+        return Finding(
+            what=module,
+            ok=False,
+            needed=True,
+            detail="a library of the clients",
+            fix=f"pip install '{PACKAGE}[{extra}]'",
+        )
+    return Finding(what=module, ok=True, needed=True, detail="a library of the clients")
 
 
 def examine_nodes(capabilities: Mapping[str, Capabilities]) -> list[Finding]:

@@ -265,8 +265,9 @@ def doctor(inventory: Path | None, output: str, system: str, *, vagrant: bool) -
     """
     from clusters.doctor import as_lines, examine_machine
 
-    programs = plugins.load(plugins.SYSTEMS, system, by_place=True).programs
-    machine = examine_machine(programs)
+    under_test = plugins.load(plugins.SYSTEMS, system, by_place=True)
+    programs = under_test.programs
+    machine = examine_machine(programs, libraries=under_test.libraries)
     lacking = [finding.what for finding in machine if finding.needed and not finding.ok]
     nodes, why_not = _examine_nodes(inventory, vagrant=vagrant, lacking=lacking, programs=programs)
     if output == "json":

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from harness.cluster import Paper
+from harness.console.installation import require
 from harness.daemon import states
 from harness.declare import NoOptions
 from harness.errors import InputError
@@ -104,6 +105,7 @@ class System(abc.ABC):
         Options: The frozen dataclass of its options; see `harness.declare`.
         serves: For each workload that it supports: the operations of the system for its functions, in one line.
         programs: The programs that it needs on its nodes, for `labrys doctor`.
+        libraries: The libraries that its clients need, by the name of the module, with the extra of Labrys that brings them.
         answers: Codes of `fail` errors that are answers of a working system, e.g. of a compare-and-set that does not match.
             They count for the availability.
         refusals: Codes of `fail` errors by which a node names another node. For the availability, they are neither answers nor
@@ -129,6 +131,7 @@ class System(abc.ABC):
     Options: ClassVar[type] = NoOptions
     serves: ClassVar[Mapping[str, str]] = {}
     programs: ClassVar[Sequence[Program]] = ()
+    libraries: ClassVar[Mapping[str, str]] = {}
     log_lines: ClassVar[Mapping[str, LogLine]] = {}
     answers: Sequence[str] = ()
     refusals: Sequence[str] = ()
@@ -138,6 +141,13 @@ class System(abc.ABC):
     artifact: Artifact
 
     def __init__(self, cluster: Cluster, options: Any, workload: str) -> None:
+        """Describes the system on a cluster.
+
+        Raises:
+            InputError: A library is not installed.
+        """
+        for module, extra in self.libraries.items():
+            require(module, extra=extra)
         self.cluster = cluster
         self.options = options
         self.workload = workload

@@ -13,7 +13,6 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clusters.systems.answers import NoAnswer, NotSent
-from harness.console.installation import require
 from harness.errors import LabrysError
 
 if TYPE_CHECKING:
@@ -157,15 +156,6 @@ class Gateway:
         """Closes the connection."""
         if self._session is not None:
             await self._session.close()
-
-
-def require_library() -> None:
-    """Checks that the library of the gateway is installed.
-
-    Raises:
-        InputError: It is not.
-    """
-    require("aiohttp", extra="etcd")
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:

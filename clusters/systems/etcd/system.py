@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems.answers import NoAnswer, NotSent
 from clusters.systems.etcd.client import EtcdClient
-from clusters.systems.etcd.gateway import PORT, Gateway, Refused, encoded, require_library
+from clusters.systems.etcd.gateway import PORT, Gateway, Refused, encoded
 from clusters.systems.etcd.options import EtcdOptions
 from clusters.systems.etcd.outcomes import ANSWERS
 from clusters.systems.leading import move_leadership
@@ -81,13 +81,13 @@ class EtcdSystem(OneServiceSystem):
         }
     )
     answers = ANSWERS
+    libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"aiohttp": "etcd"})
     telling_log_texts = TELLING
     dumps_replicas = True
     moves_leadership = True
 
     def __init__(self, cluster: Cluster, options: EtcdOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
-        require_library()
         self._options = options
         self._names: dict[int, str] = {}  # the names of the nodes by etcd's ids of the members
         self._followed: dict[str, int] = {}  # for each node, the highest term that it reported while it did not lead

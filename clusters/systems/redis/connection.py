@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.systems.answers import NoAnswer, NotSent
-from harness.console.installation import require
 from harness.errors import LabrysError
 
 if TYPE_CHECKING:
@@ -103,15 +102,6 @@ class Connection:
                 raise NotSent(_words(error)) from error
             self._library = made
         return self._library
-
-
-def require_library() -> None:
-    """Checks that the library is installed.
-
-    Raises:
-        InputError: It is not.
-    """
-    require("redis", extra="redis")
 
 
 def _as_sent(error: Exception) -> str:

@@ -19,7 +19,6 @@ from clusters.systems.redis.connection import (
     SENTINEL_PORT,
     Connection,
     Refused,
-    require_library,
 )
 from clusters.systems.redis.options import Asks, RedisOptions
 from clusters.systems.redis.outcomes import ANSWERS, REFUSALS
@@ -80,12 +79,12 @@ class RedisSystem(System):
     )
     answers = ANSWERS
     refusals = REFUSALS
+    libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"redis": "redis"})
     telling_log_texts = TELLING
     faketime = False  # with libfaketime 0.9.10, Redis of Debian 12 never gets ready
 
     def __init__(self, cluster: Cluster, options: RedisOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
-        require_library()
         nodes = list(cluster.nodes)
         self._redis = Servers(self, options)
         self._services = (self._redis, Sentinels(self, options, nodes[:SENTINELS]))

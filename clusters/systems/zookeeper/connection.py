@@ -18,7 +18,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clusters.systems.answers import NoAnswer, NotSent
-from harness.console.installation import require
 from harness.errors import LabrysError
 
 if TYPE_CHECKING:
@@ -239,15 +238,6 @@ async def four_letters(address: str, word: str) -> str:
         return (await reader.read(1 << 16)).decode(errors="replace")
     finally:
         writer.close()
-
-
-def require_library() -> None:
-    """Checks that the library is installed.
-
-    Raises:
-        InputError: It is not.
-    """
-    require("kazoo", extra="zookeeper")
 
 
 def _frame(content: bytes) -> bytes:

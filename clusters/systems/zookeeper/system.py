@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from clusters.systems import jvm
 from clusters.systems.answers import NoAnswer, NotSent
 from clusters.systems.zookeeper.client import ROOT, ZooKeeperClient
-from clusters.systems.zookeeper.connection import PORT, Connection, Refused, four_letters, require_library
+from clusters.systems.zookeeper.connection import PORT, Connection, Refused, four_letters
 from clusters.systems.zookeeper.options import ZooKeeperOptions
 from clusters.systems.zookeeper.outcomes import ANSWERS
 from harness.daemon import Daemon
@@ -112,12 +112,12 @@ class ZooKeeperSystem(jvm.JvmSystem):
     role = ROLE
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     answers = ANSWERS
+    libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"kazoo": "zookeeper"})
     telling_log_texts = TELLING
     dumps_replicas = True
 
     def __init__(self, cluster: Cluster, options: ZooKeeperOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
-        require_library()
         self._options = options
         self._followed: dict[str, int] = {}  # for each node, the highest epoch that it reported while it followed
         self._clients = itertools.count(1)

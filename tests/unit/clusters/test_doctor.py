@@ -76,3 +76,11 @@ def test_a_system_says_which_programs_it_needs(tmp_path: Path) -> None:
     assert found["compiler"].ok
     assert not found["compiler"].needed
     assert "java" not in found
+
+
+def test_a_library_of_the_clients_that_is_missing_has_the_extra_that_brings_it() -> None:
+    """A system whose clients need a library says so before a run, with the command that installs it."""
+    found = {each.what: each for each in examine_machine(libraries={"json": "here", "no_such_library": "absent"})}
+    assert found["json"].ok
+    missing = found["no_such_library"]
+    assert (missing.ok, missing.needed, missing.fix) == (False, True, "pip install 'labrys[absent]'")
