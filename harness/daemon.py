@@ -46,6 +46,7 @@ class Daemon:
         pattern: An extended regular expression that matches its command line, as for `pgrep -f`. It must not match a shell
             with the same words: begin it with `^` and the program.
         ports: The TCP ports that it listens on.
+        leader_ports: The TCP ports that it listens on only while it leads; after a restart, it need not listen on them again.
         data_dir: The absolute path of the directory with the data that must survive a crash. No other process uses it.
         log_files: The absolute paths of its logs. The first gets its standard output and standard error.
         environment: Additional environment variables.
@@ -60,6 +61,7 @@ class Daemon:
     ports: Sequence[int]
     data_dir: str
     log_files: Sequence[str]
+    leader_ports: Sequence[int] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     working_dir: str | None = None
     config_files: Mapping[str, str] = field(default_factory=dict)
@@ -108,7 +110,7 @@ class Daemon:
         Raises:
             CommandFailed: At the deadline, it still runs, or a process still listens on its ports.
         """
-        listening = " || ".join(_listens(str(port)) for port in self.ports) or "false"
+        listening = " || ".join(_listens(str(port)) for port in (*self.ports, *self.leader_ports)) or "false"
         remote.run(
             f"for turn in $(seq {KILL_WAIT_S * 20}); do\n"
             f"  if pids=$({self.found()}); then kill -9 $pids 2>/dev/null\n"
@@ -144,7 +146,7 @@ class Daemon:
         return f"pgrep -f {shlex.quote(self.pattern)}"
 
     def _ports(self) -> str:
-        return " ".join(map(str, self.ports))
+        return " ".join(map(str, (*self.ports, *self.leader_ports)))
 
     def _directories(self) -> list[str]:
         parents = [path.rpartition("/")[0] for path in (*self.log_files, *self.config_files)]

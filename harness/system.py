@@ -24,7 +24,7 @@ from harness.errors import InputError
 from harness.service import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from harness.builds import Artifact
     from harness.client import Client
@@ -306,7 +306,11 @@ class System(abc.ABC):
     def ports(self, role: str | None = None) -> Sequence[int]:
         """Returns the TCP ports that nodes and clients use, for probes and packet faults."""
         daemons = (daemon for node in self.cluster.nodes for daemon in self.daemons(node, role))
-        return list(dict.fromkeys(port for daemon in daemons for port in daemon.ports))
+        return list(dict.fromkeys(port for daemon in daemons for port in (*daemon.ports, *daemon.leader_ports)))
+
+    def leader_ports(self) -> Collection[int]:
+        """Returns the TCP ports on which a process listens only while it leads."""
+        return {port for node in self.cluster.nodes for daemon in self.daemons(node) for port in daemon.leader_ports}
 
     def front(self) -> Service:
         """Returns the service that clients use."""

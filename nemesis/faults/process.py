@@ -248,7 +248,8 @@ class Kill(ProcessFault):
         survivors = sorted(before.pids & now.pids) if before else []
         if survivors:
             return f"still runs as pid {survivors[0]}, as before the kill"
-        silent = sorted((before.kernel.ports if before else frozenset()) - now.kernel.ports)
+        listened = before.kernel.ports if before else frozenset()
+        silent = sorted(listened - now.kernel.ports - set(self.field.system.leader_ports()))
         return f"(pid {now.pid}) does not listen on port {silent[0]}" if silent else None
 
 
