@@ -71,6 +71,7 @@ class Pairing:
         self._open: dict[Process, tuple[int, Event]] = {}
         self._ended: dict[Process, int] = {}  # the line of the info
         self._free_ns: dict[Process, int] = {}
+        self._passed: set[Process] = set()  # whose last event is an invoke that was passed over
         self._time_ns = -1
         self._back_line: int | None = None
         self._changed_line: int | None = None
@@ -95,13 +96,11 @@ class Pairing:
                 raise self._no_invoke(event)
             self._open[process] = (len(self._operations), event)
             self._operations.append(None)
+            self._passed.discard(process)
             return
-        place, invoke = self._open.pop(process, _NOT_OPEN)
+        place, invoke = self._open.get(process, _NOT_OPEN)
         if invoke is None:
-            raise self._refused(
-                line,
-                f"process {process} completes {f!r} ({op_type}), but has no operation open; expected an invoke before it",
-            )
+            raise self._nothing_open(event)
         first = invoke.op
         if f != first.f or time_ns < first.time_ns or (key != first.key and (has_value or key is not None)):
             raise self._no_completion(event, invoke)
@@ -110,8 +109,42 @@ class Pairing:
                 self._differs(event, invoke)
             if op_type is OpType.INFO:
                 self._ended[process] = line
+        del self._open[process]
         self._free_ns[process] = time_ns
         self._operations[place] = _operation(first, op)
+
+    def pass_over(self, event: Event) -> None:
+        """Goes on after an event that `add` refused.
+
+        The open operation of its process stays without an end. The completion of a refused invoke is refused too.
+        """
+        op = event.op
+        place, invoke = self._open.pop(op.process, _NOT_OPEN)
+        if invoke is not None:
+            self._operations[place] = _operation(invoke.op, None)
+        if op.type is OpType.INVOKE:
+            self._passed.add(op.process)
+            return
+        self._passed.discard(op.process)
+        if op.type is OpType.INFO:
+            self._ended[op.process] = event.line
+
+    def taken(self) -> list[Operation]:
+        """Returns the operations that have ended, each once; `finish` returns the rest."""
+        ended = [operation for operation in self._operations if operation is not None]
+        self._operations = [None] * len(self._open)
+        self._open = {process: (place, event) for place, (process, (_, event)) in enumerate(self._open.items())}
+        return ended
+
+    def _nothing_open(self, event: Event) -> InputError:
+        """Returns the error of a completion without an invoke."""
+        op = event.op
+        if op.process in self._passed:
+            return self._refused(event.line, f"process {op.process} completes {op.f!r}, whose invoke is in quarantine")
+        return self._refused(
+            event.line,
+            f"process {op.process} completes {op.f!r} ({op.type}), but has no operation open; expected an invoke before it",
+        )
 
     def _no_invoke(self, event: Event) -> InputError:
         """Returns the error of a process that cannot begin an operation here."""

@@ -23,6 +23,10 @@ class BadHistory(InputError):  # noqa: N818 - the name states the problem
         self.reason = reason
 
 
+class BrokenSource(BadHistory):
+    """A file cannot be read to its end, whatever it contains."""
+
+
 def shown(text: str) -> str:
     """Returns the beginning of a text from a file, quoted and escaped for a message."""
     return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "...")

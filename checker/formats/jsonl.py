@@ -88,7 +88,7 @@ class JsonlEvents:
                 f"line {self._source.line} has a value like [key, null], and the values are taken as they are; "
                 "--keyed takes each as a key and a value"
             )
-        return Event(self._source.line, self._lifted(op) if self._keyed else op)
+        return Event(self._source.line, lifted(op) if self._keyed else op)
 
     def _begin_bare(self, first: Mapping[str, Any]) -> None:
         """Sets the state for a history without a header, and determines whether it has times."""
@@ -106,14 +106,20 @@ class JsonlEvents:
             raise ValueError(f"expected {expected}")
         return {"value": None, "time": 0, **fields, "index": self._lines.count}
 
-    def _lifted(self, op: Op) -> Op:
-        if op.key is not None or op.process == NEMESIS:
-            return op
-        if isinstance(op.value, list) and len(op.value) == 2 and isinstance(op.value[0], str):
-            return op._replace(key=op.value[0], value=op.value[1])
-        raise ValueError(
-            "expected a value [key, value] with a text key, because this history is keyed (--keyed, or its conventions)"
-        )
+
+def lifted(op: Op) -> Op:
+    """Returns an event of a keyed history with its key apart from its value.
+
+    Raises:
+        ValueError: Its value is no pair of a key and a value.
+    """
+    if op.key is not None or op.process == NEMESIS:
+        return op
+    if isinstance(op.value, list) and len(op.value) == 2 and isinstance(op.value[0], str):
+        return op._replace(key=op.value[0], value=op.value[1])
+    raise ValueError(
+        "expected a value [key, value] with a text key, because this history is keyed (--keyed, or its conventions)"
+    )
 
 
 def _asks_for_key(op: Op) -> bool:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 
-from checker.formats.errors import BadHistory, shown
+from checker.formats.errors import BadHistory, BrokenSource, shown
 from harness.console import below
 
 if TYPE_CHECKING:
@@ -127,19 +127,19 @@ class Source:
         except (EOFError, OSError, zlib.error) as error:
             raise self._broken(error) from error
 
-    def too_large(self) -> BadHistory:
+    def too_large(self) -> BrokenSource:
         """Returns the error of a source that exceeds the limit."""
-        return BadHistory(
+        return BrokenSource(
             self.name,
             None,
             "the uncompressed size exceeds the limit; --unpack-limit MIB raises it, if the disk has room",
         )
 
-    def _broken(self, error: Exception) -> BadHistory:
+    def _broken(self, error: Exception) -> BrokenSource:
         if isinstance(error, IsADirectoryError):
-            return BadHistory(self.name, None, "expected a file, found a directory")
+            return BrokenSource(self.name, None, "expected a file, found a directory")
         what = "cannot be read" if isinstance(error, OSError) else "the gzip data breaks off here"
-        return BadHistory(self.name, self.line + 1, f"{what}: {error}")
+        return BrokenSource(self.name, self.line + 1, f"{what}: {error}")
 
     def parts(self, most: int) -> Iterator[bytes]:
         """Yields the rest of the source.

@@ -212,7 +212,7 @@ def test_faults_of_a_history_are_kept_apart(spark: SparkSession, tmp_path: Path)
     assert quarantined(found) == []
     assert found.operations.count() == 1
     assert found.fault_events is not None
-    assert [row["f"] for row in found.fault_events.orderBy("position").collect()] == ["start-kill", "stop-kill"]
+    assert [row["f"] for row in found.fault_events.orderBy("invoke_index").collect()] == ["start-kill", "stop-kill"]
 
 
 def test_paths_lead_somewhere_or_are_errors(spark: SparkSession, tmp_path: Path) -> None:

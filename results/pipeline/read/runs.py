@@ -1,45 +1,33 @@
 """Reads the operations of runs into memory.
 
-The rule: this module reads what Spark would read, row for row. Malformed rows of a table go to quarantine with the reason. A
-history of events must be whole: `NotSuited` has the reason if the readers of `labrys check` refuse it, or if only Spark reads
-the form of a source. Then Spark reads all sources, and puts malformed events into quarantine.
+The rule: this module reads what Spark would read, row for row. Malformed rows and events go to quarantine with the reason.
+`NotSuited` has the reason if a file breaks off.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from checker.formats.errors import BadHistory
-from checker.formats.etcd_log import EtcdLogEvents
-from checker.formats.jepsen_reader import JepsenEvents
-from checker.formats.jsonl import JsonlEvents
-from checker.formats.parquet import NAMES, values_of
-from checker.formats.read import EDN, JSONL, PARQUET
+from checker.formats.errors import BrokenSource
+from checker.formats.read import PARQUET
 from checker.formats.source import opened
-from harness.errors import InputError
-from harness.op import NEMESIS
-from harness.pairing import Pairing
 from results.pipeline.errors import NotSuited, Unreadable, run_twice
 from results.pipeline.measure.spans import in_order
-from results.pipeline.read.documents import event_row
-from results.pipeline.read.local_files import local
+from results.pipeline.read.events import BAD, FAULT, OPERATION, ROWS, TORN, fault_of, is_torn, kind_of, read_events
+from results.pipeline.read.local_files import LocalFiles, local
 from results.pipeline.read.rules import refused, troubles
 from results.pipeline.read.sources import Seen
-from results.pipeline.schema import MOST_NS, OPERATIONS, QUARANTINE
+from results.pipeline.schema import OPERATIONS, QUARANTINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from harness.op import Op
     from results.pipeline.read.sources import Input
-
-_UNFIT: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +60,7 @@ def read_runs(sources: Sequence[Input], known: Mapping[str, str], *, keyed: bool
         `schema.QUARANTINE`.
 
     Raises:
-        NotSuited: An event is malformed, or only Spark can read a source.
+        NotSuited: A history cannot be read to its end.
         Unreadable: A table cannot be read.
         BadInput: Two sources hold a run of the same name.
     """
@@ -95,7 +83,7 @@ def _runs(source: Input, quarantine: list[pa.Table], *, keyed: bool | None) -> I
     elif source.format == PARQUET:
         yield from _of_table(source, quarantine)
     else:
-        yield _of_events(source, keyed=keyed)
+        yield _of_events(source, quarantine, keyed=keyed)
 
 
 def _of_table(source: Input, quarantine: list[pa.Table]) -> Iterator[Run]:
@@ -134,47 +122,27 @@ def _column(rows: pa.Table, wanted: pa.Field) -> pa.ChunkedArray:
     return column.cast(wanted.type)
 
 
-def _of_events(source: Input, *, keyed: bool | None) -> Run:
+def _of_events(source: Input, quarantine: list[pa.Table], *, keyed: bool | None) -> Run:
     """Returns the run of a history of events."""
     assert source.run is not None  # noqa: S101 - a history has the name of its file
-    path = str(local(source.data))
-    faults: list[dict[str, Any]] = []
-    pairing = Pairing(partial(BadHistory, path))
     try:
-        with opened(path) as opened_source:
-            events: JsonlEvents | JepsenEvents | EtcdLogEvents
-            if source.format == JSONL:
-                events = JsonlEvents(opened_source, keyed=keyed)
-            elif source.format == EDN:
-                events = JepsenEvents(opened_source, keyed=keyed)
-            else:
-                events = EtcdLogEvents(opened_source)
-            for event in events:
-                _require_fits(path, event.op)
-                pairing.add(event)
-                if event.op.process == NEMESIS and (fault := event_row(event.op.f, event.op.value)) is not None:
-                    faults.append({**fault, "position": event.op.index, "time_ns": event.op.time_ns})
-        operations = pairing.finish()
-        if not pairing.events and not events.may_be_empty:
-            raise NotSuited(f"{path}: no event in it")
-        columns = [[source.run] * len(operations), *(values_of(operations, name) for name in NAMES[1:])]
-        table = pa.table(
-            [pa.array(column, each.type) for column, each in zip(columns, OPERATIONS, strict=True)], schema=OPERATIONS
-        )
-    except (InputError, OSError, *_UNFIT) as error:
+        with opened(str(local(source.data))) as lines:
+            lines.name = source.data
+            batches = list(read_events(lines, source.run, kind_of(source), keyed=keyed))
+    except (BrokenSource, OSError) as error:
         raise NotSuited(str(error)) from error
-    seen = Seen(run=source.run, source=source, operations=table.num_rows)
-    return Run(seen=seen, operations=table, from_events=True, fault_events=faults)
+    rows = pa.Table.from_batches(batches, ROWS)
 
+    def of(kind: str) -> pa.Table:
+        return rows.filter(pc.equal(rows.column("row"), kind))
 
-def _require_fits(path: str, op: Op) -> None:
-    """Checks that tables of operations can hold an event.
-
-    Raises:
-        NotSuited: They cannot.
-    """
-    scheduled = 0 if op.scheduled_ns is None else op.scheduled_ns
-    if not (op.time_ns < MOST_NS and -MOST_NS < scheduled < MOST_NS):
-        raise NotSuited(f"{path}: event {op.index} has a time of {MOST_NS} ns or more")
-    if isinstance(op.process, str) and op.process != NEMESIS:
-        raise NotSuited(f"{path}: event {op.index} has a process that is not a number")
+    bad = [of(BAD)]
+    if (torn := of(TORN)).num_rows and not is_torn(LocalFiles(), source):
+        bad.append(torn)
+    quarantine += [each.select(QUARANTINE.names).cast(QUARANTINE) for each in bad if each.num_rows]
+    return Run(
+        seen=Seen(run=source.run, source=source, operations=pc.sum(rows.column("invokes")).as_py()),
+        operations=of(OPERATION).select(OPERATIONS.names).sort_by("invoke_index"),
+        from_events=True,
+        fault_events=[event for row in of(FAULT).to_pylist() if (event := fault_of(row)) is not None],
+    )

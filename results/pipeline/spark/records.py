@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
-from checker.formats.parquet import decode_value
-from results.pipeline.read.documents import event_row, known_of, parsed, recorded
+from results.pipeline.read.documents import known_of, parsed, recorded
+from results.pipeline.read.events import fault_of
 from results.pipeline.read.sources import RESULTS, TEST, literal
 from results.pipeline.spark.envelopes import by_run, mapped, posted
 from results.pipeline.spark.events import plain_uri
@@ -71,7 +71,7 @@ def read_records(
         contents = contents.unionByName(documents)
     if fault_events is not None:
         contents = contents.unionByName(
-            mapped(fault_events.select("run", "position", "time_ns", "f", "value"), _events)
+            mapped(fault_events.select("run", "invoke_index", "start_ns", "f", "value"), _events)
         )
     known = known_of(seen, rows, wanted)
     by_name = {each.run: each for each in seen}
@@ -91,9 +91,6 @@ def read_records(
 def _events(batch: pa.RecordBatch) -> Iterator[tuple[str, str, Any]]:
     """Yields the faults in events of the nemesis; events without a fault are left out."""
     for row in batch.to_pylist():
-        try:
-            event = event_row(row["f"], decode_value(row["value"]) if row["value"] is not None else None)
-        except ValueError:
-            continue  # a value that is no JSON has no fault
+        event = fault_of(row)
         if event is not None:
-            yield row["run"], _EVENT, event | {"position": row["position"], "time_ns": row["time_ns"]}
+            yield row["run"], _EVENT, event

@@ -17,10 +17,11 @@ from pyarrow import parquet
 from checker.formats.parquet import schema
 from results.pipeline.errors import Unreadable
 from results.pipeline.read.broken import without as without_file
+from results.pipeline.read.events import BAD, END, OPERATION
 from results.pipeline.read.footers import FOOTER_BYTES, footer_trouble
 from results.pipeline.read.sources import Input
 from results.pipeline.spark.broken import blamed
-from results.pipeline.spark.events import BAD, EVENT, json_events
+from results.pipeline.spark.events import events_read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,12 +68,16 @@ def test_a_footer_tells_what_is_wrong(content: bytes, said: str) -> None:
 def test_an_event_that_no_column_holds_is_a_bad_row(changes: dict[str, Any]) -> None:
     """It does not end the task: it goes into quarantine with its reason, and its neighbours are read."""
     good = {"index": 0, "time": 1, "type": "invoke", "process": 0, "f": "read", "value": None}
-    lines = [json.dumps(fields).encode() for fields in (good, {**good, **changes}, {**good, "index": 1})]
-    batch = pa.RecordBatch.from_arrays([pa.array(lines), pa.array(["file:///h.jsonl"] * 3)], names=["line", "file"])
-    (rows,) = json_events({"file:/h.jsonl": "r"}, keyed=None)(iter([batch]))
-    assert rows.column("row").to_pylist() == [EVENT, BAD, EVENT]
-    reason, sample = rows.column("reason").to_pylist()[1], rows.column("sample").to_pylist()[1]
-    assert reason.removeprefix("file:/h.jsonl:2: ").startswith("expected ")
+    lines = [json.dumps(fields).encode() for fields in (good, {**good, **changes}, {**good, "index": 1, "process": 1})]
+    lines.insert(0, b'{"format":"labrys-history","version":1}')
+    batch = pa.RecordBatch.from_arrays([pa.array(lines), pa.array(["file:///h.jsonl"] * 4)], names=["line", "file"])
+    read = events_read({"file:/h.jsonl": ("r", "jsonl")}, keyed=None)
+    rows = pa.Table.from_batches(read(iter([batch]))).to_pylist()
+    assert sorted(row["row"] for row in rows) == sorted([OPERATION, OPERATION, BAD, END])
+    (bad,) = (row for row in rows if row["row"] == BAD)
+    reason, sample = bad["reason"], bad["sample"]
+    assert reason.startswith("expected ")
+    assert bad["line"] == 3
     assert sample
 
 
