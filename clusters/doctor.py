@@ -6,7 +6,6 @@ Every finding has a purpose and a fix. Only a missing requirement of the local c
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,8 +171,7 @@ def _version(path: str, program: Program) -> int | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None  # the finding shows an unknown version
-    match = re.search(program.version_pattern, done.stderr + done.stdout)
-    return int(match[1]) if match else None
+    return program.version(done.stderr + done.stdout)
 
 
 def _root() -> Finding:

@@ -58,6 +58,11 @@ class Program:
     version_arguments: Sequence[str] = ("-version",)
     build_only: bool = False
 
+    def version(self, output: str) -> int | None:
+        """Returns the major version in what the program prints about itself; None if it has none."""
+        match = re.search(self.version_pattern, output)
+        return int(match[1]) if match else None
+
     def lacking(self, output: str | None) -> str:
         """Returns why a machine cannot use it; empty if it can.
 
@@ -68,8 +73,8 @@ class Program:
             return f"{self.name} is not on PATH"
         if self.least_version is None:
             return ""
-        match = re.search(self.version_pattern, output)
-        if match and int(match[1]) >= self.least_version:
+        version = self.version(output)
+        if version is not None and version >= self.least_version:
             return ""
         return f"{self.name} is not {self.least_version} or later: {' '.join(output.split())[:MAX_OUTPUT]}"
 
