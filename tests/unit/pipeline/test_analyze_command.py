@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import importlib.util
 import json
@@ -157,12 +158,13 @@ def test_spark_does_the_job_where_it_is_asked_to(store: Path, options: list[str]
 
 def test_spark_does_what_one_process_cannot(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line says why; with --no-spark it is an error, and a setting of Spark's contradicts that."""
-    (store / "torn.jsonl").write_text('{"format":"labrys-history","version":1}\n{\n')
+    lines = b'{"format":"labrys-history","version":1}\n' + os.urandom(4000).hex().encode() + b"\n"
+    (store / "torn.jsonl.gz").write_bytes(gzip.compress(lines)[:-500])
     command = [str(store), "--out", str(store.parent / "out")]
     result = CliRunner().invoke(analyze, command)
     assert isinstance(result.exception, NoSpark)
     assert "using Spark: " in result.stderr
-    assert "torn.jsonl:2" in result.stderr
+    assert "torn.jsonl.gz" in result.stderr
     result = CliRunner().invoke(analyze, [*command, "--no-spark"])
     assert isinstance(result.exception, NotSuited)
     result = CliRunner().invoke(analyze, [*command, "--no-spark", "--scratch", "/"])
