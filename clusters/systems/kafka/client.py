@@ -1,0 +1,225 @@
+"""The client of Kafka: one producer of one process, and reads of the replica of one broker.
+
+All keys share one partition, so the offsets of a key have gaps. An append is a record, and its offset is the order of the
+operation. The library librdkafka chooses the broker that it sends a record to, so the history names the leader that the client
+knows as the one that got it.
+
+A read asks the broker that leads, and returns records below its high watermark. A pinned client asks its own broker, and reads
+only once this replica knows all records to be committed that the leader does. Kafka does not promise that a read is fresh: a
+leader that was replaced and does not know it yet answers too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+from clusters.systems.answers import NoAnswer, NotSent
+from clusters.systems.kafka.options import Acks
+from clusters.systems.kafka.outcomes import NOT_LEADER, refused
+from clusters.systems.kafka.wire import OFFSET_OUT_OF_RANGE, PORT, Broker, Refused
+from harness.op import Fail, Info, Ok
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clusters.systems.kafka.options import KafkaOptions
+    from harness.node import Node
+    from harness.op import Invocation, Outcome, Value
+
+TOPIC: Final = "labrys"
+READ_TIMEOUT_S: Final = 3.0
+DELIVERY_MS: Final = 4000
+REQUEST_MS: Final = 3000
+LATE_S: Final = 2.0  # after the deadline of a record, the library must have said how it ended
+PAUSE_S: Final = 0.1
+MAX_FOREIGN: Final = 100
+
+
+class KafkaClient:
+    """A `harness.client.RoutedClient` for logs.
+
+    Attributes:
+        node: The client's own node.
+        via: The leader that received its last operation; None if the client is pinned, or knows no leader.
+    """
+
+    def __init__(self, *, node: Node, nodes: Sequence[Node], options: KafkaOptions, topic: str, pinned: bool) -> None:
+        """Connects with the first operation.
+
+        Args:
+            node: The client's own node.
+            nodes: All nodes; the id of a broker is its place, from 1.
+            options: How the producer is configured.
+            topic: The topic.
+            pinned: Whether it reads only from its own node.
+        """
+        self.node = node
+        self.via: str | None = None
+        self._nodes = nodes
+        self._options = options
+        self._topic = topic
+        self._pinned = pinned
+        self._leader: Node | None = None
+        self._brokers = {each.name: Broker(each.address) for each in nodes}
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="labrys-kafka")
+        self._producer: Any = None
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Carries out an append, or a read of an offset or of a range."""
+        match invocation.f, invocation.value:
+            case "append", value:
+                return await self._append(invocation.key, value)
+            case "read", int(offset):
+                found = await self._read(invocation.key, offset, offset)
+                return Ok(found[0][1] if found else None) if isinstance(found, list) else found
+            case "read", [int(first), int(last)]:
+                found = await self._read(invocation.key, first, last)
+                return Ok([[offset, value] for offset, value in found]) if isinstance(found, list) else found
+        return Fail(f"unsupported: {invocation.f} of {str(invocation.value)[:100]}")
+
+    async def close(self) -> None:
+        """Closes the connections. The library ends its threads in the background."""
+        for broker in self._brokers.values():
+            await broker.close()
+        if self._producer is not None:
+            self._thread.submit(self._end)
+        self._thread.shutdown(wait=False)
+
+    def _end(self) -> None:
+        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+        self._producer = None
+
+    async def _append(self, key: str | None, value: Value) -> Outcome:
+        try:
+            body = json.dumps({"key": key, "value": value}, separators=(",", ":"), allow_nan=False).encode()
+        except (ValueError, TypeError, RecursionError):
+            return Fail(f"unsupported: {str(value)[:100]} is not a value of JSON")
+        await self._know_leader()
+        outcome = await asyncio.get_running_loop().run_in_executor(self._thread, self._produce, body)
+        if not isinstance(outcome, Ok):
+            self._leader = None
+            await asyncio.sleep(PAUSE_S)
+        return outcome
+
+    def _produce(self, body: bytes) -> Outcome:
+        """Sends a record, and waits until the library says how it ended. Blocks."""
+        from confluent_kafka import KafkaException, Producer  # noqa: PLC0415 - an extra, which only runs of Kafka need
+
+        if self._producer is None:
+            self._producer = Producer(self._configuration())
+        once = not self._options.idempotent
+        reports: list[tuple[Any, int | None]] = []
+        try:
+            self._producer.produce(
+                self._topic, body, partition=0, on_delivery=lambda error, sent: reports.append((error, sent.offset()))
+            )
+        except KafkaException as error:
+            return refused(error.args[0].name(), error.args[0].str(), once=once)
+        deadline_s = time.monotonic() + DELIVERY_MS / 1000 + LATE_S
+        while not reports and (left_s := deadline_s - time.monotonic()) > 0:
+            self._producer.poll(left_s)
+        if not reports:
+            return Info(f"no-report: librdkafka did not say in {DELIVERY_MS / 1000 + LATE_S:g} s how the record ended")
+        trouble, offset = reports[0]
+        if trouble is not None:
+            return refused(trouble.name(), trouble.str(), once=once)
+        if offset is None or offset < 0:
+            return Info(f"no-offset: librdkafka reports the offset {offset}")
+        return Ok(offset, order=offset)
+
+    def _configuration(self) -> dict[str, Any]:
+        own = sorted(self._nodes, key=lambda node: node != self.node)
+        found: dict[str, Any] = {
+            "bootstrap.servers": ",".join(f"{node.address}:{PORT}" for node in own),
+            "acks": "all" if self._options.acks is Acks.ALL else "1",
+            "enable.idempotence": self._options.idempotent,
+            "message.timeout.ms": DELIVERY_MS,
+            "request.timeout.ms": REQUEST_MS,
+            "linger.ms": 0,
+            "socket.connection.setup.timeout.ms": 1000,
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 500,
+            "topic.metadata.refresh.interval.ms": 1000,
+            "log_level": 0,  # otherwise it writes to the standard error
+            "error_cb": lambda _: None,  # each record has its own report
+        }
+        return found if self._options.idempotent else {**found, "retries": 0}
+
+    async def _read(self, key: str | None, first: int, last: int) -> list[tuple[int, Value]] | Fail:
+        """Reads a range. Returns the records of the key; without them, the outcome of the operation."""
+        at = self.node
+        try:
+            async with asyncio.timeout(READ_TIMEOUT_S):
+                await self._know_leader()
+                if self._leader is not None:
+                    least = await self._brokers[self._leader.name].end(self._topic) if self._pinned else 0
+                    at = self.node if self._pinned else self._leader
+                    return await self._records(self._brokers[at.name], key, first, last, least)
+                outcome = Fail("no-leader: no node names the leader")
+        except NotSent as error:
+            outcome = Fail(f"not-connected: {error}")
+        except TimeoutError:
+            outcome = Fail(f"no-answer: no answer in {READ_TIMEOUT_S:g} s")
+        except NoAnswer as error:
+            outcome = Fail(f"no-answer: {error}")
+        except Refused as error:
+            outcome = Fail(f"{NOT_LEADER if error.code == 6 else 'refused'}: {at.name} answered with {error}")
+        self._leader = None
+        await asyncio.sleep(PAUSE_S)
+        return outcome
+
+    async def _records(
+        self, broker: Broker, key: str | None, first: int, last: int, least: int
+    ) -> list[tuple[int, Value]]:
+        found: list[tuple[int, Value]] = []
+        offset = first
+        if least:
+            known = (await broker.fetch(self._topic, 0)).high_watermark
+            if known < least:
+                raise NoAnswer(f"the replica knows {known} of {least} records to be committed")
+        while offset <= last:
+            try:
+                fetched = await broker.fetch(self._topic, offset)
+            except Refused as error:
+                if error.code != OFFSET_OUT_OF_RANGE:
+                    raise
+                break
+            found += [
+                (place, value)
+                for place, body in fetched.records
+                if place <= last
+                for value in _values(body, key)
+            ]  # fmt: skip
+            if fetched.end <= offset:
+                break
+            offset = fetched.end
+        return found
+
+    async def _know_leader(self) -> None:
+        """Asks the own node for the leader, and the others if it names none."""
+        for node in sorted(self._nodes, key=lambda node: node != self.node):
+            if self._leader is not None:
+                break
+            try:
+                async with asyncio.timeout(1.0):
+                    partition = await self._brokers[node.name].partition(self._topic)
+            except (NotSent, NoAnswer, TimeoutError):
+                continue
+            if partition is not None and 1 <= partition.leader <= len(self._nodes):
+                self._leader = self._nodes[partition.leader - 1]
+        self.via = None if self._pinned or self._leader is None else self._leader.name
+
+
+def _values(body: bytes, key: str | None) -> list[Value]:
+    """Returns the value of a record if it is one of this key. A record that no client of the run wrote becomes a text."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.keys() != {"key", "value"}:
+        return [f"not a record of this test: {body[:MAX_FOREIGN]!r}"]
+    return [found["value"]] if found["key"] == key else []

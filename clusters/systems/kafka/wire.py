@@ -1,0 +1,298 @@
+"""Requests to one broker of Kafka: what it knows of a partition, and the records of its own replica.
+
+The library of the client chooses the broker that it asks. A status and a final read are about one broker, so these requests go
+over a connection of Labrys. The versions of the requests are the last ones before the compact encoding; Kafka 4 answers them.
+
+Source: Kafka's protocol guide (Metadata 7, ListOffsets 2, Fetch 11, record batch 2) and KIP-392, with which a replica that does
+not lead answers a fetch of a consumer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from clusters.systems.answers import NoAnswer, NotSent
+from harness.errors import LabrysError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+PORT: Final = 9092
+CONNECT_TIMEOUT_S: Final = 1.0
+MAX_ANSWER_BYTES: Final = 64 << 20
+FETCH_BYTES: Final = 1 << 20
+FETCH: Final = (1, 11)
+LIST_OFFSETS: Final = (2, 2)
+METADATA: Final = (3, 7)
+NO_ERROR: Final = 0
+OFFSET_OUT_OF_RANGE: Final = 1
+CONSUMER: Final = -1
+DEBUGGER: Final = -2  # asks a replica for the end of its log, whether it leads or not
+LATEST: Final = -1
+BATCH_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+MAGIC: Final = 2
+COMPRESSION: Final = 0x07
+CONTROL: Final = 0x20
+
+
+class Refused(LabrysError):  # noqa: N818 - as it reads in `except`
+    """The broker answered with an error.
+
+    Attributes:
+        code: The code of Kafka.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"error {code}")
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """What a broker knows of a partition.
+
+    Attributes:
+        leader: The id of the leader; -1 if it knows none.
+        epoch: The epoch of the leader.
+        in_sync: The ids of the in-sync replicas.
+    """
+
+    leader: int
+    epoch: int
+    in_sync: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """The answer to a fetch.
+
+    Attributes:
+        high_watermark: The offset below which the replica knows all records to be committed.
+        records: The offset and the value of each record.
+        end: The offset behind the last batch; that of the fetch if there is none.
+    """
+
+    high_watermark: int
+    records: Sequence[tuple[int, bytes]]
+    end: int
+
+
+class Broker:
+    """A connection to one broker, which opens with the first request. It carries one request at a time."""
+
+    def __init__(self, address: str, port: int = PORT) -> None:
+        self._address = address
+        self._port = port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._requests = 0
+
+    async def brokers(self) -> int:
+        """Returns the number of brokers that the broker knows."""
+        answer = await self._ask(METADATA, b"\0\0\0\0" + b"\0")
+        answer.number("i")
+        return sum(1 for _ in answer.brokers())
+
+    async def partition(self, topic: str) -> Partition | None:
+        """Returns what the broker knows of the first partition of a topic; None if it does not know the topic.
+
+        Raises:
+            NotSent: The broker accepts no connection.
+            NoAnswer: There is no readable answer.
+        """
+        answer = await self._ask(METADATA, struct.pack(">i", 1) + _text(topic) + b"\0")
+        answer.number("i")
+        for _ in answer.brokers():
+            pass
+        answer.text()
+        answer.number("i")
+        for _ in range(answer.number("i")):
+            answer.number("h")
+            answer.text()
+            answer.number("b")
+            for _ in range(answer.number("i")):
+                _, _, leader, epoch = (answer.number(form) for form in "hiii")
+                _, in_sync, _ = answer.numbers(), answer.numbers(), answer.numbers()
+                return Partition(leader=leader, epoch=epoch, in_sync=in_sync)
+        return None
+
+    async def end(self, topic: str, *, replica: int = CONSUMER) -> int:
+        """Returns the end of the first partition: for a consumer the high watermark, for `DEBUGGER` the end of the log.
+
+        Raises:
+            NotSent: The broker accepts no connection.
+            NoAnswer: There is no readable answer.
+            Refused: It does not lead, or has no replica.
+        """
+        body = struct.pack(">ibi", replica, 0, 1) + _text(topic) + struct.pack(">iiq", 1, 0, LATEST)
+        answer = await self._ask(LIST_OFFSETS, body)
+        _throttle, _topics, _, _partitions, _, code, _time, offset = (
+            answer.number("i"), answer.number("i"), answer.text(),
+            *(answer.number(form) for form in "iihqq"),
+        )  # fmt: skip
+        _check(code)
+        return offset
+
+    async def fetch(self, topic: str, offset: int) -> Fetched:
+        """Returns records of the first partition from an offset on, from the replica of this broker.
+
+        Raises:
+            NotSent: The broker accepts no connection.
+            NoAnswer: There is no readable answer.
+            Refused: The replica does not have this offset, or the broker has no replica.
+        """
+        body = (
+            struct.pack(">iiiibiii", CONSUMER, 0, 0, FETCH_BYTES, 0, 0, -1, 1)
+            + _text(topic)
+            + struct.pack(">iiiqqi", 1, 0, -1, offset, -1, FETCH_BYTES)
+            + struct.pack(">i", 0)
+            + _text("")
+        )
+        answer = await self._ask(FETCH, body)
+        answer.number("i")
+        _check(answer.number("h"))
+        answer.number("i")
+        if answer.number("i") != 1:
+            raise NoAnswer("expected records of one topic, found none")
+        answer.text()
+        _, _, code, high_watermark, _, _ = (answer.number(form) for form in "iihqqq")
+        _check(code)
+        for _ in range(answer.number("i")):
+            answer.number("q"), answer.number("q")
+        answer.number("i")
+        batches = list(_batches(answer.take(answer.number("i"))))
+        return Fetched(
+            high_watermark=high_watermark,
+            records=[record for _, some in batches for record in some if record[0] >= offset],
+            end=max((end for end, _ in batches), default=offset),
+        )
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        streams, self._streams = self._streams, None
+        if streams is not None:
+            streams[1].close()
+
+    async def _ask(self, request: tuple[int, int], body: bytes) -> _Answer:
+        if self._streams is None:
+            try:
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    self._streams = await asyncio.open_connection(self._address, self._port)
+            except OSError as error:  # a TimeoutError is one
+                raise NotSent(str(error) or "no connection in time") from error
+        reader, writer = self._streams
+        self._requests += 1
+        sent = struct.pack(">hhi", *request, self._requests) + _text("labrys") + body
+        complete = False
+        try:
+            writer.write(struct.pack(">i", len(sent)) + sent)
+            (size,) = struct.unpack(">i", await reader.readexactly(4))
+            if not 4 <= size <= MAX_ANSWER_BYTES:
+                raise NoAnswer(f"expected an answer of 4 to {MAX_ANSWER_BYTES} bytes, found {size}")
+            answer = _Answer(await reader.readexactly(size))
+            if answer.number("i") != self._requests:
+                raise NoAnswer("expected the answer to this request, found another one")
+            complete = True
+        except (OSError, EOFError) as error:
+            raise NoAnswer(str(error) or type(error).__name__) from error
+        finally:
+            if not complete:  # also if the call was cancelled: the next answer would be that of this request
+                await self.close()
+        return answer
+
+
+class _Answer:
+    """The bytes of an answer, read from the front."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def number(self, form: str) -> int:
+        """Reads a number: `b`, `h`, `i` or `q`, with 1, 2, 4 or 8 bytes."""
+        try:
+            (value,) = struct.unpack_from(f">{form}", self._data, self._at)
+        except struct.error as error:
+            raise NoAnswer(f"expected a longer answer, found {len(self._data)} bytes") from error
+        self._at += struct.calcsize(form)
+        return int(value)
+
+    def take(self, size: int) -> bytes:
+        """Reads so many bytes; none if the size is -1."""
+        found = self._data[self._at : self._at + max(0, size)]
+        if len(found) < size:
+            raise NoAnswer(f"expected {size} bytes, found {len(found)}")
+        self._at += len(found)
+        return found
+
+    def text(self) -> bytes:
+        """Reads a text."""
+        return self.take(self.number("h"))
+
+    def numbers(self) -> list[int]:
+        """Reads a list of numbers."""
+        return [self.number("i") for _ in range(self.number("i"))]
+
+    def brokers(self) -> Iterator[int]:
+        """Reads the list of brokers, and yields the id of each."""
+        for _ in range(self.number("i")):
+            broker = self.number("i")
+            self.text()
+            self.number("i")
+            self.text()
+            yield broker
+
+
+def _batches(data: bytes) -> Iterator[tuple[int, list[tuple[int, bytes]]]]:
+    """Yields the offset behind each whole batch, and its records. The last batch of a fetch may be cut off."""
+    at = 0
+    while at + BATCH_HEADER.size <= len(data):
+        base, length, _, magic, _, attributes, last, *_, count = BATCH_HEADER.unpack_from(data, at)
+        if magic != MAGIC or attributes & COMPRESSION:
+            raise NoAnswer(f"expected a batch of format {MAGIC} without compression, found format {magic}")
+        if length < BATCH_HEADER.size - 12:
+            raise NoAnswer(f"expected a batch with a header, found {length} bytes")
+        if at + 12 + length > len(data):
+            return
+        records = [] if attributes & CONTROL else list(_records(data, at + BATCH_HEADER.size, base, count))
+        yield base + last + 1, records
+        at += 12 + length
+
+
+def _records(data: bytes, at: int, base: int, count: int) -> Iterator[tuple[int, bytes]]:
+    try:
+        for _ in range(count):
+            size, at = _varint(data, at)
+            end = at + size
+            _, place = _varint(data, at + 1)  # behind the attributes: the time
+            more, place = _varint(data, place)
+            key, place = _varint(data, place)
+            value, place = _varint(data, place + max(0, key))
+            yield base + more, data[place : place + max(0, value)]
+            at = end
+    except IndexError:
+        raise NoAnswer(f"expected {count} records in the batch at {base}, found fewer") from None
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Reads a number of seven bits in each byte, with its sign in the lowest bit. Returns it, and the place behind it."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack(">h", len(data)) + data
+
+
+def _check(code: int) -> None:
+    if code != NO_ERROR:
+        raise Refused(code)

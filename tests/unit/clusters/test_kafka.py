@@ -1,0 +1,108 @@
+"""The rules of Kafka's clients that need no broker: outcomes, records on the wire, options."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clusters.systems.answers import NoAnswer, NotSent
+from clusters.systems.kafka import system, wire
+from clusters.systems.kafka.options import Acks, KafkaOptions
+from clusters.systems.kafka.outcomes import BEFORE_APPENDING, BEFORE_SENDING, refused
+from harness.errors import InputError
+from harness.op import Fail, Info
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NO_SERVER = "127.0.0.1"
+
+
+def record(place: int, value: bytes) -> bytes:
+    """A record of a batch; its numbers are below 64, so each is one byte."""
+    body = bytes([0, 0, place * 2, 1, len(value) * 2]) + value + b"\0"
+    return bytes([len(body) * 2]) + body
+
+
+def batch(base: int, values: Sequence[bytes], *, attributes: int = 0, magic: int = 2) -> bytes:
+    """A batch of records from an offset on."""
+    records = b"".join(record(place, value) for place, value in enumerate(values))
+    count = len(values)
+    header = wire.BATCH_HEADER.pack(
+        base, 49 + len(records), 0, magic, 0, attributes, count - 1, 0, 0, -1, -1, -1, count
+    )
+    return header + records
+
+
+@pytest.mark.parametrize("name", sorted({**BEFORE_SENDING, **BEFORE_APPENDING}))
+def test_an_error_before_the_append_is_certain_if_the_record_was_sent_once(name: str) -> None:
+    """With an attempt before it, only an error of the library itself is certain."""
+    assert isinstance(refused(name, "", once=True), Fail)
+    assert isinstance(refused(name, "", once=False), Fail if name in BEFORE_SENDING else Info)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT", "_MSG_TIMED_OUT", "_TRANSPORT",
+        "UNKNOWN_TOPIC_OR_PART", "KAFKA_STORAGE_ERROR", "an error of next year",
+    ],
+)  # fmt: skip
+def test_every_other_error_leaves_the_append_open(name: str) -> None:
+    """A leader that stops leading answers appended records with errors that look certain."""
+    assert isinstance(refused(name, "text", once=True), Info)
+
+
+def test_the_records_of_whole_batches_have_their_offsets() -> None:
+    """A batch of Kafka itself has no records for a reader, and a batch that is cut off is left out."""
+    data = batch(5, [b"a", b"b"]) + batch(7, [b"marker"], attributes=wire.CONTROL) + batch(8, [b"c"])[:-1]
+    assert list(wire._batches(data)) == [(7, [(5, b"a"), (6, b"b")]), (8, [])]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        batch(0, [b"a"], magic=1),
+        batch(0, [b"a"], attributes=1),
+        batch(0, [b"a"])[:57] + struct.pack(">i", 1000) + batch(0, [b"a"])[61:],
+        struct.pack(">qi", 0, 0) + batch(0, [b"a"])[12:],
+    ],
+    ids=["old format", "compressed", "more records than bytes", "no length"],
+)
+def test_a_batch_that_is_not_readable_is_no_answer(data: bytes) -> None:
+    """It never becomes a shorter list of records."""
+    with pytest.raises(NoAnswer):
+        list(wire._batches(data))
+
+
+@pytest.mark.parametrize(("number", "data"), [(1, b"\x02"), (-1, b"\x01"), (64, b"\x80\x01"), (-150, b"\xab\x02")])
+def test_numbers_of_records_have_their_sign_in_the_lowest_bit(number: int, data: bytes) -> None:
+    """Seven bits are in each byte."""
+    assert wire._varint(data, 0) == (number, len(data))
+
+
+def test_a_broker_that_accepts_no_connection_got_nothing() -> None:
+    """No port of that number is open here."""
+
+    async def ask() -> None:
+        await wire.Broker(NO_SERVER, 1).end("topic")
+
+    with pytest.raises(NotSent):
+        asyncio.run(ask())
+
+
+def test_an_idempotent_producer_waits_for_all_replicas() -> None:
+    """Kafka refuses the combination, so Labrys says so before a run."""
+    with pytest.raises(InputError, match="acks=all"):
+        KafkaOptions(idempotent=True, acks=Acks.LEADER)
+
+
+def test_the_version_of_the_jars_is_that_of_the_report() -> None:
+    """The build overrides that of the file, and both are the same."""
+    found = re.search(r"<kafka\.version>(.*)</kafka", (system.MODULE / "pom.xml").read_text(encoding="utf-8"))
+    assert found is not None
+    assert found[1] == system.VERSION
