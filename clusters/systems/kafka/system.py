@@ -18,7 +18,6 @@ from clusters.systems.kafka.client import TOPIC, KafkaClient
 from clusters.systems.kafka.options import KafkaOptions
 from clusters.systems.kafka.outcomes import REFUSALS
 from clusters.systems.kafka.wire import DEBUGGER, PORT, Broker, Refused
-from harness.console.installation import require
 from harness.daemon import Daemon
 from harness.errors import InfrastructureError
 from harness.leaders import LEADER, leader_of
@@ -91,6 +90,7 @@ class KafkaSystem(jvm.JvmSystem):
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"log": "append is a record in one partition, whose offset is the offset; read is a fetch from the leader"}
     )
+    libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"confluent_kafka": "kafka"})
     reads_need_leader = False
     moves_leadership = False
     refusals = REFUSALS
@@ -100,7 +100,6 @@ class KafkaSystem(jvm.JvmSystem):
 
     def __init__(self, cluster: Cluster, options: KafkaOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
-        require("confluent_kafka", extra="kafka")
         self._options = options
 
     @classmethod

@@ -1,0 +1,167 @@
+"""Three real brokers of Kafka: appends and reads, the replica of each broker, the table of outcomes, statuses."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clusters.local import LocalCluster
+from clusters.systems.kafka.client import TOPIC, KafkaClient
+from clusters.systems.kafka.options import KafkaOptions
+from clusters.systems.kafka.system import KafkaSystem
+from clusters.systems.kafka.wire import Broker
+from harness import readiness
+from harness.cluster import on_all
+from harness.op import Fail, Info, Invocation, Ok
+from harness.service import first_status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.node import Node
+    from harness.op import Outcome, Value
+
+pytestmark = pytest.mark.integration
+
+READY_S = 90.0
+STRICT = "strict"  # a topic that needs all three replicas
+TOO_LARGE = "x" * 1_100_000
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Three nodes; the tests run where their addresses can be reached."""
+    with LocalCluster.up(f"kafka-{os.getpid()}", nodes=3) as made, made.entered():
+        yield made
+
+
+@pytest.fixture(scope="module")
+def system(cluster: LocalCluster) -> Iterator[KafkaSystem]:
+    """Kafka, serving on all nodes, with its topic."""
+    options = KafkaOptions(session_ms=1500)
+    made = KafkaSystem.made(cluster, options, "log", None)
+    made.artifact = KafkaSystem.build(options, print)
+    on_all(cluster.nodes, made.install)
+    asyncio.run(readiness.bring_up(made, READY_S, first=True))
+    yield made
+    on_all(cluster.nodes, made.kill)
+
+
+async def ask(client: KafkaClient, *operations: tuple[str, Value]) -> list[Outcome]:
+    """Carries out operations `(f, value)`, one after the other."""
+    try:
+        return [await client.invoke(Invocation(f, value)) for f, value in operations]
+    finally:
+        await client.close()
+
+
+async def until_ok(client: KafkaClient, f: str, value: Value) -> Outcome:
+    """Carries out an operation until it succeeds; at most for ten seconds."""
+    deadline_s = time.monotonic() + 10.0
+    while True:
+        (outcome,) = await ask(client, (f, value))
+        if isinstance(outcome, Ok) or time.monotonic() > deadline_s:
+            return outcome
+
+
+def test_appends_have_the_next_offset_and_every_replica_has_them(cluster: LocalCluster, system: KafkaSystem) -> None:
+    """The offset is the order of an append; a range, an offset and an offset beyond the end read what is there."""
+    first, second, third = cluster.nodes
+
+    async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
+        one = await ask(system.client(0, first), ("append", "a"), ("append", "b"))
+        other = await ask(system.client(1, second), ("append", "c"), ("read", [0, 9]), ("read", 1), ("read", 7))
+        replicas = [
+            await until_ok(system.client(2, node, pinned=True), "read", [0, 9]) for node in (first, second, third)
+        ]
+        return [*one, *other], replicas
+
+    found, replicas = asyncio.run(all_of_it())
+    whole = Ok([[0, "a"], [1, "b"], [2, "c"]])
+    assert found == [Ok(0, order=0), Ok(1, order=1), Ok(2, order=2), whole, Ok("b"), Ok(None)]
+    assert replicas == [whole] * 3
+
+
+def test_an_idempotent_producer_appends_once(cluster: LocalCluster, system: KafkaSystem) -> None:
+    """It has the same answers."""
+    client = KafkaClient(
+        node=cluster.nodes[0], nodes=cluster.nodes, options=KafkaOptions(idempotent=True), topic=TOPIC, pinned=False
+    )
+    appended, read = asyncio.run(ask(client, ("append", "d"), ("read", 3)))
+    assert appended == Ok(3, order=3)
+    assert read == Ok("d")
+
+
+def test_a_record_that_is_too_large_is_not_sent(cluster: LocalCluster, system: KafkaSystem) -> None:
+    """The row `MSG_SIZE_TOO_LARGE` of the table."""
+    refused, beyond = asyncio.run(
+        ask(system.client(0, cluster.nodes[0]), ("append", TOO_LARGE), ("read", [4, 9])),
+    )
+    assert isinstance(refused, Fail)
+    assert refused.error.startswith("too-large: ")
+    assert beyond == Ok([])
+
+
+def test_all_brokers_name_one_leader_and_say_how_far_their_replicas_are(
+    cluster: LocalCluster, system: KafkaSystem
+) -> None:
+    """The epoch is the term, the end of the log is what is applied, and the high watermark what is committed."""
+
+    async def views() -> set[tuple[str | None, int | None, int | None, int | None]]:
+        await asyncio.sleep(1.0)  # followers learn the high watermark with their next fetch
+        found = [await first_status(system, node, 2.0) for node in cluster.nodes]
+        return {(each.leader, each.term, each.applied_index, each.committed_index) for each in found if each}
+
+    ((leader, term, applied, committed),) = asyncio.run(views())
+    assert leader in {node.name for node in cluster.nodes}
+    assert (term, applied, committed) == (0, 4, 4)
+
+
+def test_too_few_replicas_in_sync_refuse_an_append_for_certain(cluster: LocalCluster, system: KafkaSystem) -> None:
+    """The row `NOT_ENOUGH_REPLICAS`: before the replica is out, an append is `info`; then `fail`, and no replica has it."""
+    system.create(STRICT, 3, 10.0)
+
+    def client() -> KafkaClient:
+        alive = next(node for node in cluster.nodes if node != gone)
+        return KafkaClient(node=alive, nodes=cluster.nodes, options=KafkaOptions(), topic=STRICT, pinned=False)
+
+    async def idle() -> Node:
+        """Returns a node that leads neither topic."""
+        leaders = set()
+        for topic in (TOPIC, STRICT):
+            partition = await Broker(cluster.nodes[0].address).partition(topic)
+            assert partition is not None
+            leaders.add(partition.leader)
+        return next(node for place, node in enumerate(cluster.nodes, 1) if place not in leaders)
+
+    async def appended() -> tuple[list[Outcome], Outcome]:
+        outcomes: list[Outcome] = []
+        while len(outcomes) < 5 and not any(isinstance(each, Fail) for each in outcomes):
+            outcomes += await ask(client(), ("append", len(outcomes)))
+        return outcomes, await until_ok(client(), "read", [0, 9])
+
+    time.sleep(1.0)  # all brokers know the new topic
+    gone = asyncio.run(idle())
+    system.kill(gone)
+    try:
+        (*before, last), read = asyncio.run(appended())
+    finally:
+        system.start(gone)
+    assert all(isinstance(each, Info) for each in before)
+    assert isinstance(last, Fail)
+    assert last.error.startswith("not-enough-replicas: ")
+    assert isinstance(read, Ok)
+    assert len(before) not in [value for _, value in read.value]
+
+
+def test_without_brokers_an_append_is_open_and_a_read_fails(cluster: LocalCluster, system: KafkaSystem) -> None:
+    """The row `_MSG_TIMED_OUT`: the library does not say whether it sent the record."""
+    on_all(cluster.nodes, system.kill)
+    appended, read = asyncio.run(ask(system.client(0, cluster.nodes[0]), ("append", 1), ("read", 0)))
+    assert isinstance(appended, Info)
+    assert appended.error.startswith("msg-timed-out: ")
+    assert isinstance(read, Fail)
