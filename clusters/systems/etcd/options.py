@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from clusters.systems.etcd.releases import Release  # noqa: TC001 - the options read their types at run time
 from harness.declare import option
 from harness.errors import InputError
 
@@ -20,6 +21,10 @@ class Reads(enum.StrEnum):
 class EtcdOptions:
     """How the nodes and their clients are configured."""
 
+    etcd_version: Release = option(
+        "3.4",
+        "The release of etcd. 3.4 is Debian's package, and needs no Go; all others are built from etcd's Go module.",
+    )
     etcd_reads: Reads = option(
         Reads.LINEARIZABLE,
         "linearizable: a node asks a quorum before it answers a read. serializable: it answers from its own state, which may "

@@ -1,4 +1,4 @@
-"""etcd as a system under test: Debian's 3.4, unpacked and started without a service manager.
+"""etcd as a system under test: Debian's 3.4, or a release built from its Go module, started without a service manager.
 
 Every node serves every request. A linearizable read asks a quorum, and then answers from the node's own state, so the final
 reads go through each node as it is.
@@ -16,20 +16,21 @@ from clusters.systems.etcd.client import EtcdClient
 from clusters.systems.etcd.gateway import PORT, Gateway, Refused, encoded
 from clusters.systems.etcd.options import EtcdOptions
 from clusters.systems.etcd.outcomes import ANSWERS
+from clusters.systems.etcd.releases import DEBIAN, PACKAGES, PROGRAM, built, go
 from clusters.systems.leading import move_leadership
 from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
 from harness.errors import InputError
 from harness.leaders import LEADER, leader_of
-from harness.packages import DebianPackages
 from harness.process_clock import LogClock
 from harness.service import NodeStatus, ReplicaState
-from harness.system import OneServiceSystem
+from harness.system import LogLine, OneServiceSystem
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import TypeVar
 
+    from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.node import Node
 
@@ -39,8 +40,6 @@ ROLE = "etcd"
 PEER_PORT = 2380
 DATA_DIR = "/var/lib/labrys/etcd"
 LOG = "/var/log/labrys/etcd/etcd.log"
-PACKAGES = DebianPackages(name="etcd", packages=["etcd-server"])
-PROGRAM = PACKAGES.path("/usr/bin/etcd")
 STATUS_TIMEOUT_S = 1.0
 TRANSFER_TIMEOUT_S = 5.0
 ALL_KEYS = encoded("\0")  # as the start and the end of a range: every key
@@ -49,6 +48,17 @@ FATAL = (
     r"tocommit\(\d+\) is out of range",  # a node lost entries that it had acknowledged
     r"fatal error: ",
     r"invalid memory address or nil pointer dereference",
+)
+LINES: Mapping[str, LogLine] = MappingProxyType(
+    {
+        name: LogLine(path=LOG, pattern=pattern, meaning=meaning)
+        for name, pattern, meaning in (
+            ("election", "became candidate at term", "a node begins an election"),
+            ("leader", "became leader at term", "a node becomes the leader"),
+            ("elected", "elected leader ", "a node learns who leads"),
+            ("lost-leader", "lost leader ", "a node knows no leader any more"),
+        )
+    }
 )
 TELLING = (
     "became leader",
@@ -68,7 +78,7 @@ class EtcdSystem(OneServiceSystem):
     """etcd on a cluster."""
 
     name = "etcd"
-    summary = "etcd 3.4, a key-value store on Raft."
+    summary = "etcd 3.4 to 3.7, a key-value store on Raft."
     Options = EtcdOptions
     role = ROLE
     faketime = False  # Go reads the clock without libc
@@ -80,6 +90,8 @@ class EtcdSystem(OneServiceSystem):
             "lock": "acquire creates a key, with a lease if the locks have one; release deletes it",
         }
     )
+    programs = (go("3.7.3"),)
+    log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     answers = ANSWERS
     libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"aiohttp": "etcd"})
     telling_log_texts = TELLING
@@ -93,13 +105,28 @@ class EtcdSystem(OneServiceSystem):
         self._followed: dict[str, int] = {}  # for each node, the highest term that it reported while it did not lead
         self._clients = itertools.count(1)
 
+    @classmethod
+    def build(cls, options: EtcdOptions, say: Callable[[str], object]) -> Artifact | None:
+        """Builds the release from its Go module, if the cache does not have it; Debian's package needs no build."""
+        if options.etcd_version == DEBIAN:
+            say(
+                "etcd 3.4 comes from Debian's package; --etcd-version names the releases that are built from Go modules"
+            )
+            return None
+        return built(options.etcd_version, say)
+
     def versions(self) -> Mapping[str, str]:
-        """Returns the version of Debian's package."""
-        return {"etcd": PACKAGES.versions()["etcd-server"]}
+        """Returns the version of the release, or of Debian's package."""
+        debian = self._options.etcd_version == DEBIAN
+        return {"etcd": PACKAGES.versions()["etcd-server"] if debian else self._options.etcd_version}
 
     def install(self, node: Node) -> None:
-        """Copies the unpacked package to the node."""
-        PACKAGES.install(self.cluster.remote(node))
+        """Copies the program or the unpacked package to the node."""
+        remote = self.cluster.remote(node)
+        if self._options.etcd_version == DEBIAN:
+            PACKAGES.install(remote)
+        else:
+            self.artifact.install(remote)
 
     def fatal_log_patterns(self) -> Sequence[str]:
         """Returns the panics that no fault of a disk explains."""
@@ -109,8 +136,10 @@ class EtcdSystem(OneServiceSystem):
         """Returns the one process of a node."""
         members = ",".join(f"{each.name}=http://{each.address}:{PEER_PORT}" for each in self.nodes)
         client, peer = f"http://{node.address}:{PORT}", f"http://{node.address}:{PEER_PORT}"
+        debian = self._options.etcd_version == DEBIAN
+        program = PACKAGES.path("/usr/bin/etcd") if debian else f"{self.artifact.there}/{PROGRAM}"
         arguments = [
-            PROGRAM, "--name", node.name, "--data-dir", DATA_DIR,
+            program, "--name", node.name, "--data-dir", DATA_DIR,
             "--listen-client-urls", client, "--advertise-client-urls", client,
             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
             "--initial-cluster", members, "--initial-cluster-state", "new", "--initial-cluster-token", "labrys",
@@ -120,11 +149,11 @@ class EtcdSystem(OneServiceSystem):
         return Daemon(
             role=ROLE,
             argv=arguments,
-            pattern=rf"^{PROGRAM} --name",
+            pattern=rf"^{program} --name",
             ports=(PORT, PEER_PORT),
             data_dir=DATA_DIR,
             log_files=(LOG,),
-            environment=PACKAGES.environment,
+            environment=PACKAGES.environment if debian else {},
             log_clock=LogClock(
                 path=LOG, pattern=r'\{"level":"\w+","ts":"([^"]+)"', form="%Y-%m-%dT%H:%M:%S.%f%z", resolution_s=0.001
             ),
