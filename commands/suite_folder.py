@@ -113,7 +113,7 @@ class SuiteFolder:
         stored = self.read()
         if (stored.suite, stored.seed) != (suite.name, str(suite.seed)):
             raise InputError(f"{self.path / FILE} belongs to another suite or seed: {stored.suite}, seed {stored.seed}")
-        changed = self.changes(suite).changed
+        changed = _changes(stored, suite).changed
         cases = {case.name: case for case in suite.cases if case.name not in changed}
         return {name: _result(cases[name], result) for name, result in stored.results.items() if name in cases}
 
@@ -123,15 +123,7 @@ class SuiteFolder:
         Raises:
             InputError: The folder cannot be read.
         """
-        stored = self.read()
-        digests = {} if stored.digests is UNSET else stored.digests
-        now = {case.name: case for case in suite.cases}
-        return Changes(
-            new=tuple(name for name in now if name not in stored.cases),
-            changed=tuple(name for name, case in now.items() if digests.get(name, digest_of(case)) != digest_of(case)),
-            removed=tuple(name for name in stored.cases if name not in now),
-            known=stored.digests is not UNSET,
-        )
+        return _changes(self.read(), suite)
 
     def selection(self, suite: Suite) -> frozenset[str]:
         """Returns the names of the cases that its run selected. If it selected all, new cases are among them.
@@ -256,6 +248,17 @@ def plain_name(text: str) -> str:
 def _with_digest(plain: str, text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARACTERS]
     return f"{plain[: MAX_PLAIN_NAME - DIGEST_CHARACTERS - 1]}-{digest}"
+
+
+def _changes(stored: StoredSuite, suite: Suite) -> Changes:
+    digests = {} if stored.digests is UNSET else stored.digests
+    now = {case.name: case for case in suite.cases}
+    return Changes(
+        new=tuple(name for name in now if name not in stored.cases),
+        changed=tuple(name for name, case in now.items() if digests.get(name, digest_of(case)) != digest_of(case)),
+        removed=tuple(name for name in stored.cases if name not in now),
+        known=stored.digests is not UNSET,
+    )
 
 
 def _result(case: Case, stored: StoredCaseResult) -> CaseResult:
