@@ -67,6 +67,11 @@ class Daemon:
     config_files: Mapping[str, str] = field(default_factory=dict)
     log_clock: LogClock | None = None
 
+    @property
+    def every_port(self) -> Sequence[int]:
+        """Returns the TCP ports that it may listen on, with those of a leader."""
+        return (*self.ports, *self.leader_ports)
+
     def __post_init__(self) -> None:
         if not ROLE.fullmatch(self.role):
             raise ValueError(
@@ -110,7 +115,7 @@ class Daemon:
         Raises:
             CommandFailed: At the deadline, it still runs, or a process still listens on its ports.
         """
-        listening = " || ".join(_listens(str(port)) for port in (*self.ports, *self.leader_ports)) or "false"
+        listening = " || ".join(_listens(str(port)) for port in self.every_port) or "false"
         remote.run(
             f"for turn in $(seq {KILL_WAIT_S * 20}); do\n"
             f"  if pids=$({self.found()}); then kill -9 $pids 2>/dev/null\n"
@@ -146,7 +151,7 @@ class Daemon:
         return f"pgrep -f {shlex.quote(self.pattern)}"
 
     def _ports(self) -> str:
-        return " ".join(map(str, (*self.ports, *self.leader_ports)))
+        return " ".join(map(str, self.every_port))
 
     def _directories(self) -> list[str]:
         parents = [path.rpartition("/")[0] for path in (*self.log_files, *self.config_files)]

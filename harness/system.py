@@ -311,7 +311,7 @@ class System(abc.ABC):
     def ports(self, role: str | None = None) -> Sequence[int]:
         """Returns the TCP ports that nodes and clients use, for probes and packet faults."""
         daemons = (daemon for node in self.cluster.nodes for daemon in self.daemons(node, role))
-        return list(dict.fromkeys(port for daemon in daemons for port in (*daemon.ports, *daemon.leader_ports)))
+        return list(dict.fromkeys(port for daemon in daemons for port in daemon.every_port))
 
     def leader_ports(self) -> Collection[int]:
         """Returns the TCP ports on which a process listens only while it leads."""
