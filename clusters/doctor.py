@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from clusters.local.namespaces import find_program
 from harness import capabilities as cap
-from harness.console.installation import PACKAGE, require
-from harness.errors import InputError
+from harness.console.installation import command_for, is_installed
 from harness.system import Program
 
 if TYPE_CHECKING:
@@ -99,17 +98,9 @@ def examine_machine(
 
 
 def _library(module: str, extra: str) -> Finding:
-    try:
-        require(module, extra=extra)
-    except InputError:
-        return Finding(
-            what=module,
-            ok=False,
-            needed=True,
-            detail="a library of the clients",
-            fix=f"pip install '{PACKAGE}[{extra}]'",
-        )
-    return Finding(what=module, ok=True, needed=True, detail="a library of the clients")
+    ok = is_installed(module)
+    fix = "" if ok else command_for(extra)
+    return Finding(what=module, ok=ok, needed=True, detail="a library of the clients", fix=fix)
 
 
 def examine_nodes(capabilities: Mapping[str, Capabilities]) -> list[Finding]:

@@ -64,6 +64,16 @@ def pip() -> str:
     return shlex.join([sys.executable, "-m", "pip", "install"])
 
 
+def is_installed(module: str) -> bool:
+    """Returns whether a library is installed, without importing it."""
+    return importlib.util.find_spec(module) is not None
+
+
+def command_for(extra: str) -> str:
+    """Returns the command that installs the libraries of an extra of Labrys."""
+    return f"pip install '{PACKAGE}[{extra}]'"
+
+
 def require(module: str, *, extra: str) -> None:
     """Checks that a library is installed which only an extra of Labrys brings.
 
@@ -74,7 +84,5 @@ def require(module: str, *, extra: str) -> None:
     Raises:
         InputError: It is not installed.
     """
-    if importlib.util.find_spec(module) is None:
-        raise InputError(
-            f"expected the library {module}, which is not installed; `pip install '{PACKAGE}[{extra}]'` installs it"
-        )
+    if not is_installed(module):
+        raise InputError(f"expected the library {module}, which is not installed; `{command_for(extra)}` installs it")
