@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING
 from harness.op import Ok
 
 if TYPE_CHECKING:
-    from harness.op import Outcome
+    from collections.abc import Iterable
+
+    from harness.client import Client
+    from harness.op import Invocation, Outcome
 
 
 def without_order(outcome: Outcome) -> Outcome:
     """Returns an answer without the order that the system tells: nobody knows before at which index an entry lands."""
     return replace(outcome, order=None) if isinstance(outcome, Ok) else outcome
+
+
+async def asked(client: Client, invocations: Iterable[Invocation]) -> list[Outcome]:
+    """Carries out operations one after the other, and closes the client. Returns the outcomes without their orders."""
+    try:
+        return [without_order(await client.invoke(invocation)) for invocation in invocations]
+    finally:
+        await client.close()

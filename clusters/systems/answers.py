@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING, Final
+
 from harness.errors import LabrysError
 from harness.op import Fail, Info
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from harness.node import Node
+    from harness.op import Outcome, Value
+
+PAUSE_S: Final = 0.1  # after a request that could not be sent
 
 
 class NotSent(LabrysError):  # noqa: N818 - as it reads in `except`
@@ -14,6 +25,40 @@ class NoAnswer(LabrysError):  # noqa: N818
     """The request may have arrived, and no usable answer came."""
 
 
+class RefusedByCode(LabrysError):  # noqa: N818
+    """The system answered with an error that is a number.
+
+    Attributes:
+        code: The number.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"error {code}")
+        self.code = code
+
+
 def no_answer(error: str, *, is_read: bool) -> Fail | Info:
     """Returns the outcome of an operation without a usable answer: `Fail` for a read, which has no effect, else `Info`."""
     return Fail(error) if is_read else Info(error)
+
+
+def unsupported(f: str, value: Value) -> Fail:
+    """Returns the outcome of an operation that the client does not have."""
+    return Fail(f"unsupported: {f} of {str(value)[:100]}")
+
+
+async def carried_out(operation: Awaitable[Outcome], node: Node, *, is_read: bool, read_timeout_s: float) -> Outcome:
+    """Carries out an operation through one node, and returns its outcome if there is no usable answer too.
+
+    Only a read has a timeout of its own. A write without an answer ends with the timeout of its caller.
+    """
+    try:
+        async with asyncio.timeout(read_timeout_s if is_read else None):
+            return await operation
+    except NotSent as error:
+        await asyncio.sleep(PAUSE_S)
+        return Fail(f"not-connected: {error}")
+    except TimeoutError:
+        return no_answer(f"no-answer: {node.name} did not answer in {read_timeout_s:g} s", is_read=is_read)
+    except NoAnswer as error:
+        return no_answer(f"no-answer: {error}", is_read=is_read)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 import asyncio
-import re
 import shlex
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +15,7 @@ from clusters.systems.leading import move_leadership
 from clusters.systems.waiting import wait_until_complete
 from harness.errors import NodeError
 from harness.leaders import leaders_by_term
+from harness.process_clock import LogClock
 from harness.service import first_status
 from harness.slowness import slowed
 from harness.system import OneServiceSystem, Program
@@ -37,6 +37,10 @@ JVM_FLAGS = (
     "-XX:-UsePerfData",
     "-XX:+ExitOnOutOfMemoryError",
     "-Dtls.server.mode=disabled",  # otherwise each start makes an unused RSA key, which takes two seconds of CPU
+)
+SIMPLE_LOGGER = (  # for a program whose jars have slf4j-simple: lines that begin with a time, on the standard error
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
 )
 FATAL = (
     r"OutOfMemoryError",
@@ -106,6 +110,31 @@ def maven_build(
     )  # fmt: skip
 
 
+def released_jars(software: str, version: str, sources: Path, *, tools: Sequence[Program]) -> Build:
+    """Returns a build that gets the released jars of a version with Maven, and compiles nothing.
+
+    Args:
+        software: Its name in the name of the artifact and in the property of `pom.xml`, e.g. `kafka` in `kafka.version`.
+        version: The version.
+        sources: The folder with `pom.xml`, whose phase `prepare-package` puts the jars into `target/VERSION`.
+        tools: The programs that it needs.
+    """
+    return maven_build(
+        f"{software}-jars", version, sources, "prepare-package", f"-D{software}.version={version}",
+        product=f"target/{version}", files=("pom.xml",), tools=tools,
+    )  # fmt: skip
+
+
+def simple_log_clock(path: str) -> LogClock:
+    """Returns the clock of a log that a JVM with the flags `SIMPLE_LOGGER` writes."""
+    return LogClock(
+        path=path,
+        pattern=r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4}) ",
+        form="%Y-%m-%dT%H:%M:%S.%f%z",
+        resolution_s=0.001,
+    )
+
+
 class JvmSystem(OneServiceSystem):
     """One JVM on each node; together they are a group.
 
@@ -143,9 +172,9 @@ class JvmSystem(OneServiceSystem):
     def _require_java(self, node: Node) -> None:
         program = next(each for each in self.programs if each.name == "java")
         said = self.cluster.remote(node).run("java -version 2>&1", check=False)
-        version = re.search(program.version_pattern, said.stdout)
-        if said.status != 0 or version is None or int(version[1]) < JAVA_VERSION:
-            found = f"Java {version[1]}" if version else "none"
+        version = program.version(said.stdout)
+        if said.status != 0 or version is None or version < JAVA_VERSION:
+            found = "none" if version is None else f"Java {version}"
             printed = said.stdout.strip().partition("\n")[0] or "nothing"
             raise NodeError(
                 node.name,

@@ -23,7 +23,7 @@ from harness.errors import CommandFailed, InfrastructureError, NodeError
 from harness.op import Fail, Invocation, Ok
 from harness.service import first_status
 from tests.artifacts import built
-from tests.outcomes import without_order
+from tests.outcomes import asked
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -72,10 +72,7 @@ def run(main: Coroutine[None, None, T]) -> T:
 
 async def ask(client: Client, *operations: tuple[str, str, Value]) -> list[Outcome]:
     """Carries out operations `(f, key, value)` one after the other."""
-    try:
-        return [without_order(await client.invoke(Invocation(f, value, key))) for f, key, value in operations]
-    finally:
-        await client.close()
+    return await asked(client, (Invocation(f, value, key) for f, key, value in operations))
 
 
 async def eventually(what: str, holds: Callable[[], Awaitable[bool]]) -> None:

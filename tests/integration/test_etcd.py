@@ -16,7 +16,7 @@ from clusters.systems.etcd.system import EtcdSystem
 from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
-from tests.outcomes import without_order
+from tests.outcomes import asked, without_order
 from workloads.lock.workload import LockWorkload
 
 if TYPE_CHECKING:
@@ -58,14 +58,8 @@ def system_of(cluster: LocalCluster, workload: str, **more: Any) -> EtcdSystem:
 
 async def ask(system: EtcdSystem, node: Node, *operations: tuple[str, Value]) -> list[Outcome]:
     """Carries out operations `(f, value)` on one key, one after the other, by one client."""
-    client = system.client(1, node)
-    try:
-        return [
-            without_order(await client.invoke(Invocation(f, value, f"{system.workload}-key")))
-            for f, value in operations
-        ]
-    finally:
-        await client.close()
+    key = f"{system.workload}-key"
+    return await asked(system.client(1, node), (Invocation(f, value, key) for f, value in operations))
 
 
 def test_a_register_is_one_object_whichever_node_answers(cluster: LocalCluster, system: EtcdSystem) -> None:

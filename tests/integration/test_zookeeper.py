@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clusters.local import LocalCluster
+from clusters.systems.answers import RefusedByCode
 from clusters.systems.zookeeper.client import EPHEMERAL, SEQUENCE
-from clusters.systems.zookeeper.connection import Connection, Refused
+from clusters.systems.zookeeper.connection import Connection
 from clusters.systems.zookeeper.options import Reads, ZooKeeperOptions
 from clusters.systems.zookeeper.outcomes import WRITE_NEVER_HAPPENED, refused
 from clusters.systems.zookeeper.system import ZooKeeperSystem
 from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
-from tests.outcomes import without_order
+from tests.outcomes import asked, without_order
 from workloads.lock.workload import LockWorkload
 
 if TYPE_CHECKING:
@@ -59,14 +60,8 @@ def system_of(cluster: LocalCluster, workload: str, **more: Any) -> ZooKeeperSys
 
 async def ask(system: ZooKeeperSystem, node: Node, *operations: tuple[str, Value]) -> list[Outcome]:
     """Carries out operations `(f, value)` on one key, one after the other, by one client."""
-    client = system.client(1, node)
-    try:
-        return [
-            without_order(await client.invoke(Invocation(f, value, f"{system.workload}-key")))
-            for f, value in operations
-        ]
-    finally:
-        await client.close()
+    key = f"{system.workload}-key"
+    return await asked(system.client(1, node), (Invocation(f, value, key) for f, value in operations))
 
 
 @pytest.mark.parametrize("reads", [Reads.SYNC, Reads.QUORUM])
@@ -215,7 +210,7 @@ def test_each_row_of_the_table_is_what_zookeeper_answers_and_changes_nothing(
             await connection.call(Create("/rows", b"old", OPEN_ACL_UNSAFE, 0))
             await connection.call(Create("/rows/ephemeral", b"", OPEN_ACL_UNSAFE, EPHEMERAL))
             for code, request in requests.items():
-                with pytest.raises(Refused) as caught:
+                with pytest.raises(RefusedByCode) as caught:
                     await connection.call(request)
                 assert caught.value.code == code
                 assert isinstance(refused(code, is_read=False), Fail)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusters.systems.answers import no_answer
+from clusters.systems.answers import no_answer, unsupported
 from clusters.systems.dledger.outcomes import CAS_MISMATCH
 from clusters.systems.dledger.routing import Seat
 from clusters.systems.remoting import Answer
@@ -44,7 +44,7 @@ class DLedgerClient:
         """Carries out a read (`None`), a write (a value) or a cas (`[expected, new]`) of the register `invocation.key`."""
         request = self._request(invocation)
         if request is None:
-            return Fail(f"unsupported: {invocation.f} of {str(invocation.value)[:100]}")
+            return unsupported(invocation.f, invocation.value)
         is_read = invocation.f == "read"
         self.via = self._seat.via
         answer = await self._seat.ask(lambda peer: peer.register(request), is_read=is_read)

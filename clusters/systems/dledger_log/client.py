@@ -17,11 +17,13 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
+from clusters.systems.answers import unsupported
 from clusters.systems.dledger import outcomes
 from clusters.systems.dledger.routing import Seat
-from clusters.systems.dledger_log.entries import BARRIER, encode, entry_of, values_of
+from clusters.systems.dledger_log.entries import BARRIER, entry_of, values_of
 from clusters.systems.dledger_protocol import SUCCESS
 from clusters.systems.remoting import HEADER_OK, Answer
+from clusters.systems.stored import entry_body
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ class LogClient:
             case "read", [int(first), int(last)] if _is_offset(first) and _is_offset(last):
                 found = await self._read(key, first, last)
                 return found.ok([list(pair) for pair in found.values]) if isinstance(found, _Found) else found
-        return Fail(f"unsupported: {invocation.f} of {str(value)[:100]}")
+        return unsupported(invocation.f, value)
 
     async def close(self) -> None:
         """Closes the connection."""
@@ -95,7 +97,7 @@ class LogClient:
     async def _append(self, key: str | None, value: Value) -> int | Fail | Info:
         """Appends a value. Returns its index; without one, the outcome of the operation."""
         try:
-            body = encode(key, value)
+            body = entry_body(key, value)
         except (ValueError, TypeError, RecursionError):
             return Fail(f"unsupported: {str(value)[:100]} is not a value of JSON")
         answer = await self._seat.ask(lambda peer: peer.append(body), is_read=False, timeout_s=ANSWER_TIMEOUT_S)

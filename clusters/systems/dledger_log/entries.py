@@ -1,19 +1,18 @@
 """The entries that clients append to the log and read from it.
 
 A read skips the library's own entries (`NOOP`, `CONFIG_CHANGE`) and the markers of reads. It does not skip an entry of an
-unknown
-writer: such an entry becomes an element without an add, and the checker reports it.
+unknown writer (`clusters.systems.stored.values_in`).
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clusters.systems.remoting import BadAnswer
+from clusters.systems.stored import values_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 # The marker of a read. Once it is committed, all entries below it are committed too.
 BARRIER = b'{"barrier":true}'
 NORMAL = 1  # the magic number of an entry that a client has appended
-MAX_FOREIGN_CHARACTERS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +37,6 @@ class Entry:
     index: int
     magic: int
     body: bytes
-
-
-def encode(key: str | None, value: Value) -> bytes:
-    """Returns the body of an entry with a value of a key.
-
-    Raises:
-        ValueError: JSON does not have this value.
-    """
-    return json.dumps({"key": key, "value": value}, separators=(",", ":"), allow_nan=False).encode()
 
 
 def entry_of(body: Mapping[str, Value], index: int) -> Entry:
@@ -80,10 +69,4 @@ def values_of(entries: list[Entry], key: str | None) -> list[tuple[int, Value]]:
 def _values(entry: Entry, key: str | None) -> list[Value]:
     if entry.magic != NORMAL or entry.body == BARRIER:
         return []
-    try:
-        found = json.loads(entry.body)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or found.keys() != {"key", "value"}:
-        return [f"not an entry of this test: {entry.body[:MAX_FOREIGN_CHARACTERS]!r}"]
-    return [found["value"]] if found["key"] == key else []
+    return values_in(entry.body, key)

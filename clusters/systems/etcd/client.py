@@ -18,10 +18,11 @@ import json
 import math
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import NoAnswer, NotSent, no_answer
+from clusters.systems.answers import NoAnswer, carried_out, unsupported
 from clusters.systems.etcd.gateway import Gateway, Refused, after, encoded
 from clusters.systems.etcd.options import Reads
 from clusters.systems.etcd.outcomes import CAS_MISMATCH, HELD, NOT_HELD, refused
+from clusters.systems.stored import value_of
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ PREFIX: Final = "labrys/"
 ONLY_KEY: Final = "only"  # for a workload with one object and no keys
 READ_TIMEOUT_S: Final = 5.0
 ADD_ATTEMPTS: Final = 30
-PAUSE_S: Final = 0.1  # after a request that could not be sent
 
 
 class EtcdClient:
@@ -69,16 +69,9 @@ class EtcdClient:
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out an operation of the workload."""
         is_read = invocation.f == "read"
+        operation = self._carry_out(invocation)
         try:
-            async with asyncio.timeout(READ_TIMEOUT_S if is_read else None):
-                return await self._carry_out(invocation)
-        except NotSent as error:
-            await asyncio.sleep(PAUSE_S)
-            return Fail(f"not-connected: {error}")
-        except TimeoutError:
-            return Fail(f"no-answer: {self.node.name} did not answer in {READ_TIMEOUT_S:g} s")
-        except NoAnswer as error:
-            return no_answer(f"no-answer: {error}", is_read=is_read)
+            return await carried_out(operation, self.node, is_read=is_read, read_timeout_s=READ_TIMEOUT_S)
         except Refused as error:
             return refused(error.message, is_read=is_read)
 
@@ -100,7 +93,7 @@ class EtcdClient:
                 )
             case "cas", [expected, new]:
                 return await self._cas(key, expected, new)
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
     async def _set(self, key: str, f: str, value: Value) -> Outcome:
         match f:
@@ -109,7 +102,7 @@ class EtcdClient:
                 return _written(await self._call("kv/put", {"key": encoded(element), "value": ""}), value)
             case "read":
                 return await self._elements(f"{key}/")
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
     async def _counter(self, key: str, f: str, value: Value) -> Outcome:
         match f, value:
@@ -118,7 +111,7 @@ class EtcdClient:
             case "read", _:
                 found = _read(await self._get(key))
                 return Ok(found.value or 0, order=found.order)
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
     async def _lock(self, key: str, f: str, value: Value) -> Outcome:
         match f:
@@ -126,7 +119,7 @@ class EtcdClient:
                 return await self._acquire(key)
             case "release":
                 return await self._release(key, value)
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
     async def _call(self, method: str, request: dict[str, Value]) -> Answer:
         return await self._gateway.call(method, request)
@@ -141,7 +134,7 @@ class EtcdClient:
         )
         entries = answer.entries()
         last = max((entry.modified for entry in entries), default=None)
-        return Ok([_value(entry.key.removeprefix(prefix)) for entry in entries], order=last)
+        return Ok([value_of(entry.key.removeprefix(prefix)) for entry in entries], order=last)
 
     async def _if(self, compare: dict[str, Value], then: dict[str, Value]) -> int | None:
         """Carries out a request if a comparison holds. Returns the revision, or None if it does not hold."""
@@ -161,7 +154,7 @@ class EtcdClient:
                 entries = await asyncio.wait_for(self._linearizable(key), READ_TIMEOUT_S)
             except (TimeoutError, NoAnswer, Refused) as error:  # it only read
                 return Fail(f"not-read: {error or 'no answer in time'}")
-            total = (_value(entries[0].value) if entries else 0) + amount
+            total = (value_of(entries[0].value) if entries else 0) + amount
             compare = _unchanged(key, entries[0].modified) if entries else _absent(key)
             revision = await self._if(compare, _put(key, json.dumps(total)))
             if revision is not None:
@@ -196,22 +189,6 @@ class EtcdClient:
         return Fail(f"{NOT_HELD}: the lock is free, or another client holds it") if revision is None else Ok(token)
 
 
-def _unsupported(f: str, value: Value) -> Fail:
-    return Fail(f"unsupported: {f} of {str(value)[:100]}")
-
-
-def _value(text: str) -> Value:
-    """Returns the value of a text that a client wrote.
-
-    Raises:
-        NoAnswer: It is no JSON, so no client wrote it.
-    """
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise NoAnswer(f"expected a value of JSON, found {text[:100]!r}") from None
-
-
 def _put(key: str, value: str) -> dict[str, Value]:
     return {"requestPut": {"key": encoded(key), "value": encoded(value)}}
 
@@ -230,7 +207,7 @@ def _unchanged(key: str, revision: int) -> dict[str, Value]:
 
 def _read(entries: list[Entry]) -> Ok:
     """Returns the outcome of a read of one key: null if it does not exist."""
-    return Ok(_value(entries[0].value), order=entries[0].modified) if entries else Ok(None)
+    return Ok(value_of(entries[0].value), order=entries[0].modified) if entries else Ok(None)
 
 
 def _written(answer: Answer, value: Value) -> Ok | Info:

@@ -101,6 +101,7 @@ class EtcdSystem(OneServiceSystem):
     def __init__(self, cluster: Cluster, options: EtcdOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
         self._options = options
+        self._is_debian = options.etcd_version == DEBIAN
         self._names: dict[int, str] = {}  # the names of the nodes by etcd's ids of the members
         self._followed: dict[str, int] = {}  # for each node, the highest term that it reported while it did not lead
         self._clients = itertools.count(1)
@@ -117,13 +118,12 @@ class EtcdSystem(OneServiceSystem):
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of the release, or of Debian's package."""
-        debian = self._options.etcd_version == DEBIAN
-        return {"etcd": PACKAGES.versions()["etcd-server"] if debian else self._options.etcd_version}
+        return {"etcd": PACKAGES.versions()["etcd-server"] if self._is_debian else self._options.etcd_version}
 
     def install(self, node: Node) -> None:
         """Copies the program or the unpacked package to the node."""
         remote = self.cluster.remote(node)
-        if self._options.etcd_version == DEBIAN:
+        if self._is_debian:
             PACKAGES.install(remote)
         else:
             self.artifact.install(remote)
@@ -136,8 +136,7 @@ class EtcdSystem(OneServiceSystem):
         """Returns the one process of a node."""
         members = ",".join(f"{each.name}=http://{each.address}:{PEER_PORT}" for each in self.nodes)
         client, peer = f"http://{node.address}:{PORT}", f"http://{node.address}:{PEER_PORT}"
-        debian = self._options.etcd_version == DEBIAN
-        program = PACKAGES.path("/usr/bin/etcd") if debian else f"{self.artifact.there}/{PROGRAM}"
+        program = PACKAGES.path("/usr/bin/etcd") if self._is_debian else f"{self.artifact.there}/{PROGRAM}"
         arguments = [
             program, "--name", node.name, "--data-dir", DATA_DIR,
             "--listen-client-urls", client, "--advertise-client-urls", client,
@@ -153,7 +152,7 @@ class EtcdSystem(OneServiceSystem):
             ports=(PORT, PEER_PORT),
             data_dir=DATA_DIR,
             log_files=(LOG,),
-            environment=PACKAGES.environment if debian else {},
+            environment=PACKAGES.environment if self._is_debian else {},
             log_clock=LogClock(
                 path=LOG, pattern=r'\{"level":"\w+","ts":"([^"]+)"', form="%Y-%m-%dT%H:%M:%S.%f%z", resolution_s=0.001
             ),

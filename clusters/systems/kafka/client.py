@@ -12,15 +12,15 @@ leader that was replaced and does not know it yet answers too.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.systems.answers import PAUSE_S, NoAnswer, NotSent, RefusedByCode, unsupported
 from clusters.systems.kafka.options import Acks
 from clusters.systems.kafka.outcomes import NOT_LEADER, refused
-from clusters.systems.kafka.wire import OFFSET_OUT_OF_RANGE, PORT, Broker, Refused
+from clusters.systems.kafka.wire import NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, PORT, Broker
+from clusters.systems.stored import entry_body, values_in
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ READ_TIMEOUT_S: Final = 3.0
 DELIVERY_MS: Final = 4000
 REQUEST_MS: Final = 3000
 LATE_S: Final = 2.0  # after the deadline of a record, the library must have said how it ended
-PAUSE_S: Final = 0.1
-MAX_FOREIGN: Final = 100
 
 
 class KafkaClient:
@@ -79,7 +77,7 @@ class KafkaClient:
             case "read", [int(first), int(last)]:
                 found = await self._read(invocation.key, first, last)
                 return Ok([[offset, value] for offset, value in found]) if isinstance(found, list) else found
-        return Fail(f"unsupported: {invocation.f} of {str(invocation.value)[:100]}")
+        return unsupported(invocation.f, invocation.value)
 
     async def close(self) -> None:
         """Closes the connections. The library ends its threads in the background."""
@@ -95,7 +93,7 @@ class KafkaClient:
 
     async def _append(self, key: str | None, value: Value) -> Outcome:
         try:
-            body = json.dumps({"key": key, "value": value}, separators=(",", ":"), allow_nan=False).encode()
+            body = entry_body(key, value)
         except (ValueError, TypeError, RecursionError):
             return Fail(f"unsupported: {str(value)[:100]} is not a value of JSON")
         await self._know_leader()
@@ -166,8 +164,9 @@ class KafkaClient:
             outcome = Fail(f"no-answer: no answer in {READ_TIMEOUT_S:g} s")
         except NoAnswer as error:
             outcome = Fail(f"no-answer: {error}")
-        except Refused as error:
-            outcome = Fail(f"{NOT_LEADER if error.code == 6 else 'refused'}: {at.name} answered with {error}")
+        except RefusedByCode as error:
+            code = NOT_LEADER if error.code == NOT_LEADER_OR_FOLLOWER else "refused"
+            outcome = Fail(f"{code}: {at.name} answered with {error}")
         self._leader = None
         await asyncio.sleep(PAUSE_S)
         return outcome
@@ -178,13 +177,13 @@ class KafkaClient:
         found: list[tuple[int, Value]] = []
         offset = first
         if least:
-            known = (await broker.fetch(self._topic, 0)).high_watermark
+            known = await broker.high_watermark(self._topic)
             if known < least:
                 raise NoAnswer(f"the replica knows {known} of {least} records to be committed")
         while offset <= last:
             try:
                 fetched = await broker.fetch(self._topic, offset)
-            except Refused as error:
+            except RefusedByCode as error:
                 if error.code != OFFSET_OUT_OF_RANGE:
                     raise
                 break
@@ -192,7 +191,7 @@ class KafkaClient:
                 (place, value)
                 for place, body in fetched.records
                 if place <= last
-                for value in _values(body, key)
+                for value in values_in(body, key)
             ]  # fmt: skip
             if fetched.end <= offset:
                 break
@@ -212,14 +211,3 @@ class KafkaClient:
             if partition is not None and 1 <= partition.leader <= len(self._nodes):
                 self._leader = self._nodes[partition.leader - 1]
         self.via = None if self._pinned or self._leader is None else self._leader.name
-
-
-def _values(body: bytes, key: str | None) -> list[Value]:
-    """Returns the value of a record if it is one of this key. A record that no client of the run wrote becomes a text."""
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or found.keys() != {"key", "value"}:
-        return [f"not a record of this test: {body[:MAX_FOREIGN]!r}"]
-    return [found["value"]] if found["key"] == key else []

@@ -13,15 +13,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clusters.systems import jvm
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
 from clusters.systems.kafka.client import TOPIC, KafkaClient
 from clusters.systems.kafka.options import KafkaOptions
 from clusters.systems.kafka.outcomes import REFUSALS
-from clusters.systems.kafka.wire import DEBUGGER, PORT, Broker, Refused
+from clusters.systems.kafka.wire import DEBUGGER, PORT, Broker
 from harness.daemon import Daemon
 from harness.errors import InfrastructureError
 from harness.leaders import LEADER, leader_of
-from harness.process_clock import LogClock
 from harness.service import NodeStatus
 from harness.system import LogLine
 
@@ -46,8 +45,7 @@ JVM_FLAGS = (
     *jvm.JVM_FLAGS,
     "-Xms96m",
     "-Xmx192m",
-    "-Dorg.slf4j.simpleLogger.showDateTime=true",
-    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
+    *jvm.SIMPLE_LOGGER,
     "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients=warn",
     "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.common.config=warn",
 )
@@ -91,8 +89,6 @@ class KafkaSystem(jvm.JvmSystem):
         {"log": "append is a record in one partition, whose offset is the offset; read is a fetch from the leader"}
     )
     libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"confluent_kafka": "kafka"})
-    reads_need_leader = False
-    moves_leadership = False
     refusals = REFUSALS
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     telling_log_texts = TELLING
@@ -105,10 +101,7 @@ class KafkaSystem(jvm.JvmSystem):
     @classmethod
     def build(cls, options: Any, say: Callable[[str], object]) -> Artifact:  # noqa: ARG003 - no option changes the build
         """Gets the released jars with Maven, if the cache does not have them."""
-        return jvm.maven_build(
-            "kafka-jars", VERSION, MODULE, "prepare-package", f"-Dkafka.version={VERSION}",
-            product=f"target/{VERSION}", files=("pom.xml",), tools=(MAVEN,),
-        ).artifact(say)  # fmt: skip
+        return jvm.released_jars("kafka", VERSION, MODULE, tools=(MAVEN,)).artifact(say)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of the brokers."""
@@ -124,12 +117,7 @@ class KafkaSystem(jvm.JvmSystem):
             data_dir=DATA_DIR,
             log_files=(LOG,),
             config_files={CONFIG: self._properties(node)},
-            log_clock=LogClock(
-                path=LOG,
-                pattern=r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4}) ",
-                form="%Y-%m-%dT%H:%M:%S.%f%z",
-                resolution_s=0.001,
-            ),
+            log_clock=jvm.simple_log_clock(LOG),
         )
 
     def initialise(self, node: Node) -> None:
@@ -138,7 +126,7 @@ class KafkaSystem(jvm.JvmSystem):
         remote.run(f"mkdir -p {DATA_DIR}")
         remote.write(CONFIG, self._properties(node))
         tool = ["java", *JVM_FLAGS, "-cp", f"{self.artifact.there}/*", "kafka.tools.StorageTool", "format"]
-        remote.run(f"{shlex.join([*tool, '-t', CLUSTER_ID, '-c', CONFIG])} >/dev/null 2>&1", timeout_s=FORMAT_TIMEOUT_S)
+        remote.run(shlex.join([*tool, "-t", CLUSTER_ID, "-c", CONFIG]), timeout_s=FORMAT_TIMEOUT_S)
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> KafkaClient:  # noqa: ARG002 - all are alike
         """Returns the client of a process."""
@@ -188,7 +176,7 @@ class KafkaSystem(jvm.JvmSystem):
                 if partition is None or not partition.in_sync:  # before the topic exists
                     return (NodeStatus(node=node.name, role="broker", details={"brokers": await broker.brokers()}),)
                 end, committed = await _replica(broker)
-        except (NotSent, NoAnswer, Refused, TimeoutError):
+        except (NotSent, NoAnswer, RefusedByCode, TimeoutError):
             return ()
         finally:
             await broker.close()
@@ -204,10 +192,6 @@ class KafkaSystem(jvm.JvmSystem):
                 details={"isr": [self._name(each) for each in partition.in_sync]},
             ),
         )
-
-    async def is_serving(self, status: NodeStatus) -> bool:
-        """Returns whether enough replicas are in sync for the leader to accept records."""
-        return len((status.details or {}).get("isr") or ()) >= self._options.min_isr
 
     async def lacking(self, statuses: Mapping[str, NodeStatus | None]) -> Mapping[str, str]:
         """Returns what each node lacks: contact to all brokers, the leader of the partition, and a replica in sync."""
@@ -226,13 +210,6 @@ class KafkaSystem(jvm.JvmSystem):
             elif name not in isr and len(self.nodes) <= REPLICAS:
                 missing[name] = f"is not in sync; {', '.join(map(str, isr))} are"
         return missing
-
-    async def transfer(self, leader: Node, term: int | None, to: Node, limit_s: float) -> None:
-        """Does nothing: Kafka moves a leadership only to the preferred replica, when it rebalances."""
-
-    async def lead(self, node: Node, timeout_s: float) -> bool:  # noqa: ARG002 - it cannot
-        """Returns False: every replica answers reads, so the leadership need not move."""
-        return False
 
     def _name(self, broker: int) -> str | None:
         return self.nodes[broker - 1].name if 1 <= broker <= len(self.nodes) else None
@@ -266,6 +243,6 @@ class KafkaSystem(jvm.JvmSystem):
 async def _replica(broker: Broker) -> tuple[int | None, int | None]:
     """Returns the end and the high watermark of the replica of a broker; None for a broker without one."""
     try:
-        return await broker.end(TOPIC, replica=DEBUGGER), (await broker.fetch(TOPIC, 0)).high_watermark
-    except Refused:
+        return await broker.end(TOPIC, replica=DEBUGGER), await broker.high_watermark(TOPIC)
+    except RefusedByCode:
         return None, None

@@ -14,8 +14,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import NoAnswer, NotSent
-from harness.errors import LabrysError
+from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,6 +28,7 @@ LIST_OFFSETS: Final = (2, 2)
 METADATA: Final = (3, 7)
 NO_ERROR: Final = 0
 OFFSET_OUT_OF_RANGE: Final = 1
+NOT_LEADER_OR_FOLLOWER: Final = 6
 CONSUMER: Final = -1
 DEBUGGER: Final = -2  # asks a replica for the end of its log, whether it leads or not
 LATEST: Final = -1
@@ -36,18 +36,6 @@ BATCH_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 MAGIC: Final = 2
 COMPRESSION: Final = 0x07
 CONTROL: Final = 0x20
-
-
-class Refused(LabrysError):  # noqa: N818 - as it reads in `except`
-    """The broker answered with an error.
-
-    Attributes:
-        code: The code of Kafka.
-    """
-
-    def __init__(self, code: int) -> None:
-        super().__init__(f"error {code}")
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +112,7 @@ class Broker:
         Raises:
             NotSent: The broker accepts no connection.
             NoAnswer: There is no readable answer.
-            Refused: It does not lead, or has no replica.
+            RefusedByCode: It does not lead, or has no replica.
         """
         body = struct.pack(">ibi", replica, 0, 1) + _text(topic) + struct.pack(">iiq", 1, 0, LATEST)
         answer = await self._ask(LIST_OFFSETS, body)
@@ -135,18 +123,30 @@ class Broker:
         _check(code)
         return offset
 
-    async def fetch(self, topic: str, offset: int) -> Fetched:
-        """Returns records of the first partition from an offset on, from the replica of this broker.
+    async def high_watermark(self, topic: str) -> int:
+        """Returns the offset below which the replica of this broker knows all records to be committed.
 
         Raises:
             NotSent: The broker accepts no connection.
             NoAnswer: There is no readable answer.
-            Refused: The replica does not have this offset, or the broker has no replica.
+            RefusedByCode: The broker has no replica.
+        """
+        return (await self.fetch(topic, 0, most_bytes=1)).high_watermark
+
+    async def fetch(self, topic: str, offset: int, *, most_bytes: int = FETCH_BYTES) -> Fetched:
+        """Returns records of the first partition from an offset on, from the replica of this broker.
+
+        A broker answers with one batch of records at least, however small `most_bytes` is (KIP-74).
+
+        Raises:
+            NotSent: The broker accepts no connection.
+            NoAnswer: There is no readable answer.
+            RefusedByCode: The replica does not have this offset, or the broker has no replica.
         """
         body = (
-            struct.pack(">iiiibiii", CONSUMER, 0, 0, FETCH_BYTES, 0, 0, -1, 1)
+            struct.pack(">iiiibiii", CONSUMER, 0, 0, most_bytes, 0, 0, -1, 1)
             + _text(topic)
-            + struct.pack(">iiiqqi", 1, 0, -1, offset, -1, FETCH_BYTES)
+            + struct.pack(">iiiqqi", 1, 0, -1, offset, -1, most_bytes)
             + struct.pack(">i", 0)
             + _text("")
         )
@@ -295,4 +295,4 @@ def _text(text: str) -> bytes:
 
 def _check(code: int) -> None:
     if code != NO_ERROR:
-        raise Refused(code)
+        raise RefusedByCode(code)

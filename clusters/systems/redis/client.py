@@ -15,9 +15,10 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import NoAnswer, NotSent, no_answer
+from clusters.systems.answers import NoAnswer, NotSent, no_answer, unsupported
 from clusters.systems.redis.connection import SENTINEL_PORT, Connection, Refused
 from clusters.systems.redis.outcomes import CAS_MISMATCH, EMPTY, HELD, NOT_HELD, refused
+from clusters.systems.stored import value_of
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class RedisClient:
                 if await connection.call("EVAL", CAS, 1, key, before, json.dumps(new)):
                     return Ok(value)
                 return Fail(f"{CAS_MISMATCH}: it does not hold {json.dumps(expected)[:100]}")
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
     async def _set(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
         match f:
@@ -208,7 +209,7 @@ class RedisClient:
                 return Ok(value)
             case "read":
                 return Ok([_value(member) for member in await _listed(connection, "SMEMBERS", key)])
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
     async def _counter(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
         match f, value:
@@ -217,7 +218,7 @@ class RedisClient:
                 return Ok(value)
             case "read", _:
                 return Ok(_value(await connection.call("GET", key)) or 0)
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
     async def _lock(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
         match f:
@@ -232,7 +233,7 @@ class RedisClient:
                 if await connection.call("EVAL", RELEASE, 1, key, mark):
                     return Ok(value)
                 return Fail(f"{NOT_HELD}: the lock is free, or another client holds it")
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
     async def _queue(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
         match f:
@@ -244,7 +245,7 @@ class RedisClient:
                 return Fail(f"{EMPTY}: the queue has no value") if found is None else Ok(_value(found))
             case "drain":
                 return Ok([_value(each) for each in await _listed(connection, "EVAL", DRAIN, 1, key)])
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
 
 async def _listed(connection: Connection, *words: str | int) -> list[Any]:
@@ -260,11 +261,4 @@ def _value(text: Any) -> Value:
     Raises:
         NoAnswer: It is no JSON, so no client wrote it.
     """
-    try:
-        return None if text is None else json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        raise NoAnswer(f"expected a value of JSON, found {str(text)[:100]!r}") from None
-
-
-def _unsupported(f: str, value: Value) -> Fail:
-    return Fail(f"unsupported: {f} of {str(value)[:100]}")
+    return None if text is None else value_of(text)

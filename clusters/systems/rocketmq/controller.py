@@ -145,11 +145,7 @@ class RocketMQController(jvm.LedJvmSystem):
     @classmethod
     def build(cls, options: ControllerOptions, say: Callable[[str], object]) -> Artifact:
         """Gets the released jars of a version with Maven, if the cache does not have them; compiles nothing."""
-        version = options.rocketmq_version
-        return jvm.maven_build(
-            "rocketmq-jars", version, MODULE, "prepare-package", f"-Drocketmq.version={version}",
-            product=f"target/{version}", files=("pom.xml",), tools=(MAVEN,),
-        ).artifact(say)  # fmt: skip
+        return jvm.released_jars("rocketmq", options.rocketmq_version, MODULE, tools=(MAVEN,)).artifact(say)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of the release and of its consensus library."""

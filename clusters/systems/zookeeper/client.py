@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote
 
-from clusters.systems.answers import NoAnswer, NotSent, no_answer
-from clusters.systems.zookeeper.connection import Connection, Refused
+from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode, carried_out, unsupported
+from clusters.systems.stored import value_of
+from clusters.systems.zookeeper.connection import Connection
 from clusters.systems.zookeeper.options import Reads
 from clusters.systems.zookeeper.outcomes import (
     BAD_VERSION,
@@ -47,7 +48,6 @@ ANY_VERSION: Final = -1
 EPHEMERAL: Final = 1
 SEQUENCE: Final = 2
 LOCK: Final = "l-"
-PAUSE_S: Final = 0.1  # after a request that could not be sent
 SESSION_PART: Final = 2 / 3  # of its timeout, after which a client of ZooKeeper takes its session for lost
 
 
@@ -106,17 +106,10 @@ class ZooKeeperClient:
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out an operation of the workload."""
         is_read = invocation.f == "read"
+        operation = self._carry_out(invocation)
         try:
-            async with asyncio.timeout(READ_TIMEOUT_S if is_read else None):
-                return await self._carry_out(invocation)
-        except NotSent as error:
-            await asyncio.sleep(PAUSE_S)
-            return Fail(f"not-connected: {error}")
-        except TimeoutError:
-            return no_answer("no-answer: no answer in time", is_read=is_read)
-        except NoAnswer as error:
-            return no_answer(f"no-answer: {error}", is_read=is_read)
-        except Refused as error:
+            return await carried_out(operation, self.node, is_read=is_read, read_timeout_s=READ_TIMEOUT_S)
+        except RefusedByCode as error:
             return refused(error.code, is_read=is_read)
 
     async def close(self) -> None:
@@ -142,7 +135,7 @@ class ZooKeeperClient:
                 return Ok(value, order=await self._write(path, value))
             case "cas", [expected, new]:
                 return await self._cas(path, expected, new)
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
     async def _set(self, path: str, f: str, value: Value) -> Outcome:
         match f:
@@ -153,8 +146,8 @@ class ZooKeeperClient:
             case "read":
                 await self._catch_up(path)
                 names, zxid = await self._children(path)
-                return Ok([_value(unquote(name)) for name in names], order=zxid)
-        return _unsupported(f, value)
+                return Ok([value_of(unquote(name)) for name in names], order=zxid)
+        return unsupported(f, value)
 
     async def _counter(self, path: str, f: str, value: Value) -> Outcome:
         match f, value:
@@ -162,7 +155,7 @@ class ZooKeeperClient:
                 return await self._add(path, amount)
             case "read", _:
                 return await self._read(path, 0)
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
     async def _lock(self, path: str, f: str, value: Value) -> Outcome:
         match f:
@@ -170,7 +163,7 @@ class ZooKeeperClient:
                 return await self._acquire(path)
             case "release":
                 return await self._release(path, value)
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
     async def _queue(self, path: str, f: str, value: Value) -> Outcome:
         match f:
@@ -181,7 +174,7 @@ class ZooKeeperClient:
                 return await self._dequeue(path)
             case "drain":
                 return await self._drain(path)
-        return _unsupported(f, value)
+        return unsupported(f, value)
 
     async def _catch_up(self, path: str) -> None:
         """Lets the node catch up before a read, as the options say."""
@@ -193,7 +186,7 @@ class ZooKeeperClient:
             case Reads.QUORUM:
                 try:
                     await self._connection.call(SetData(ROOT, b"", ANY_VERSION))
-                except Refused as error:
+                except RefusedByCode as error:
                     if error.code != NO_NODE:
                         raise
                     await self._make(ROOT)
@@ -206,11 +199,11 @@ class ZooKeeperClient:
 
         try:
             data, stat = await self._connection.call(GetData(path, False))  # noqa: FBT003 - no watch
-        except Refused as error:
+        except RefusedByCode as error:
             if error.code != NO_NODE:
                 raise
             return Seen(None, None, None)
-        return Seen(_value((data or b"").decode(errors="replace")), stat.version, stat.mzxid)
+        return Seen(value_of((data or b"").decode(errors="replace")), stat.version, stat.mzxid)
 
     async def _children(self, path: str) -> tuple[list[str], int | None]:
         """Returns the names of the children of a znode from the node's own state, and the last change of them."""
@@ -218,7 +211,7 @@ class ZooKeeperClient:
 
         try:
             names, stat = await self._connection.call(GetChildren2(path, False))  # noqa: FBT003 - no watch
-        except Refused as error:
+        except RefusedByCode as error:
             if error.code != NO_NODE:
                 raise
             return [], None
@@ -256,7 +249,7 @@ class ZooKeeperClient:
             await self._create(path, b"", 0)
         except NoAnswer as error:
             raise NotSent(f"{path} may be absent: {error}") from error
-        except Refused as error:
+        except RefusedByCode as error:
             if error.code != NODE_EXISTS:
                 raise
 
@@ -265,7 +258,7 @@ class ZooKeeperClient:
         for missing in (ROOT, parent):
             try:
                 return await self._create(path, data, flags)
-            except Refused as error:
+            except RefusedByCode as error:
                 if error.code != NO_NODE:
                     raise
                 await self._make(missing)
@@ -275,12 +268,12 @@ class ZooKeeperClient:
         for _ in range(ATTEMPTS):
             try:
                 return await self._change(path, value, ANY_VERSION)
-            except Refused as error:
+            except RefusedByCode as error:
                 if error.code != NO_NODE:
                     raise
             try:
                 return (await self._create_below(ROOT, path, _encoded(value), 0))[1]
-            except Refused as error:
+            except RefusedByCode as error:
                 if error.code != NODE_EXISTS:
                     raise
         raise NotSent(f"{path} was neither there nor absent in {ATTEMPTS} attempts")
@@ -294,7 +287,7 @@ class ZooKeeperClient:
             if seen.version is None or seen.value != expected:
                 return mismatch
             return Ok([expected, new], order=await self._change(path, new, seen.version))
-        except Refused as error:
+        except RefusedByCode as error:
             if error.code in {BAD_VERSION, NODE_EXISTS}:
                 return mismatch
             raise
@@ -319,7 +312,7 @@ class ZooKeeperClient:
                 if seen.version is None:
                     return Ok(amount, order=(await self._create_below(ROOT, path, _encoded(amount), 0))[1])
                 return Ok(amount, order=await self._change(path, seen.value + amount, seen.version))
-            except Refused as error:
+            except RefusedByCode as error:
                 if error.code not in {BAD_VERSION, NODE_EXISTS}:
                     raise
         return Fail(f"contended: others changed the counter in each of {ATTEMPTS} attempts")
@@ -357,7 +350,7 @@ class ZooKeeperClient:
             return Fail(f"{NOT_HELD}: this client has no child with this token")
         try:
             await self._delete(mine)
-        except Refused as error:
+        except RefusedByCode as error:
             if error.code == NO_NODE:
                 return Fail(f"{NOT_HELD}: the session that held it has ended")
             raise
@@ -389,7 +382,7 @@ class ZooKeeperClient:
                     continue
                 try:
                     await self._delete(each)
-                except Refused as error:
+                except RefusedByCode as error:
                     if error.code != NO_NODE:
                         raise
                 else:
@@ -405,34 +398,18 @@ class ZooKeeperClient:
             if not found:
                 return Ok([])
             answers = await self._connection.calls([GetData(each, False) for each in found])  # noqa: FBT003
-            if any(isinstance(each, Refused) for each in answers):
+            if any(isinstance(each, RefusedByCode) for each in answers):
                 continue  # somebody took one meanwhile
             try:
                 done = await self._connection.call(Transaction([Delete(each, ANY_VERSION) for each in found]))
-            except Refused as error:
+            except RefusedByCode as error:
                 if error.code != NO_NODE:
                     raise
                 continue
             if all(each is True for each in done):
-                return Ok([_value(data.decode(errors="replace")) for data, _ in answers])
+                return Ok([value_of(data.decode(errors="replace")) for data, _ in answers])
         return Fail(f"contended: others took values in {ATTEMPTS} attempts")
-
-
-def _unsupported(f: str, value: Value) -> Fail:
-    return Fail(f"unsupported: {f} of {str(value)[:100]}")
 
 
 def _encoded(value: Value) -> bytes:
     return json.dumps(value).encode()
-
-
-def _value(text: Any) -> Value:
-    """Returns the value of a text that a client wrote.
-
-    Raises:
-        NoAnswer: It is no JSON, so no client wrote it.
-    """
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise NoAnswer(f"expected a value of JSON, found {str(text)[:100]!r}") from None

@@ -17,8 +17,7 @@ import struct
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from clusters.systems.answers import NoAnswer, NotSent
-from harness.errors import LabrysError
+from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,18 +30,6 @@ HEADER: Final = struct.Struct("!ii")
 PING_XID: Final = -2
 WATCH_XID: Final = -1
 FOUR_LETTERS: Final = 4
-
-
-class Refused(LabrysError):  # noqa: N818 - as it reads in `except`
-    """The node answered with an error.
-
-    Attributes:
-        code: Its number, such as -103 for a version that does not match.
-    """
-
-    def __init__(self, code: int) -> None:
-        super().__init__(f"error {code}")
-        self.code = code
 
 
 class Pending(NamedTuple):
@@ -92,7 +79,7 @@ class Connection:
         Raises:
             NotSent: The node got no request.
             NoAnswer: The node may have got it, and the answer is missing or not readable.
-            Refused: The node answered with an error.
+            RefusedByCode: The node answered with an error.
         """
         return (await self.calls([request]))[0]
 
@@ -107,14 +94,14 @@ class Connection:
             complete = True
         except OSError as error:
             raise NoAnswer(str(error) or type(error).__name__) from error
-        except Refused:
+        except RefusedByCode:
             complete = True
             raise
         finally:
             if not complete:  # also if the call was cancelled: nobody waits for the answers
                 await self.close(ends_session=False)
         for each in found:
-            if isinstance(each, BaseException) and not isinstance(each, Refused):
+            if isinstance(each, BaseException) and not isinstance(each, RefusedByCode):
                 raise each
         return list(found)
 
@@ -204,7 +191,7 @@ class Connection:
         if waits.answer.done():
             return
         if header.err:
-            waits.answer.set_exception(Refused(header.err))
+            waits.answer.set_exception(RefusedByCode(header.err))
         else:
             waits.answer.set_result(said)
 

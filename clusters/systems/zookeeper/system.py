@@ -14,15 +14,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clusters.systems import jvm
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
 from clusters.systems.zookeeper.client import ROOT, ZooKeeperClient
-from clusters.systems.zookeeper.connection import PORT, Connection, Refused, four_letters
+from clusters.systems.zookeeper.connection import PORT, Connection, four_letters
 from clusters.systems.zookeeper.options import ZooKeeperOptions
 from clusters.systems.zookeeper.outcomes import ANSWERS
 from harness.daemon import Daemon
 from harness.errors import InputError
 from harness.leaders import LEADER
-from harness.process_clock import LogClock
 from harness.service import NodeStatus, ReplicaState
 from harness.system import LogLine
 
@@ -53,8 +52,7 @@ JVM_FLAGS = (
     "-XX:ActiveProcessorCount=2",
     f"-Djute.maxbuffer={MAX_MESSAGE_BYTES}",
     "-Dzookeeper.jmx.log4j.disable=true",
-    "-Dorg.slf4j.simpleLogger.showDateTime=true",
-    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
+    *jvm.SIMPLE_LOGGER,
 )
 JAVA = jvm.java("running ZooKeeper")
 MAVEN = jvm.maven("getting ZooKeeper's jars")
@@ -125,11 +123,7 @@ class ZooKeeperSystem(jvm.JvmSystem):
     @classmethod
     def build(cls, options: ZooKeeperOptions, say: Callable[[str], object]) -> Artifact:
         """Gets the released jars of a version with Maven, if the cache does not have them; compiles nothing."""
-        version = options.zookeeper_version
-        return jvm.maven_build(
-            "zookeeper-jars", version, MODULE, "prepare-package", f"-Dzookeeper.version={version}",
-            product=f"target/{version}", files=("pom.xml",), tools=(MAVEN,),
-        ).artifact(say)  # fmt: skip
+        return jvm.released_jars("zookeeper", options.zookeeper_version, MODULE, tools=(MAVEN,)).artifact(say)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of the release."""
@@ -156,7 +150,7 @@ class ZooKeeperSystem(jvm.JvmSystem):
             data_dir=DATA_DIR,
             log_files=(LOG,),
             config_files={CONFIG: self.configuration(node)},
-            log_clock=LogClock(path=LOG, pattern=r"(\S+) \[", form="%Y-%m-%dT%H:%M:%S.%f%z", resolution_s=0.001),
+            log_clock=jvm.simple_log_clock(LOG),
         )
 
     def configuration(self, node: Node) -> str:
@@ -257,13 +251,13 @@ class ZooKeeperSystem(jvm.JvmSystem):
                     found = await connection.calls([GetData(path, False) for path in some])  # noqa: FBT003
                     below = await connection.calls([GetChildren(path, False) for path in some])  # noqa: FBT003
                     for path, seen, children in zip(some, found, below, strict=True):
-                        if isinstance(seen, Refused) or isinstance(children, Refused):
+                        if isinstance(seen, RefusedByCode) or isinstance(children, RefusedByCode):
                             continue  # it vanished meanwhile; at rest none does
                         data, stat = seen
                         text = (data or b"").decode(errors="replace")
                         state[path] = [text, stat.version, stat.mzxid, stat.ephemeralOwner]
                         paths += [f"{path}/{child}" for child in sorted(children)]
-        except (NotSent, NoAnswer, Refused, TimeoutError):
+        except (NotSent, NoAnswer, RefusedByCode, TimeoutError):
             return None
         finally:
             await connection.close()

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
 from clusters.systems.zookeeper import connection as module
-from clusters.systems.zookeeper.connection import HEADER, LENGTH, Connection, Refused
+from clusters.systems.zookeeper.connection import HEADER, LENGTH, Connection
 from clusters.systems.zookeeper.options import ZooKeeperOptions
 from clusters.systems.zookeeper.outcomes import WRITE_NEVER_HAPPENED, refused
 from clusters.systems.zookeeper.system import SRVR, ZooKeeperSystem
@@ -90,7 +90,7 @@ def test_a_ping_before_the_answer_changes_nothing(monkeypatch: pytest.MonkeyPatc
         pytest.param(lambda xid: answer(xid, body=b""), SESSION, NoAnswer, id="an answer that is cut off"),
         pytest.param(lambda _: LENGTH.pack(-5), SESSION, NoAnswer, id="a length below zero"),
         pytest.param(lambda _: LENGTH.pack(1 << 30), SESSION, NoAnswer, id="a length beyond the limit"),
-        pytest.param(lambda xid: answer(xid, error=-103), SESSION, Refused, id="an error"),
+        pytest.param(lambda xid: answer(xid, error=-103), SESSION, RefusedByCode, id="an error"),
         pytest.param(answer, b"", NotSent, id="no session"),
         pytest.param(answer, struct.pack("!iiqi", 0, 0, 0, 0), NotSent, id="a session that has ended"),
     ],

@@ -1,0 +1,48 @@
+"""The form in which clients store values in systems that hold texts or bytes: JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from clusters.systems.answers import NoAnswer
+
+if TYPE_CHECKING:
+    from harness.op import Value
+
+MAX_FOREIGN_CHARACTERS: Final = 100
+
+
+def value_of(text: Any) -> Value:
+    """Returns the value of a text that a client wrote.
+
+    Raises:
+        NoAnswer: It is no JSON, so no client wrote it.
+    """
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        raise NoAnswer(f"expected a value of JSON, found {str(text)[:MAX_FOREIGN_CHARACTERS]!r}") from None
+
+
+def entry_body(key: str | None, value: Value) -> bytes:
+    """Returns the body of an entry of a log, with a value of a key.
+
+    Raises:
+        ValueError: JSON does not have this value.
+    """
+    return json.dumps({"key": key, "value": value}, separators=(",", ":"), allow_nan=False).encode()
+
+
+def values_in(body: bytes, key: str | None) -> list[Value]:
+    """Returns the value in the body of an entry if it is one of this key.
+
+    An entry that no client of the run wrote becomes a text: an element without an append, which the checker reports.
+    """
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.keys() != {"key", "value"}:
+        return [f"not an entry of this test: {body[:MAX_FOREIGN_CHARACTERS]!r}"]
+    return [found["value"]] if found["key"] == key else []
