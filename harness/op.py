@@ -23,6 +23,7 @@ Process: TypeAlias = int | str
 NEMESIS = "nemesis"
 NO_KEY: str | None = None
 FINAL_PHASE = "final"
+RESOURCE_PHASE = "resource"
 
 
 class OpType(enum.StrEnum):
@@ -50,7 +51,8 @@ class Op(NamedTuple):
         node: The node of the client; None for the nemesis.
         error: The cause of a `fail` or `info`: `code` or `code: text`.
         scheduled_ns: The due time of an open-loop arrival; None in a closed loop.
-        phase: None for the workload itself; `FINAL_PHASE` for reads after healing.
+        phase: None for the workload itself; `FINAL_PHASE` for reads after healing; `RESOURCE_PHASE` for operations that never
+            reach the system.
         via: On a completion: the node that the client contacted, if the client chooses its node (it follows the leader); None
             for a client that stays at `node`.
         order: On a completion: the number that the system gave to the operation; see `Ok`.

@@ -44,6 +44,7 @@ from harness.replicas import Replicas, compare_replicas
 from harness.schedule import conduct
 from harness.slowness import slowed
 from harness.watch import Positions, Sighting, Watch
+from harness.workload import clients_of
 from harness.world import world_of
 
 if TYPE_CHECKING:
@@ -401,7 +402,7 @@ class _Run:
             with self.phases.during(ph.WORKLOAD), self._paced(WORKLOAD):
                 driven = await drive(
                     generator=time_limit(test.time_limit_s, generator),
-                    clients=test.system.client,
+                    clients=clients_of(test.workload, test.system.client),
                     nodes=clients_nodes,
                     load=test.load,
                     seed=test.seed,

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from harness.client import ClientFactory
     from harness.faults import FaultRecord
     from harness.final_reads import FinalReads
     from harness.generator import Generator
@@ -83,3 +84,17 @@ class Workload(Protocol):
         A part that could not be produced is `unknown` with the reason, and is not left out.
         """
         ...
+
+
+def clients_of(workload: Workload, system: ClientFactory) -> ClientFactory:
+    """Returns the factory of the clients of a run's workload phase.
+
+    A workload can have a method `clients` with this argument and result. Its clients then carry out some operations on their
+    own, e.g. on a resource beside the system, and give the others to the clients of the system.
+
+    Args:
+        workload: The workload.
+        system: Makes the clients of the system.
+    """
+    own: Callable[[ClientFactory], ClientFactory] | None = getattr(workload, "clients", None)
+    return system if own is None else own(system)

@@ -3,6 +3,8 @@
 The process that acquired a lock also releases it, after a while. The generator knows the process from the completion event. In
 a closed loop, a worker waits while its process holds a lock. In an open loop, an arrival is dropped if its process still holds
 a lock. A process with an `info` never works again, and never releases its lock.
+
+With a resource, the holder writes to it at the beginning of its hold, and again at the end, before the release.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.console.plain import counted
 from harness.generator import Later
-from harness.op import FINAL_PHASE, Invocation, OpType
+from harness.op import FINAL_PHASE, RESOURCE_PHASE, Invocation, OpType
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from workloads.finals import final_reads
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from harness.verdict import Part
 
 ATTEMPTS: Final = 5
+WRITES: Final = 2  # at the beginning and at the end of a hold
 _NS_PER_MS: Final = NS_PER_S // 1000
 
 
@@ -39,22 +42,36 @@ class _Hold:
         token: Its fencing token; None if there is none.
         until_ns: The time of its release.
         attempts: The number of further attempts to release it.
+        writes: The number of further writes to the resource.
     """
 
     key: str | None
     token: Value
     until_ns: int
     attempts: int = ATTEMPTS
+    writes: int = 0
 
     def release(self) -> Invocation:
         """Returns the release of the lock."""
         return Invocation("release", self.token, self.key)
 
+    def due(self, now_ns: int) -> Invocation | Later:
+        """Returns what the holder does next: a write, the release, or a wait for the end of the hold."""
+        if now_ns < self.until_ns and self.writes < WRITES:
+            return Later(self.until_ns)
+        return Invocation("write", self.token, self.key, RESOURCE_PHASE) if self.writes else self.release()
+
 
 class Holds:
     """The locks that the processes hold, and the planned times of the holds."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, writes: int = 0) -> None:
+        """Begins without a lock.
+
+        Args:
+            writes: The number of writes to the resource in a hold.
+        """
+        self._writes = writes
         self._holds: dict[Process, _Hold] = {}
         self._planned_ns: dict[Process, int] = {}  # for each process in an acquire
 
@@ -77,7 +94,11 @@ class Holds:
         hold = self._holds.get(event.process)
         if hold_ns is not None:
             if event.type is OpType.OK:
-                self._holds[event.process] = _Hold(event.key, event.value, event.time_ns + hold_ns)
+                self._holds[event.process] = _Hold(
+                    event.key, event.value, event.time_ns + hold_ns, writes=self._writes
+                )
+        elif hold is not None and event.f == "write" and event.type is not OpType.INFO:
+            hold.writes -= 1
         elif hold is not None:
             hold.attempts -= 1
             if event.type is not OpType.FAIL or not hold.attempts:
@@ -85,18 +106,16 @@ class Holds:
 
 
 class Releasing:
-    """Answers the release of a process' lock when it is due; without a lock, the next turn of a stream."""
+    """Answers the writes of a holder and its release when they are due; without a lock, the next turn of a stream."""
 
     def __init__(self, holds: Holds, turns: Generator) -> None:
         self._holds = holds
         self._turns = turns
 
     def ask(self, asker: Asker) -> Answer:
-        """Returns the release or the turn, or lets the process wait while it holds its lock."""
+        """Returns a write, the release or the turn, or lets the process wait while it holds its lock."""
         hold = self._holds.of(asker.process)
-        if hold is None:
-            return self._turns.ask(asker)
-        return Later(hold.until_ns) if asker.now_ns < hold.until_ns else hold.release()
+        return self._turns.ask(asker) if hold is None else hold.due(asker.now_ns)
 
     def update(self, event: Op) -> None:
         """Records acquires and releases."""

@@ -12,6 +12,8 @@ without an answer certainly holds nothing. The anomalies, and how systems get th
   of tokens starts again after a failure.
 - `token-twice`: two acquires have the same token. A process that acquires a lock that it holds may get the same token again.
   For example, a system uses a counter before it stores it.
+- `late-write`: a resource took a write of a holder after a write of a later holder: one whose acquire began after the acquire
+  of the first had ended. For example, a client pauses for longer than its lease, and the resource checks no fencing token.
 - `released-by-other`: a process released with success a lock that it had not acquired, or had released as often as acquired.
   A release with a token of some acquire does not count: it may be meant for the holder of the token. For example, a release
   does not check the holder.
@@ -30,7 +32,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.columns import INFO, INTEGER, NEVER, NOTHING, OK, OTHER
+from checker.columns import FAIL, INFO, INTEGER, NEVER, NOTHING, OK, OTHER
 from checker.formats.parquet import decode_value
 from harness.console.documents import shown
 from harness.errors import InputError
@@ -74,6 +76,7 @@ class Found:
         not_growing: Acquires with a smaller token than an earlier acquire, with that acquire.
         twice: Acquires with the token of another acquire, with that acquire.
         by_other: Releases by a process that held nothing.
+        writes: The writes to the resource; None if there are none.
     """
 
     acquired: int
@@ -86,6 +89,24 @@ class Found:
     not_growing: Pairs
     twice: Pairs
     by_other: Pairs
+    writes: Writes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writes:
+    """The writes of the holders to the resource.
+
+    Attributes:
+        taken: The number of writes that the resource took.
+        refused: The number of writes that it refused.
+        late: Writes that it took after one of a later holder, with that write.
+        hold: For each row, the acquire of the hold to which it belongs; -1 if there is none.
+    """
+
+    taken: int
+    refused: int
+    late: Pairs
+    hold: Int64s
 
 
 def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Found:
@@ -94,10 +115,13 @@ def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Found:
     Raises:
         InputError: A lock has no such operation.
     """
-    acquire = _acquires(history)
+    acquire, write = _functions(history)
     got = acquire & (history.type == OK)
-    # The operations of each process in order; `same` marks those that are not the first of their process.
+    # The operations of each process in order; `same` marks those that are not the first of their process. The lock itself
+    # sees no write, so a holder that writes still holds it.
     order = np.argsort(history.process, kind="stable")
+    writes = _writes(history, order, got, write) if write.any() else None
+    order = order[~write[order]]
     same = np.zeros(len(order), bool)
     same[1:] = history.process[order][1:] == history.process[order][:-1]
     until = _ends_of_holds(history, order, same, sessions=sessions)
@@ -109,7 +133,7 @@ def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Found:
     fresh = _fresh(history, order, same, got, tokens)
     return Found(
         acquired=int(got.sum()),
-        released=int((~acquire & (history.type == OK)).sum()),
+        released=int((~acquire & ~write & (history.type == OK)).sum()),
         contended=_contended(history, acquire, held, until),
         tokens=len(fresh),
         held=held,
@@ -118,25 +142,25 @@ def find(history: Columns, *, lease_s: float | None, sessions: bool) -> Found:
         not_growing=_not_growing(history, fresh, tokens),
         twice=_twice(fresh, tokens),
         by_other=_by_other(history, order, same, acquire=acquire, got=got, tokens=tokens),
+        writes=writes,
     )
 
 
-def _acquires(history: Columns) -> Bools:
-    """Returns which rows are acquires; all others are releases."""
-    places = [history.functions.index(f) if f in history.functions else -1 for f in ("acquire", "release")]
+def _functions(history: Columns) -> tuple[Bools, Bools]:
+    """Returns which rows are acquires, and which are writes; all others are releases."""
+    places = [history.functions.index(f) if f in history.functions else -1 for f in ("acquire", "release", "write")]
     wrong = np.flatnonzero(~np.isin(history.function, places))
     if len(wrong):
         row = int(wrong[0])
         found = shown(history.functions[history.function[row]])
-        raise InputError(f"event {history.start[row]}: expected the function acquire or release, found {found}")
-    acquires: Bools = history.function == places[0]
-    return acquires
+        raise InputError(f"event {history.start[row]}: expected the function acquire, release or write, found {found}")
+    return history.function == places[0], history.function == places[2]
 
 
 def _ends_of_holds(history: Columns, order: Int64s, same: Bools, *, sessions: bool) -> Int64s:
     """Returns, for each row, the event at which its process begins its next operation, or may be dead."""
     following = np.append(same[1:], np.zeros(min(1, len(same)), bool))
-    until = np.minimum(history.end, NEVER - 1) + 1 if sessions else np.full(len(order), NEVER)
+    until = np.minimum(history.end, NEVER - 1) + 1 if sessions else np.full(len(history), NEVER)
     until[order[following]] = history.start[order[same]]
     return until
 
@@ -270,6 +294,40 @@ def _by_other(history: Columns, order: Int64s, same: Bools, *, acquire: Bools, g
     odd = (history.value.kind[rows] != NOTHING) & ~named[rows]
     rows = rows[~(odd | (named[rows] & elsewhere))]
     return Pairs(rows=rows, others=np.full(len(rows), -1))
+
+
+def _writes(history: Columns, order: Int64s, got: Bools, write: Bools) -> Writes:
+    """Finds the writes that the resource took too late. It numbers the writes that it takes.
+
+    Raises:
+        InputError: A write has no number, or its process has not acquired the lock.
+    """
+    # The last acquire of the same process up to each operation.
+    place = np.arange(len(order))
+    latest = np.maximum.accumulate(np.where(got[order], place, -1))
+    processes = history.process[order]
+    hold = np.full(len(history), -1)
+    own = (latest >= 0) & (processes[latest] == processes)
+    hold[order[own]] = order[latest[own]]
+    taken = np.flatnonzero(write & (history.type == OK))
+    number, known = _integers(history, history.result, taken)
+    for wrong, expected in (
+        (taken[~known[taken]], "a write to answer its number at the resource, an integer of 64 bits"),
+        (taken[hold[taken] < 0], "an acquire of the same process before its write"),
+    ):
+        if len(wrong):
+            raise InputError(f"event {history.start[int(wrong[0])]}: expected {expected}")
+    taken = taken[np.argsort(number[taken], kind="stable")]
+    began = np.maximum.accumulate(history.start[hold[taken]])
+    late = np.flatnonzero(began[:-1] > history.end[hold[taken]][1:]) + 1
+    # The first write of the holder that acquired the lock last.
+    other = np.searchsorted(began, began[late - 1], side="left")
+    return Writes(
+        taken=len(taken),
+        refused=int((write & (history.type == FAIL)).sum()),
+        late=_sorted(taken[late], taken[other]),
+        hold=hold,
+    )
 
 
 def _sorted(rows: Int64s, others: Int64s) -> Pairs:

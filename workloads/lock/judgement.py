@@ -29,8 +29,11 @@ def judgement(history: Columns, found: Found) -> Judgement:
         "token-twice": len(found.twice.rows),
         "released-by-other": len(found.by_other.rows),
     }
+    if found.writes is not None:
+        counts["written"], counts["refused-writes"] = found.writes.taken, found.writes.refused
+        counts["late-write"] = len(found.writes.late.rows)
     made = _Anomalies(history, found)
-    kinds = (made.two_holders(), made.not_growing(), made.twice(), made.by_other())
+    kinds = (made.two_holders(), made.not_growing(), made.twice(), made.by_other(), made.late())
     # The kinds take turns, so that the first anomalies have all kinds.
     turns = chain.from_iterable(zip_longest(*kinds))
     anomalies = list(islice((anomaly for anomaly in turns if anomaly is not None), MAX_ANOMALIES))
@@ -42,6 +45,8 @@ def judgement(history: Columns, found: Found) -> Judgement:
     elif not found.contended:
         verdict = Verdict.UNKNOWN
         reason = "No process requested the lock while another one certainly held it, so nothing was tested."
+    elif found.writes is not None and not found.writes.taken:
+        verdict, reason = Verdict.UNKNOWN, "The resource took no write, so nothing was tested."
     else:
         verdict, reason = Verdict.VALID, f"No two processes held the lock at a time: {numbers}."
     return Judgement(
@@ -104,6 +109,27 @@ class _Anomalies:
                 subject=int(self._history.process[row]),
                 explanation=explanation,
                 rows=(row,),
+                decisive=row,
+            )
+
+    def late(self) -> Iterator[Anomaly]:
+        writes = self._found.writes
+        if writes is None:
+            return
+        history = self._history
+        for row, other in _each(writes.late):
+            hold, later = int(writes.hold[row]), int(writes.hold[other])
+            explanation = (
+                f"{self._process(row, 'Process')} acquired the lock by {_seconds(history.end_ns[hold])}, and "
+                f"{self._process(other)} acquired it by {_seconds(history.end_ns[later])}. The resource took a write of the "
+                f"later holder at {_seconds(history.start_ns[other])}, and then one of the earlier holder at "
+                f"{_seconds(history.start_ns[row])}."
+            )
+            yield Anomaly(
+                kind="late-write",
+                subject=int(history.process[row]),
+                explanation=explanation,
+                rows=(hold, later, other, row),
                 decisive=row,
             )
 

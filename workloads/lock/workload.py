@@ -1,4 +1,7 @@
-"""The lock workload: acquires, and releases after a while; after healing, one acquire of each lock."""
+"""The lock workload: acquires, and releases after a while; after healing, one acquire of each lock.
+
+With a resource, the holders write to it; see `workloads.lock.resource`.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,17 @@ from harness.errors import InputError
 from harness.op import Invocation
 from workloads.base import JudgedWorkload
 from workloads.finals import keys_of
-from workloads.lock.holds import ATTEMPTS, Holds, OnceEach, Releasing, final_acquires
+from workloads.lock.holds import ATTEMPTS, WRITES, Holds, OnceEach, Releasing, final_acquires
 from workloads.lock.judge import find
 from workloads.lock.judgement import judgement
+from workloads.lock.resource import Resource, Takes, holders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from checker.columns import Columns
     from checker.judging import Judgement
+    from harness.client import ClientFactory
     from harness.combinators import Stream
     from harness.final_reads import FinalReads
     from harness.generator import Asker, Generator
@@ -65,6 +70,11 @@ class LockOptions:
         low=0,
         high=0.9,
     )
+    resource: Takes = option(
+        Takes.NONE,
+        "The resource on the control node that a holder writes to at the beginning and at the end of its hold. all: it takes "
+        "every write. fenced: it refuses a fencing token that is older than the newest it has seen. none: holders write nothing.",
+    )
 
     def __post_init__(self) -> None:
         if self.locks < 1 or (self.ops_per_lock is not None and self.ops_per_lock < 1):
@@ -87,13 +97,19 @@ class LockWorkload(JudgedWorkload[LockOptions]):
         {
             "acquire": "null -> the fencing token, or null if the system has none; fails if the lock is held",
             "release": "the token of the acquire, or null -> the same; fails if the process does not hold the lock",
+            "write": "the token of the acquire, or null -> the number of the write; Labrys carries it out on its own resource",
         }
     )
 
     def generator(self, *, seed: int, streams: int) -> Generator:
-        """Returns acquires and, after each success, the release by the same process after a while."""
-        holds = Holds()
+        """Returns acquires and, after each success, the writes and the release by the same process."""
+        holds = Holds(writes=0 if self.options.resource is Takes.NONE else WRITES)
         return Releasing(holds, each_stream(lambda stream: self._operations(stream, holds), seed=seed, streams=streams))
+
+    def clients(self, system: ClientFactory) -> ClientFactory:
+        """Returns clients that write to the resource of this run, if there is one; see `harness.workload.clients_of`."""
+        takes = self.options.resource
+        return system if takes is Takes.NONE else holders(system, Resource(fenced=takes is Takes.FENCED))
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
         """Returns one acquire and one release of every lock in the history. The retries wait for the end of leases."""
