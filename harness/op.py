@@ -189,6 +189,8 @@ class Operation:
 
     @property
     def contact(self) -> Contact | None:
-        """Returns the node that answered, else the node that the operation was sent to; None if the history names none."""
+        """Returns the node that answered, else the node that the operation was sent to; None if it has none."""
+        if self.phase == RESOURCE_PHASE:
+            return None
         node = self.node if self.via is None else self.via
         return None if node is None else Contact(node, self.via is not None and self.type is OpType.OK)

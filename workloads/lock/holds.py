@@ -94,9 +94,7 @@ class Holds:
         hold = self._holds.get(event.process)
         if hold_ns is not None:
             if event.type is OpType.OK:
-                self._holds[event.process] = _Hold(
-                    event.key, event.value, event.time_ns + hold_ns, writes=self._writes
-                )
+                self._holds[event.process] = _Hold(event.key, event.value, event.time_ns + hold_ns, writes=self._writes)
         elif hold is not None and event.f == "write" and event.type is not OpType.INFO:
             hold.writes -= 1
         elif hold is not None:

@@ -73,7 +73,7 @@ class LockOptions:
     resource: Takes = option(
         Takes.NONE,
         "The resource on the control node that a holder writes to at the beginning and at the end of its hold. all: it takes "
-        "every write. fenced: it refuses a fencing token that is older than the newest it has seen. none: holders write nothing.",
+        "every write. fenced: it refuses a fencing token that is older than the newest one. none: holders write nothing.",
     )
 
     def __post_init__(self) -> None:

@@ -178,7 +178,7 @@ def test_nothing_tested_is_unknown(history: list[Operation], reason: str) -> Non
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
-        (done(4, 5, 0, "lock", None, None), "event 4: expected the function acquire or release, found 'lock'"),
+        (done(4, 5, 0, "lock", None, None), "event 4: expected the function acquire, release or write, found 'lock'"),
         (acquire(4, 5, 0, "x"), "event 4: expected an acquire to answer a fencing token, an integer"),
         (acquire(4, 5, 0, 2**63), "an integer of 64 bits"),
         (acquire(4, 5, 0, token=True), "an integer of 64 bits"),
