@@ -29,7 +29,6 @@ from harness.errors import ExitCode, InputError
 from harness.randomness import fresh_seed
 from harness.suites.expectation import Expectation, SuiteCase
 from harness.suites.suite import THRESHOLD
-from results.store.record import suite_case_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -295,6 +294,7 @@ def _check_cases(ctx: click.Context, cases: Sequence[Case]) -> _Checked:
         InputError: `labrys test` refuses the command line of a case; the message names the case.
     """
     from commands.suite_jobs import place_of
+    from results.store.record import suite_case_document
 
     mark = [
         "--suite-case",

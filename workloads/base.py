@@ -8,8 +8,6 @@ from __future__ import annotations
 import abc
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from checker.columns import of_operations
-from checker.judging import part_of
 from harness.combinators import until_ok
 from harness.op import FINAL_PHASE, Invocation
 from workloads.finals import final_reads, keys_of
@@ -82,5 +80,8 @@ class JudgedWorkload(BaseWorkload[OptionsT]):
 
     def parts(self, operations: Sequence[Operation], observed: Observed) -> list[Part]:
         """Returns the part of the judge; it has the name of the workload."""
+        from checker.columns import of_operations  # noqa: PLC0415 - `--help` needs no judge
+        from checker.judging import part_of  # noqa: PLC0415
+
         columns = of_operations(operations)
         return [part_of(self, columns, operation=operations.__getitem__, faults=observed.faults)]

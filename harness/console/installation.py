@@ -14,7 +14,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from harness.errors import InputError
 
@@ -52,6 +51,8 @@ def parse(record: str | None, version: str) -> Origin:
     parts = urlsplit(url)
     if parts.scheme != "file":
         return Origin(words=(f"{PACKAGE} @ {url}",))
+    from urllib.request import url2pathname  # noqa: PLC0415 - it brings HTTP and TLS, and few commands need it
+
     path = url2pathname(parts.path)
     is_editable = known.get("dir_info", {}).get("editable", False)
     return Origin(words=("-e", path) if is_editable else (path,), gone=None if Path(path).exists() else path)

@@ -11,7 +11,6 @@ from harness.declare import option
 from harness.errors import InputError
 from harness.op import Invocation
 from workloads.base import JudgedWorkload
-from workloads.counter.judge import judge
 
 if TYPE_CHECKING:
     from checker.columns import Columns
@@ -65,6 +64,8 @@ class CounterWorkload(JudgedWorkload[CounterOptions]):
 
     def judge(self, history: Columns) -> Judgement:
         """Decides one counter."""
+        from workloads.counter.judge import judge  # noqa: PLC0415 - `--help` needs no judge
+
         return judge(history)
 
     def _operations(self, stream: Stream) -> Generator:

@@ -16,8 +16,6 @@ from harness.op import Invocation
 from workloads.base import JudgedWorkload
 from workloads.finals import keys_of
 from workloads.lock.holds import ATTEMPTS, WRITES, Holds, OnceEach, Releasing, final_acquires
-from workloads.lock.judge import find
-from workloads.lock.judgement import judgement
 from workloads.lock.resource import Resource, Takes, holders
 
 if TYPE_CHECKING:
@@ -126,6 +124,9 @@ class LockWorkload(JudgedWorkload[LockOptions]):
         Raises:
             InputError: A lock has no such operation.
         """
+        from workloads.lock.judge import find  # noqa: PLC0415 - `--help` needs no judge
+        from workloads.lock.judgement import judgement  # noqa: PLC0415
+
         return judgement(history, find(history, lease_s=self.options.lease_s, sessions=self.options.sessions))
 
     def _operations(self, stream: Stream, holds: Holds) -> Generator:

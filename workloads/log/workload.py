@@ -12,7 +12,6 @@ from harness.errors import InputError
 from harness.op import Invocation
 from workloads.base import JudgedWorkload
 from workloads.finals import keys_of
-from workloads.log.judge import judge_log
 from workloads.log.whole import Offsets, WholeLogs, final_ranges
 
 if TYPE_CHECKING:
@@ -97,6 +96,8 @@ class LogWorkload(JudgedWorkload[LogOptions]):
         Raises:
             InputError: The workload has no such operation.
         """
+        from workloads.log.judge import judge_log  # noqa: PLC0415 - `--help` needs no judge
+
         return judge_log(history, linearizable=self.options.linearizable)
 
     def _operations(self, stream: Stream, offsets: Offsets) -> Generator:

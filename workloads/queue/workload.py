@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from harness.combinators import each_stream, independent, mix
 from harness.op import Invocation
 from workloads.base import JudgedWorkload
-from workloads.queue.judge import find
-from workloads.queue.judgement import judgement
 from workloads.queue.options import QueueOptions
 
 if TYPE_CHECKING:
@@ -44,6 +42,9 @@ class QueueWorkload(JudgedWorkload[QueueOptions]):
         Raises:
             InputError: A queue has no such operation.
         """
+        from workloads.queue.judge import find  # noqa: PLC0415 - `--help` needs no judge
+        from workloads.queue.judgement import judgement  # noqa: PLC0415
+
         return judgement(history, find(history, self.options.order), self.options.delivery)
 
     def _operations(self, stream: Stream) -> Generator:

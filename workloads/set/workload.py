@@ -11,7 +11,6 @@ from harness.declare import option
 from harness.errors import InputError
 from harness.op import Invocation
 from workloads.base import JudgedWorkload
-from workloads.set.judge import judge
 
 if TYPE_CHECKING:
     from checker.columns import Columns
@@ -71,6 +70,8 @@ class SetWorkload(JudgedWorkload[SetOptions]):
 
     def judge(self, history: Columns) -> Judgement:
         """Decides one set."""
+        from workloads.set.judge import judge  # noqa: PLC0415 - `--help` needs no judge
+
         return judge(history, linearizable=self.options.linearizable)
 
     def _operations(self, stream: Stream) -> Source:
