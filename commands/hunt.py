@@ -83,6 +83,13 @@ MAX_ERRORS = 3  # runs in a row that break off
     default=None,
     help="Draw only these kinds, e.g. kill,pause or all,-crash.  [default: all kinds that the nodes support]",
 )
+@click.option(
+    "--triggers",
+    metavar="TRIGGER[:VALUE],...",
+    default=None,
+    help="Also draw triggers, the conditions with which faults begin: all, or e.g. new-leader,log-line:snapshot; "
+    "`labrys faults` lists them.  [default: none]",
+)
 @with_option(OutputOptions, "store_dir")
 @click.pass_context
 def hunt(ctx: click.Context, /, **values: Any) -> None:
@@ -102,10 +109,14 @@ def hunt(ctx: click.Context, /, **values: Any) -> None:
     shared = HuntOptions(options=_options(ctx, values), origins=opt.origins(ctx), root=ctx.find_root())
     budget = _Budget.of(values, simulated=shared.options.cluster.simulated)
     console = open_console()
-    given, among = shared.are_faults_given, values["among"]
-    if given and among:
-        raise InputError("--among cannot go with --nemesis or --plan, which set the faults of every run")
-    shared, space, told = prepare(shared, among)
+    given, among, triggers = shared.are_faults_given, values["among"], values["triggers"]
+    if given and (among or triggers):
+        raise InputError(
+            f"{'--among' if among else '--triggers'} cannot go with --nemesis or --plan, which set the faults of every run"
+        )
+    if triggers and "fault_trigger" in shared.origins:
+        raise InputError("--triggers cannot go with --fault-trigger, which sets the triggers of every run")
+    shared, space, told = prepare(shared, among, triggers)
     for sentence in told:
         console.print(sentence, soft_wrap=True)
     chooser = Chooser(space, seed=shared.options.seed, guided=values["guided"])

@@ -17,7 +17,8 @@ from harness.capabilities import SIMULATED, Capabilities
 from harness.declare import hunted
 from harness.errors import InputError
 from nemesis.kinds import ALL_KINDS, WITHOUT, all_kinds, excluded, find_kind, impossible, parts_of
-from nemesis.targets import ALL, BY_LEADER, LEADER, MAJORITY
+from nemesis.targets import ALL, BY_LEADER, LEADER, MAJORITY, TRIGGER
+from nemesis.triggers import find_trigger, for_hunts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -92,16 +93,19 @@ class HuntOptions:
         return options_of
 
 
-def prepare(hunt: HuntOptions, among: str | None) -> tuple[HuntOptions, hunting.Space, list[str]]:
+def prepare(
+    hunt: HuntOptions, among: str | None, triggers: str | None = None
+) -> tuple[HuntOptions, hunting.Space, list[str]]:
     """Returns the options of a hunt, what its runs draw from, and a sentence for each option that a planted bug sets.
 
     Args:
         hunt: The options of the command.
         among: The value of `--among`; None if it is not given.
+        triggers: The value of `--triggers`; None if it is not given.
 
     Raises:
-        InputError: `among` has a name that is no kind, or a kind that the nodes do not support; or the user's options
-            contradict what a planted bug needs.
+        InputError: `among` has a name that is no kind, or a kind that the nodes do not support; `triggers` likewise; or the
+            user's options contradict what a planted bug needs.
     """
     settings = {} if hunt.are_faults_given else _settings(hunt)
     bugs, values = planted_bugs(hunt.options), hunt.options.values()
@@ -127,7 +131,7 @@ def prepare(hunt: HuntOptions, among: str | None) -> tuple[HuntOptions, hunting.
     if hunt.are_faults_given:
         _check_faults(hunt, bugs)
         return hunt, hunting.Space(), told
-    return hunt, _space(hunt, among, settings, bugs), told
+    return hunt, _space(hunt, among, triggers, settings, bugs), told
 
 
 def _contradiction(bug: PlantedBug, lack: Lack, advice: str) -> InputError:
@@ -165,13 +169,14 @@ def _settings(hunt: HuntOptions) -> dict[str, Sequence[Any]]:
 def _space(
     hunt: HuntOptions,
     among: str | None,
+    triggers: str | None,
     settings: Mapping[str, Sequence[Any]],
     bugs: Sequence[PlantedBug],
 ) -> hunting.Space:
     """Returns what the runs draw from: kinds, their targets, and settings.
 
     Raises:
-        InputError: `among` is not valid, or a bug needs a kind that is not among the kinds.
+        InputError: `among` or `triggers` is not valid, or a bug needs a kind that is not among the kinds.
     """
     simulated = hunt.options.cluster.simulated
     can = _capabilities(hunt.options)
@@ -190,6 +195,8 @@ def _space(
             (lack,) = bug.lacks_faults([*kinds])
             raise _contradiction(bug, lack, "leave out --among, or name such a kind" if among else "use other nodes")
         needed += [tuple(able)] if able else []
+    subject = replace(choosing.subject_of(hunt.options), reports=reports)
+    drawn = for_hunts(triggers, subject, can) if triggers else ()
     return hunting.Space(
         kinds=tuple(kinds),
         rhythms=hunting.SIMULATED_RHYTHMS if simulated else hunting.RHYTHMS,
@@ -205,6 +212,12 @@ def _space(
         },
         settings=settings,
         needed=tuple(needed),
+        triggers=tuple(map(str, drawn)),
+        limits_s=hunting.SIMULATED_LIMITS_S if simulated else hunting.LIMITS_S,
+        naming=frozenset(str(trigger) for trigger in drawn if find_trigger(trigger.name).condition.NAMES_NODE),
+        aimed=frozenset(
+            name for name, kind in kinds.items() if TRIGGER in kind.fault.TARGETS and kind.target not in BY_LEADER
+        ),
     )
 
 

@@ -4,16 +4,17 @@ A hunt is many runs, each with its own seed. Each run draws the length of its fa
 targets and options, and the rate of requests. Some bugs need a restart within an election timeout, others a long partition or
 a time without writes. A run also draws those settings of the system and the workload whose declaration (`harness.declare`) has
 values for hunts. A setting can hide a bug: pre-votes prevent most elections, and a client that gives up at once sends a new
-leader nothing.
+leader nothing. If the hunt has triggers, half of the runs have a kind that waits for a drawn one, and may hit the node that it
+names.
 
 - A blind hunt draws everything evenly.
 - A guided hunt keeps the runs that had a new feature. Half of its runs are such a run with one change: a kind of fault more,
-  less or another one, other targets, or another rhythm, rate or setting. Of some kept runs, it changes the most eventful one.
-  The other runs are drawn as in a blind hunt.
+  less or another one, other targets or triggers, or another rhythm, rate or setting. Of some kept runs, it changes the most
+  eventful one. The other runs are drawn as in a blind hunt.
 
 A feature is new if no earlier run of the hunt had it. Features are: a kind of fault that took effect on a leader or on a
-follower, the number of leaders and terms, the distance between logs, the longest time without an answer, and the errors of
-clients.
+follower, a trigger that fired, the number of leaders and terms, the distance between logs, the longest time without an answer,
+and the errors of clients.
 
 A run is eventful if it had many leaders and many indeterminate operations. 1,872 blind runs of `sim-raft` with eight planted
 bugs had 42 finds. The 1,024 runs without an indeterminate operation had two of them, and the 385 runs with one leader or none
@@ -31,9 +32,11 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from harness.faults import RARE_MESSAGE
 from harness.leaders import LEADER
 from harness.op import OpType
 from harness.randomness import SEED_BITS, stream
+from nemesis.targets import TRIGGER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,6 +51,7 @@ CHANGED_SHARE = 0.5  # the share of runs that are changes of earlier ones
 CANDIDATES = 4  # kept runs, the most eventful of which is changed
 GAP_NS = 100_000_000
 AIMED_SHARE = 0.5  # the share of kinds that do not have their default target, if there is another one
+TRIGGERED_SHARE = 0.5  # the share of runs with a trigger, if runs draw triggers
 SIMULATED_RHYTHMS = (  # --fault-on and --fault-off, in seconds
     ("0.5-3", "0.3-2"),
     ("0.03-0.4", "0.05-0.6"),  # a process is back before an election timeout is over
@@ -55,6 +59,7 @@ SIMULATED_RHYTHMS = (  # --fault-on and --fault-off, in seconds
 )
 SIMULATED_RATES = (2.0, 8.0, 20.0)  # requests per second to each node
 SIMULATED_WAITS_S = (0.0, 0.5)  # --fault-wait
+SIMULATED_LIMITS_S = (0.5, 2.0)  # --fault-wait of runs that draw triggers
 SIMULATED_NODES = (3, 5)  # with three nodes, a mistake of one node more often has an effect
 # A real process starts in seconds, and a real election takes seconds.
 RHYTHMS = (
@@ -63,6 +68,7 @@ RHYTHMS = (
     ("2-6", "0.2-2"),
 )
 RATES = (5.0, 20.0, 60.0)
+LIMITS_S = (3.0, 10.0)
 FAULT_OPTIONS: Mapping[str, Sequence[Mapping[str, float]]] = {  # for each kind, the choices of its options
     "packet-delay": (
         {"delay_ms": 20, "jitter_ms": 10},
@@ -86,6 +92,10 @@ class Space:
         targets: For a kind, the targets besides its default target.
         settings: For a further option of the run, e.g. of the system, by parameter name, its values.
         needed: Groups of kinds, because of a planted bug. Each run has a kind of each group.
+        triggers: The conditions with which faults can begin, in the form of the command line; without one, runs draw none.
+        limits_s: The longest times for which a fault waits for its trigger.
+        naming: Those triggers that name a node.
+        aimed: The kinds that can hit the node of their trigger.
     """
 
     kinds: Sequence[str] = ()
@@ -94,6 +104,10 @@ class Space:
     targets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     settings: Mapping[str, Sequence[Value]] = field(default_factory=dict)
     needed: Sequence[Sequence[str]] = ()
+    triggers: Sequence[str] = ()
+    limits_s: Sequence[float] = SIMULATED_LIMITS_S
+    naming: frozenset[str] = frozenset()
+    aimed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +124,8 @@ class Draw:
         fault_off: The pauses between faults of one kind, in seconds.
         rate: Requests per second to each node.
         settings: The other drawn options of the run, by parameter name.
+        triggers: The trigger of the kind that has one.
+        limit_s: The longest time in seconds for which a fault waits for its trigger.
     """
 
     number: int
@@ -121,6 +137,8 @@ class Draw:
     fault_off: str = ""
     rate: float = 0.0
     settings: Mapping[str, Value] = field(default_factory=dict)
+    triggers: Mapping[str, str] = field(default_factory=dict)
+    limit_s: float = 0.0
 
     @property
     def options(self) -> dict[str, Any]:
@@ -131,6 +149,7 @@ class Draw:
         options = [
             f"{kind}.{name}={value:g}" for kind, own in self.fault_options.items() for name, value in own.items()
         ]
+        triggers = ",".join(f"{kind}={trigger}" for kind, trigger in self.triggers.items())
         return {
             "nemesis": ",".join(aims),
             "fault_options": ",".join(options),
@@ -138,6 +157,7 @@ class Draw:
             "fault_off": self.fault_off,
             "rate": self.rate,
             **self.settings,
+            **({"fault_trigger": triggers, "fault_wait": self.limit_s} if triggers else {}),
         }
 
 
@@ -174,6 +194,8 @@ class Chooser:
         if not self._kinds:
             return Draw(number=number, seed=seed)
         fresh = self._fresh(random, number=number, seed=seed)
+        # With a stream of its own, so that runs draw the rest as without triggers.
+        fresh = self._with_triggers(fresh, stream(self._seed, f"hunt/{number}/triggers"))
         if not self._guided or not self._kept or random.random() >= CHANGED_SHARE:
             return fresh
         _, _, kept = max(random.sample(self._kept, min(CANDIDATES, len(self._kept))))
@@ -204,7 +226,7 @@ class Chooser:
         return kinds
 
     def _with_kinds(self, draw: Draw, kinds: Iterable[str], random: Random) -> Draw:
-        """Returns a draw with other kinds. Kinds that it had before keep their targets and options."""
+        """Returns a draw with other kinds. Kinds that it had before keep their targets, options and triggers."""
         kinds = tuple(sorted(kinds))
         targets = {kind: target for kind, target in draw.targets.items() if kind in kinds}
         targets |= {
@@ -217,16 +239,37 @@ class Chooser:
             for kind in kinds
             if kind in FAULT_OPTIONS
         }
-        return replace(draw, kinds=kinds, targets=targets, fault_options=options)
+        triggers = {kind: trigger for kind, trigger in draw.triggers.items() if kind in kinds}
+        return replace(draw, kinds=kinds, targets=targets, fault_options=options, triggers=triggers)
+
+    def _with_triggers(self, draw: Draw, random: Random) -> Draw:
+        """Returns a draw with another trigger or without one, if runs draw triggers. The kind may hit the node of its trigger.
+
+        One kind at most has a trigger: a fault whose trigger never fires does nothing, and such a run would test little.
+        """
+        space = self._space
+        if not space.triggers:
+            return draw
+        triggers: dict[str, str] = {}
+        targets = {kind: target for kind, target in draw.targets.items() if target != TRIGGER}
+        if random.random() < TRIGGERED_SHARE:
+            kind, trigger = random.choice(draw.kinds), random.choice(space.triggers)
+            triggers = {kind: trigger}
+            if trigger in space.naming and kind in space.aimed and random.random() < AIMED_SHARE:
+                targets[kind] = TRIGGER
+        return replace(draw, triggers=triggers, targets=targets, limit_s=random.choice(space.limits_s))
 
     def _changed(self, kept: Draw, fresh: Draw, random: Random) -> Draw:
         """Returns a kept run with one change, and with the number and the seed of a fresh one."""
         base = replace(kept, number=fresh.number, seed=fresh.seed)
-        what = random.choice(("kinds", "kinds", "rhythm", "rate", *base.settings))
+        triggers = ("triggers",) if self._space.triggers else ()
+        what = random.choice(("kinds", "kinds", "rhythm", "rate", *triggers, *base.settings))
         if what == "rhythm":
             return replace(base, fault_on=fresh.fault_on, fault_off=fresh.fault_off)
         if what == "rate":
             return replace(base, rate=fresh.rate)
+        if what == "triggers":
+            return self._with_triggers(base, random)
         if what in base.settings:
             return replace(base, settings={**base.settings, what: fresh.settings[what]})
         kinds, others = [*base.kinds], [kind for kind in self._kinds if kind not in base.kinds]
@@ -234,7 +277,8 @@ class Chooser:
         steps = [("less", less), ("more", more), ("another", bool(others)), ("aims", True)]
         step = random.choice([name for name, possible in steps if possible])
         if step == "aims":  # other targets and options of the same kinds
-            return self._with_kinds(replace(base, kinds=(), targets={}, fault_options={}), kinds, random)
+            drawn = self._with_kinds(replace(base, kinds=(), targets={}, fault_options={}), kinds, random)
+            return self._with_triggers(drawn, random)
         if step != "more":
             kinds.remove(random.choice(kinds))
         if step != "less":
@@ -282,6 +326,9 @@ def _features(result: RunResult, operations: Sequence[Operation]) -> Iterator[st
     for record in effective:
         roles = {_role_at(sightings, node, record.start_ns) for node in record.targets}
         yield from (f"{record.planned.kind} at {role}" for role in roles)
+        trigger = record.planned.trigger
+        if record.fired is not None and trigger is not None and trigger.name != RARE_MESSAGE:
+            yield f"{record.planned.kind} by {trigger}"
     terms = [seen.term for seen in sightings if seen.term is not None]
     yield f"leaders {_size(len(_leaders(result)))}"
     if terms:

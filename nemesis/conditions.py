@@ -94,6 +94,11 @@ class LogLine(Condition):
     }
     NAMES_NODE = True
 
+    @classmethod
+    def drawn(cls, subject: Subject) -> Sequence[Mapping[str, Value]]:
+        """Each line that the system names."""
+        return [{"line": line} for line in subject.log_lines]
+
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self._unread: dict[str, Exception] = {}  # the error of each log that could not be read the last time
@@ -170,6 +175,11 @@ class _StatusCondition(Condition):
     """A condition on the statuses of the nodes, which it polls. It names the node that meets it."""
 
     NAMES_NODE = True
+
+    @classmethod
+    def drawn(cls, subject: Subject) -> Sequence[Mapping[str, Value]]:
+        """Nothing if there is no status."""
+        return super().drawn(subject) if subject.reports else []
 
     @classmethod
     def prepare(cls, trigger: Trigger, field: Field, world: World | None) -> None:  # noqa: ARG003
@@ -384,6 +394,11 @@ class Operation(_EventCondition):
         "n": integer(1, 1, MAX_COUNT, "Its number among those that succeed after the planned start of the fault."),
     }
     _count = 0
+
+    @classmethod
+    def drawn(cls, subject: Subject) -> Sequence[Mapping[str, Value]]:
+        """The next operation of each function."""
+        return [{"f": f} for f in subject.functions]
 
     @classmethod
     def check(cls, trigger: Trigger, subject: Subject) -> None:

@@ -20,7 +20,7 @@ from harness.console.suggest import did_you_mean
 from harness.faults import Trigger
 from nemesis.errors import PlanError
 from nemesis.options import settle
-from nemesis.targets import TRIGGER
+from nemesis.targets import ALL, TRIGGER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,12 +47,14 @@ class Subject:
         log_lines: The lines of its logs that it names; see `harness.system.System`.
         workload: The name of the workload.
         functions: The functions of its operations.
+        reports: Whether the service of the clients reports a status, if that is known.
     """
 
     system: str
     log_lines: Mapping[str, LogLine]
     workload: str
     functions: Sequence[str]
+    reports: bool = True
 
 
 class Condition(abc.ABC):
@@ -106,6 +108,11 @@ class Condition(abc.ABC):
             PlanError: The system or the workload does not have what a parameter names. The message has a suggestion.
         """
         return
+
+    @classmethod
+    def drawn(cls, subject: Subject) -> Sequence[Mapping[str, Value]]:  # noqa: ARG003 - few depend on it
+        """Returns the parameters that the runs of a hunt draw from. The default: the defaults, if each parameter has one."""
+        return [{}] if all(each.default is not None for each in cls.OPTIONS.values()) else []
 
     @classmethod
     def prepare(cls, trigger: Trigger, field: Field, world: World | None) -> None:  # noqa: ARG003 - most need nothing
@@ -204,6 +211,39 @@ def parse_trigger(text: str, limit_s: float) -> Trigger:
     return make_trigger(name, limit_s, dict(zip(known, map(_value, values), strict=False)))
 
 
+def for_hunts(text: str, subject: Subject, capabilities: Mapping[str, Capabilities]) -> tuple[Trigger, ...]:
+    """Returns the triggers that the runs of a hunt draw from. Their limits are 0.
+
+    Args:
+        text: Triggers in the form of the command line, with commas between them. `all` means each trigger that these nodes
+            support, and a name without values the trigger with each value that suits what the runs test.
+        subject: What the runs test.
+        capabilities: The capabilities of the nodes.
+
+    Raises:
+        PlanError: A trigger is not valid, cannot fire here, or there is none.
+    """
+    found: dict[str, Trigger] = {}
+    for part in (part.strip() for part in text.split(",") if part.strip()):
+        names = list(all_triggers()) if part == ALL else [part]
+        for name in names:
+            drawn = [] if SEPARATOR in name else find_trigger(name).condition.drawn(subject)
+            triggers = [make_trigger(name, 0.0, parameters) for parameters in drawn]
+            if part != ALL:
+                triggers = triggers or [parse_trigger(name, 0.0)]
+                condition = find_trigger(triggers[0].name).condition
+                for trigger in triggers:
+                    condition.check(trigger, subject)
+                if lacks := _lacks(condition, capabilities):
+                    raise PlanError(lacks[0])
+            elif _lacks(find_trigger(name).condition, capabilities):
+                continue
+            found |= {str(trigger): trigger for trigger in triggers}
+    if not found:
+        raise PlanError("the runs have no trigger to draw from; `labrys faults` lists triggers")
+    return tuple(found.values())
+
+
 def _value(text: str) -> Value:
     try:
         return json.loads(text)
@@ -235,6 +275,9 @@ def check_target(kind: str, target: str | Sequence[str], trigger: Trigger | None
 def lacking(faults: Iterable[PlannedFault], capabilities: Mapping[str, Capabilities]) -> list[str]:
     """Returns a sentence for each node that lacks something for a trigger of these faults."""
     names = dict.fromkeys(fault.trigger.name for fault in faults if fault.trigger is not None)
-    conditions = [find_trigger(name).condition for name in names]
-    missing = [condition.lacks(node, can) for condition in conditions for node, can in capabilities.items()]
+    return [sentence for name in names for sentence in _lacks(find_trigger(name).condition, capabilities)]
+
+
+def _lacks(condition: type[Condition], capabilities: Mapping[str, Capabilities]) -> list[str]:
+    missing = [condition.lacks(node, can) for node, can in capabilities.items()]
     return [sentence for sentence in missing if sentence is not None]

@@ -1,8 +1,9 @@
 """The simulated Raft: how soon a hunt finds each planted bug.
 
 `python -m benchmarks sim_raft` hunts each bug, or the named ones, from several root seeds. `--paired` does so guided and blind,
-with the same root seeds. The runs are those of `labrys hunt --system sim-raft --bug BUG`. The correct version has a hunt of its
-own: `labrys hunt --system sim-raft --runs 50000 --finds 50000` prints each false accusation.
+and `--triggers all` with all triggers and without, with the same root seeds. The runs are those of `labrys hunt --system
+sim-raft --bug BUG`. The correct version has a hunt of its own: `labrys hunt --system sim-raft --runs 50000 --finds 50000`
+prints each false accusation.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ GUIDED, BLIND = "guided", "blind"
 
 
 def first(bug: Bug, seed: int, most: int, way: str) -> Find | None:
-    """Returns the first find of a hunt with at most `most` runs."""
-    return Hunt.of(bug, seed=seed, guided=way == GUIDED).first(most)
+    """Returns the first find of a hunt with at most `most` runs. A way that is neither guided nor blind is that of triggers."""
+    triggers = None if way in {GUIDED, BLIND} else way
+    return Hunt.of(bug, seed=seed, guided=way != BLIND, triggers=triggers).first(most)
 
 
 def hunt_all(names: Sequence[str], ways: Sequence[str], *, series: int, most: int, jobs: int) -> None:
@@ -48,7 +50,7 @@ def hunt_all(names: Sequence[str], ways: Sequence[str], *, series: int, most: in
             print(_row(bug, way, finds, most), flush=True)
             taken[way] += [find.runs if find else most for find in finds]
     if len(ways) > 1:
-        print(f"\n{_compared(taken)}")
+        print(f"\n{_compared(taken, *ways)}")
 
 
 def _row(bug: Bug, way: str, finds: Sequence[Find | None], most: int) -> str:
@@ -63,14 +65,14 @@ def _row(bug: Bug, way: str, finds: Sequence[Find | None], most: int) -> str:
     return f"{start} {runs:g} | {len(found)} of {len(finds)} | `{part}` | {size} |"
 
 
-def _compared(taken: dict[str, list[int]]) -> str:
+def _compared(taken: dict[str, list[int]], way: str, other: str) -> str:
     """Compares hunts of the same bug and root seed. A hunt without a find counts with all of its runs."""
-    pairs = list(zip(taken[GUIDED], taken[BLIND], strict=True))
-    fewer, more = sum(one < other for one, other in pairs), sum(one > other for one, other in pairs)
-    ratio = sum(taken[GUIDED]) / sum(taken[BLIND])
+    pairs = list(zip(taken[way], taken[other], strict=True))
+    fewer, more = sum(runs < others for runs, others in pairs), sum(runs > others for runs, others in pairs)
+    ratio = sum(taken[way]) / sum(taken[other])
     return (
-        f"{len(pairs)} pairs: guided needs fewer runs in {fewer}, more in {more}, as many in {len(pairs) - fewer - more}. "
-        f"In all, guided hunts have {sum(taken[GUIDED])} runs, and blind ones {sum(taken[BLIND])}: a ratio of {ratio:.2f}."
+        f"{len(pairs)} pairs: {way} needs fewer runs in {fewer}, more in {more}, as many in {len(pairs) - fewer - more}. In "
+        f"all, the hunts {way} have {sum(taken[way])} runs, and those {other} {sum(taken[other])}: a ratio of {ratio:.2f}."
     )
 
 
@@ -80,10 +82,14 @@ def main() -> int:
     parser.add_argument("--bugs", nargs="*", metavar="BUG", default=[], help="only these bugs")
     parser.add_argument("--series", type=int, default=10, help="hunts of each bug, with the root seeds from 1")
     parser.add_argument("--most", type=int, default=300, help="the maximum number of runs of a hunt")
-    parser.add_argument("--paired", action="store_true", help="hunt each bug both guided and blind")
+    pairs = parser.add_mutually_exclusive_group()
+    pairs.add_argument("--paired", action="store_true", help="hunt each bug both guided and blind")
+    pairs.add_argument(
+        "--triggers", metavar="TRIGGER,...", help="hunt each bug, guided, with these triggers and without"
+    )
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes at the same time")
     options = parser.parse_args()
-    ways = (GUIDED, BLIND) if options.paired else (GUIDED,)
+    ways = (GUIDED, BLIND) if options.paired else (options.triggers, GUIDED) if options.triggers else (GUIDED,)
     hunt_all(options.bugs, ways, series=options.series, most=options.most, jobs=options.jobs)
     return 0
 

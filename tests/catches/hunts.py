@@ -50,7 +50,15 @@ class Hunt:
         space: What its runs draw from.
     """
 
-    def __init__(self, words: tuple[str, ...], *, seed: int, guided: bool = True, among: str | None = None) -> None:
+    def __init__(
+        self,
+        words: tuple[str, ...],
+        *,
+        seed: int,
+        guided: bool = True,
+        among: str | None = None,
+        triggers: str | None = None,
+    ) -> None:
         """Prepares the hunt.
 
         Args:
@@ -58,15 +66,18 @@ class Hunt:
             seed: The root seed.
             guided: Whether new behaviour guides the choice of runs.
             among: The kinds of faults to draw from, in the form of `--among`.
+            triggers: The triggers to draw from, in the form of `--triggers`.
         """
-        self.shared, self.space = _prepared(words, among)
+        self.shared, self.space = _prepared(words, among, triggers)
         self._options_of = self.shared.simulated()
         self._chooser = Chooser(self.space, seed=seed, guided=guided)
 
     @classmethod
-    def of(cls, bug: Bug, *, seed: int, guided: bool = True, among: str | None = None) -> Hunt:
+    def of(
+        cls, bug: Bug, *, seed: int, guided: bool = True, among: str | None = None, triggers: str | None = None
+    ) -> Hunt:
         """Returns the hunt for a bug."""
-        return cls(("--bug", str(bug)), seed=seed, guided=guided, among=among)
+        return cls(("--bug", str(bug)), seed=seed, guided=guided, among=among, triggers=triggers)
 
     def next(self) -> tuple[Draw, Trial | None]:
         """Carries out the next run; None if its faults do not fit into the plan."""
@@ -106,10 +117,10 @@ def found(runs: int, draw: Draw, trial: Trial) -> Find:
 
 
 @functools.cache
-def _prepared(words: tuple[str, ...], among: str | None) -> tuple[HuntOptions, Space]:
+def _prepared(words: tuple[str, ...], among: str | None, triggers: str | None) -> tuple[HuntOptions, Space]:
     """Returns the options that a hunt's runs share, and what the runs draw from."""
     given = ["--system", "sim-raft", "--seed", "1", *words]
     with cli.labrys.make_context("labrys", ["hunt"]) as root, hunt.make_context("hunt", given, parent=root) as own:
         options = HuntOptions(options=RunOptions.of(own.params), origins=opt.origins(own), root=root)
-        shared, space, _ = prepare(options, among)
+        shared, space, _ = prepare(options, among, triggers)
         return shared, space

@@ -17,6 +17,7 @@ from commands.hunt_space import named
 from commands.hunting import (
     FAULT_OPTIONS,
     MAX_KINDS,
+    SIMULATED_LIMITS_S,
     SIMULATED_RATES,
     SIMULATED_RHYTHMS,
     Behaviour,
@@ -25,19 +26,23 @@ from commands.hunting import (
     Space,
     behaviour_of,
 )
+from harness.capabilities import Capabilities
 from harness.errors import InfrastructureError, InputError
 from harness.outcome import RunOutcome
 from harness.verdict import Part, Verdict
+from nemesis.errors import PlanError
 from nemesis.kinds import find_kind
+from nemesis.triggers import Subject, for_hunts
 from tests.catches.hunts import Hunt
 from tests.trials import TOY, trial
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from commands.hunt_runs import CarryOut
     from commands.session import Session
+    from harness.op import Value
 
 KINDS = ("bridge", "kill", "packet-loss", "pause", "power-loss")
 SPACE = Space(kinds=KINDS)
@@ -169,6 +174,113 @@ def test_a_change_keeps_the_rest() -> None:
         assert len({*draw.kinds} ^ {*first.kinds}) <= 2
         assert 1 <= len(draw.kinds) <= MAX_KINDS
     assert 30 < changed < 70
+
+
+def test_triggers_change_no_other_draw() -> None:
+    """A run has the seed, kinds, options, rhythm, rate and settings that it has without triggers; only targets may differ."""
+    settings: dict[str, Sequence[Value]] = {"batch": (1, 16), "fault_wait": (0.0, 0.5)}
+    plain = replace(SPACE, targets={"kill": ["all", "leader"]}, settings=settings)
+    space = replace(
+        plain, triggers=("new-leader", "rare-message"), naming=frozenset({"new-leader"}), aimed=frozenset({"kill"})
+    )
+    chooser, without = Chooser(space, seed=7, guided=False), Chooser(plain, seed=7, guided=False)
+    aimed = triggered = 0
+    for _ in range(100):
+        draw, other = chooser.draw(), without.draw()
+        assert replace(draw, triggers={}, limit_s=0.0, targets=other.targets) == other
+        assert draw.triggers.keys() <= {*draw.kinds}
+        assert len(draw.triggers) <= 1
+        by_trigger = {kind for kind, target in draw.targets.items() if target == "trigger"}
+        assert all(kind == "kill" and draw.triggers[kind] == "new-leader" for kind in by_trigger)
+        assert draw.options["fault_wait"] in (SIMULATED_LIMITS_S if draw.triggers else (0.0, 0.5))
+        triggered, aimed = triggered + bool(draw.triggers), aimed + bool(by_trigger)
+    assert 30 < triggered < 70
+    assert aimed > 1
+
+
+def test_a_changed_run_has_triggers_of_its_own_kinds() -> None:
+    """A target is that of a trigger only while the kind has a trigger that names a node."""
+    space = replace(
+        SPACE, triggers=("new-leader",), naming=frozenset({"new-leader"}), aimed=frozenset({"kill", "pause"})
+    )
+    chooser = Chooser(space, seed=5, guided=True)
+    for number in range(200):
+        draw = chooser.draw()
+        chooser.learn(draw, Behaviour(features=frozenset({str(number)})))
+        assert draw.triggers.keys() <= {*draw.kinds}
+        assert {kind for kind, target in draw.targets.items() if target == "trigger"} <= draw.triggers.keys()
+
+
+def test_a_hunt_draws_the_triggers_that_can_fire() -> None:
+    """`all` has each one that the simulated system can fire, with its named lines and the functions of the workload."""
+    space = Hunt((), seed=1, triggers="all").space
+    lines = [f"log-line:{line}" for line in ("elected", "snapshot", "install", "start")]
+    functions = [f"operation:{f}:1" for f in ("cas", "read", "write")]
+    assert {*space.triggers} == {
+        *lines,
+        *functions,
+        *(
+            "new-leader",
+            "term-change",
+            "follower-behind:10",
+            "applied-above-commit:1",
+            "ok-after-failure:1",
+            "rare-message",
+        ),
+    }
+    assert space.naming == {*space.triggers} - {"rare-message"}
+    assert {"kill", "pause", "partition-random-node"} <= space.aimed
+    assert Hunt((), seed=1, triggers="log-line:snapshot,operation:write:3").space.triggers == (
+        "log-line:snapshot",
+        "operation:write:3",
+    )
+    assert not Hunt((), seed=1).space.triggers
+
+
+def test_runs_of_a_hunt_begin_faults_with_triggers() -> None:
+    """Faults begin with what their plan names. As without triggers, the faults of few runs do not fit into their time."""
+    hunt = Hunt((), seed=3, triggers="all")
+    fired, refused = [], 0
+    for _ in range(20):
+        draw, trial = hunt.next()
+        if trial is None:
+            refused += 1
+            continue
+        faults = [record for record in trial.result.faults if record.planned.trigger is not None]
+        if draw.triggers:
+            assert {str(record.planned.trigger) for record in faults} <= {*draw.triggers.values()}
+        fired += [
+            record.planned.trigger.name for record in faults if record.fired is not None and record.planned.trigger
+        ]
+    assert len({*fired}) > 3
+    assert refused < 8
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--triggers", "nope"), "unknown trigger 'nope'"),
+        (("--triggers", "log-line:nope"), "names no log line 'nope'"),
+        (("--triggers", "operation:dequeue"), "has no function 'dequeue'"),
+        (("--triggers", "log-line", "--system", "tests.toy_register:ToyRegisters"), "needs 'line'"),
+        (("--triggers", ","), "no trigger to draw from"),
+        (("--triggers", "all", "--nemesis", "kill"), "--triggers cannot go with --nemesis"),
+        (("--triggers", "all", "--fault-trigger", "new-leader"), "--triggers cannot go with --fault-trigger"),
+    ],
+)
+def test_triggers_to_draw_from_are_checked(words: Sequence[str], sentence: str) -> None:
+    """The hunt refuses a trigger that cannot fire, and triggers beside given faults."""
+    with pytest.raises(InputError, match=sentence):
+        cli.invoke(["hunt", "--runs", "1", "--jobs", "1", *words])
+
+
+def test_triggers_that_the_nodes_lack_are_refused_by_name_and_left_out_of_all() -> None:
+    """Real nodes show no messages, and a service without a status has no leader that a trigger could wait for."""
+    subject = Subject(system="toy", log_lines={}, workload="set", functions=("add",), reports=False)
+    real = {"n1": Capabilities(available=frozenset())}
+    assert [*map(str, for_hunts("all", subject, real))] == ["ok-after-failure:1", "operation:add:1"]
+    with pytest.raises(PlanError, match="n1 does not show Labrys its messages"):
+        for_hunts("rare-message", subject, real)
 
 
 def test_a_hunt_of_one_kind_changes_the_rest() -> None:
