@@ -19,7 +19,8 @@ from harness.world import world_of
 from nemesis import fakeclock
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
-from nemesis.fault import brief, sentence, too_damaged
+from nemesis.evidence import STOPPED
+from nemesis.fault import Occupied, brief, sentence, too_damaged
 from nemesis.field import Field
 from nemesis.kinds import find_kind, members_of, missing_capabilities
 from nemesis.options import ORDER
@@ -41,7 +42,6 @@ LEAST_PATIENCE_S = 2.0
 MOST_PATIENCE_S = 25.0
 QUIESCE_TIMEOUT_S = 20.0
 HEAL_ATTEMPTS_S = 20.0
-STOPPED = "T"
 
 logger = logging.getLogger(__name__)
 
@@ -253,14 +253,14 @@ class Conductor:
             leader=await self._leader_for(planned, target),
             met=self._met.get(planned.id),
         )
+        occupied = Occupied(groups=kind.fault.GROUPS, role=role, nodes=frozenset(targets))
 
         async def let_go() -> bool:
-            return not any(other.id in self._ending for other in self._field.holders(kind.fault.GROUPS, targets, role))
+            return not any(other.id in self._ending for other in self._field.holders(occupied))
 
         await self._field.until(let_go, _patience_s(planned))
         # There is no `await` from here to the fault's registration, so no other fault can take the nodes.
-        holders = self._field.holders(kind.fault.GROUPS, targets, role)
-        held = {node: other.name for other in holders for node in other.targets}
+        held = {node: other.name for other in self._field.holders(occupied) for node in other.targets}
         free = tuple(node for node in targets if node not in held)
         if not free:
             reasons = "; ".join(f"{held[node]} already affects {node}" for node in targets)

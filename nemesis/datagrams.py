@@ -6,6 +6,7 @@ datagrams as checksum errors. These counters do not depend on the packet tables 
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from harness.remote import Remote
 
 SMALL_BYTES = 8
+SIGMAS = 5.0
+LEAST_TOLERANCE = 0.05  # of a lost share
 _ARRIVED = ("NoPorts", "Udp6NoPorts")
 _DAMAGED = ("InCsumErrors", "Udp6InCsumErrors")
 
@@ -73,3 +76,26 @@ def send(remote: Remote, targets: Sequence[Node], *, count: int, size: int = SMA
         "done 2>/dev/null\ntrue"
     )
     remote.run(f"exec bash -c {shlex.quote(script)}", timeout_s=SHELL_TIMEOUT_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """The datagrams to one node.
+
+    Attributes:
+        sent: The number of datagrams to the node.
+        arrived: The number that the node's kernel counted.
+    """
+
+    sent: int
+    arrived: int
+
+    @property
+    def lost(self) -> float:
+        """Returns the lost share, from 0 to 1."""
+        return 1.0 - min(self.arrived, self.sent) / self.sent if self.sent else 0.0
+
+    def is_near(self, probability: float) -> bool:
+        """Returns whether the loss is within five standard deviations of a probability, or within five per cent."""
+        tolerance = SIGMAS * math.sqrt(probability * (1 - probability) / max(self.sent, 1))
+        return self.sent > 0 and abs(self.lost - probability) <= max(tolerance, LEAST_TOLERANCE)

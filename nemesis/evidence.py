@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from harness.remote import Remote
 
 TIMEOUT_S = 10.0
+STOPPED = "T"  # the state letter of a stopped process in /proc/PID/stat
 _LISTEN = "0A"
 
 # Prints "port <port in hex> <inode>" for each TCP socket that listens on one of the ports, and then

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import ROOT
 from harness.errors import LabrysError
-from harness.faults import ROLE
+from harness.faults import ROLE, Proof
 from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis.errors import FaultError, PlanError
-from nemesis.grudges import minority, union
+from nemesis.grudges import minority, talks, union
 from nemesis.probes import FALLBACK_PORT
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from random import Random
     from typing import TypeVar
 
-    from harness.faults import Begun, PlannedFault, Proof
+    from harness.faults import Begun, PlannedFault
     from harness.node import Node
     from harness.op import Value
     from nemesis.field import Field, NodeResults
@@ -87,6 +87,29 @@ class Impact:
     grudge: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupied:
+    """What a fault keeps to itself while it is on. Two faults that meet must not share a node.
+
+    Attributes:
+        groups: The groups of its kind.
+        role: The role of its processes; None if it affects whole nodes.
+        nodes: Its nodes, as far as their names are known.
+    """
+
+    groups: frozenset[str]
+    role: str | None
+    nodes: frozenset[str] = frozenset()
+
+    def meets(self, other: Occupied) -> bool:
+        """Returns whether both have a common group, and affect the same process or whole nodes."""
+        return bool(self.groups & other.groups) and (self.role == other.role or None in {self.role, other.role})
+
+    def shared(self, other: Occupied) -> frozenset[str]:
+        """Returns the nodes that both keep, if they meet."""
+        return self.nodes & other.nodes if self.meets(other) else frozenset()
+
+
 class Fault(abc.ABC):
     """One fault on one cluster.
 
@@ -106,6 +129,7 @@ class Fault(abc.ABC):
         WHOLE_NODE: The reason why its target cannot be a role, as a clause; None: it can be a role.
         OPTIONS: Its options, without those that a plan adds.
         role: The role of the targeted processes; None: the fault affects whole nodes.
+        in_force: Whether the effect on packets can be in place, so that probes of other faults allow for it.
     """
 
     SUMMARY: ClassVar[str]
@@ -129,6 +153,7 @@ class Fault(abc.ABC):
         self.options = {**planned.options, **opt.settle(planned.kind, self.OPTIONS, opt.own(planned.options))}
         self.role: str | None = planned.options.get(ROLE)
         self.problems: dict[str, str] = {}
+        self.in_force = False
 
     @classmethod
     def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:  # noqa: ARG003
@@ -172,6 +197,11 @@ class Fault(abc.ABC):
     def name(self) -> str:
         """Returns the fault's name for messages, and for its notes on nodes."""
         return f"{self.planned.id}-{self.planned.kind}"
+
+    @property
+    def occupied(self) -> Occupied:
+        """Returns what it keeps to itself."""
+        return Occupied(groups=self.GROUPS, role=self.role, nodes=frozenset(self.targets))
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -223,6 +253,26 @@ class Fault(abc.ABC):
     def blurred(self) -> frozenset[str]:
         """Returns the nodes where other faults can lose or delay this fault's probes."""
         return frozenset().union(*(other.blurs() for other in self._others_on_port()))
+
+    def peers(self, name: str) -> list[str]:
+        """Returns up to two nodes whose probes can reach a node, if possible without those that faults disturb."""
+        cut, blurred = self.also_cut(), self.blurred()
+        free = [other for other in self.field.names if other != name and other in talks(cut, name)]
+        return [other for other in free if other not in blurred and other not in self.targets][:2] or free[:1]
+
+    def shown(self, bad: Mapping[str, str], good: Mapping[str, str], measured: Mapping[str, Value]) -> Proof:
+        """Returns a proof: effective if at least one target shows the effect, and none contradicts it.
+
+        Args:
+            bad: For each target without the effect, the contradiction as a clause about it.
+            good: For each target with the effect, the effect as a clause about it.
+            measured: The measurements.
+        """
+        texts = [f"{target} {text}" for target, text in bad.items()]
+        texts += [f"{target}: {text}" for target, text in self.problems.items()]
+        texts += [f"{target} {text}" for target, text in good.items()]
+        reason = f"{'; '.join(texts) or 'no node was examined'}."
+        return Proof(effective=bool(good) and not bad, reason=reason, measured=measured)
 
     def _others_on_port(self) -> list[Fault]:
         """Returns the other faults that can affect this fault's probes: those of whole nodes, or of the probed process."""
@@ -304,18 +354,6 @@ def too_damaged(where: Layout, damaged: Mapping[str | None, AbstractSet[str]]) -
                 "may be damaged"
             )
     return None
-
-
-def meet(one: AbstractSet[str], role: str | None, other: AbstractSet[str], other_role: str | None) -> bool:
-    """Returns whether two faults must not share a node: they have a common group, and affect the same process or whole nodes.
-
-    Args:
-        one: The groups of the first fault.
-        role: The role of its processes; None if it affects whole nodes.
-        other: The groups of the second fault.
-        other_role: The role of its processes; None if it affects whole nodes.
-    """
-    return bool(one & other) and (role == other_role or None in {role, other_role})
 
 
 def sentence(failed: Mapping[str, Exception]) -> str:

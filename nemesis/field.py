@@ -16,12 +16,10 @@ from harness.cluster import on_nodes
 from harness.leaders import leader_of
 from harness.slowness import slowed
 from harness.system import nodes_by_role
-from nemesis.fault import meet
 from nemesis.targets import layout
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
 
     from harness.capabilities import Capabilities
     from harness.cluster import Cluster
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from harness.remote import Remote
     from harness.service import NodeStatus
     from harness.system import System
-    from nemesis.fault import Fault
+    from nemesis.fault import Fault, Occupied
 
 T = TypeVar("T")
 
@@ -95,22 +93,10 @@ class Field:
         """Returns the other faults that are on."""
         return [other for other in self.faults.values() if other is not fault]
 
-    def holders(self, groups: AbstractSet[str], nodes: Iterable[str], role: str | None = None) -> list[Fault]:
-        """Returns the faults of these groups that affect some of the nodes.
-
-        Args:
-            groups: The groups.
-            nodes: The names of the nodes.
-            role: The role of the process; None: whole nodes.
-        """
-        names = frozenset(nodes)
-        return [
-            fault
-            for fault in self.faults.values()
-            if fault.id not in self.over
-            and meet(fault.GROUPS, fault.role, groups, role)
-            and names.intersection(fault.targets)
-        ]
+    def holders(self, occupied: Occupied) -> list[Fault]:
+        """Returns the faults that keep some of these nodes to themselves."""
+        on = (fault for fault in self.faults.values() if fault.id not in self.over)
+        return [fault for fault in on if fault.occupied.shared(occupied)]
 
     async def each(self, names: Iterable[str], action: Callable[[Node], T]) -> NodeResults[T]:
         """Runs a blocking action on several nodes in parallel. It continues if the caller is cancelled; see `quiesce`."""

@@ -22,6 +22,7 @@ from nemesis import options as opt
 from nemesis import targets as tgt
 from nemesis import triggers
 from nemesis.errors import PlanError
+from nemesis.fault import Occupied
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -79,6 +80,11 @@ class Choice:
     role: str | None = None
     label: str
     by_all: bool = False
+
+    @property
+    def occupied(self) -> Occupied:
+        """Returns what its faults keep to themselves, without their nodes."""
+        return Occupied(groups=self.kind.fault.GROUPS, role=self.role)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

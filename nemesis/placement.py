@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nemesis import targets as tgt
-from nemesis.fault import meet
 from nemesis.grudges import has_quorum, union
 from nemesis.options import ORDER
 
@@ -77,19 +76,14 @@ class Occupancy:
     worn: Mapping[str, float]
 
 
-def rivals(one: Choice, other: Choice) -> bool:
-    """Returns whether faults of two kinds must not share a node."""
-    return meet(one.kind.fault.GROUPS, one.role, other.kind.fault.GROUPS, other.role)
-
-
 def has_rivals(choice: Choice, choices: Sequence[Choice]) -> bool:
     """Returns whether another requested kind must not share a node with this one."""
-    return any(rivals(choice, other) for other in choices if other is not choice)
+    return any(choice.occupied.meets(other.occupied) for other in choices if other is not choice)
 
 
 def occupancy(choice: Choice, at_s: float, placed: Sequence[Placed]) -> Occupancy:
     """Returns the nodes that other faults affect when a fault of this kind begins at `at_s`."""
-    others = [other for other in placed if rivals(choice, other.choice)]
+    others = [other for other in placed if choice.occupied.meets(other.choice.occupied)]
     held = [other.target for other in others if other.lasts(at_s, after_s=LET_GO_S)]
     worn: dict[str, float] = {}
     for other in others:
@@ -108,9 +102,8 @@ def must_wait(fault: Placed, placed: Sequence[Placed], where: Layout, *, keep_ma
         where: The nodes and their roles.
         keep_majority: Whether, for each role, a node must always reach a running majority, whichever node leads.
     """
-    holding = [
-        other for other in placed if rivals(fault.choice, other.choice) and other.lasts(fault.start_s, after_s=LET_GO_S)
-    ]
+    rivals = [other for other in placed if fault.choice.occupied.meets(other.choice.occupied)]
+    holding = [other for other in rivals if other.lasts(fault.start_s, after_s=LET_GO_S)]
     if holding and not _go_together(fault, holding, where):
         return min(other.end_s for other in holding) + LET_GO_S
     if keep_majority:

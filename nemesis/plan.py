@@ -25,7 +25,6 @@ from nemesis.placement import (
     keep_together,
     must_wait,
     occupancy,
-    rivals,
     takes_majority,
 )
 from nemesis.rhythm import Rhythm
@@ -252,6 +251,6 @@ def _pool(choice: Choice, choices: Sequence[Choice], where: Layout, seed: int) -
     """Returns the nodes that a kind may affect: all, or for permanent damage, the nodes that all such kinds share."""
     if not choice.kind.fault.DAMAGES:
         return where.of(choice.role)
-    damaging = [other for other in choices if other.kind.fault.DAMAGES and rivals(choice, other)]
+    damaging = [other for other in choices if other.kind.fault.DAMAGES and choice.occupied.meets(other.occupied)]
     named = [node for other in damaging if not isinstance(other.target, str) for node in other.target]
     return damage_pool(where, choice.role, stream(seed, "nemesis/damage"), named)

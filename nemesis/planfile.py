@@ -20,7 +20,7 @@ from harness.errors import InputError
 from harness.faults import RARE_MESSAGE, ROLE, PlannedFault
 from nemesis import targets as tgt
 from nemesis.errors import PlanError
-from nemesis.fault import meet, too_damaged
+from nemesis.fault import Occupied, too_damaged
 from nemesis.kinds import LeftOut, find_kind, members_of
 from nemesis.options import ORDER, own, settle
 from nemesis.plan import number
@@ -419,15 +419,13 @@ def _check_turns(faults: Sequence[PlannedFault], source: str) -> None:
 
 
 def _shared(one: PlannedFault, other: PlannedFault, where: tgt.Layout) -> list[str]:
-    role, other_role = one.options.get(ROLE), other.options.get(ROLE)
-    if not meet(find_kind(one.kind).fault.GROUPS, role, find_kind(other.kind).fault.GROUPS, other_role):
-        return []
-    if tgt.ALL in {one.target, other.target} and role == other_role:
+    own, others = _occupied(one, where), _occupied(other, where)
+    if tgt.ALL in {one.target, other.target} and own.role == others.role and own.meets(others):
         return ["all nodes"]
-    if tgt.at_start(one.target) or tgt.at_start(other.target):
-        return []
-    return sorted(_names(one, where) & _names(other, where))
+    return sorted(own.shared(others))
 
 
-def _names(fault: PlannedFault, where: tgt.Layout) -> set[str]:
-    return set(where.of(fault.options.get(ROLE)) if fault.target == tgt.ALL else fault.target)
+def _occupied(fault: PlannedFault, where: tgt.Layout) -> Occupied:
+    role = fault.options.get(ROLE)
+    names = where.of(role) if fault.target == tgt.ALL else () if tgt.at_start(fault.target) else fault.target
+    return Occupied(groups=find_kind(fault.kind).fault.GROUPS, role=role, nodes=frozenset(names))

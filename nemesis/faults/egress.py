@@ -19,7 +19,6 @@ from nemesis import options as opt
 from nemesis.datagrams import SMALL_BYTES, Arrivals, read_arrivals, send
 from nemesis.errors import FaultError
 from nemesis.fault import EGRESS, Fault, sentence
-from nemesis.grudges import talks
 from nemesis.probes import connect_times_ms
 from nemesis.simulated import network
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
@@ -145,9 +144,7 @@ class Egress(Fault):
         """Measures the targets one after another, so that their datagrams do not mix."""
         samples = {}
         for name in self.targets:
-            cut, blurred = self.also_cut(), self.blurred()
-            peers = [other for other in self.field.names if other != name and other in talks(cut, name)]
-            peers = [other for other in peers if other not in blurred and other not in self.targets][:2] or peers[:1]
+            peers = self.peers(name)
             if peers:
                 samples.update(await self._sample_one(name, peers))
         return samples

@@ -6,8 +6,6 @@ compares their number with the target's UDP counters, and with the counters of t
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import IPTABLES_STATISTIC, ROOT
@@ -15,7 +13,7 @@ from harness.faults import Begun, Proof
 from harness.slowness import slowed
 from nemesis import options as opt
 from nemesis import packet_rules
-from nemesis.datagrams import Arrivals, read_arrivals, send
+from nemesis.datagrams import LEAST_TOLERANCE, Arrivals, Delivery, read_arrivals, send
 from nemesis.errors import FaultError
 from nemesis.fault import INGRESS, Impact
 from nemesis.faults.ruled import RuleFault
@@ -35,26 +33,6 @@ DATAGRAMS = 150  # from each other node to each target
 HEALED_DATAGRAMS = 20
 HEALED_TIMEOUT_S = 10.0
 DISABLING = 0.5
-SIGMAS = 5.0
-LEAST_TOLERANCE = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """The datagrams to one node.
-
-    Attributes:
-        sent: The number of datagrams to the node.
-        arrived: The number that the node's kernel counted.
-    """
-
-    sent: int
-    arrived: int
-
-    @property
-    def lost(self) -> float:
-        """Returns the lost share, from 0 to 1."""
-        return 1.0 - min(self.arrived, self.sent) / self.sent if self.sent else 0.0
 
 
 class Loss(RuleFault):
@@ -87,7 +65,7 @@ class Loss(RuleFault):
 
     def blurs(self) -> frozenset[str]:
         """Returns the targets while the rules may be in place."""
-        return frozenset(self.targets) if self.hooked else frozenset()
+        return frozenset(self.targets) if self.in_force else frozenset()
 
     async def begin(self) -> Begun:
         """Inserts the rules on every target: one that counts, then one that drops at random."""
@@ -170,7 +148,9 @@ class Loss(RuleFault):
         if self._proof is None or not self._proof.measured["delivery"]:  # then only the counters are known
             rules_only = Delivery(sent=seen, arrived=seen - dropped)
             reason = f"{counted} From outside the loss could not be measured."
-            return Proof(effective=dropped > 0 and near(self.probability, rules_only), reason=reason, measured=measured)
+            return Proof(
+                effective=dropped > 0 and rules_only.is_near(self.probability), reason=reason, measured=measured
+            )
         return Proof(
             effective=self._proof.effective,
             reason=f"{self._proof.reason} {counted}",
@@ -178,18 +158,12 @@ class Loss(RuleFault):
         )
 
 
-def near(probability: float, delivery: Delivery) -> bool:
-    """Returns whether a measured loss is within five standard deviations of the probability, or within five per cent."""
-    tolerance = SIGMAS * math.sqrt(probability * (1 - probability) / max(delivery.sent, 1))
-    return delivery.sent > 0 and abs(delivery.lost - probability) <= max(tolerance, LEAST_TOLERANCE)
-
-
 def judge(probability: float, deliveries: Mapping[str, Delivery], problems: Mapping[str, str]) -> Proof:
-    """Returns the proof from the measured losses; see `near`."""
+    """Returns the proof from the measured losses; see `Delivery.is_near`."""
     texts = []
     effective = bool(deliveries)
     for name, delivery in sorted(deliveries.items()):
-        good = near(probability, delivery)
+        good = delivery.is_near(probability)
         effective = effective and good
         expected = "" if good else f", expected {probability:.0%}"
         texts.append(f"{name} lost {delivery.lost:.1%} of {delivery.sent} datagrams{expected}")

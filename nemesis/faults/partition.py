@@ -103,7 +103,7 @@ class Partition(RuleFault):
 
     def cut(self) -> Grudge | None:
         """Returns the grudge while its rules may be in place."""
-        return self.grudge if self.hooked else None
+        return self.grudge if self.in_force else None
 
     async def begin(self) -> Begun:
         """Inserts the rules on all nodes in parallel.

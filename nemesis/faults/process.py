@@ -18,13 +18,13 @@ from harness.faults import Begun, Proof
 from harness.slowness import slowed
 from nemesis import pagecache
 from nemesis.errors import FaultError
-from nemesis.evidence import Listeners, find_listeners
+from nemesis.evidence import STOPPED, Listeners, find_listeners
 from nemesis.fault import PROCESS, Fault, brief
 from nemesis.simulated.process import Killed, Paused
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from harness.faults import PlannedFault
     from harness.node import Node
@@ -36,7 +36,6 @@ GONE_TIMEOUT_S = 5.0
 BACK_TIMEOUT_S = 45.0
 BACK_POLL_S = 0.4  # each look slows the starting process down
 RESUMED_TIMEOUT_S = 5.0
-STOPPED = "T"
 LOGS = 2
 LOG_LINES = 12
 LOG_WIDTH = 300
@@ -127,18 +126,6 @@ class ProcessFault(Fault):
         """Returns the pids before the fault, by label."""
         return {label: seen.pid for label, seen in sorted(self.before.items())}
 
-    def verdict(self, bad: Mapping[str, str], good: Mapping[str, str], measured: Mapping[str, Value]) -> Proof:
-        """Returns the proof: effective if at least one target shows the effect, and none contradicts it."""
-        failures = [f"{node} {text}" for node, text in bad.items()]
-        failures += [f"{node}: {text}" for node, text in self.problems.items()]
-        shown = [f"{node} {text}" for node, text in good.items()]
-        effective = bool(good) and not bad
-        return Proof(
-            effective=effective,
-            reason="; ".join([*failures, *shown] or ["no node was examined"]) + ".",
-            measured=measured,
-        )
-
 
 class Kill(ProcessFault):
     """`kill`, and its variants by target."""
@@ -191,7 +178,7 @@ class Kill(ProcessFault):
             elif before:
                 good[label] = f"pid {before.pid or min(before.kernel.states)} vanished"
         self.problems.update({label: text for label, text in idle.items() if label not in self.problems})
-        return self.verdict(bad, good, {"pids": self.pids_before(), "vanished": sorted(good)})
+        return self.shown(bad, good, {"pids": self.pids_before(), "vanished": sorted(good)})
 
     async def end(self) -> Proof | None:
         """Starts the process again on every target, and verifies that a new pid listens on the same ports.
@@ -350,7 +337,7 @@ class Pause(ProcessFault):
                 good[label] = f"pid {now.pid or min(now.kernel.states)} is in state T"
         whole = [name for name in self.noted() if self.labels(self.field.node(name)).keys() <= good.keys()]
         self._cpu_before = (await self.field.each(sorted(whole), self._read_cpu)).done
-        self._proof = self.verdict(bad, good, {"states": states})
+        self._proof = self.shown(bad, good, {"states": states})
         return self._proof
 
     def _read_cpu(self, node: Node) -> CpuReading:

@@ -14,23 +14,13 @@ from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.faults import PlannedFault
     from harness.node import Node
-    from nemesis.field import Field
 
 END_TIMEOUT_S = 20.0
 
 
 class RuleFault(Fault):
-    """A fault by a chain of rules on some nodes.
-
-    Attributes:
-        hooked: Whether the rules can be in place.
-    """
-
-    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
-        super().__init__(planned=planned, targets=targets, field=field)
-        self.hooked = False
+    """A fault by a chain of rules on some nodes. It is in force while the rules can be in place."""
 
     @classmethod
     def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:  # noqa: ARG003
@@ -39,7 +29,7 @@ class RuleFault(Fault):
 
     async def insert(self, wanted: Mapping[str, Sequence[packet_rules.Rule]]) -> None:
         """Inserts the rules of each node, on all of these nodes in parallel."""
-        self.hooked = True
+        self.in_force = True
         undo = packet_rules.remove(self.id, self._programs)
         scripts = {
             name: making(self.name, effect=packet_rules.insert(self.id, own), undo=undo) for name, own in wanted.items()
@@ -80,7 +70,7 @@ class RuleFault(Fault):
         await self.field.until(undone, slowed(END_TIMEOUT_S))
         if failed:
             raise FaultError(f"fault {self.name} is not healed: {sentence(failed)}")
-        self.hooked = False
+        self.in_force = False
         return last
 
     @property

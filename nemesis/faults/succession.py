@@ -7,6 +7,7 @@ dies at this moment. Never more than a minority is down, so a correct Raft group
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.faults import Begun
@@ -93,7 +94,8 @@ class KillLeaders(Kill):
                 break
             await asyncio.sleep(wait_s)
             victim = named[turn] if named else leader
-            if any(other is not self for other in self.field.holders(self.GROUPS, [victim], self.role)):
+            occupied = replace(self.occupied, nodes=frozenset({victim}))
+            if any(other is not self for other in self.field.holders(occupied)):
                 self.problems[victim] = "left out, because another fault affects it"
                 break
             await kill(victim)

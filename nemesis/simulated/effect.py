@@ -10,13 +10,8 @@ from __future__ import annotations
 import abc
 from typing import TYPE_CHECKING
 
-from harness.faults import Proof
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from harness.faults import Begun
-    from harness.op import Value
+    from harness.faults import Begun, Proof
     from harness.world import World
     from nemesis.fault import Fault
 
@@ -46,17 +41,3 @@ class Effect(abc.ABC):
     @abc.abstractmethod
     async def end(self) -> Proof | None:
         """Heals, verifies the healing, and may return a proof over the whole duration. Can be called again after an error."""
-
-    def judge(self, bad: Mapping[str, str], good: Mapping[str, str], measured: Mapping[str, Value]) -> Proof:
-        """Returns a proof: effective if at least one node shows the effect, and none contradicts it.
-
-        Args:
-            bad: For each node without the effect, the contradiction as a clause about the node.
-            good: For each node with the effect, the effect as a clause about the node.
-            measured: The measurements.
-        """
-        texts = [f"{node} {text}" for node, text in (*bad.items(), *good.items())]
-        texts += [f"{node}: {text}" for node, text in self.fault.problems.items()]
-        return Proof(
-            effective=bool(good) and not bad, reason=f"{'; '.join(texts) or 'no node was examined'}.", measured=measured
-        )

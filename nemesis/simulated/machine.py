@@ -30,7 +30,7 @@ class Full(Effect):
         takes = {name: self.world.disk_takes(name) for name in self.targets}
         bad = {name: "takes a small file" for name, taken in takes.items() if taken}
         good = {name: "refuses a small file" for name, taken in takes.items() if not taken}
-        return self.judge(bad, good, {"writable": dict(takes)})
+        return self.fault.shown(bad, good, {"writable": dict(takes)})
 
     async def end(self) -> Proof | None:
         """Frees the space, and starts the process again if it died because of the full disk.
@@ -71,7 +71,7 @@ class ClockAside(Effect):
         texts = {name: f"shows a time that is {ahead_ns / NS_PER_S:+.3f} s off" for name, ahead_ns in off.items()}
         good = {name: texts[name] for name, ahead_ns in off.items() if ahead_ns == self._ahead_ns and ahead_ns}
         bad = {name: text for name, text in texts.items() if name not in good}
-        return self.judge(bad, good, {"off_s": {name: ahead_ns / NS_PER_S for name, ahead_ns in off.items()}})
+        return self.fault.shown(bad, good, {"off_s": {name: ahead_ns / NS_PER_S for name, ahead_ns in off.items()}})
 
     async def end(self) -> Proof | None:
         """Sets the clocks right."""
@@ -107,7 +107,7 @@ class ClockToAndFro(Effect):
             text = f"was {self._delta_ns / NS_PER_S:g} s ahead in {ahead} of {SAMPLES} readings"
             (good if 0 < ahead < SAMPLES else bad)[name] = text
         measured: dict[str, Value] = {name: list(offs_s) for name, offs_s in seen.items()}
-        return self.judge(bad, good, {"off_s": measured})
+        return self.fault.shown(bad, good, {"off_s": measured})
 
     async def end(self) -> Proof | None:
         """Sets the clocks right."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import statistics
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.faults import Begun, Proof
 from harness.units import NS_PER_MS
 from harness.world import Disturbance
+from nemesis.datagrams import Delivery
 from nemesis.errors import FaultError
-from nemesis.grudges import talks
 from nemesis.simulated.effect import Effect
 from nemesis.topology import describe
 
@@ -19,29 +18,28 @@ if TYPE_CHECKING:
 
     from harness.op import Value
     from harness.world import Arrival, Pair, World
-    from nemesis.fault import Fault
+    from nemesis.faults.loss import Loss as LossFault
     from nemesis.faults.partition import Partition
-    from nemesis.faults.ruled import RuleFault
 
 PROBE_WAIT_S = 0.05
 PROBES = 3
 MEASURING = 100
-SIGMAS = 5.0
-LEAST_TOLERANCE = 0.05
 
 
 class Cut(Effect):
     """The effect of all partitions: a grudge in force."""
 
-    def __init__(self, fault: Fault, world: World) -> None:
+    fault: Partition
+
+    def __init__(self, fault: Partition, world: World) -> None:
         super().__init__(fault, world)
-        self.grudge = cast("Partition", fault).grudge
+        self.grudge = fault.grudge
         self._proof: Proof | None = None
 
     async def begin(self) -> Begun:
         """Puts the grudge in force."""
         self.world.cut(self.fault.id, self.grudge)
-        cast("Partition", self.fault).hooked = True
+        self.fault.in_force = True
         grudge: dict[str, Value] = {node: sorted(dropped) for node, dropped in self.grudge.items()}
         return Begun(targets=self.targets, details={"grudge": grudge, "topology": describe(self.grudge)})
 
@@ -76,7 +74,7 @@ class Cut(Effect):
             FaultError: No probe arrives in such a direction.
         """
         self.world.mend(self.fault.id)
-        cast("Partition", self.fault).hooked = False
+        self.fault.in_force = False
         dropped = self.world.dropped(self.fault.id)
         cut = [(a, b) for b in self.fault.members for a in self.fault.members if a in self.grudge[b]]
         arrived = await self.world.probe(cut, count=PROBES, wait_s=PROBE_WAIT_S)
@@ -109,6 +107,7 @@ class Disturbed(Effect):
 
     async def begin(self) -> Begun:
         """Disturbs the packets of every target."""
+        self.fault.in_force = True
         how = self.disturbance()
         for name in self.targets:
             self.world.disturb(self.fault.id, name, how, arriving=self.ARRIVING)
@@ -123,7 +122,7 @@ class Disturbed(Effect):
         how = self.disturbance()
         wait_s = PROBE_WAIT_S + (how.delay_ns + 5 * how.jitter_ns) / 1e9
         for name in self.targets:
-            pairs = self._pairs(name)
+            pairs = [(peer, name) if self.ARRIVING else (name, peer) for peer in self.fault.peers(name)]
             if not pairs:
                 self.fault.problems[name] = "other faults keep all nodes from it"
                 continue
@@ -138,16 +137,11 @@ class Disturbed(Effect):
                 "damaged": sum(arrival.damaged for arrival in found),
                 "median_ms": _median_ms(found),
             }
-        return self.judge(bad, good, measured)
-
-    def _pairs(self, name: str) -> list[Pair]:
-        cut, blurred = self.fault.also_cut(), self.fault.blurred()
-        free = [other for other in self.fault.field.names if other != name and other in talks(cut, name)]
-        peers = [other for other in free if other not in blurred and other not in self.targets][:2] or free[:1]
-        return [(peer, name) if self.ARRIVING else (name, peer) for peer in peers]
+        return self.fault.shown(bad, good, measured)
 
     async def end(self) -> Proof | None:
         """Ends the disturbance."""
+        self.fault.in_force = False
         self.world.mend(self.fault.id)
         return None
 
@@ -155,31 +149,19 @@ class Disturbed(Effect):
 class Loss(Disturbed):
     """`packet-loss`."""
 
+    fault: LossFault
+
     ARRIVING: ClassVar[bool] = True
-
-    async def begin(self) -> Begun:
-        """Makes every target lose packets."""
-        cast("RuleFault", self.fault).hooked = True
-        return await super().begin()
-
-    async def end(self) -> Proof | None:
-        """Ends the disturbance."""
-        cast("RuleFault", self.fault).hooked = False
-        return await super().end()
 
     def disturbance(self) -> Disturbance:
         """Returns the loss."""
-        return Disturbance(lose=self._part)
+        return Disturbance(lose=self.fault.probability)
 
     def seen(self, arrived: Sequence[Arrival], sent: int) -> tuple[bool, str]:
-        """Requires that the requested share is lost, within five standard deviations or five per cent."""
-        lost = 1.0 - len(arrived) / sent
-        tolerance = max(SIGMAS * math.sqrt(self._part * (1 - self._part) / sent), LEAST_TOLERANCE)
-        return abs(lost - self._part) <= tolerance, f"lost {lost:.1%} of {sent} probes, expected {self._part:.0%}"
-
-    @property
-    def _part(self) -> float:
-        return float(self.fault.options["probability"])
+        """Requires that the requested share is lost; see `evidence.near`."""
+        delivery, wanted = Delivery(sent=sent, arrived=len(arrived)), self.fault.probability
+        text = f"lost {delivery.lost:.1%} of {sent} probes, expected {wanted:.0%}"
+        return delivery.is_near(wanted), text
 
 
 class Delay(Disturbed):

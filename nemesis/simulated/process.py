@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from harness.faults import Begun, Proof
 from nemesis.errors import FaultError
+from nemesis.evidence import STOPPED
 from nemesis.simulated.effect import Effect
 
 if TYPE_CHECKING:
     from harness.op import Value
     from harness.world import Changed, Lost, World
     from nemesis.fault import Fault
+    from nemesis.faults.disk import PowerLoss
     from nemesis.faults.files import FileFault
     from nemesis.faults.succession import KillLeaders
-
-STOPPED = "T"
 
 
 class Killed(Effect):
@@ -52,7 +52,7 @@ class Killed(Effect):
                 bad[name] = f"still runs process {self._pid(name)}"
             else:
                 good[name] = f"process {before} vanished{self.further(name)}"
-        return self.judge(bad, good, {"pids": dict(sorted(self.before.items())), "vanished": sorted(good)})
+        return self.fault.shown(bad, good, {"pids": dict(sorted(self.before.items())), "vanished": sorted(good)})
 
     def further(self, name: str) -> str:  # noqa: ARG002 - for subclasses with a further effect
         """Returns the further effect on a node, as a clause after the one about its process."""
@@ -84,21 +84,24 @@ class Killed(Effect):
 class KilledLeaders(Killed):
     """`leaders-kill`."""
 
+    fault: KillLeaders
+
     async def begin(self) -> Begun:
         """Kills the leaders one after another."""
 
         async def kill(victim: str) -> None:
             self.inject(victim)
 
-        fault = cast("KillLeaders", self.fault)
-        fault.targets = self.targets = await fault.one_after_another(kill)
+        self.fault.targets = self.targets = await self.fault.one_after_another(kill)
         return self.begun()
 
 
 class PowerLost(Killed):
     """`power-loss`."""
 
-    def __init__(self, fault: Fault, world: World) -> None:
+    fault: PowerLoss
+
+    def __init__(self, fault: PowerLoss, world: World) -> None:
         super().__init__(fault, world)
         self._lost: dict[str, Lost] = {}
 
@@ -116,16 +119,18 @@ class PowerLost(Killed):
 class Damaged(Killed):
     """`file-truncate` and `file-bitflip`."""
 
-    def __init__(self, fault: Fault, world: World) -> None:
+    fault: FileFault
+
+    def __init__(self, fault: FileFault, world: World) -> None:
         super().__init__(fault, world)
         self._changed: dict[str, Changed] = {}
 
     def inject(self, name: str) -> None:
         """Kills the process, and damages one file."""
         super().inject(name)
-        options, fault = self.fault.options, cast("FileFault", self.fault)
-        pattern, pick, amount = options["file"], float(options.get("pick", 0.0)), options[fault.AMOUNT]
-        if fault.HOW == "truncate":
+        options = self.fault.options
+        pattern, pick, amount = options["file"], float(options.get("pick", 0.0)), options[self.fault.AMOUNT]
+        if self.fault.HOW == "truncate":
             changed = self.world.truncate_file(name, pattern=pattern, pick=pick, amount=amount)
         else:
             seed = options.get("seed", 0)
@@ -177,7 +182,7 @@ class Paused(Effect):
                 self._handled[name] = self.world.handled(name)
             elif state is not None:
                 bad[name] = f"runs process {state[0]}, which is not stopped"
-        self._proof = self.judge(bad, good, {"stopped": sorted(good)})
+        self._proof = self.fault.shown(bad, good, {"stopped": sorted(good)})
         return self._proof
 
     async def end(self) -> Proof | None:

@@ -21,7 +21,7 @@ from harness.service import NodeStatus, Service
 from harness.system import System
 from nemesis.conductor import Conductor
 from nemesis.errors import FaultError, PlanError
-from nemesis.fault import Fault, meet
+from nemesis.fault import Fault, Occupied
 from nemesis.kinds import Kind, choose, choose_all
 from nemesis.plan import draw_plan
 from nemesis.planfile import Plan, from_json, to_json
@@ -149,9 +149,14 @@ def test_faults_that_hold_the_same_never_share_a_node(seed: int, text: str) -> N
     kinds = {choice.kind.name: choice.kind.fault for choice in choose_all([text], NODES, roles=ROLES)}
     for place, one in enumerate(plan):
         for other in plan[place + 1 :]:
-            role, other_role = one.options.get("role"), other.options.get("role")
-            if meet(kinds[one.kind].GROUPS, role, kinds[other.kind].GROUPS, other_role) and other.start_s < one.end_s:
-                assert not set(one.target) & set(other.target)
+            if other.start_s < one.end_s:
+                first, second = (
+                    Occupied(
+                        groups=kinds[each.kind].GROUPS, role=each.options.get("role"), nodes=frozenset(each.target)
+                    )
+                    for each in (one, other)
+                )
+                assert not first.shared(second)
 
 
 def test_the_majority_of_each_role_is_kept() -> None:
