@@ -183,9 +183,7 @@ class Driver(ABC):
             self._fail(error)
 
     def _ask(self, seat: Seat, now_ns: int) -> Answer:
-        return self._generator.ask(
-            Asker(seat.worker, seat.process, seat.node.name, now_ns, not self._deadlines, self._workers)
-        )
+        return self._generator.ask(Asker(seat.worker, seat.process, seat.node.name, now_ns, self._workers))
 
     def _new_seat(self, worker: int, node: Node) -> Seat:
         seat = Seat(worker=worker, node=node, process=self.next_process)

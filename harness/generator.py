@@ -25,7 +25,6 @@ class Asker(NamedTuple):
         process: The process it works as.
         node: The name of its node.
         now_ns: The run's time.
-        idle: Whether no operation of the whole run is in flight.
         workers: The workers that this generator serves: all of the run, or fewer for a part of a generator.
         preview: Whether only `labrys plan` asks, and there is no run. Then a value that only a run knows is a word, such as
             `last-seen`.
@@ -35,7 +34,6 @@ class Asker(NamedTuple):
     process: int
     node: str
     now_ns: int
-    idle: bool
     workers: frozenset[int]
     preview: bool = False
 
@@ -97,7 +95,7 @@ def _first_operations(generator: Generator, number: int, streams: int, count: in
     now_ns = waits = 0
     while len(operations) < count and waits < MAX_WAITS:
         process = number + len(operations) * streams
-        answer = generator.ask(Asker(number, process, "", now_ns, True, frozenset(range(streams)), preview=True))  # noqa: FBT003
+        answer = generator.ask(Asker(number, process, "", now_ns, frozenset(range(streams)), preview=True))
         if isinstance(answer, Invocation):
             f, value, key, *_ = answer
             operations.append({"f": f, "key": key, "value": value})

@@ -60,7 +60,7 @@ def workers(count: int) -> ClosedLoop:
 
 def ask(generator: Generator, worker: int = 0, *, now_ns: int = 0, of: int = 3) -> Answer:
     """Asks for one of `of` free workers."""
-    return generator.ask(Asker(worker, worker, "n1", now_ns, idle=True, workers=frozenset(range(of))))
+    return generator.ask(Asker(worker, worker, "n1", now_ns, workers=frozenset(range(of))))
 
 
 def test_limit_bounds_the_operations_of_all_workers_together() -> None:
@@ -75,7 +75,7 @@ def test_limit_bounds_the_operations_of_all_workers_together() -> None:
 
 
 def test_a_function_gets_the_asker() -> None:
-    """A function is a generator. The asker has worker, process, node, time and idleness."""
+    """A function is a generator. The asker has worker, process, node and time."""
     seen: list[Asker] = []
 
     def note(asker: Asker) -> Answer:
@@ -83,12 +83,12 @@ def test_a_function_gets_the_asker() -> None:
         return READ if len(seen) <= 3 else None
 
     simulate(limit(9, note), load=workers(2), nodes=2)
-    assert [(asker.worker, asker.process, asker.node, asker.now_ns // 10**6, asker.idle) for asker in seen] == [
-        (0, 0, "n1", 0, True),
-        (1, 1, "n2", 0, False),
-        (0, 0, "n1", 10, True),
-        (1, 1, "n2", 10, False),
-        (0, 0, "n1", 20, True),
+    assert [(asker.worker, asker.process, asker.node, asker.now_ns // 10**6) for asker in seen] == [
+        (0, 0, "n1", 0),
+        (1, 1, "n2", 0),
+        (0, 0, "n1", 10),
+        (1, 1, "n2", 10),
+        (0, 0, "n1", 20),
     ]
     assert seen[0].workers == {0, 1}
 

@@ -16,7 +16,7 @@ def drawn(
 ) -> list[Invocation]:
     """Returns the first operations of a stream; in a preview, values that only a run knows are words."""
     generator = workload.generator(seed=seed, streams=streams)
-    asker = Asker(number, number, "n1", 0, idle=True, workers=frozenset(range(streams)), preview=preview)
+    asker = Asker(number, number, "n1", 0, workers=frozenset(range(streams)), preview=preview)
     answers = [generator.ask(asker) for _ in range(count)]
     operations = [answer for answer in answers if isinstance(answer, Invocation)]
     assert len(operations) == count
@@ -33,7 +33,7 @@ def in_turns(workload: Workload, numbers: list[int], *, streams: int = 4) -> dic
     generator = workload.generator(seed=1, streams=streams)
     found: dict[int, list[Invocation]] = {number: [] for number in numbers}
     for number in numbers:
-        answer = generator.ask(Asker(number, number, "n1", 0, idle=True, workers=frozenset(range(streams))))
+        answer = generator.ask(Asker(number, number, "n1", 0, workers=frozenset(range(streams))))
         assert isinstance(answer, Invocation)
         found[number].append(answer)
     return found

@@ -83,7 +83,7 @@ def test_the_streams_of_members(workload: MemberWorkload[Any]) -> None:
     assert {alter["master"] for alter in alters} == {"last-seen"}
 
     generator: Any = workload.generator(seed=7, streams=5)
-    asker = Asker(worker=1, process=1, node="n1", now_ns=0, idle=True, workers=frozenset(range(5)))
+    asker = Asker(worker=1, process=1, node="n1", now_ns=0, workers=frozenset(range(5)))
     asked: list[Any] = [generator.ask(asker) for _ in range(12)]
     instead = {"alter": "apply"}
     assert [each.f for each in asked] == [instead.get(each["f"], each["f"]) for each in operations[:12]]

@@ -78,7 +78,7 @@ def reads(generator: Generator, count: int = 50) -> list[Invocation]:
     """Requests operations until there are some reads."""
     found: list[Invocation] = []
     while len(found) < count:
-        answer = generator.ask(Asker(0, 0, "n1", 0, idle=True, workers=frozenset({0})))
+        answer = generator.ask(Asker(0, 0, "n1", 0, workers=frozenset({0})))
         assert isinstance(answer, Invocation)
         found += [answer] if answer.f == "read" else []
     return found

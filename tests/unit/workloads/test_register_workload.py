@@ -59,7 +59,7 @@ def answered(generator: Generator, op_type: OpType, f: str, value: Any, key: str
 def next_cas(generator: Generator) -> Invocation | None:
     """Returns the next compare-and-set on the hot key; None if reads replace it."""
     for _ in range(200):
-        answer = generator.ask(Asker(0, 0, "n1", 0, idle=True, workers=frozenset({0})))
+        answer = generator.ask(Asker(0, 0, "n1", 0, workers=frozenset({0})))
         assert isinstance(answer, Invocation)
         if answer.f == "cas":
             return answer
