@@ -16,9 +16,9 @@ from clusters.systems.waiting import wait_until_complete
 from harness.errors import NodeError
 from harness.leaders import leaders_by_term
 from harness.process_clock import LogClock
-from harness.service import first_status
+from harness.service import Service, first_status
 from harness.slowness import slowed
-from harness.system import OneServiceSystem, Program
+from harness.system import OneServiceSystem, Program, System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -135,16 +135,14 @@ def simple_log_clock(path: str) -> LogClock:
     )
 
 
-class JvmSystem(OneServiceSystem):
-    """One JVM on each node; together they are a group.
+class JvmGroup(Service):
+    """A service with one JVM on each of its nodes, which have one leader.
 
     Attributes:
         software: Its name in errors, e.g. `DLedger`.
-        fatal: Log lines that a healthy node never writes, beside those of a broken JVM.
     """
 
     software: ClassVar[str]
-    fatal: ClassVar[Sequence[str]] = ()
 
     @abc.abstractmethod
     async def lacking(self, statuses: Mapping[str, NodeStatus | None]) -> Mapping[str, str]:
@@ -153,6 +151,35 @@ class JvmSystem(OneServiceSystem):
         Args:
             statuses: The status of each node; None if the node does not answer.
         """
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until no node lacks anything."""
+        await wait_until_complete(self, nodes, timeout_s, self._missing, system_name=self.software)
+
+    async def statuses_of(self, nodes: Sequence[Node]) -> dict[str, NodeStatus | None]:
+        """Asks several nodes for their status at once; None for a node that does not answer in time."""
+        answers = await asyncio.gather(*(first_status(self, node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
+        return dict(zip([node.name for node in nodes], answers, strict=True))
+
+    def node(self, name: str) -> Node:
+        """Returns the node with a name."""
+        return next(node for node in self.nodes if node.name == name)
+
+    async def _missing(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
+        statuses = await self.statuses_of(nodes)
+        return await self.lacking(statuses), [node for node in nodes if statuses[node.name] is None]
+
+
+class JvmInstallation(System):
+    """A system whose nodes run JVMs from one artifact.
+
+    Attributes:
+        software: Its name in errors, e.g. `DLedger`.
+        fatal: Log lines that a healthy node never writes, beside those of a broken JVM.
+    """
+
+    software: ClassVar[str]
+    fatal: ClassVar[Sequence[str]] = ()
 
     def install(self, node: Node) -> None:
         """Copies the artifact to the node, if it is not there yet.
@@ -187,22 +214,9 @@ class JvmSystem(OneServiceSystem):
         """Returns patterns of the errors of a broken JVM, and those of the system."""
         return (*FATAL, *self.fatal)
 
-    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Waits until no node lacks anything."""
-        await wait_until_complete(self, nodes, timeout_s, self._missing, system_name=self.software)
 
-    async def statuses_of(self, nodes: Sequence[Node]) -> dict[str, NodeStatus | None]:
-        """Asks several nodes for their status at once; None for a node that does not answer in time."""
-        answers = await asyncio.gather(*(first_status(self, node, slowed(STATUS_TIMEOUT_S)) for node in nodes))
-        return dict(zip([node.name for node in nodes], answers, strict=True))
-
-    def node(self, name: str) -> Node:
-        """Returns the node with a name."""
-        return next(node for node in self.nodes if node.name == name)
-
-    async def _missing(self, nodes: Sequence[Node]) -> tuple[Mapping[str, str], Sequence[Node]]:
-        statuses = await self.statuses_of(nodes)
-        return await self.lacking(statuses), [node for node in nodes if statuses[node.name] is None]
+class JvmSystem(JvmInstallation, JvmGroup, OneServiceSystem):
+    """One JVM on each node; together they are a group."""
 
 
 class LedJvmSystem(JvmSystem):

@@ -1,4 +1,4 @@
-"""Three real brokers of Kafka: appends and reads, the replica of each broker, the table of outcomes, statuses."""
+"""Three real nodes of Kafka: appends and reads, queues, the replica of each broker, the table of outcomes, statuses."""
 
 from __future__ import annotations
 
@@ -12,24 +12,38 @@ import pytest
 from clusters.local import LocalCluster
 from clusters.systems.kafka.client import TOPIC, KafkaClient
 from clusters.systems.kafka.options import KafkaOptions
+from clusters.systems.kafka.queue import KafkaQueueClient
+from clusters.systems.kafka.settings import BROKER, CONTROLLER
 from clusters.systems.kafka.system import KafkaSystem
 from clusters.systems.kafka.wire import Broker
 from harness import readiness
 from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
+from workloads.queue import QueueOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from harness.client import Client
     from harness.node import Node
     from harness.op import Outcome, Value
+    from harness.service import NodeStatus
 
 pytestmark = pytest.mark.integration
 
 READY_S = 90.0
+QUEUE = "labrys-q0"
 STRICT = "strict"  # a topic that needs all three replicas
 TOO_LARGE = "x" * 1_100_000
+
+
+class Both(KafkaSystem):
+    """Kafka with the topics of a log and of a queue."""
+
+    def topics(self) -> Sequence[str]:
+        """The log comes first, so the statuses are about its partition."""
+        return TOPIC, QUEUE
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +57,7 @@ def cluster() -> Iterator[LocalCluster]:
 def system(cluster: LocalCluster) -> Iterator[KafkaSystem]:
     """Kafka, serving on all nodes, with its topic."""
     options = KafkaOptions(session_ms=1500)
-    made = KafkaSystem.made(cluster, options, "log", None)
+    made = Both.made(cluster, options, "log", QueueOptions(queues=1))
     made.artifact = KafkaSystem.build(options, print)
     on_all(cluster.nodes, made.install)
     asyncio.run(readiness.bring_up(made, READY_S, first=True))
@@ -51,7 +65,7 @@ def system(cluster: LocalCluster) -> Iterator[KafkaSystem]:
     on_all(cluster.nodes, made.kill)
 
 
-async def ask(client: KafkaClient, *operations: tuple[str, Value]) -> list[Outcome]:
+async def ask(client: Client, *operations: tuple[str, Value]) -> list[Outcome]:
     """Carries out operations `(f, value)`, one after the other."""
     try:
         return [await client.invoke(Invocation(f, value)) for f, value in operations]
@@ -59,7 +73,7 @@ async def ask(client: KafkaClient, *operations: tuple[str, Value]) -> list[Outco
         await client.close()
 
 
-async def until_ok(client: KafkaClient, f: str, value: Value) -> Outcome:
+async def until_ok(client: Client, f: str, value: Value) -> Outcome:
     """Carries out an operation until it succeeds; at most for ten seconds."""
     deadline_s = time.monotonic() + 10.0
     while True:
@@ -113,12 +127,78 @@ def test_all_brokers_name_one_leader_and_say_how_far_their_replicas_are(
 
     async def views() -> set[tuple[str | None, int | None, int | None, int | None]]:
         await asyncio.sleep(1.0)  # followers learn the high watermark with their next fetch
-        found = [await first_status(system, node, 2.0) for node in cluster.nodes]
+        found = [await first_status(system.front(), node, 2.0) for node in cluster.nodes]
         return {(each.leader, each.term, each.applied_index, each.committed_index) for each in found if each}
 
     ((leader, term, applied, committed),) = asyncio.run(views())
     assert leader in {node.name for node in cluster.nodes}
     assert (term, applied, committed) == (0, 4, 4)
+
+
+def test_all_controllers_name_one_leader_in_one_epoch(cluster: LocalCluster, system: KafkaSystem) -> None:
+    """A controller that dies is no leader any more, and the next one leads in a later epoch."""
+    controllers = system.service(CONTROLLER)
+
+    async def views() -> list[NodeStatus | None]:
+        return [await first_status(controllers, node, 2.0) for node in cluster.nodes]
+
+    before = asyncio.run(views())
+    assert all(before)
+    ((leader, term),) = {(each.leader, each.term) for each in before if each}
+    assert leader is not None
+    assert term is not None
+    assert [each.node for each in before if each and each.role == "leader"] == [leader]
+    gone = next(node for node in cluster.nodes if node.name == leader)
+    system.kill(gone, CONTROLLER)
+    try:
+        assert system.process_state(gone, BROKER) is not None
+        deadline_s = time.monotonic() + 10.0
+        while not (led := [each for each in asyncio.run(views()) if each and each.role == "leader"]):
+            assert time.monotonic() < deadline_s
+        assert led[0].node != leader
+        assert (led[0].term or 0) > term
+    finally:
+        system.start(gone, CONTROLLER)
+    asyncio.run(controllers.until_ready(cluster.nodes, 20.0))
+
+
+@pytest.mark.parametrize("options", [KafkaOptions(), KafkaOptions(transactional=True)], ids=["plain", "transactional"])
+def test_a_queue_delivers_each_value_until_its_offset_is_committed(
+    cluster: LocalCluster, system: KafkaSystem, options: KafkaOptions
+) -> None:
+    """A dequeue takes one value, and a drain through another node has the others; then the queue is empty."""
+
+    def client(place: int) -> KafkaQueueClient:
+        return KafkaQueueClient(
+            node=cluster.nodes[place], nodes=cluster.nodes, options=options, topics={"q0": QUEUE}, name=f"test-{place}"
+        )
+
+    async def flow() -> tuple[list[Outcome], Outcome, Outcome, tuple[Outcome, Outcome]]:
+        first = client(0)
+        put = [await first.invoke(Invocation("enqueue", value, "q0")) for value in (1, [2, 3], "four")]
+        taken: Outcome = Fail("")
+        deadline_s = time.monotonic() + 10.0
+        while not isinstance(taken, Ok) and time.monotonic() < deadline_s:
+            taken = await first.invoke(Invocation("dequeue", None, "q0"))
+        await first.close()
+        other = client(1)
+        rest = await other.invoke(Invocation("drain", None, "q0"))
+        empty = await other.invoke(Invocation("dequeue", None, "q0"))
+        await other.close()
+        third = client(2)
+        nothing = await third.invoke(Invocation("drain", None, "q0"))
+        await third.close()
+        return put, taken, rest, (empty, nothing)
+
+    put, taken, rest, (empty, nothing) = asyncio.run(flow())
+    assert put == [Ok(1), Ok([2, 3]), Ok("four")]
+    assert isinstance(taken, Ok)
+    assert isinstance(rest, Ok)
+    values = [taken.value, *rest.value]
+    assert sorted(values, key=repr) == ["four", 1, [2, 3]]
+    assert isinstance(empty, Fail)
+    assert empty.error.startswith("nothing-came: ")
+    assert nothing == Ok([])
 
 
 def test_too_few_replicas_in_sync_refuse_an_append_for_certain(cluster: LocalCluster, system: KafkaSystem) -> None:
@@ -146,11 +226,11 @@ def test_too_few_replicas_in_sync_refuse_an_append_for_certain(cluster: LocalClu
 
     time.sleep(1.0)  # all brokers know the new topic
     gone = asyncio.run(idle())
-    system.kill(gone)
+    system.kill(gone, BROKER)
     try:
         (*before, last), read = asyncio.run(appended())
     finally:
-        system.start(gone)
+        system.start(gone, BROKER)
     assert all(isinstance(each, Info) for each in before)
     assert isinstance(last, Fail)
     assert last.error.startswith("not-enough-replicas: ")

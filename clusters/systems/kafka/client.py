@@ -1,4 +1,4 @@
-"""The client of Kafka: one producer of one process, and reads of the replica of one broker.
+"""The client of logs in Kafka: one producer of one process, and reads of the replica of one broker.
 
 All keys share one partition, so the offsets of a key have gaps. An append is a record, and its offset is the order of the
 operation. The library librdkafka chooses the broker that it sends a record to, so the history names the leader that the client
@@ -12,16 +12,15 @@ leader that was replaced and does not know it yet answers too.
 from __future__ import annotations
 
 import asyncio
-import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from clusters.systems.answers import PAUSE_S, NoAnswer, NotSent, RefusedByCode, unsupported
-from clusters.systems.kafka.options import Acks
-from clusters.systems.kafka.outcomes import NOT_LEADER, refused
-from clusters.systems.kafka.wire import NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, PORT, Broker
+from clusters.systems.kafka.outcomes import NOT_LEADER
+from clusters.systems.kafka.producer import Records
+from clusters.systems.kafka.wire import NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, Broker
 from clusters.systems.stored import entry_body, values_in
-from harness.op import Fail, Info, Ok
+from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
 
 TOPIC: Final = "labrys"
 READ_TIMEOUT_S: Final = 3.0
-DELIVERY_MS: Final = 4000
-REQUEST_MS: Final = 3000
-LATE_S: Final = 2.0  # after the deadline of a record, the library must have said how it ended
 
 
 class KafkaClient:
@@ -58,13 +54,12 @@ class KafkaClient:
         self.node = node
         self.via: str | None = None
         self._nodes = nodes
-        self._options = options
         self._topic = topic
         self._pinned = pinned
         self._leader: Node | None = None
         self._brokers = {each.name: Broker(each.address) for each in nodes}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="labrys-kafka")
-        self._producer: Any = None
+        self._sender = Records(node=node, nodes=nodes, options=options, name="")
 
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out an append, or a read of an offset or of a range."""
@@ -83,13 +78,8 @@ class KafkaClient:
         """Closes the connections. The library ends its threads in the background."""
         for broker in self._brokers.values():
             await broker.close()
-        if self._producer is not None:
-            self._thread.submit(self._end)
+        self._thread.submit(self._sender.end)
         self._thread.shutdown(wait=False)
-
-    def _end(self) -> None:
-        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
-        self._producer = None
 
     async def _append(self, key: str | None, value: Value) -> Outcome:
         try:
@@ -97,55 +87,13 @@ class KafkaClient:
         except (ValueError, TypeError, RecursionError):
             return Fail(f"unsupported: {str(value)[:100]} is not a value of JSON")
         await self._know_leader()
-        outcome = await asyncio.get_running_loop().run_in_executor(self._thread, self._produce, body)
+        outcome = await asyncio.get_running_loop().run_in_executor(
+            self._thread, self._sender.send, self._topic, body, 0
+        )
         if not isinstance(outcome, Ok):
             self._leader = None
             await asyncio.sleep(PAUSE_S)
         return outcome
-
-    def _produce(self, body: bytes) -> Outcome:
-        """Sends a record, and waits until the library says how it ended. Blocks."""
-        from confluent_kafka import KafkaException, Producer  # noqa: PLC0415 - an extra, which only runs of Kafka need
-
-        if self._producer is None:
-            self._producer = Producer(self._configuration())
-        once = not self._options.idempotent
-        reports: list[tuple[Any, int | None]] = []
-        try:
-            self._producer.produce(
-                self._topic, body, partition=0, on_delivery=lambda error, sent: reports.append((error, sent.offset()))
-            )
-        except KafkaException as error:
-            return refused(error.args[0].name(), error.args[0].str(), once=once)
-        deadline_s = time.monotonic() + DELIVERY_MS / 1000 + LATE_S
-        while not reports and (left_s := deadline_s - time.monotonic()) > 0:
-            self._producer.poll(left_s)
-        if not reports:
-            return Info(f"no-report: librdkafka did not say in {DELIVERY_MS / 1000 + LATE_S:g} s how the record ended")
-        trouble, offset = reports[0]
-        if trouble is not None:
-            return refused(trouble.name(), trouble.str(), once=once)
-        if offset is None or offset < 0:
-            return Info(f"no-offset: librdkafka reports the offset {offset}")
-        return Ok(offset, order=offset)
-
-    def _configuration(self) -> dict[str, Any]:
-        own = sorted(self._nodes, key=lambda node: node != self.node)
-        found: dict[str, Any] = {
-            "bootstrap.servers": ",".join(f"{node.address}:{PORT}" for node in own),
-            "acks": "all" if self._options.acks is Acks.ALL else "1",
-            "enable.idempotence": self._options.idempotent,
-            "message.timeout.ms": DELIVERY_MS,
-            "request.timeout.ms": REQUEST_MS,
-            "linger.ms": 0,
-            "socket.connection.setup.timeout.ms": 1000,
-            "reconnect.backoff.ms": 50,
-            "reconnect.backoff.max.ms": 500,
-            "topic.metadata.refresh.interval.ms": 1000,
-            "log_level": 0,  # otherwise it writes to the standard error
-            "error_cb": lambda _: None,  # each record has its own report
-        }
-        return found if self._options.idempotent else {**found, "retries": 0}
 
     async def _read(self, key: str | None, first: int, last: int) -> list[tuple[int, Value]] | Fail:
         """Reads a range. Returns the records of the key; without them, the outcome of the operation."""

@@ -29,6 +29,13 @@ class KafkaOptions:
         default=False,
         help="Whether the producer numbers its records and tries again; a broker then drops records that it has already.",
     )
+    transactional: bool = option(
+        default=False,
+        help="Whether each enqueue is a transaction; consumers read committed records only. Only with the workload queue.",
+    )
+    partitions: int = option(
+        6, "The partitions of each queue; the group divides them among the consumers.", low=1, high=100
+    )
     min_isr: int = option(
         2, "The number of in-sync replicas without which a leader refuses records (min.insync.replicas).", low=1, high=9
     )
@@ -40,6 +47,16 @@ class KafkaOptions:
         high=60_000,
     )
 
+    flush_messages: int = option(
+        0,
+        "After so many records, a broker syncs a partition to the disk; 1: before each answer, 0: never on its own, which is "
+        "Kafka's default. Without it, a power loss of all replicas can lose acknowledged records.",
+        low=0,
+        high=1_000_000,
+    )
+
     def __post_init__(self) -> None:
-        if self.idempotent and self.acks is not Acks.ALL:
-            raise InputError("expected acks=all with an idempotent producer, which needs it; give --acks all")
+        if (self.idempotent or self.transactional) and self.acks is not Acks.ALL:
+            raise InputError(
+                "expected acks=all with an idempotent or transactional producer, which needs it; give --acks all"
+            )

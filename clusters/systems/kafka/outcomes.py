@@ -8,6 +8,9 @@ An append is `fail` only with an error that a leader gives *before* it appends, 
 - NOT_ENOUGH_REPLICAS_AFTER_APPEND and REQUEST_TIMED_OUT: the record is in the log of the leader.
 - _MSG_TIMED_OUT: the library gave up, and does not say whether it had sent the record.
 
+An enqueue of a queue has the same outcomes. With a transaction, it is `fail` too if the library demanded an abort, and the
+abort succeeded: no consumer gets the record, because all read committed records only.
+
 An idempotent producer tries again. Its last error says nothing of earlier attempts, so only an error of the library itself is
 certain.
 
@@ -26,7 +29,11 @@ BEFORE_SENDING: Final = {"MSG_SIZE_TOO_LARGE": "too-large"}
 BEFORE_APPENDING: Final = {"NOT_ENOUGH_REPLICAS": "not-enough-replicas"}
 
 NOT_LEADER: Final = "not-leader"
-REFUSALS: Final = (NOT_LEADER,)
+NOT_ASSIGNED: Final = "not-assigned"
+NOTHING_CAME: Final = "nothing-came"  # the queue may be empty, or its leader may be away
+REFUSALS: Final = (NOT_LEADER, NOT_ASSIGNED, NOTHING_CAME)
+ABORTED: Final = "aborted"
+NOT_SENT: Final = "not-sent"
 
 
 def refused(name: str, text: str, *, once: bool) -> Fail | Info:
@@ -41,3 +48,8 @@ def refused(name: str, text: str, *, once: bool) -> Fail | Info:
     if code is not None:
         return Fail(f"{code}: {text[:200]}")
     return Info(f"{name.strip('_').lower().replace('_', '-')}: {text[:200]}")
+
+
+def not_sent(name: str, text: str) -> Fail:
+    """Returns the outcome of an append that the library refused, see `refused`."""
+    return Fail(f"{BEFORE_SENDING.get(name, NOT_SENT)}: {text[:200]}")

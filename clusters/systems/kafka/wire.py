@@ -1,10 +1,11 @@
-"""Requests to one broker of Kafka: what it knows of a partition, and the records of its own replica.
+"""Requests to one process of Kafka: what a broker knows of a partition, its replica's records, and the view of a controller.
 
-The library of the client chooses the broker that it asks. A status and a final read are about one broker, so these requests go
-over a connection of Labrys. The versions of the requests are the last ones before the compact encoding; Kafka 4 answers them.
+The library of the client chooses the broker that it asks. A status and a final read are about one process, so these requests go
+over a connection of Labrys. The versions of the requests to brokers are the last ones before the compact encoding; Kafka 4
+answers them. Controllers need a fetch that is compact.
 
-Source: Kafka's protocol guide (Metadata 7, ListOffsets 2, Fetch 11, record batch 2) and KIP-392, with which a replica that does
-not lead answers a fetch of a consumer.
+Source: Kafka's protocol guide (Metadata 7, ListOffsets 2, Fetch 11 and 13, record batch 2), KIP-392, with which a replica that
+does not lead answers a fetch of a consumer, and KIP-595 on fetches among controllers.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 PORT: Final = 9092
+CONTROLLER_PORT: Final = 9093
 CONNECT_TIMEOUT_S: Final = 1.0
 MAX_ANSWER_BYTES: Final = 64 << 20
 FETCH_BYTES: Final = 1 << 20
 FETCH: Final = (1, 11)
+FETCH_OF_CONTROLLERS: Final = (1, 13)
+METADATA_LOG: Final = bytes(15) + b"\x01"  # the id of the topic that is the log of the controllers
+CURRENT_LEADER: Final = 1  # the tag of this field
 LIST_OFFSETS: Final = (2, 2)
 METADATA: Final = (3, 7)
 NO_ERROR: Final = 0
@@ -68,14 +73,69 @@ class Fetched:
     end: int
 
 
-class Broker:
-    """A connection to one broker, which opens with the first request. It carries one request at a time."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quorum:
+    """What a controller knows of the controllers at one moment.
 
-    def __init__(self, address: str, port: int = PORT) -> None:
+    Attributes:
+        leader: The id of the leader; None if it knows none.
+        epoch: The epoch.
+    """
+
+    leader: int | None
+    epoch: int
+
+
+class Connection:
+    """A connection to one process, which opens with the first request. It carries one request at a time."""
+
+    def __init__(self, address: str, port: int) -> None:
         self._address = address
         self._port = port
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._requests = 0
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        streams, self._streams = self._streams, None
+        if streams is not None:
+            streams[1].close()
+
+    async def _ask(self, request: tuple[int, int], body: bytes, *, compact: bool = False) -> _Answer:
+        if self._streams is None:
+            try:
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    self._streams = await asyncio.open_connection(self._address, self._port)
+            except OSError as error:  # a TimeoutError is one
+                raise NotSent(str(error) or "no connection in time") from error
+        reader, writer = self._streams
+        self._requests += 1
+        sent = struct.pack(">hhi", *request, self._requests) + _text("labrys") + b"\0" * compact + body
+        complete = False
+        try:
+            writer.write(struct.pack(">i", len(sent)) + sent)
+            (size,) = struct.unpack(">i", await reader.readexactly(4))
+            if not 4 <= size <= MAX_ANSWER_BYTES:
+                raise NoAnswer(f"expected an answer of 4 to {MAX_ANSWER_BYTES} bytes, found {size}")
+            answer = _Answer(await reader.readexactly(size))
+            if answer.number("i") != self._requests:
+                raise NoAnswer("expected the answer to this request, found another one")
+            if compact:
+                answer.tags()
+            complete = True
+        except (OSError, EOFError) as error:
+            raise NoAnswer(str(error) or type(error).__name__) from error
+        finally:
+            if not complete:  # also if the call was cancelled: the next answer would be that of this request
+                await self.close()
+        return answer
+
+
+class Broker(Connection):
+    """A connection to one broker."""
+
+    def __init__(self, address: str, port: int = PORT) -> None:
+        super().__init__(address, port)
 
     async def brokers(self) -> int:
         """Returns the number of brokers that the broker knows."""
@@ -169,38 +229,48 @@ class Broker:
             end=max((end for end, _ in batches), default=offset),
         )
 
-    async def close(self) -> None:
-        """Closes the connection."""
-        streams, self._streams = self._streams, None
-        if streams is not None:
-            streams[1].close()
 
-    async def _ask(self, request: tuple[int, int], body: bytes) -> _Answer:
-        if self._streams is None:
-            try:
-                async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                    self._streams = await asyncio.open_connection(self._address, self._port)
-            except OSError as error:  # a TimeoutError is one
-                raise NotSent(str(error) or "no connection in time") from error
-        reader, writer = self._streams
-        self._requests += 1
-        sent = struct.pack(">hhi", *request, self._requests) + _text("labrys") + body
-        complete = False
-        try:
-            writer.write(struct.pack(">i", len(sent)) + sent)
-            (size,) = struct.unpack(">i", await reader.readexactly(4))
-            if not 4 <= size <= MAX_ANSWER_BYTES:
-                raise NoAnswer(f"expected an answer of 4 to {MAX_ANSWER_BYTES} bytes, found {size}")
-            answer = _Answer(await reader.readexactly(size))
-            if answer.number("i") != self._requests:
-                raise NoAnswer("expected the answer to this request, found another one")
-            complete = True
-        except (OSError, EOFError) as error:
-            raise NoAnswer(str(error) or type(error).__name__) from error
-        finally:
-            if not complete:  # also if the call was cancelled: the next answer would be that of this request
-                await self.close()
-        return answer
+class Controller(Connection):
+    """A connection to one controller."""
+
+    def __init__(self, address: str, port: int = CONTROLLER_PORT) -> None:
+        super().__init__(address, port)
+
+    async def quorum(self) -> Quorum:
+        """Returns the leader and the epoch that the controller knows.
+
+        It is the refusal of a fetch with an old epoch, which has both of one moment. Such a fetch changes nothing.
+
+        Raises:
+            NotSent: The controller accepts no connection.
+            NoAnswer: There is no readable answer.
+        """
+        body = (
+            struct.pack(">iiiibiib", CONSUMER, 0, 0, 1, 0, 0, -1, 2)
+            + METADATA_LOG
+            + struct.pack(">biiqiqibb", 2, 0, 0, 0, 0, -1, 1, 0, 0)
+            + b"\x01\x01\0"
+        )
+        answer = await self._ask(FETCH_OF_CONTROLLERS, body, compact=True)
+        answer.number("i")
+        code = answer.number("h")
+        answer.number("i")
+        if code != NO_ERROR or answer.count() != 1:
+            raise NoAnswer(f"expected an answer about the log of the controllers, found error {code}")
+        answer.take(len(METADATA_LOG))
+        if answer.count() != 1:
+            raise NoAnswer("expected an answer about one partition")
+        _, code, *_ = (answer.number(form) for form in "ihqqq")
+        for _ in range(answer.count()):
+            answer.number("q"), answer.number("q"), answer.tags()
+        answer.number("i")
+        answer.take(answer.count())
+        for tag, data in answer.tags():
+            if tag == CURRENT_LEADER:
+                found = _Answer(data)
+                leader, epoch = found.number("i"), found.number("i")
+                return Quorum(leader=leader if leader >= 0 else None, epoch=epoch)
+        raise NoAnswer(f"expected the leader of the controllers, found error {code}")
 
 
 class _Answer:
@@ -211,7 +281,7 @@ class _Answer:
         self._at = 0
 
     def number(self, form: str) -> int:
-        """Reads a number: `b`, `h`, `i` or `q`, with 1, 2, 4 or 8 bytes."""
+        """Reads a number: `b`, `h`, `i` or `q`, with 1, 2, 4 or 8 bytes; `B` has no sign."""
         try:
             (value,) = struct.unpack_from(f">{form}", self._data, self._at)
         except struct.error as error:
@@ -234,6 +304,24 @@ class _Answer:
     def numbers(self) -> list[int]:
         """Reads a list of numbers."""
         return [self.number("i") for _ in range(self.number("i"))]
+
+    def whole(self) -> int:
+        """Reads a number without a sign, of seven bits in each byte."""
+        value = 0
+        for shift in range(0, 35, 7):
+            byte = self.number("B")
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise NoAnswer("expected a number of at most five bytes, found a longer one")
+
+    def count(self) -> int:
+        """Reads the length of a compact list or of compact bytes; 0 if there is none."""
+        return max(0, self.whole() - 1)
+
+    def tags(self) -> list[tuple[int, bytes]]:
+        """Reads the tagged fields behind a structure, with the bytes of each."""
+        return [(self.whole(), self.take(self.whole())) for _ in range(self.whole())]
 
     def brokers(self) -> Iterator[int]:
         """Reads the list of brokers, and yields the id of each."""

@@ -12,7 +12,7 @@ import pytest
 from clusters.systems.answers import NoAnswer, NotSent
 from clusters.systems.kafka import system, wire
 from clusters.systems.kafka.options import Acks, KafkaOptions
-from clusters.systems.kafka.outcomes import BEFORE_APPENDING, BEFORE_SENDING, refused
+from clusters.systems.kafka.outcomes import BEFORE_APPENDING, BEFORE_SENDING, not_sent, refused
 from harness.errors import InputError
 from harness.op import Fail, Info
 
@@ -93,6 +93,71 @@ def test_a_broker_that_accepts_no_connection_got_nothing() -> None:
 
     with pytest.raises(NotSent):
         asyncio.run(ask())
+
+
+CONTROLLERS_ANSWER = (
+    struct.pack(">bihib", 0, 0, 0, 0, 2)  # no tags; throttle, no error, session; one topic
+    + wire.METADATA_LOG
+    + struct.pack(">bihqqqbib", 2, 0, 74, -1, -1, -1, 0, -1, 1)  # one partition, refused for its epoch; no records
+    + struct.pack(">bbbiib", 1, wire.CURRENT_LEADER, 9, 1002, 7, 0)
+    + bytes(2)
+)
+
+
+def asked(answer: bytes) -> wire.Quorum:
+    """Asks a controller that gives this answer."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        (size,) = struct.unpack(">i", await reader.readexactly(4))
+        request = await reader.readexactly(size)
+        writer.write(struct.pack(">i", 4 + len(answer)) + request[4:8] + answer)
+        await writer.drain()
+        writer.close()
+
+    async def ask() -> wire.Quorum:
+        server = await asyncio.start_server(serve, NO_SERVER, 0)
+        controller = wire.Controller(NO_SERVER, server.sockets[0].getsockname()[1])
+        try:
+            return await controller.quorum()
+        finally:
+            await controller.close()
+            server.close()
+
+    return asyncio.run(ask())
+
+
+def test_a_controller_tells_leader_and_epoch_in_its_refusal() -> None:
+    """Both are in one field, so they are of one moment."""
+    assert asked(CONTROLLERS_ANSWER) == wire.Quorum(leader=1002, epoch=7)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [CONTROLLERS_ANSWER[:size] for size in range(0, len(CONTROLLERS_ANSWER) - 1, 3)] + [b"\0" * 64, b"\xff" * 64],
+)
+def test_an_answer_of_a_controller_that_is_not_readable_is_no_answer(answer: bytes) -> None:
+    """It is cut off, or has no leader, or has numbers without an end."""
+    with pytest.raises(NoAnswer):
+        asked(answer)
+
+
+def test_the_processes_of_a_node_share_nothing() -> None:
+    """Controllers are on the first three nodes; ids, ports and folders differ from those of the brokers."""
+    nodes = [f"n{number}" for number in range(1, 6)]
+    roles = system.KafkaSystem.roles(nodes, KafkaOptions(), "log")
+    assert roles == {"controller": ("n1", "n2", "n3"), "broker": tuple(nodes)}
+
+
+def test_only_a_queue_has_transactions() -> None:
+    """A log reads records that are not committed too."""
+    with pytest.raises(InputError, match="workload queue"):
+        system.KafkaSystem.roles(["n1"], KafkaOptions(transactional=True), "log")
+
+
+def test_a_record_that_the_library_refuses_was_not_sent() -> None:
+    """Whatever its reason is, no broker can have the record."""
+    assert not_sent("_QUEUE_FULL", "full") == Fail("not-sent: full")
+    assert not_sent("MSG_SIZE_TOO_LARGE", "large") == Fail("too-large: large")
 
 
 def test_an_idempotent_producer_waits_for_all_replicas() -> None:

@@ -1,0 +1,114 @@
+"""The client of queues in Kafka: a queue is a topic, and all clients are consumers of one group.
+
+An enqueue is a record. A dequeue is the next record of the partitions that the group assigned to this client; its offset is
+committed after the dequeue has the value. So a value comes out at least once: if the commit fails, it comes out again. A drain
+waits until the group has assigned all partitions of the queue to this client, and reads them to their ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from clusters.systems.answers import PAUSE_S, unsupported
+from clusters.systems.kafka.consumer import Group
+from clusters.systems.kafka.outcomes import NOT_ASSIGNED, NOTHING_CAME
+from clusters.systems.kafka.producer import Records
+from clusters.systems.stored import entry_body, values_in
+from harness.op import Fail, Ok
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clusters.systems.kafka.options import KafkaOptions
+    from harness.node import Node
+    from harness.op import Invocation, Outcome, Value
+
+ONLY: Final = "only"  # for a workload without keys
+DEQUEUE_S: Final = 0.5
+DRAIN_S: Final = 8.0
+
+
+class KafkaQueueClient:
+    """A client of queues.
+
+    Attributes:
+        node: The client's own node, which names the brokers.
+    """
+
+    def __init__(
+        self, *, node: Node, nodes: Sequence[Node], options: KafkaOptions, topics: Mapping[str, str], name: str
+    ) -> None:
+        """Connects with the first operation.
+
+        Args:
+            node: The client's own node.
+            nodes: All nodes.
+            options: How producer and consumer are configured.
+            topics: The topic of each queue.
+            name: A name that no other client of the run has.
+        """
+        self.node = node
+        self._topics = topics
+        self._partitions = options.partitions
+        self._records = Records(node=node, nodes=nodes, options=options, name=name)
+        self._group = Group(node=node, nodes=nodes, topics=list(topics.values()))
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="labrys-kafka")
+
+    async def invoke(self, invocation: Invocation) -> Outcome:
+        """Carries out an enqueue, a dequeue or a drain."""
+        outcome = await asyncio.get_running_loop().run_in_executor(self._thread, self._carry_out, invocation)
+        if not isinstance(outcome, Ok):
+            await asyncio.sleep(PAUSE_S)
+        return outcome
+
+    async def close(self) -> None:
+        """Leaves the group, in the background."""
+        self._thread.submit(self._records.end)
+        self._thread.submit(self._group.leave)
+        self._thread.shutdown(wait=False)
+
+    def _carry_out(self, invocation: Invocation) -> Outcome:
+        key = invocation.key or ONLY
+        topic = self._topics.get(key)
+        match invocation.f, topic:
+            case "enqueue", str():
+                return self._enqueue(topic, key, invocation.value)
+            case "dequeue", str():
+                return self._dequeue(topic, key)
+            case "drain", str():
+                return self._drain(topic, key)
+        return unsupported(invocation.f, invocation.value)
+
+    def _enqueue(self, topic: str, key: str, value: Value) -> Outcome:
+        try:
+            body = entry_body(key, value)
+        except (ValueError, TypeError, RecursionError):
+            return Fail(f"unsupported: {str(value)[:100]} is not a value of JSON")
+        outcome = self._records.send(topic, body)
+        return Ok(value) if isinstance(outcome, Ok) else outcome
+
+    def _dequeue(self, topic: str, key: str) -> Outcome:
+        record = self._group.next(topic, DEQUEUE_S)
+        if record is None:
+            if not self._group.assigned(topic):
+                return Fail(f"{NOT_ASSIGNED}: the group assigned no partition of {topic} to this consumer")
+            return Fail(f"{NOTHING_CAME}: no record came in {DEQUEUE_S:g} s")
+        self._group.commit([record])
+        return Ok(_value(record, key))
+
+    def _drain(self, topic: str, key: str) -> Outcome:
+        records = self._group.rest(topic, self._partitions, DRAIN_S)
+        if records is None:
+            return Fail(f"not-drained: the consumer did not read all partitions of {topic} to the end in {DRAIN_S:g} s")
+        if records:
+            self._group.commit(records)
+        return Ok([_value(record, key) for record in records])
+
+
+def _value(record: object, key: str) -> Value:
+    """Returns the value of a record; a text that names the record if no client of this queue wrote it."""
+    body: bytes = record.value() or b""  # type: ignore[attr-defined]
+    found = values_in(body, key)
+    return found[0] if found else f"not an entry of this queue: {body[:100]!r}"
