@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Literal
 
 from harness.declare import option
 from harness.errors import InputError
@@ -20,6 +21,7 @@ class Acks(enum.StrEnum):
 class KafkaOptions:
     """How the brokers and their clients are configured."""
 
+    kafka_version: Literal["4.1.2", "4.0.1"] = option("4.1.2", "The release of Kafka.")
     acks: Acks = option(
         Acks.ALL,
         "all: a record is acknowledged when all in-sync replicas have it. leader: when the leader has it (acks=1); a negative "

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.service import Service
 
-VERSION = "4.1.2"
 MODULE = Path(__file__).parent / "jars"
 CONTROLLERS = 3
 QUEUE = "queue"
@@ -76,7 +75,7 @@ class KafkaSystem(jvm.JvmInstallation):
     """Kafka on a cluster."""
 
     name = "kafka"
-    summary = "Kafka 4.1 with KRaft: a broker on each node, and controllers on the first three."
+    summary = "Kafka with KRaft: a broker on each node, and controllers on the first three."
     Options = KafkaOptions
     software = "Kafka"
     programs = (JAVA, MAVEN)
@@ -106,9 +105,9 @@ class KafkaSystem(jvm.JvmInstallation):
         return self._services
 
     @classmethod
-    def build(cls, options: Any, say: Callable[[str], object]) -> Artifact:  # noqa: ARG003 - no option changes the build
+    def build(cls, options: KafkaOptions, say: Callable[[str], object]) -> Artifact:
         """Gets the released jars with Maven, if the cache does not have them."""
-        return jvm.released_jars("kafka", VERSION, MODULE, tools=(MAVEN,)).artifact(say)
+        return jvm.released_jars("kafka", options.kafka_version, MODULE, tools=(MAVEN,)).artifact(say)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of Kafka."""
