@@ -59,6 +59,7 @@ class KafkaClient:
         self._leader: Node | None = None
         self._brokers = {each.name: Broker(each.address) for each in nodes}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="labrys-kafka")
+        self._closed = False
         self._sender = Records(node=node, nodes=nodes, options=options, name="")
 
     async def invoke(self, invocation: Invocation) -> Outcome:
@@ -78,8 +79,10 @@ class KafkaClient:
         """Closes the connections. The library ends its threads in the background."""
         for broker in self._brokers.values():
             await broker.close()
-        self._thread.submit(self._sender.end)
-        self._thread.shutdown(wait=False)
+        if not self._closed:
+            self._thread.submit(self._sender.end)
+            self._thread.shutdown(wait=False)
+        self._closed = True
 
     async def _append(self, key: str | None, value: Value) -> Outcome:
         try:
