@@ -5,7 +5,8 @@ An append is `fail` only with an error that a leader gives *before* it appends, 
 
 - NOT_LEADER_OR_FOLLOWER: a leader with acks=all appends, and waits for the replicas. If it stops leading meanwhile, it answers
   the waiting request with this error. The new leader may have the record.
-- NOT_ENOUGH_REPLICAS_AFTER_APPEND and REQUEST_TIMED_OUT: the record is in the log of the leader.
+- NOT_ENOUGH_REPLICAS_AFTER_APPEND and REQUEST_TIMED_OUT: the record is in the log of the leader. The first is rare: a leader
+  with too few in-sync replicas lets its high watermark stay (KIP-966), so the wait for it times out.
 - _MSG_TIMED_OUT: the library gave up, and does not say whether it had sent the record.
 
 An enqueue of a queue has the same outcomes. With a transaction, it is `fail` too if the library demanded an abort, and the
