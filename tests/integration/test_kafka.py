@@ -278,7 +278,7 @@ def test_a_leader_that_stops_leading_leaves_the_append_open(cluster: LocalCluste
             appending = asyncio.create_task(client.invoke(Invocation("append", "open")))
             await asyncio.sleep(0.3)
             partition = TopicPartition(TOPIC, 0)
-            elected = admin.elect_leaders(ElectionType.PREFERRED, [partition], request_timeout=5.0)
+            elected = admin.elect_leaders(ElectionType.PREFERRED, [partition])
             assert list((await asyncio.to_thread(elected.result)).values()) == [None]
             return await appending
         finally:
