@@ -73,13 +73,16 @@ async def ask(client: Client, *operations: tuple[str, Value]) -> list[Outcome]:
         await client.close()
 
 
-async def until_ok(client: Client, f: str, value: Value) -> Outcome:
-    """Carries out an operation until it succeeds; at most for ten seconds."""
+async def until_ok(client: Client, f: str, value: Value, key: str | None = None, *, stays: bool = False) -> Outcome:
+    """Carries out an operation until it succeeds; at most for ten seconds. Then it closes the client, unless it stays."""
     deadline_s = time.monotonic() + 10.0
     while True:
-        (outcome,) = await ask(client, (f, value))
+        outcome = await client.invoke(Invocation(f, value, key))
         if isinstance(outcome, Ok) or time.monotonic() > deadline_s:
-            return outcome
+            break
+    if not stays:
+        await client.close()
+    return outcome
 
 
 def test_appends_have_the_next_offset_and_every_replica_has_them(cluster: LocalCluster, system: KafkaSystem) -> None:
@@ -180,18 +183,13 @@ def test_a_queue_delivers_each_value_until_its_offset_is_committed(
     async def flow() -> tuple[list[Outcome], Outcome, Outcome, tuple[Outcome, Outcome]]:
         first = client(0)
         put = [await first.invoke(Invocation("enqueue", value, "q0")) for value in (1, [2, 3], "four")]
-        taken: Outcome = Fail("")
-        deadline_s = time.monotonic() + 10.0
-        while not isinstance(taken, Ok) and time.monotonic() < deadline_s:
-            taken = await first.invoke(Invocation("dequeue", None, "q0"))
-        await first.close()
+        taken = await until_ok(first, "dequeue", None, "q0")
         other = client(1)
-        rest = await other.invoke(Invocation("drain", None, "q0"))
+        rest = await until_ok(other, "drain", None, "q0", stays=True)
         empty = await other.invoke(Invocation("dequeue", None, "q0"))
         await other.close()
         third = client(2)
-        nothing = await third.invoke(Invocation("drain", None, "q0"))
-        await third.close()
+        nothing = await until_ok(third, "drain", None, "q0")
         return put, taken, rest, (empty, nothing)
 
     put, taken, rest, (empty, nothing) = asyncio.run(flow())

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 GROUP: Final = "labrys"
 SESSION_MS: Final = 3000
 POLL_S: Final = 0.05
-COMMIT_S: Final = 2.0
-REQUEST_S: Final = 2.0
+COMMIT_S: Final = 1.5
+REQUEST_S: Final = 1.0
 
 
 class Group:
@@ -80,12 +80,12 @@ class Group:
             if time.monotonic() > deadline_s:
                 return None
             self._poll()
-        ends = self._ends_of(topic, partitions)
+        ends = self._ends_of(topic, partitions, deadline_s)
         while ends is None or any(self._ends.get(place, -1) < end for place, end in ends.items()):
             if time.monotonic() > deadline_s or len(self.assigned(topic)) < partitions:
                 return None
             self._poll()
-            ends = ends or self._ends_of(topic, partitions)
+            ends = ends or self._ends_of(topic, partitions, deadline_s)
         found = list(self._waiting[topic])
         self._waiting[topic].clear()
         return found
@@ -131,16 +131,22 @@ class Group:
         self._waiting = defaultdict(deque)
         self._ends.clear()
 
-    def _ends_of(self, topic: str, partitions: int) -> Mapping[tuple[str, int], int] | None:
-        """Returns the end of each partition as its leader has it; None if one does not answer."""
+    def _ends_of(self, topic: str, partitions: int, deadline_s: float) -> Mapping[tuple[str, int], int] | None:
+        """Returns the end of each partition as its leader has it; None if one does not answer in time."""
         from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415
 
-        try:
-            return {
-                (topic, number): self._consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=REQUEST_S)[
-                    1
-                ]
-                for number in range(partitions)
-            }
-        except (KafkaException, TypeError):  # None if it does not answer
-            return None
+        found = {}
+        for number in range(partitions):
+            left_s = min(REQUEST_S, deadline_s - time.monotonic())
+            try:
+                ends = (
+                    self._consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=left_s)
+                    if left_s > 0
+                    else None
+                )
+            except KafkaException:
+                ends = None
+            if ends is None:
+                return None
+            found[topic, number] = ends[1]
+        return found

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ONLY: Final = "only"  # for a workload without keys
 DEQUEUE_S: Final = 0.5
-DRAIN_S: Final = 8.0
+DRAIN_S: Final = 2.5
 
 
 class KafkaQueueClient:
