@@ -7,15 +7,13 @@ folder and its report.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import signal
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from commands.hunting import Behaviour, behaviour_of
 from harness.errors import InputError, InterruptedEarly, LabrysError
 from harness.outcome import RunOutcome
+from harness.pool import Pool
 from nemesis.kinds import use
 
 if TYPE_CHECKING:
@@ -76,18 +74,12 @@ def in_simulator(options_of: OptionsOf, *, jobs: int, kinds: str | None) -> Iter
     if jobs == 1:
         yield lambda draws: map(_simulated, draws, map(options_of, draws))
         return
-    spawning = multiprocessing.get_context("spawn")
-    # Ctrl-C goes to all processes of the terminal. The hunt itself ends the pool.
-    with ProcessPoolExecutor(jobs, mp_context=spawning, initializer=_begin, initargs=(kinds,)) as pool:
-        try:
-            yield lambda draws: pool.map(_simulated, draws, map(options_of, draws))
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    with Pool(jobs, _begin, kinds) as pool:
+        yield lambda draws: pool.map(_simulated, draws, map(options_of, draws))
 
 
 def _begin(kinds: str | None) -> None:
-    """Prepares a process of the pool. It ignores Ctrl-C, and knows the kinds of faults that the hunt knows."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Prepares a process of the pool. It knows the kinds of faults that the hunt knows."""
     if kinds is not None:
         use(kinds)
 

@@ -6,21 +6,16 @@ two processors. Equal pictures have equal bytes in every process.
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
 import os
-import signal
-import threading
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, TypeAlias
 
 from harness.errors import LabrysError
+from harness.pool import Pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from matplotlib.figure import Figure
 
@@ -81,40 +76,16 @@ def draw_all(pictures: Sequence[Picture]) -> list[Drawn]:
     processes = min(MOST_PROCESSES, len(os.sched_getaffinity(0)))
     if len(pictures) < FEW_PICTURES or processes == 1:
         return [draw(picture) for picture in pictures]
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_prepare) as pool:
+    with Pool(processes, _prepare) as pool:
         try:
-            with _interrupts_held():  # the pool starts its processes when it gets pictures
-                futures = [pool.submit(draw, picture) for picture in pictures]
-            return [future.result() for future in futures]
+            return list(pool.map(draw, pictures))
         except BrokenProcessPool as error:
             message = (
                 "a process that draws pictures has ended unexpectedly; --no-pictures does the job without pictures"
             )
             raise DrawingFailed(message) from error
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Blocks Ctrl-C; processes that start meanwhile inherit this, and leave Ctrl-C to this process."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _prepare() -> None:
-    """Loads the drawing library in a new process, and ends the process when its parent ends."""
+    """Loads the drawing library in a new process."""
     from results.page import overviews  # noqa: F401, PLC0415 - slow to import
-
-    threading.Thread(target=_follow, daemon=True).start()
-
-
-def _follow() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
