@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clusters.local import LocalCluster
+from clusters.systems.redis import client as redis_client
 from clusters.systems.redis.connection import Connection, Refused
-from clusters.systems.redis.options import Asks, RedisOptions
+from clusters.systems.redis.options import Asks, QueueBy, RedisOptions
 from clusters.systems.redis.outcomes import WRITE_NEVER_HAPPENED, refused
 from clusters.systems.redis.system import RedisSystem
 from harness import readiness
@@ -110,6 +111,44 @@ def test_sets_counters_and_queues(cluster: LocalCluster, system: RedisSystem) ->
     assert queue[3:] == [Ok("a"), Ok(["b", "c"]), Fail("empty: the queue has no value")]
 
 
+def test_a_stream_delivers_again_what_nobody_acknowledged(
+    cluster: LocalCluster, system: RedisSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values leave a stream in their order; a consumer that is gone leaves its value to others, and to a drain."""
+    assert system.workload == "register"  # it runs the processes
+    monkeypatch.setattr(redis_client, "IDLE_MS", 300)
+    queue = system_of(cluster, "queue", queue_by=QueueBy.STREAM)
+    node = cluster.nodes[0]
+    key = "queue-stream"
+
+    async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
+        client = queue.client(1, node)
+
+        async def each(*operations: tuple[str, Value]) -> list[Outcome]:
+            return [await client.invoke(Invocation(f, value, key)) for f, value in operations]
+
+        try:
+            first = await each(
+                ("dequeue", None), ("enqueue", "a"), ("enqueue", 2), ("enqueue", [3]), ("enqueue", 4), ("dequeue", None)
+            )
+            gone = Connection(node.address)
+            await gone.call("XREADGROUP", "GROUP", redis_client.GROUP, "gone", "COUNT", 2, "STREAMS", key, ">")
+            await gone.close()
+            later = await each(("dequeue", None), ("dequeue", None))
+            await asyncio.sleep(0.4)
+            later += await each(
+                ("dequeue", None), ("drain", None), ("dequeue", None), ("enqueue", 5), ("dequeue", None)
+            )
+        finally:
+            await client.close()
+        return first, later
+
+    first, later = asyncio.run(all_of_it())
+    empty = Fail("empty: the queue has no value that no other consumer has")
+    assert first == [empty, Ok("a"), Ok(2), Ok([3]), Ok(4), Ok("a")]
+    assert later == [Ok(4), empty, Ok(2), Ok([[3]]), empty, Ok(5), Ok(5)]
+
+
 @pytest.mark.parametrize("fencing", [True, False])
 def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_lease(
     cluster: LocalCluster, system: RedisSystem, *, fencing: bool
@@ -166,6 +205,7 @@ def test_each_row_of_the_table_is_what_redis_answers_and_changes_nothing(
             await master.call("SET", "row", "before")
             found.add(await refusal(replica, "SET", "row", "after"))
             found.add(await refusal(master, "SADD", "row", "after"))
+            found.add(await refusal(master, "XREADGROUP", "GROUP", "g", "c", "COUNT", 1, "STREAMS", "none", ">"))
             await master.call("CONFIG", "SET", "min-replicas-to-write", 8)
             found.add(await refusal(master, "SET", "row", "after"))
             await master.call("CONFIG", "SET", "min-replicas-to-write", 0)

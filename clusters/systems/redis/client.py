@@ -3,10 +3,11 @@
 - A register is a key. A compare-and-set is a script that compares and sets.
 - A set is a set of Redis. A counter is a key with INCRBY.
 - A lock is a key that exists while the lock is held, with the holder's mark, and a counter beside it for its token.
-- A queue is a list: RPUSH at one end, LPOP at the other.
+- A queue is a list: RPUSH at one end, LPOP at the other. Or it is a stream with one group of consumers: XADD, and XREADGROUP
+  with XACK and XDEL once the client has the value. A value that a consumer never acknowledged goes to another one later.
 
-A script runs without other commands in between. Source: Redis' documentation, "Scripting with Lua" and "Distributed locks with
-Redis" (the lock of a single instance).
+A script runs without other commands in between. Source: Redis' documentation, "Scripting with Lua", "Distributed locks with
+Redis" (the lock of a single instance) and "Redis Streams".
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clusters.systems.answers import NoAnswer, NotSent, no_answer, unsupported
 from clusters.systems.redis.connection import SENTINEL_PORT, Connection, Refused
+from clusters.systems.redis.options import QueueBy
 from clusters.systems.redis.outcomes import CAS_MISMATCH, EMPTY, HELD, NOT_HELD, refused
 from clusters.systems.stored import value_of
 from harness.op import Fail, Info, Ok
@@ -31,6 +33,9 @@ MASTER: Final = "labrys"  # the name of the group in the sentinels
 ONLY_KEY: Final = "only"  # for a workload with one object and no keys
 ANSWER_TIMEOUT_S: Final = 3.0
 WAIT_MS: Final = 1000
+GROUP: Final = "labrys"  # of the consumers of a stream
+IDLE_MS: Final = 4000  # after which another consumer gets a value; longer than an operation of a client
+FIELD: Final = "value"
 PAUSE_S: Final = 0.1  # after a command that could not be sent, or was refused
 
 CAS: Final = """
@@ -49,6 +54,11 @@ if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('del', KEYS[1])"""
 DRAIN: Final = """
 local all = redis.call('lrange', KEYS[1], 0, -1)
+redis.call('del', KEYS[1])
+return all"""
+DRAIN_STREAM: Final = """
+local all = {}
+for _, entry in ipairs(redis.call('xrange', KEYS[1], '-', '+')) do all[#all + 1] = entry[2][2] end
 redis.call('del', KEYS[1])
 return all"""
 
@@ -72,6 +82,7 @@ class RedisClient:
         acknowledge: int,
         fencing: bool,
         lease_s: float | None,
+        queue_by: QueueBy,
     ) -> None:
         """Connects with the first operation.
 
@@ -84,6 +95,7 @@ class RedisClient:
             acknowledge: The number of replicas that must have a write.
             fencing: Whether an acquire returns a token.
             lease_s: The lease of a lock in seconds; None: locks have none.
+            queue_by: The type of Redis that holds a queue.
         """
         self.node = node
         self.via: str | None = None
@@ -94,6 +106,7 @@ class RedisClient:
         self._owner = owner
         self._acknowledge = acknowledge
         self._fencing = fencing
+        self._queue_by = queue_by
         self._lease_ms = "" if lease_s is None else str(round(lease_s * 1000))
         self._marks: dict[str, str] = {}  # by key, the mark of the lock that this client acquired last
         self._at: Node | None = None if sentinels else node
@@ -170,7 +183,7 @@ class RedisClient:
             "set": self._set,
             "counter": self._counter,
             "lock": self._lock,
-            "queue": self._queue,
+            "queue": self._stream if self._queue_by is QueueBy.STREAM else self._queue,
         }
         key = invocation.key or ONLY_KEY
         outcome = await operations[self._workload](connection, key, invocation.f, invocation.value)
@@ -246,6 +259,66 @@ class RedisClient:
             case "drain":
                 return Ok([_value(each) for each in await _listed(connection, "EVAL", DRAIN, 1, key)])
         return unsupported(f, value)
+
+    async def _stream(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
+        match f:
+            case "enqueue":
+                await connection.call("XADD", key, "*", FIELD, json.dumps(value))
+                return Ok(value)
+            case "dequeue":
+                return await self._consumed(connection, key)
+            case "drain":
+                return Ok([_value(each) for each in await _listed(connection, "EVAL", DRAIN_STREAM, 1, key)])
+        return unsupported(f, value)
+
+    async def _consumed(self, connection: Connection, key: str) -> Outcome:
+        """Takes a value out of a stream: a new one, else one that its consumer has not acknowledged for a while.
+
+        The value has come out once the client has it. If it is not acknowledged then, it comes out again.
+        """
+        found = await self._delivered(connection, key)
+        if found is None:
+            answer = await connection.call("XAUTOCLAIM", key, GROUP, self._owner, IDLE_MS, "0-0", "COUNT", 1)
+            found = _entry(answer[1] if isinstance(answer, list) and len(answer) > 1 else None)
+        if found is None:
+            return Fail(f"{EMPTY}: the queue has no value that no other consumer has")
+        entry, value = found
+        try:
+            await connection.call("XACK", key, GROUP, entry)
+            await connection.call("XDEL", key, entry)
+        except (NoAnswer, NotSent, Refused):
+            await self._leave()
+        return Ok(_value(value))
+
+    async def _delivered(self, connection: Connection, key: str) -> tuple[str, str] | None:
+        """Returns a new entry of a stream, with its value; makes the stream and its group if they are absent."""
+        command = ("XREADGROUP", "GROUP", GROUP, self._owner, "COUNT", 1, "STREAMS", key, ">")
+        try:
+            streams = await connection.call(*command)
+        except Refused as error:
+            if not error.text.startswith("NOGROUP "):
+                raise
+            try:
+                await connection.call("XGROUP", "CREATE", key, GROUP, "0", "MKSTREAM")
+            except Refused as other:
+                if not other.text.startswith("BUSYGROUP "):  # another client was faster
+                    raise
+            streams = await connection.call(*command)
+        return None if not streams else _entry(streams[0][1])
+
+
+def _entry(entries: Any) -> tuple[str, str] | None:
+    """Returns the only entry of a stream in an answer, with its value; None without one.
+
+    Raises:
+        NoAnswer: It is none of this test.
+    """
+    match entries:
+        case None | []:
+            return None
+        case [[str(entry), [_, str(value)]]]:
+            return entry, value
+    raise NoAnswer(f"expected an entry with one value, found {str(entries)[:100]}")
 
 
 async def _listed(connection: Connection, *words: str | int) -> list[Any]:

@@ -15,6 +15,13 @@ class Asks(enum.StrEnum):
     OWN = "own"
 
 
+class QueueBy(enum.StrEnum):
+    """The type of Redis that holds a queue."""
+
+    LIST = "list"
+    STREAM = "stream"
+
+
 class Fsync(enum.StrEnum):
     """When a server writes its append-only file to the disk."""
 
@@ -47,6 +54,11 @@ class RedisOptions:
     fsync: Fsync = option(Fsync.EVERYSEC, "When a server writes its append-only file to the disk (appendfsync).")
     fencing: bool = option(
         default=True, help="Whether an acquire of a lock returns a token, from a counter beside the lock."
+    )
+    queue_by: QueueBy = option(
+        QueueBy.LIST,
+        "list: a queue is a list; a dequeue removes the value before the client has it. stream: a queue is a stream with a "
+        "group of consumers; a client acknowledges a value after it has it.",
     )
     down_after_ms: int = option(
         1000, "Milliseconds without an answer after which a sentinel takes a server for down.", low=100, high=60_000

@@ -24,6 +24,7 @@ WRITE_NEVER_HAPPENED: Final = {
     "MASTERDOWN": "master-down",  # a replica without contact, that answers only with it
     "NOREPLICAS": "no-replicas",  # fewer connected replicas than --min-replicas
     "WRONGTYPE": "wrong-type",  # the key holds another type
+    "NOGROUP": "no-group",  # the stream is absent, or has no such group of consumers
 }
 REFUSALS: Final = ("read-only",)
 

@@ -74,7 +74,7 @@ class RedisSystem(System):
             "set": "add is SADD, read is SMEMBERS",
             "counter": "add is INCRBY, read is GET",
             "lock": "acquire and release are scripts on a key, with a lease if the locks have one",
-            "queue": "enqueue is RPUSH, dequeue is LPOP, drain is a script",
+            "queue": "enqueue is RPUSH or XADD, dequeue is LPOP, or XREADGROUP and XACK, drain is a script",
         }
     )
     answers = ANSWERS
@@ -131,6 +131,7 @@ class RedisSystem(System):
             acknowledge=self._options.replicas_acknowledge,
             fencing=self._options.fencing,
             lease_s=lease_s,
+            queue_by=self._options.queue_by,
         )
 
     def name_at(self, address: Any) -> str | None:
@@ -236,7 +237,12 @@ class Servers(Service):
 
 
 # The command that reads a whole value of a type.
-DUMPS: Mapping[str, Sequence[str]] = {"string": ["GET"], "set": ["SMEMBERS"], "list": ["LRANGE", "0", "-1"]}
+DUMPS: Mapping[str, Sequence[str]] = {
+    "string": ["GET"],
+    "set": ["SMEMBERS"],
+    "list": ["LRANGE", "0", "-1"],
+    "stream": ["XRANGE", "-", "+"],
+}
 
 
 class Sentinels(Service):

@@ -43,7 +43,8 @@ LOG = f"{LOG_DIR}/zookeeper.log"
 CONFIG = "/etc/labrys/zookeeper.cfg"
 INIT_TICKS = 50
 SYNC_TICKS = 10
-SESSION_TICKS = 20  # ZooKeeper grants no longer sessions
+LEAST_SESSION_TICKS = 2  # ZooKeeper grants no shorter sessions
+SESSION_TICKS = 20  # nor longer ones
 MAX_MESSAGE_BYTES = 8 << 20
 JVM_FLAGS = (
     *jvm.JVM_FLAGS,
@@ -175,21 +176,27 @@ class ZooKeeperSystem(jvm.JvmSystem):
         """Returns the client of a process.
 
         Raises:
-            InputError: The workload expects that the locks have a lease, or that they outlive the session of a client.
+            InputError: The workload expects a session that ZooKeeper does not grant, or locks that outlive the session of a
+                client.
         """
-        if self.workload == "lock" and (
-            self.workload_options.lease_s is not None or not self.workload_options.sessions
-        ):
-            raise InputError(
-                "ZooKeeper frees the locks of a client when its session ends, and has no leases; leave out --lease-s and "
-                "--no-sessions"
-            )
+        session_ms = SESSION_TICKS * self._options.tick_ms
+        if self.workload == "lock":
+            if not self.workload_options.sessions:
+                raise InputError("ZooKeeper frees the locks of a client when its session ends; leave out --no-sessions")
+            least_s, most_s = LEAST_SESSION_TICKS * self._options.tick_ms / 1000, session_ms / 1000
+            lease_s = most_s if self.workload_options.lease_s is None else self.workload_options.lease_s
+            if not least_s <= lease_s <= most_s:
+                raise InputError(
+                    f"expected a lease from {least_s:g} to {most_s:g} seconds, as ZooKeeper grants sessions with --tick-ms "
+                    f"{self._options.tick_ms}, found {lease_s:g}"
+                )
+            session_ms = round(lease_s * 1000)
         return ZooKeeperClient(
             node=node,
             workload=self.workload,
             reads=self._options.zookeeper_reads,
             fencing=self._options.fencing,
-            session_ms=SESSION_TICKS * self._options.tick_ms,
+            session_ms=session_ms,
             owner=f"{process}/{next(self._clients)}",
             tells_creations=not self._options.zookeeper_version.startswith(OLD),
         )

@@ -18,10 +18,14 @@ from clusters.systems.zookeeper.options import ZooKeeperOptions
 from clusters.systems.zookeeper.outcomes import WRITE_NEVER_HAPPENED, refused
 from clusters.systems.zookeeper.system import SRVR, ZooKeeperSystem
 from harness.cluster import Paper
+from harness.errors import InputError
 from harness.op import Fail, Info
+from workloads.lock import LockOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from clusters.systems.zookeeper.client import ZooKeeperClient
 
 pytest.importorskip("kazoo")
 from kazoo.protocol.serialization import Sync
@@ -118,3 +122,19 @@ def test_a_node_that_no_longer_leads_need_not_listen_to_followers() -> None:
     system.artifact = artifact
     assert set(system.ports()) == {2181, 2888, 3888}
     assert set(system.leader_ports()) == {2888}
+
+
+@pytest.mark.parametrize(
+    ("lease_s", "sessions", "expected"), [(5, True, "a lease from 0.4 to 4"), (4, False, "leave out --no-s")]
+)
+def test_a_lock_lasts_as_long_as_a_session_that_zookeeper_grants(lease_s: float, sessions: bool, expected: str) -> None:
+    """A lease is the timeout of a session, from 2 to 20 ticks, and no lock outlives its session."""
+    cluster: Any = Paper(["n1", "n2", "n3"])
+
+    def client(**options: Any) -> ZooKeeperClient:
+        made = ZooKeeperSystem.made(cluster, ZooKeeperOptions(), "lock", LockOptions(**options))
+        return made.client(1, cluster.nodes[0])
+
+    with pytest.raises(InputError, match=expected):
+        client(lease_s=lease_s, sessions=sessions)
+    assert client(lease_s=4).node.name == client().node.name == "n1"
