@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from harness.console import below
 from harness.errors import InfrastructureError, InputError
@@ -32,42 +32,12 @@ FLUSH_OPS = 256
 FLUSH_S = 1.0
 
 
-class Recorder(Protocol):
+class Recorder:
     """Records events.
 
     Attributes:
         ops: All events so far.
     """
-
-    ops: list[Op]
-
-    def append(
-        self,
-        *,
-        time_ns: int,
-        op_type: OpType,
-        process: Process,
-        f: str,
-        value: Value = None,
-        key: str | None = None,
-        node: str | None = None,
-        error: str | None = None,
-        scheduled_ns: int | None = None,
-        phase: str | None = None,
-        via: str | None = None,
-        order: int | None = None,
-    ) -> Op:
-        """Records an event, gives it the next index, and returns it.
-
-        Raises:
-            InputError: JSON cannot represent the value, or the order is not an integer of 64 bits; nothing is recorded.
-            InfrastructureError: Storing failed.
-        """
-        ...
-
-
-class MemoryHistory:
-    """A history in memory only, for simulations."""
 
     def __init__(self) -> None:
         self.ops: list[Op] = []
@@ -88,13 +58,21 @@ class MemoryHistory:
         via: str | None = None,
         order: int | None = None,
     ) -> Op:
-        """Records an event, gives it the next index, and returns it."""
+        """Records an event, gives it the next index, and returns it; see `record` for errors."""
         op = Op(len(self.ops), time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via, order)
-        self.ops.append(op)
+        self.record(op)
         return op
 
+    def record(self, op: Op) -> None:
+        """Records an event that has the next index."""
+        self.ops.append(op)
 
-class HistoryWriter:
+
+class MemoryHistory(Recorder):
+    """A history in memory only, for simulations."""
+
+
+class HistoryWriter(Recorder):
     """Appends events to a new history file.
 
     It is used from one thread. With a running event loop, each event is written within a second. Without one, only `flush`,
@@ -102,7 +80,6 @@ class HistoryWriter:
 
     Attributes:
         path: The file.
-        ops: All events so far.
     """
 
     def __init__(self, path: Path, header: Mapping[str, Value]) -> None:
@@ -116,8 +93,8 @@ class HistoryWriter:
             InputError: The file exists, or JSON cannot represent the header.
             InfrastructureError: The file cannot be created.
         """
+        super().__init__()
         self.path = path
-        self.ops: list[Op] = []
         self._encoder = LineEncoder()
         self._pending: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -134,23 +111,8 @@ class HistoryWriter:
         self._pending.append(first)
         self.flush()
 
-    def append(
-        self,
-        *,
-        time_ns: int,
-        op_type: OpType,
-        process: Process,
-        f: str,
-        value: Value = None,
-        key: str | None = None,
-        node: str | None = None,
-        error: str | None = None,
-        scheduled_ns: int | None = None,
-        phase: str | None = None,
-        via: str | None = None,
-        order: int | None = None,
-    ) -> Op:
-        """Records an event, gives it the next index, and returns it.
+    def record(self, op: Op) -> None:
+        """Records an event that has the next index.
 
         Raises:
             InputError: JSON cannot represent the value, the order is not an integer of 64 bits, or the line would be too long;
@@ -159,15 +121,13 @@ class HistoryWriter:
         """
         if self._failure is not None:
             raise InfrastructureError(self._failure)
-        op = Op(len(self.ops), time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via, order)
         line = self._encoder.event(op)
-        self.ops.append(op)
+        super().record(op)
         self._pending.append(line)
         if len(self._pending) >= FLUSH_OPS:
             self.flush()
         elif self._timer is None:
             self._flush_soon()
-        return op
 
     def flush(self) -> None:
         """Writes all events so far to the operating system.
