@@ -108,7 +108,7 @@ def faults(*, kind: str | None, fault: str | None, output: str) -> None:  # noqa
 
 
 def _trigger(found: TriggerKind) -> dict[str, Any]:
-    from nemesis.conditions import LogLine
+    from nemesis.conditions import LogLineAppears
 
     return {
         "name": found.name,
@@ -116,7 +116,7 @@ def _trigger(found: TriggerKind) -> dict[str, Any]:
         "target": TRIGGER,
         "names a node": found.condition.NAMES_NODE,
         "options": _options(found.condition.OPTIONS),
-        **(_log_lines() if issubclass(found.condition, LogLine) else {}),
+        **(_log_lines() if issubclass(found.condition, LogLineAppears) else {}),
     }
 
 

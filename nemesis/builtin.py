@@ -13,14 +13,14 @@ from nemesis.kinds import Kind
 from nemesis.triggers import TriggerKind
 
 TRIGGERS = (
-    TriggerKind(name="log-line", condition=conditions.LogLine),
+    TriggerKind(name="log-line", condition=conditions.LogLineAppears),
     TriggerKind(name="new-leader", condition=conditions.NewLeader),
     TriggerKind(name="term-change", condition=conditions.TermChange),
     TriggerKind(name="follower-behind", condition=conditions.FollowerBehind),
     TriggerKind(name="applied-above-commit", condition=conditions.AppliedAboveCommit),
     TriggerKind(name="ok-after-failure", condition=conditions.OkAfterFailure),
-    TriggerKind(name="operation", condition=conditions.Operation),
-    TriggerKind(name=RARE_MESSAGE, condition=conditions.RareMessage),
+    TriggerKind(name="operation", condition=conditions.OperationSucceeds),
+    TriggerKind(name=RARE_MESSAGE, condition=conditions.RareMessageSent),
 )
 
 KINDS = (

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Op, Value
     from harness.service import NodeStatus, Service
-    from harness.system import LogLine as NamedLine
+    from harness.system import LogLine
     from harness.world import World
     from nemesis.field import Field
     from nemesis.options import Option
@@ -51,7 +51,7 @@ MAX_VALUE = 60
 MAX_COUNT = 1_000_000
 
 
-class RareMessage(Condition):
+class RareMessageSent(Condition):
     """A rare message from or to a possible target. Without one, it fires at its limit."""
 
     SUMMARY = (
@@ -85,7 +85,7 @@ class RareMessage(Condition):
         return Fired(time_ns=now_ns, what=f"{when} {message.kind} from {message.source} to {message.target}")
 
 
-class LogLine(Condition):
+class LogLineAppears(Condition):
     """A line in the log of a possible target, by the name that the system gives it."""
 
     SUMMARY = "A line in the log of a possible target, e.g. about a snapshot; the system names such lines."
@@ -147,7 +147,7 @@ class LogLine(Condition):
         having = [each for each in nodes if line.path in self.field.system.log_files(each, self.role)]
         return await _first(self._follow(each, line) for each in having)
 
-    async def _follow(self, node: Node, line: NamedLine) -> Fired:
+    async def _follow(self, node: Node, line: LogLine) -> Fired:
         """Follows one log. It goes on after errors, because the node may come back."""
         place: loglines.Place | None = None
         while True:
@@ -163,7 +163,7 @@ class LogLine(Condition):
                 return self._fired(node.name, seen.line, line)
             place = seen.place
 
-    def _fired(self, node: str, found: str, line: NamedLine) -> Fired:
+    def _fired(self, node: str, found: str, line: LogLine) -> Fired:
         return Fired(
             time_ns=self.sight.clock.now_ns(),
             what=f"with a log line of {node}: {name(one_line(found), MAX_LINE)}",
@@ -385,7 +385,7 @@ class OkAfterFailure(_EventCondition):
         return f"with the first ok after {counted(failures, 'failure')}"
 
 
-class Operation(_EventCondition):
+class OperationSucceeds(_EventCondition):
     """An operation of a function that succeeds."""
 
     SUMMARY = "The n-th operation of a function that succeeds; it names the node that answered."
@@ -417,7 +417,7 @@ class Operation(_EventCondition):
         return None if self._count < self.trigger.parameters["n"] else f"with ok {self._count} of {event.f}"
 
 
-def _named_line(field: Field, trigger: Trigger) -> NamedLine:
+def _named_line(field: Field, trigger: Trigger) -> LogLine:
     """Returns the line that a trigger names.
 
     Raises:
@@ -432,7 +432,7 @@ def _named_line(field: Field, trigger: Trigger) -> NamedLine:
     return lines[named]
 
 
-def _look(field: Field, line: NamedLine, place: loglines.Place | None, node: Node) -> loglines.Look:
+def _look(field: Field, line: LogLine, place: loglines.Place | None, node: Node) -> loglines.Look:
     return loglines.look(field.shell(node), line.path, line.pattern, place)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from harness.faults import Begun, Fired, PlannedFault, Proof, Sight
     from harness.node import Node
     from harness.system import System
-    from nemesis.fault import Fault
+    from nemesis.fault import Actor, Fault
     from nemesis.simulated.effect import Effect
 
 LEAST_PATIENCE_S = 2.0
@@ -192,7 +192,7 @@ class Conductor:
         self._effects.pop(fault.id, None)
         return proof
 
-    def _actor(self, made: Fault) -> Fault | Effect:
+    def _actor(self, made: Fault) -> Actor:
         """Returns the object that carries out a fault: its simulated effect, or the fault itself."""
         return self._effects.get(made.id, made)
 

@@ -110,7 +110,23 @@ class Occupied:
         return self.nodes & other.nodes if self.meets(other) else frozenset()
 
 
-class Fault(abc.ABC):
+class Actor(abc.ABC):
+    """Carries out one fault: a `Fault` on real nodes, and an `Effect` in a simulated world."""
+
+    @abc.abstractmethod
+    async def begin(self) -> Begun:
+        """Injects the fault on the targets."""
+
+    @abc.abstractmethod
+    async def prove(self) -> Proof:
+        """Measures the effect."""
+
+    @abc.abstractmethod
+    async def end(self) -> Proof | None:
+        """Heals, verifies the healing, and may return a proof over the whole duration. Can be called again after an error."""
+
+
+class Fault(Actor):
     """One fault on one cluster.
 
     Attributes:
@@ -224,18 +240,6 @@ class Fault(abc.ABC):
     def port(self) -> int:
         """Returns the TCP port for the probes of this fault."""
         return next(iter(self.field.system.ports(self.role)), FALLBACK_PORT)
-
-    @abc.abstractmethod
-    async def begin(self) -> Begun:
-        """Injects the fault on the targets."""
-
-    @abc.abstractmethod
-    async def prove(self) -> Proof:
-        """Measures the effect."""
-
-    @abc.abstractmethod
-    async def end(self) -> Proof | None:
-        """Heals, verifies the healing, and may return a proof over the whole duration. Can be called again after an error."""
 
     def cut(self) -> Grudge | None:
         """Returns the links that this fault cuts at the moment; None if it is not a partition."""

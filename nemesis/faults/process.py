@@ -42,7 +42,7 @@ LOG_WIDTH = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class SeenProcess:
     """A process of the system on a node, by the system's report and by the kernel.
 
     Attributes:
@@ -84,9 +84,9 @@ class ProcessFault(Fault):
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
-        self.before: dict[str, Sight] = {}
+        self.before: dict[str, SeenProcess] = {}
 
-    def sights(self, node: Node) -> dict[str, Sight]:
+    def sights(self, node: Node) -> dict[str, SeenProcess]:
         """Looks up the processes in the system's report and in the kernel; by label.
 
         Raises:
@@ -100,15 +100,15 @@ class ProcessFault(Fault):
         for label, role in labels.items():
             pid, state = states.get(role) or (None, None)
             kernel = find_listeners(self.field.shell(node), self.field.system.ports(role))
-            found[label] = Sight(pid=pid, state=state, kernel=kernel)
+            found[label] = SeenProcess(pid=pid, state=state, kernel=kernel)
         return found
 
-    async def seen(self, names: Sequence[str], what: str) -> dict[str, Sight]:
+    async def seen(self, names: Sequence[str], what: str) -> dict[str, SeenProcess]:
         """Looks up the processes of several nodes, and records failures as problems; by label."""
         by_node = (await self.act(names, self.sights, what)).done
         return {label: sight for found in by_node.values() for label, sight in found.items()}
 
-    def note_before(self, node: Node) -> dict[str, Sight]:
+    def note_before(self, node: Node) -> dict[str, SeenProcess]:
         """Looks up the processes before the injection, and stores the result."""
         found = self.sights(node)
         self.before.update(found)
@@ -150,7 +150,7 @@ class Kill(ProcessFault):
         seen = await self.seen(self.noted(), "looking for the process")
         return all(self._gone(label, sight) is None for label, sight in seen.items())
 
-    def _gone(self, label: str, now: Sight) -> str | None:
+    def _gone(self, label: str, now: SeenProcess) -> str | None:
         """Returns a contradiction to the kill of the earlier process; None if there is none."""
         before = self.before[label]
         survivors = sorted(before.kernel.states.keys() & now.kernel.states.keys())
@@ -228,7 +228,7 @@ class Kill(ProcessFault):
         }
         return "".join(f"\n--- last lines of the logs of {node}\n{texts[node] or '(nothing)'}" for node in names)
 
-    def _missing(self, label: str, now: Sight) -> str | None:
+    def _missing(self, label: str, now: SeenProcess) -> str | None:
         before = self.before.get(label)
         if now.pid is None:
             return "has no process"
@@ -401,7 +401,7 @@ class Pause(ProcessFault):
             raise FaultError(f"fault {self.name} is not healed: {texts}")
         return proof
 
-    def _resume(self, node: Node) -> dict[str, Sight]:
+    def _resume(self, node: Node) -> dict[str, SeenProcess]:
         problem: LabrysError | None = None
         try:
             self.field.system.resume(node, self.role)

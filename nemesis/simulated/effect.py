@@ -7,16 +7,16 @@ cuts. The class attribute `SIMULATED` is the subclass of `Effect` for a simulate
 
 from __future__ import annotations
 
-import abc
 from typing import TYPE_CHECKING
 
+from nemesis.fault import Actor
+
 if TYPE_CHECKING:
-    from harness.faults import Begun, Proof
     from harness.world import World
     from nemesis.fault import Fault
 
 
-class Effect(abc.ABC):
+class Effect(Actor):
     """One fault in one simulated world.
 
     Attributes:
@@ -29,15 +29,3 @@ class Effect(abc.ABC):
         self.fault = fault
         self.world = world
         self.targets = fault.targets
-
-    @abc.abstractmethod
-    async def begin(self) -> Begun:
-        """Injects the fault on the targets."""
-
-    @abc.abstractmethod
-    async def prove(self) -> Proof:
-        """Measures the effect."""
-
-    @abc.abstractmethod
-    async def end(self) -> Proof | None:
-        """Heals, verifies the healing, and may return a proof over the whole duration. Can be called again after an error."""
