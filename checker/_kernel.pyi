@@ -81,7 +81,11 @@ class Problem:
     def __len__(self) -> int: ...
 
 class Events:
-    """Reads a plain history of the format `jsonl` (after its header) or `edn`; a `line` is that of the first byte."""
+    """Reads a plain history; a `line` is that of the first byte.
+
+    The name is `jsonl` (after its header), `json-lines` (without one), `edn` or `etcd-log`. `keyed` says whether values are
+    pairs of a key and a value.
+    """
 
     def __new__(cls, name: str, *, keyed: bool = False, line: int = 1) -> Self: ...
     @property

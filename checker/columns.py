@@ -19,12 +19,11 @@ import pyarrow.compute as pc
 
 from checker.formats.counts import hold_row_count
 from checker.formats.errors import BadHistory
-from checker.formats.parquet import COLUMNS, decode_value, json_text, open_parquet, values_of
+from checker.formats.parquet import COLUMNS, decode_value, json_text, values_of
 from harness.op import OpType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     import numpy.typing as npt
 
@@ -46,7 +45,7 @@ INFO: Final = 2
 NEVER: Final = 2**63 - 1
 
 _TYPES: Final = {str(OpType.OK): OK, str(OpType.FAIL): FAIL, str(OpType.INFO): INFO}
-_ROWS: Final = 1 << 17
+BATCH_ROWS: Final = 1 << 17
 GREAT: Final = 10**18
 _INTEGER: Final = r"^(0|-?[1-9][0-9]{0,17})$"
 _PAIR: Final = r"^\[(?P<first>0|-?[1-9][0-9]{0,17}),(?P<second>0|-?[1-9][0-9]{0,17})\]$"
@@ -298,20 +297,27 @@ class ColumnReader:
         return kinds[codes], first[codes], second[codes]
 
 
-def read_columns(path: Path) -> Columns:
-    """Reads a whole file.
+def batches_of(
+    file: Any, reader: ColumnReader, *, more: Sequence[str] = ()
+) -> Iterator[tuple[pa.RecordBatch, Columns]]:
+    """Yields the rows of a file batch by batch, as they are and as columns.
+
+    Args:
+        file: A file that `open_parquet` has opened.
+        reader: Makes the columns; its name is the file's in errors.
+        more: The columns of the file that the batches have besides `NEEDED`.
 
     Raises:
-        BadHistory: The file has another format, or a row is not an operation.
+        BadHistory: A row is not an operation, or the file breaks off.
     """
-    file = open_parquet(path)
-    reader = ColumnReader(str(path))
+    rows = 0
     try:
-        parts = [reader.of_batch(batch) for batch in file.iter_batches(batch_size=_ROWS, columns=list(NEEDED))]
-        hold_row_count(str(path), file.metadata, sum(map(len, parts)))
+        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*NEEDED, *more]):
+            yield batch, reader.of_batch(batch)
+            rows += batch.num_rows
     except (pa.ArrowException, OSError) as error:
-        raise BadHistory(str(path), None, f"the file cannot be read: {error}") from error
-    return joined(parts, reader)
+        raise BadHistory(reader.name, None, f"the file cannot be read: {error}") from error
+    hold_row_count(reader.name, file.metadata, rows)
 
 
 def of_operations(operations: Sequence[Operation], name: str = "the history") -> Columns:
@@ -325,8 +331,8 @@ def of_operations(operations: Sequence[Operation], name: str = "the history") ->
     kinds = {column.name: pa.int64() if column.kind == "int64" else pa.string() for column in COLUMNS}
     names = [each for each in NEEDED if each not in {"value", "result"}]
     parts = []
-    for begin in range(0, len(operations), _ROWS):
-        some = operations[begin : begin + _ROWS]
+    for begin in range(0, len(operations), BATCH_ROWS):
+        some = operations[begin : begin + BATCH_ROWS]
         arrays = [pa.array(values_of(some, each), kinds[each]) for each in names]
         value = reader.of_values(operation.value for operation in some)
         result = reader.of_values(operation.result for operation in some)

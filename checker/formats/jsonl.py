@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from checker.formats.source import Source
-    from harness.op import Op
+    from harness.op import Op, Value
 
 
 EVENT: Final = frozenset({"type", "process", "f"})  # members that each event has, and no header
@@ -84,20 +84,14 @@ class JsonlEvents:
         hold_to_bounds(op.value)
         if self._may_be_keyed and self._bare and _asks_for_key(op):
             self._may_be_keyed = False
-            self.warnings.append(
-                f"line {self._source.line} has a value like [key, null], and the values are taken as they are; "
-                "--keyed takes each as a key and a value"
-            )
+            self.warnings.append(asks_for_key_warning(self._source.line))
         return Event(self._source.line, lifted(op) if self._keyed else op)
 
     def _begin_bare(self, first: Mapping[str, Any]) -> None:
         """Sets the state for a history without a header, and determines whether it has times."""
         self._bare = True
         self.timed = "time" in first
-        untimed = "" if self.timed else ", and they have no times"
-        self.warnings.append(
-            f"line 1 is an event and not the header of a history.jsonl; the events are taken in the order of the lines{untimed}"
-        )
+        self.warnings.append(bare_warning(timed=self.timed))
 
     def _completed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """Returns an event with the index of its line, the time 0 if there are no times, and nil for a missing value."""
@@ -124,13 +118,25 @@ def lifted(op: Op) -> Op:
 
 def _asks_for_key(op: Op) -> bool:
     """Returns whether an invoke has the value of a keyed read of Jepsen."""
-    value = op.value
+    return op.type is OpType.INVOKE and is_key_and_nil(op.value)
+
+
+def is_key_and_nil(value: Value) -> bool:
+    """Returns whether a value is a list of a text, which may be a key, and nil."""
+    return type(value) is list and len(value) == 2 and type(value[0]) is str and value[1] is None
+
+
+def bare_warning(*, timed: bool) -> str:
+    """Returns the warning about a history without a header."""
+    untimed = "" if timed else ", and they have no times"
+    return f"line 1 is an event and not the header of a history.jsonl; the events are taken in the order of the lines{untimed}"
+
+
+def asks_for_key_warning(line: int) -> str:
+    """Returns the warning about values that look like a key and a value, the first of them in a line."""
     return (
-        op.type is OpType.INVOKE
-        and type(value) is list
-        and len(value) == 2
-        and type(value[0]) is str
-        and value[1] is None
+        f"line {line} has a value like [key, null], and the values are taken as they are; "
+        "--keyed takes each as a key and a value"
     )
 
 

@@ -249,16 +249,6 @@ def rows_of(path: Path, name: str) -> int:
     return int(open_parquet(path, name=name).metadata.num_rows)
 
 
-def runs(path: Path) -> list[str]:
-    """Returns the names of the runs in a file, sorted."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import
-
-    names: set[str] = set()
-    for batch in open_parquet(path).iter_batches(columns=["run"]):
-        names.update(name for name in pc.unique(batch.column(0)).to_pylist() if name is not None)
-    return sorted(names)
-
-
 def read_operations(path: Path, *, run: str | None = None) -> Iterator[Operation]:
     """Reads operations in the file's order, a batch of rows at a time.
 

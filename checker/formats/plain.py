@@ -21,7 +21,7 @@ from checker._kernel import Events
 from checker.columns import INFO, INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, Columns, Values
 from checker.edn.reader import loads
 from checker.formats.jepsen_reader import JepsenEvents, error_text, function_name, name_text
-from checker.formats.jsonl import EVENT, own_header
+from checker.formats.jsonl import EVENT, asks_for_key_warning, bare_warning, is_key_and_nil, own_header
 from checker.formats.parquet import decode_value
 from checker.formats.values import PlainValues
 from harness.errors import InputError
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _TYPES: Final = (OpType.OK, OpType.FAIL, OpType.INFO)
 _BATCH: Final = 1 << 14
+_EDN: Final = "edn"
+_ETCD_LOG: Final = "etcd-log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,86 +65,113 @@ class Plain:
     conventions: Mapping[str, str]
 
 
-def read_jsonl(source: Source) -> Plain | None:
-    """Reads a history.jsonl; None if it is not plain.
+def read_plain(found: str, source: Source, *, keyed: bool | None) -> Plain | None:
+    """Reads a history in text; None if it is not plain.
 
     Args:
-        source: The lines, at their beginning.
-    """
-    try:
-        fields = decode_object(source.readline_bytes(MAX_LINE_BYTES))
-        if fields.keys() >= EVENT:
-            return None
-        own_header(fields)
-        events = Events("jsonl", line=2)
-        rest = _fed(events, source)
-        warnings = []
-        if rest and not _is_object(rest):
-            warnings.append(torn_warning(events.line))
-        elif rest is None or (rest and events.feed(rest + b"\n") is None):
-            return None
-        found = events.finish()
-        if found is None:
-            return None
-        for text in found["unused"]:
-            decode_value(text)
-        names = [_text(text) for text in found["names"]]
-        return _made(
-            found,
-            source.name,
-            keys=[_text(text) for text in found["keys"]],
-            functions=[_text(text) for text in found["functions"]],
-            names=names,
-            errors=names,
-            timed=True,
-            values=[decode_value(text) for text in found["values"]],
-            warnings=warnings,
-        )
-    except (InputError, ValueError):
-        return None
-
-
-def read_edn(source: Source, *, keyed: bool | None) -> Plain | None:
-    """Reads a history in EDN; None if it is not plain.
-
-    Args:
+        found: Its format: `jsonl`, `edn` or `etcd-log`.
         source: The text, at its beginning.
-        keyed: As in `JepsenEvents`.
+        keyed: As in `JsonlEvents` and `JepsenEvents`.
     """
     try:
-        beginning = JepsenEvents(source, keyed=keyed)
-        next(iter(beginning), None)
-        if not source.rewind():
-            return None
-        events = Events("edn", keyed=bool(beginning.keyed))
-        rest = _fed(events, source)
-        if rest is None or rest.strip():
-            return None
-        found = events.finish()
-        if found is None or not (found["events"] or found["around"]):
-            return None
-        for text in found["unused"]:
-            loads(text)
-        plain, plain_keys = PlainValues(), PlainValues()
-        forms = [loads(text) for text in found["names"]]
-        return _made(
-            found,
-            source.name,
-            keys=[plain_keys.text(loads(text)) for text in found["keys"]],
-            functions=[function_name(loads(text)) for text in found["functions"]],
-            names=[name_text(form) for form in forms],
-            errors=[error_text(form) for form in forms],
-            timed=found["timed"],
-            values=[plain.value(loads(text)) for text in found["values"]],
-            conventions=beginning.conventions,
-        )
+        if found == _ETCD_LOG:
+            return _read_etcd_log(source)
+        return _read_edn(source, keyed) if found == _EDN else _read_jsonl(source, keyed)
     except (InputError, ValueError):
         return None
 
 
-def _fed(events: Events, source: Source) -> bytes | None:
-    """Gives a text to the kernel; returns what is left at its end, or None if it is not plain."""
-    rest = b""
+def _read_jsonl(source: Source, keyed: bool | None) -> Plain | None:  # noqa: FBT001 - as given
+    line = source.readline_bytes(MAX_LINE_BYTES)
+    first = decode_object(line)
+    is_bare = first.keys() >= EVENT
+    if is_bare:
+        events, begun = Events("json-lines", keyed=bool(keyed)), line
+    else:
+        own_header(first)
+        events, begun = Events("jsonl", keyed=bool(keyed), line=2), b""
+    rest = _fed(events, source, begun)
+    torn = []
+    if rest and not _is_object(rest):
+        torn.append(torn_warning(events.line))
+    elif not _is_taken(events, rest):
+        return None
+    found = events.finish()
+    if found is None:
+        return None
+    for text in found["unused"]:
+        decode_value(text)
+    names = [_text(text) for text in found["names"]]
+    values = [decode_value(text) for text in found["values"]]
+    asks = []
+    if is_bare and keyed is None:
+        rows = _rows_with(found["value"], [place for place, value in enumerate(values) if is_key_and_nil(value)])
+        asks = [asks_for_key_warning(1 + int(row)) for row in _int64s(found["start"])[rows][:1]]
+    return _made(
+        found,
+        source.name,
+        keys=[_text(text) for text in found["keys"]],
+        functions=[_text(text) for text in found["functions"]],
+        names=names,
+        errors=names,
+        timed=found["timed"] or not is_bare,
+        values=values,
+        warnings=[*([bare_warning(timed="time" in first)] if is_bare else []), *asks, *torn],
+    )
+
+
+def _read_edn(source: Source, keyed: bool | None) -> Plain | None:  # noqa: FBT001 - as given
+    beginning = JepsenEvents(source, keyed=keyed)
+    next(iter(beginning), None)
+    if not source.rewind():
+        return None
+    events = Events("edn", keyed=bool(beginning.keyed))
+    rest = _fed(events, source)
+    if rest is None or rest.strip():
+        return None
+    found = events.finish()
+    if found is None or not (found["events"] or found["around"]):
+        return None
+    for text in found["unused"]:
+        loads(text)
+    plain, plain_keys = PlainValues(), PlainValues()
+    forms = [loads(text) for text in found["names"]]
+    return _made(
+        found,
+        source.name,
+        keys=[plain_keys.text(loads(text)) for text in found["keys"]],
+        functions=[function_name(loads(text)) for text in found["functions"]],
+        names=[name_text(form) for form in forms],
+        errors=[error_text(form) for form in forms],
+        timed=found["timed"],
+        values=[plain.value(loads(text)) for text in found["values"]],
+        conventions=beginning.conventions,
+    )
+
+
+def _read_etcd_log(source: Source) -> Plain | None:
+    events = Events("etcd-log")
+    if not _is_taken(events, _fed(events, source)):
+        return None
+    found = events.finish()
+    if found is None or not found["events"]:
+        return None
+    plain = PlainValues()
+    errors = [error_text(loads(text)) for text in found["names"]]
+    return _made(
+        found,
+        source.name,
+        keys=(),
+        functions=found["functions"],
+        names=errors,
+        errors=errors,
+        timed=False,
+        values=[plain.value(loads(text)) for text in found["values"]],
+    )
+
+
+def _fed(events: Events, source: Source, rest: bytes = b"") -> bytes | None:
+    """Gives a text to the kernel, with `rest` before it; returns what is left at its end, or None if it is not plain."""
     for part in source.parts(sys.maxsize):
         rest += part
         taken = events.feed(rest)
@@ -150,6 +179,17 @@ def _fed(events: Events, source: Source) -> bytes | None:
             return None
         rest = rest[taken:]
     return rest
+
+
+def _is_taken(events: Events, rest: bytes | None) -> bool:
+    """Gives the last line to the kernel, if it has no end; returns whether the text is plain."""
+    return rest is not None and (not rest or events.feed(rest + b"\n") is not None)
+
+
+def _rows_with(parts: tuple[bytes, bytes, bytes], places: Sequence[int]) -> Int64s:
+    """Returns the rows of the kernel's values that are one of some texts."""
+    kind, first = np.frombuffer(parts[0], np.int8), _int64s(parts[1])
+    return np.flatnonzero((kind == OTHER) & np.isin(first, places))
 
 
 def _is_object(line: bytes) -> bool:

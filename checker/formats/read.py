@@ -7,7 +7,6 @@ beginning that no other format has. Any other beginning is an error that shows i
 from __future__ import annotations
 
 import re
-import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +18,7 @@ from checker.formats.etcd_log import MARK, EtcdLogEvents
 from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.jsonl import JsonlEvents
 from checker.formats.pairing import hold_to_rules
-from checker.formats.source import STANDARD_INPUT, UNPACK_LIMIT, opened
+from checker.formats.source import KEPT_BYTES, STANDARD_INPUT, UNPACK_LIMIT, NoCopy, opened, room_bytes
 from harness.errors import InfrastructureError
 from harness.pairing import Pairing
 
@@ -34,8 +33,7 @@ JSONL: Final = "jsonl"
 PARQUET: Final = "parquet"
 EDN: Final = "edn"
 ETCD_LOG: Final = "etcd-log"
-LONG_BYTES: Final = 1 << 20  # of a file, as it is; shorter histories are read event by event, without numpy
-RESERVE_BYTES: Final = 1 << 30  # the space that a copy leaves in the temporary folder, if there is that much
+LONG_BYTES: Final = KEPT_BYTES  # of a file, as it is; shorter histories are read event by event, without numpy
 CSV_SUFFIXES: Final = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NO_CSV: Final = (
     "expected a history, found a table in CSV, which Labrys does not read, because its values have no types; write a JSON "
@@ -102,27 +100,26 @@ def read_source(source: Source, *, keyed: bool | None = None) -> list[History]:
     if found == PARQUET:
         with on_disk(source) as path:
             return from_parquet(path, source.name)
-    if found == ETCD_LOG:
-        return [_paired(found, source.name, EtcdLogEvents(source))]
-    plain = _plain(found, source, keyed=keyed) if source.size_bytes >= LONG_BYTES else None
+    plain = _plain(found, source, keyed=keyed) if source.has(LONG_BYTES) else None
     if plain is not None:
         return [plain]
+    source.rewind(last=True)
+    if found == ETCD_LOG:
+        return [_paired(found, source.name, EtcdLogEvents(source))]
     if found == JSONL:
         return [_paired(found, source.name, JsonlEvents(source, keyed=keyed))]
     return [_paired(found, source.name, JepsenEvents(source, keyed=keyed))]
 
 
 def _plain(found: str, source: Source, *, keyed: bool | None) -> History | None:
-    """Reads a history as arrays; None if it is not plain, and the source is at its beginning again."""
-    from checker.formats.plain import read_edn, read_jsonl  # noqa: PLC0415 - loads numpy, which short histories do not need
+    """Reads a history as arrays; None if it is not plain, or if it is from a pipe and there is no space for its copy."""
+    from checker.formats.plain import read_plain  # noqa: PLC0415 - loads numpy, which short histories do not need
 
-    plain = None
-    if found == EDN:
-        plain = read_edn(source, keyed=keyed)
-    elif not keyed:
-        plain = read_jsonl(source)
+    try:
+        plain = read_plain(found, source, keyed=keyed)
+    except NoCopy:
+        return None
     if plain is None:
-        source.rewind()
         return None
     return History(
         name=source.name,
@@ -229,8 +226,7 @@ def _copy_limit(source: Source, folder: Path) -> int:
     """Returns the maximum size of a copy: the user's limit, or the default, at most the free space less a reserve."""
     if source.unpack_limit is not None:
         return source.unpack_limit
-    free = shutil.disk_usage(folder).free
-    return min(UNPACK_LIMIT, free - min(RESERVE_BYTES, free // 2))
+    return min(UNPACK_LIMIT, room_bytes(folder))
 
 
 def _no_copy(source: Source, error: OSError) -> InfrastructureError:

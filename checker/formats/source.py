@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import codecs
 import io
+import shutil
 import sys
 import zlib
 from collections import deque
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
 from checker.formats.errors import BadHistory, BrokenSource, shown
 from harness.console import below
@@ -24,16 +25,25 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 HEAD_BYTES = 1 << 12
 UNPACK_LIMIT: Final = 64 << 30
+KEPT_BYTES: Final = 1 << 20  # of a pipe, in memory
+RESERVE_BYTES: Final = 1 << 30  # the space that a copy leaves in the temporary folder, if there is that much
 _BUFFER_BYTES = 1 << 18
 _GZIP = b"\x1f\x8b"
 _LONGEST_CHARACTER = 4
 _SHORT_LINE = 1 << 12
 
 
+class Readable(Protocol):
+    """What gives bytes."""
+
+    def read(self, size: int, /) -> bytes:
+        """Returns at most so many bytes; empty at the end."""
+
+
 class _Rejoined(io.RawIOBase):
     """A stream whose beginning has been read already, complete again; it gives at most `most` bytes."""
 
-    def __init__(self, head: bytes, rest: BinaryIO, most: int, too_many: Callable[[], BadHistory]) -> None:
+    def __init__(self, head: bytes, rest: Readable, most: int, too_many: Callable[[], BadHistory]) -> None:
         super().__init__()
         self._head = head
         self._rest = rest
@@ -52,6 +62,97 @@ class _Rejoined(io.RawIOBase):
             raise self._too_many()
         view[: len(part)] = part
         return len(part)
+
+
+def room_bytes(folder: Path) -> int:
+    """Returns how much a copy in a folder may take: the free space less a reserve."""
+    free = shutil.disk_usage(folder).free
+    return free - min(RESERVE_BYTES, free // 2)
+
+
+class NoCopy(Exception):  # noqa: N818 - not an error: the source is read in the other way
+    """There is no space for what a pipe gave, so it can be read only once more from its beginning."""
+
+
+class _Kept:
+    """A stream that can be read only once, such as a pipe, with a copy of what it gave, so that it can be read again.
+
+    The copy is in memory. A longer one is in a temporary file, if `is_long` asks for it; else nothing more is kept.
+
+    Attributes:
+        is_long: Whether to keep more than `KEPT_BYTES`.
+    """
+
+    def __init__(self, stream: Readable) -> None:
+        self.is_long = False
+        self._stream = stream
+        self._copy: io.BytesIO | IO[bytes] = io.BytesIO()
+        self._size = 0
+        self._most = KEPT_BYTES
+        self._place = 0
+        self._rest = b""  # what came after the copy, but did not fit into it
+        self._keeps = True
+
+    def again(self, *, last: bool) -> bool:
+        """Begins again; returns False if not all is kept. Nothing more is kept after the last time."""
+        if self._place > self._size:
+            return False
+        self._place = 0
+        self._keeps = self._keeps and not last
+        return True
+
+    def read(self, size: int) -> bytes:
+        """Returns the next bytes, at most so many; empty at the end.
+
+        Raises:
+            NoCopy: They do not fit into the copy.
+        """
+        if self._place < self._size:
+            self._copy.seek(self._place)
+            part = self._copy.read(min(size, self._size - self._place))
+        elif self._rest:
+            part, self._rest = self._rest[:size], self._rest[size:]
+        else:
+            part = self._stream.read(size)
+            if self._keeps:
+                self._keep(part)
+        self._place += len(part)
+        return part
+
+    def _keep(self, part: bytes) -> None:
+        size = self._size + len(part)
+        if size > KEPT_BYTES and not self.is_long:
+            self._keeps = False
+            return
+        try:
+            if size > KEPT_BYTES and isinstance(self._copy, io.BytesIO):
+                self._go_to_disk(self._copy.getvalue())
+            if size <= self._most:
+                self._copy.seek(self._size)
+                _write(self._copy, part)
+                self._size = size
+                return
+        except OSError:
+            pass  # no space, or no folder: as if there were no room
+        self._rest, self._keeps = part, False
+        raise NoCopy
+
+    def _go_to_disk(self, begun: bytes) -> None:
+        from tempfile import TemporaryFile, gettempdir  # noqa: PLC0415 - only long pipes need it
+
+        file = TemporaryFile(prefix="labrys-", buffering=0)  # noqa: SIM115 - closed in `close`
+        _write(file, begun)
+        self._copy, self._most = file, room_bytes(Path(gettempdir()))
+
+    def close(self) -> None:
+        """Deletes the copy."""
+        self._copy.close()
+
+
+def _write(file: io.BytesIO | IO[bytes], part: bytes) -> None:
+    rest = memoryview(part)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 class Source:
@@ -78,8 +179,11 @@ class Source:
         """
         self.name = name
         self.unpack_limit = unpack_limit
-        self._raw = stream
-        self._first = stream.tell() if stream.seekable() else None
+        self._raw: BinaryIO | _Kept = stream
+        if stream.seekable():
+            self._first = stream.tell()
+        else:
+            self._raw = _Kept(stream)
         self._begin()
 
     def _begin(self) -> None:
@@ -103,25 +207,47 @@ class Source:
             head = head.removeprefix(self._stream.read(len(codecs.BOM_UTF8)))
         self.head = head
 
-    @property
-    def size_bytes(self) -> int:
-        """The size of the file as it is, perhaps compressed; 0 for a pipe, which can be read only once."""
-        if self._first is None:
-            return 0
-        place = self._raw.tell()
-        end = self._raw.seek(0, io.SEEK_END)
-        self._raw.seek(place)
-        return end - self._first
+    def has(self, size: int) -> bool:
+        """Returns whether the file, which may be compressed, has so many bytes. The source is at its beginning then.
 
-    def rewind(self) -> bool:
-        """Begins again; returns False if the source can be read only once."""
-        if self._first is None:
-            return False
-        self._raw.seek(self._first)
+        Args:
+            size: At most `KEPT_BYTES`.
+        """
+        raw = self._raw
+        if isinstance(raw, _Kept):
+            if not raw.again(last=False):
+                return False
+            left = size
+            while left > 0 and (part := self._guarded(raw, min(left, _BUFFER_BYTES))):
+                left -= len(part)
+            raw.is_long = left <= 0
+            self.rewind()
+            return raw.is_long
+        place = raw.tell()
+        end = raw.seek(0, io.SEEK_END)
+        raw.seek(place)
+        return end - self._first >= size
+
+    def rewind(self, *, last: bool = False) -> bool:
+        """Begins again; returns False if it is a pipe that gave more than is kept.
+
+        Args:
+            last: Whether this is the last time, so that nothing more of a pipe has to be kept.
+        """
+        if isinstance(self._raw, _Kept):
+            if not self._raw.again(last=last):
+                return False
+        else:
+            self._raw.seek(self._first)
         self._begin()
         return True
 
-    def _guarded(self, stream: BinaryIO | io.BufferedReader, size: int) -> bytes:
+    def close(self) -> None:
+        """Deletes the copy of a pipe."""
+        if isinstance(self._raw, _Kept):
+            self._raw.close()
+
+    def _guarded(self, stream: Readable, size: int) -> bytes:
         try:
             return stream.read(size)
         except (EOFError, OSError, zlib.error) as error:
@@ -230,7 +356,8 @@ def opened(name: str, unpack_limit: int | None = None, *, within: Path | None = 
     if name == STANDARD_INPUT:
         if sys.stdin is None:
             raise BadHistory(name, None, "cannot be read: standard input is closed")
-        yield Source(name, sys.stdin.buffer, unpack_limit)
+        with closing(Source(name, sys.stdin.buffer, unpack_limit)) as source:
+            yield source
         return
     try:
         if within is None:
@@ -241,5 +368,5 @@ def opened(name: str, unpack_limit: int | None = None, *, within: Path | None = 
         raise BadHistory(name, None, f"cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise BadHistory(shown(name), None, f"is no path: {error}") from error
-    with file:
-        yield Source(name, cast("BinaryIO", file), unpack_limit)
+    with file, closing(Source(name, cast("BinaryIO", file), unpack_limit)) as source:
+        yield source

@@ -11,15 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
-from checker.columns import NEEDED, ColumnReader, Columns, joined, of_operations
+from checker.columns import ColumnReader, Columns, batches_of, joined, of_operations
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.formats.read import PARQUET, History
 from checker.judging import composed, judge_keys
 from checker.judging.judged import Judged
 from checker.models.base import Unsuited
-from checker.search.tables import BATCH_ROWS, Rules
+from checker.search.tables import Rules
 from harness.errors import LabrysError
 
 if TYPE_CHECKING:
@@ -67,11 +66,11 @@ def judge_table(path: Path, name: str, judge: Judge, *, empty: Verdict) -> Judge
     rules, reader, parts = Rules(), ColumnReader(name), []
     file = open_parquet(path, name=name)
     try:
-        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*NEEDED, "run"]):
-            parts.append(reader.of_batch(batch))
-            rules.add(parts[-1], batch)
-        rules.finish(file.metadata.num_rows)
-    except (Unsuited, LabrysError, pa.ArrowException, OSError):
+        for batch, some in batches_of(file, reader, more=["run"]):
+            parts.append(some)
+            rules.add(some, batch)
+        rules.finish()
+    except (Unsuited, LabrysError):
         return None
     columns = joined(parts, reader)
     history = History(

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from checker._kernel import Problem
 from checker.analysis import analysis, contradiction
 from checker.columns import (
+    BATCH_ROWS,
     FAIL,
     GREAT,
     INFO,
@@ -30,6 +31,7 @@ from checker.columns import (
     OTHER,
     PAIR,
     ColumnReader,
+    batches_of,
 )
 from checker.errors import Disagreement
 from checker.explain.contradictions import MAKERS, observed
@@ -69,7 +71,6 @@ if TYPE_CHECKING:
 
     Int64s = npt.NDArray[np.int64]
 
-BATCH_ROWS: Final = 1 << 17
 ORDER: Final = "order"
 # Up to this many operations before a failure become objects; of longer histories, only those that the failure depends on.
 OBJECTS: Final = 100_000
@@ -125,16 +126,15 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
         coded = Coded(file.metadata.num_rows)
         # Only objects are checked against the system's own order.
         hints = [name for name in file.schema_arrow.names if name == ORDER]
-        for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*NEEDED, "run", *hints]):
+        for batch, columns in batches_of(file, reader, more=["run", *hints]):
             if any(batch.column(name).null_count < len(batch) for name in hints):
                 return None
-            columns = reader.of_batch(batch)
             rules.add(columns, batch)
             weak.add(columns)
             coded.add(columns, coder)
-        rules.finish(file.metadata.num_rows)
+        rules.finish()
         coder.check_texts()
-    except (Unsuited, LabrysError, ValueError, pa.ArrowException, OSError, MemoryError):
+    except (Unsuited, LabrysError, ValueError, MemoryError):
         return None
     begin = coded.finish(initial, numbers=model.numbers_values)
     return Table(
@@ -182,7 +182,6 @@ class Rules:
         self._run: str | None = None
         self._start = -1
         self._free: dict[int, int] = {}  # by process: the end of its last operation
-        self._rows = 0
         self._indexes: list[Int64s] = []  # the indexes of all events
 
     def add(self, columns: Columns, batch: pa.RecordBatch) -> None:
@@ -197,7 +196,6 @@ class Rules:
         if len(runs) != 1 or runs[0] is None or self._run not in {None, runs[0]}:
             raise Unsuited
         self._run = runs[0]
-        self._rows += len(columns)
         completions = batch.column("complete_index")
         self.events += 2 * len(columns) - completions.null_count
         start = columns.start
@@ -219,16 +217,13 @@ class Rules:
                 raise Unsuited
         self._free.update(zip(process[last].tolist(), end[last].tolist(), strict=True))
 
-    def finish(self, rows: int) -> None:
-        """Makes the checks that need all operations.
-
-        Args:
-            rows: The expected number of operations.
+    def finish(self) -> None:
+        """Makes the check that needs all operations.
 
         Raises:
-            Unsuited: The number is different, or two events have the same index.
+            Unsuited: Two events have the same index.
         """
-        if self._rows != rows or not _all_different(self._indexes):
+        if not _all_different(self._indexes):
             raise Unsuited
 
 

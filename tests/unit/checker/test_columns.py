@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from checker import columns
-from checker.columns import INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, integers_of, read_columns
+from checker.columns import INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, Columns, batches_of, integers_of, joined
 from checker.formats.errors import BadHistory
-from checker.formats.parquet import COLUMNS, read_operations, write_operations
+from checker.formats.parquet import COLUMNS, open_parquet, read_operations, write_operations
 from harness.op import Operation, OpType
 
 if TYPE_CHECKING:
@@ -59,6 +58,12 @@ def histories(draw: st.DrawFn) -> list[Operation]:
     return made
 
 
+def whole_file(path: Path) -> Columns:
+    """Returns all rows of a file."""
+    reader = ColumnReader(str(path))
+    return joined([some for _, some in batches_of(open_parquet(path), reader)], reader)
+
+
 def _value(kind: int, first: int, second: int, texts: Any) -> Any:
     return (
         {NOTHING: None, INTEGER: first, PAIR: [first, second]}.get(kind) if kind != OTHER else json.loads(texts[first])
@@ -70,7 +75,7 @@ def test_arrays_say_what_operations_say(tmp_path_factory: pytest.TempPathFactory
     """Every array, read back, is the operation's member. Types are the narrowest that fit."""
     path = tmp_path_factory.mktemp("columns") / "operations.parquet"
     write_operations(path, operations, run="r")
-    read = read_columns(path)
+    read = whole_file(path)
     assert len(read) == len(operations)
     for row, operation in enumerate(read_operations(path)):
         assert read.keys[read.key[row]] == operation.key
@@ -113,10 +118,10 @@ def test_numbers_are_the_same_in_all_batches(tmp_path: Path, monkeypatch: pytest
         for number in range(50)
     ]
     write_operations(path, rows, run="r")
-    whole = read_columns(path)
+    whole = whole_file(path)
     batches = parquet.ParquetFile(path).iter_batches(batch_size=7)
     reader = ColumnReader("spark")
-    cut = columns.joined([reader.of_batch(batch) for batch in batches], reader)
+    cut = joined([reader.of_batch(batch) for batch in batches], reader)
     assert (cut.keys, cut.functions, cut.texts) == (["0", "1", "2", "3"], ["f", "g"], ['"a"', '"b"', '"c"'])
     assert np.array_equal(cut.key, whole.key)
     assert np.array_equal(cut.value.first, whole.value.first)
@@ -139,7 +144,7 @@ def test_json_of_other_writers_is_the_same_value(tmp_path: Path) -> None:
     """Spaces, zeros and orders of members that Labrys's writer does not use make no difference."""
     path = tmp_path / "operations.parquet"
     _table(path, value=["1", "-0", "[ 1, 2 ]", '{"b":1, "a":2}', '{"a":2,"b":1}', "null", "[1,2]"])
-    read = read_columns(path)
+    read = whole_file(path)
     assert read.value.kind.tolist() == [INTEGER, INTEGER, PAIR, OTHER, OTHER, NOTHING, PAIR]
     assert read.value.first.tolist() == [1, 0, 1, 0, 0, 0, 1]
     assert read.texts == ['{"a":2,"b":1}']
@@ -160,7 +165,7 @@ def test_bad_rows_are_refused(tmp_path: Path, changed: dict[str, list[Any]], rea
     path = tmp_path / "operations.parquet"
     _table(path, **changed)
     with pytest.raises(BadHistory, match=reason):
-        read_columns(path)
+        whole_file(path)
 
 
 @pytest.mark.parametrize(

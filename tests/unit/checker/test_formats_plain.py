@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+from contextlib import closing
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -12,9 +14,10 @@ import pytest
 
 from checker.checking import Request, check_file
 from checker.formats import read
+from checker.formats import source as source_module
 from checker.formats.jepsen import write_history
-from checker.formats.plain import read_edn, read_jsonl
-from checker.formats.read import EDN, JSONL, read_source
+from checker.formats.plain import read_plain
+from checker.formats.read import EDN, ETCD_LOG, JSONL, History, read_source
 from checker.formats.source import Source
 from checker.models import names
 from checker.presentation import as_json
@@ -96,6 +99,45 @@ def lines(ops: list[Op], random: Random) -> bytes:
     return ("\n".join(text) + random.choice(["", "\n", "\n"])).encode()
 
 
+def bare(ops: list[Op], random: Random, _: Path) -> bytes:
+    """Returns JSON Lines without a header, with or without indexes, times and keys apart from values."""
+    text = [json.loads(line) for line in lines(ops, Random(0)).decode().splitlines()[1:]]
+    for name in ("time", "index", "key"):
+        if random.random() < 0.5:
+            for fields in text:
+                fields.pop(name, None)
+    if random.random() < 0.3:
+        for fields in text:
+            if fields.get("key") is None and fields["process"] != NEMESIS:
+                fields["value"] = [random.choice("kkk\u00e9"), fields["value"]]
+    for fields in text:
+        if fields["value"] is None and random.random() < 0.3:
+            del fields["value"]
+    separators = random.choice([(",", ":"), (", ", ": ")])
+    return (
+        "\n".join(json.dumps(fields, separators=separators) for fields in text) + random.choice(["", "\n"])
+    ).encode()
+
+
+def console_log(ops: list[Op], random: Random, _: Path) -> bytes:
+    """Returns a log of Jepsen's console, with lines of other loggers and messages of the same one."""
+    text = []
+    gap = random.choice(["\t", " "])
+    thread = random.choice(["", "[worker 3] "])
+    for op in ops:
+        value = "nil" if op.value is None else json.dumps(op.value).replace(",", "").replace(":", "")
+        if op.error is not None and op.type is not OpType.OK:
+            value = random.choice([value, ":timed-out", ":no"])
+        process = ":nemesis" if op.process == NEMESIS else str(op.process)
+        f = op.f.replace(" ", "-")
+        text.append(f"INFO  {thread}jepsen.util - {process}{gap}:{op.type}{gap}:{f}{gap}{value}")
+        if random.random() < 0.2:
+            text.append(
+                random.choice(["INFO  jepsen.util - Worker 3 starts", "WARN  jepsen.core - 1 :ok", "INFO x", ""])
+            )
+    return ("\n".join(text) + random.choice(["", "\n", "\r\n"])).encode()
+
+
 def edn(ops: list[Op], random: Random, path: Path) -> bytes:
     """Returns a history in EDN, also within a vector, without its conventions, or without indexes and times."""
     write_history(path, ops)
@@ -135,17 +177,31 @@ def damaged(text: bytes, random: Random) -> bytes:
     return found.encode()
 
 
+class Pipe(io.BytesIO):
+    """A stream that can be read only once."""
+
+    def seekable(self) -> bool:
+        """Returns False."""
+        return False
+
+
+def as_by_events(text: bytes, *, keyed: bool | None) -> History | None:
+    """Returns the history of a text, read event by event from a pipe; None if it is refused."""
+    try:
+        [found] = read_source(Source("h", Pipe(text)), keyed=keyed)
+    except InputError:
+        return None
+    assert found.plain is None
+    return found
+
+
 def compared(text: bytes, format_: str, *, keyed: bool | None = None) -> bool:
     """Compares both ways of reading a text, and returns whether it is plain."""
-    source = Source("h", io.BytesIO(text))
-    plain = read_edn(source, keyed=keyed) if format_ == EDN else read_jsonl(source)
-    try:
-        [slow] = read_source(Source("h", io.BytesIO(text)), keyed=keyed)
-    except InputError:
-        assert plain is None
-        return False
+    plain = read_plain(format_, Source("h", io.BytesIO(text)), keyed=keyed)
+    slow = as_by_events(text, keyed=keyed)
     if plain is None:
         return False
+    assert slow is not None
     assert slow.format == format_
     assert repr(list(plain.operations)) == repr(list(slow.operations))
     assert [plain.operations[row] for row in range(len(plain.operations))] == list(slow.operations)
@@ -154,20 +210,77 @@ def compared(text: bytes, format_: str, *, keyed: bool | None = None) -> bool:
     return True
 
 
-@pytest.mark.parametrize("format_", [JSONL, EDN])
-def test_plain_histories_are_read_as_by_events(tmp_path: Path, format_: str) -> None:
+KINDS: dict[str, tuple[str, Callable[[list[Op], Random, Path], bytes]]] = {
+    "history.jsonl": (JSONL, lambda ops, random, _: lines(ops, random)),
+    "JSON Lines": (JSONL, bare),
+    "EDN": (EDN, edn),
+    "log": (ETCD_LOG, console_log),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plain_histories_are_read_as_by_events(tmp_path: Path, kind: str) -> None:
     """The same operations, warnings and conventions; and every history that the readers of events refuse is left to them."""
-    random = Random(f"plain {format_}")
+    random = Random(f"plain {kind}")
+    format_, written = KINDS[kind]
     plain = 0
     for _ in range(HISTORIES):
-        ops = history(random)
-        text = lines(ops, random) if format_ == JSONL else edn(ops, random, tmp_path / "history.edn")
-        plain += compared(text, format_)
+        text = written(history(random), random, tmp_path / "history.edn")
+        plain += compared(text, format_, keyed=random.choice([None, None, True]) if kind == "JSON Lines" else None)
         for _ in range(DAMAGES):
-            compared(
-                damaged(text, random), format_, keyed=random.choice([None, False, True]) if format_ == EDN else None
-            )
+            compared(damaged(text, random), format_, keyed=random.choice([None, False, True]))
     assert plain > HISTORIES / 3
+
+
+def test_keyed_lines_have_their_keys_apart_from_values() -> None:
+    """With `--keyed`, each value is a text and a value, in files with a header and without."""
+    text = ""
+    for index, (kind, value) in enumerate([("invoke", '["k",null]'), ("ok", '["k", [1, 2]]')]):
+        text += f'{{"index":{index},"time":0,"type":"{kind}","process":0,"f":"read","value":{value}}}\n'
+    for begin in ("", HEADER + "\n"):
+        plain = read_plain(JSONL, Source("h", io.BytesIO((begin + text).encode())), keyed=True)
+        assert plain is not None
+        [operation] = plain.operations
+        assert (operation.key, operation.value, operation.result) == ("k", None, [1, 2])
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("trouble", ["", "no folder", "full", "no room"])
+@pytest.mark.parametrize("ends_well", [False, True])
+def test_long_pipes_are_read_as_files(
+    monkeypatch: pytest.MonkeyPatch, packed: bool, trouble: str, ends_well: bool
+) -> None:
+    """As arrays, or from a copy event by event; without room for the copy, event by event from what was kept and the rest."""
+    text, random = [HEADER], Random(0)
+    for _ in range(2000):
+        value = random.choice([random.randint(0, 9), random.randbytes(20).hex()])
+        for kind in ("invoke", "ok"):
+            event = {"index": len(text) - 1, "time": 0, "type": kind, "process": 0, "f": "write", "value": value}
+            text.append(json.dumps(event))
+    if not ends_well:
+        text[-1] = "{}"
+    content = "\n".join(text).encode()
+    monkeypatch.setattr(source_module, "_BUFFER_BYTES", 1 << 8)
+    monkeypatch.setattr(source_module, "KEPT_BYTES", 1 << 14)
+    monkeypatch.setattr(read, "LONG_BYTES", 1 << 14)
+    if trouble == "no room":
+        monkeypatch.setattr(source_module, "room_bytes", lambda _: (1 << 14) + 1000)
+    elif trouble:
+        opened = ["/dev/full" if trouble == "full" else "/missing/file"]
+        monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: open(opened[0], "wb", buffering=0))  # noqa: PTH123, SIM115
+    piped, whole = Pipe(gzip.compress(content) if packed else content), Source("h", io.BytesIO(content))
+    if not ends_well:
+        with pytest.raises(InputError) as expected:
+            read_source(whole)
+        with pytest.raises(InputError) as found, closing(Source("h", piped)) as source:
+            read_source(source)
+        assert str(found.value) == str(expected.value)
+        return
+    with closing(Source("h", piped)) as source:
+        [history_] = read_source(source)
+        [expected_] = read_source(whole)
+        assert (history_.plain is None) == bool(trouble)
+        assert list(history_.operations) == list(expected_.operations)
 
 
 def documents(path: Path, request_: Request) -> Any:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checker.columns import read_columns
+from checker.columns import ColumnReader, batches_of
 from checker.formats.errors import BadHistory
-from checker.formats.parquet import read_operations, write_operations
+from checker.formats.parquet import open_parquet, read_operations, write_operations
 from checker.formats.read import read_histories
 from checker.models import model
 from checker.search.tables import read_table
@@ -159,7 +159,7 @@ def test_arrays_say_what_is_wrong_with_a_row(tmp_path: Path) -> None:
     path = tmp_path / "operations.parquet"
     write_operations(path, [GOOD, second(process=-1)], run="r")
     with pytest.raises(BadHistory, match=r"row 2: expected a number from 0 to 2\^63 - 1 in column 'process'"):
-        read_columns(path)
+        list(batches_of(open_parquet(path), ColumnReader("r")))
 
 
 def test_indexes_may_have_gaps(tmp_path: Path) -> None:
@@ -196,7 +196,11 @@ def test_a_wrong_number_of_rows_is_refused(tmp_path: Path, place: int) -> None:
     counts = [found.start() for found in re.finditer(re.escape(varint(ROWS)), data[footer:])]
     at = footer + counts[place]
     path.write_bytes(data[:at] + varint(ROWS - 1) + data[at + 2 :])
-    for read in (lambda: read_histories(str(path)), lambda: read_columns(path), lambda: list(read_operations(path))):
+    for read in (
+        lambda: read_histories(str(path)),
+        lambda: list(batches_of(open_parquet(path), ColumnReader("r"))),
+        lambda: list(read_operations(path)),
+    ):
         with pytest.raises(BadHistory, match=r"row \d+: expected 819[01] rows"):
             read()
 

@@ -12,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 import checker.checking
+from checker import columns
 from checker.analysis import analysis
 from checker.checking import Checked, Request, check_file
 from checker.errors import Disagreement
@@ -101,7 +102,7 @@ def test_arrays_say_what_objects_say(
     options: dict[str, Any],
 ) -> None:
     """Verdicts of all keys, the failing operation, the ok before it, and a counterexample that brute force confirms."""
-    monkeypatch.setattr(tables, "BATCH_ROWS", 3)
+    monkeypatch.setattr(columns, "BATCH_ROWS", 3)
     random = Random(f"{name}{options}")
     path = tmp_path / "operations.parquet"
     seen = set()
@@ -279,7 +280,7 @@ def test_rules_hold_for_arrays_too(
     long: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], reason: str | None
 ) -> None:
     """A contradictory history is refused with the row, like any other, for any batches."""
-    monkeypatch.setattr(tables, "BATCH_ROWS", 7)
+    monkeypatch.setattr(columns, "BATCH_ROWS", 7)
     operations = _register(1000)
     operations[500] = replace(operations[500], **change)
     if reason is None:

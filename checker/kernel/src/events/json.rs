@@ -1,6 +1,8 @@
-//! Events as JSON Lines, after the header.
+//! Events as JSON Lines, after the header or without one.
 
-use super::{count, end_of_string, integer, Event, Events, Plain, Unplain, FAIL, INFO, INVOKE, MOST_NESTED, OK};
+use super::{
+    count, end_of_string, integer, Event, Events, Format, Plain, Unplain, FAIL, INFO, INVOKE, MOST_NESTED, OK,
+};
 
 const MOST_BYTES: usize = 1 << 24;
 
@@ -13,13 +15,35 @@ pub fn feed(events: &mut Events, text: &[u8]) -> Plain<usize> {
     let mut begin = 0;
     while begin < whole {
         let mut line = Line { text: &text[begin..whole], at: 0 };
-        let event = line.event()?;
+        let mut event = line.event()?;
+        if events.format == Format::Bare {
+            event.index = None;
+            event.value = event.value.or(Some(b"null"));
+        }
+        if event.value.is_none() {
+            return Err(Unplain);
+        }
         let number = events.line;
         events.add(&event, number)?;
         events.line += 1;
         begin += line.at;
     }
     Ok(whole)
+}
+
+/// Returns both members of a list of two, the first of which is a string.
+pub fn tuple(text: &[u8]) -> Plain<(&[u8], &[u8])> {
+    let mut line = Line { text, at: 0 };
+    line.sign(b'[')?;
+    let first = line.string()?;
+    line.sign(b',')?;
+    let second = line.value()?;
+    line.sign(b']')?;
+    if line.at == text.len() {
+        Ok((first, second))
+    } else {
+        Err(Unplain)
+    }
 }
 
 /// The rest of a text, at a place in its first line.
@@ -145,7 +169,7 @@ impl<'a> Line<'a> {
                 self.at += 1;
             }
             self.take(b'\n')?;
-            return if self.at <= MOST_BYTES && event.value.is_some() { Ok(event) } else { Err(Unplain) };
+            return if self.at <= MOST_BYTES { Ok(event) } else { Err(Unplain) };
         }
     }
 

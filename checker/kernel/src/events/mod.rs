@@ -6,6 +6,7 @@
 
 mod edn;
 mod json;
+mod log;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +34,11 @@ const MOST_NESTED: usize = 50;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Format {
     Jsonl,
+    /// JSON Lines without a header: an index means nothing, a value may be missing.
+    Bare,
     Edn,
+    /// Jepsen's console log, without indexes and times.
+    Log,
 }
 
 /// A value: kinds and numbers as in `checker/columns.py`, where a text has its place as the first number; 0: no value.
@@ -134,7 +139,7 @@ struct Process {
 /// Takes the text of a history piece by piece.
 pub struct Events {
     format: Format,
-    /// Whether values are pairs of a key and a value; only in EDN.
+    /// Whether values are pairs of a key and a value, in JSON of events without a key.
     keyed: bool,
     pub rows: Rows,
     pub keys: Names,
@@ -166,7 +171,9 @@ impl Events {
     pub fn new(format: &str, keyed: bool, line: usize) -> Option<Self> {
         let format = match format {
             "jsonl" => Format::Jsonl,
+            "json-lines" => Format::Bare,
             "edn" => Format::Edn,
+            "etcd-log" => Format::Log,
             _ => return None,
         };
         Some(Self {
@@ -196,8 +203,9 @@ impl Events {
     /// Takes the whole events at the beginning of a text, and returns their length in bytes.
     pub fn feed(&mut self, text: &[u8]) -> Plain<usize> {
         match self.format {
-            Format::Jsonl => json::feed(self, text),
+            Format::Jsonl | Format::Bare => json::feed(self, text),
             Format::Edn => edn::feed(self, text),
+            Format::Log => log::feed(self, text),
         }
     }
 
@@ -226,15 +234,17 @@ impl Events {
         if event.order.is_some() {
             return Err(Unplain);
         }
-        if self.format == Format::Edn {
-            // The index counts if the events of clients have one.
-            if let (Some(index), Some(true) | None) = (event.index, self.indexed) {
-                if index <= self.index {
-                    return Err(Unplain);
-                }
-                self.index = index;
-            }
-        } else if event.kind != Some(INFO) || event.index != Some(self.count) || event.time.is_none() {
+        let fits = match self.format {
+            Format::Edn => match (event.index, self.indexed) {
+                // The index counts if the events of clients have one.
+                (Some(index), Some(true) | None) => index > std::mem::replace(&mut self.index, index),
+                _ => true,
+            },
+            Format::Jsonl => event.kind == Some(INFO) && event.index == Some(self.count) && event.time.is_some(),
+            Format::Bare => event.kind == Some(INFO) && self.is_timed_alike(event),
+            Format::Log => true,
+        };
+        if !fits {
             return Err(Unplain);
         }
         for text in [event.value, event.key, event.node, event.error, event.phase, event.via].into_iter().flatten() {
@@ -244,15 +254,23 @@ impl Events {
         Ok(())
     }
 
+    /// Returns whether an event has a time if the first one has.
+    fn is_timed_alike(&mut self, event: &Event) -> bool {
+        *self.timed.get_or_insert(event.time.is_some()) == event.time.is_some()
+    }
+
     /// Returns the index and the time of an event of a client.
     fn placed(&mut self, event: &Event) -> Plain<(i64, i64)> {
-        let (indexed, timed) = (event.index.is_some(), event.time.is_some());
-        if self.indexed.get_or_insert(indexed) != &indexed || self.timed.get_or_insert(timed) != &timed {
+        let indexed = event.index.is_some();
+        if *self.indexed.get_or_insert(indexed) != indexed || !self.is_timed_alike(event) {
             return Err(Unplain);
         }
         let index = event.index.unwrap_or(self.count);
-        let fits =
-            if self.format == Format::Jsonl { index == self.count && indexed && timed } else { index > self.index };
+        let fits = if self.format == Format::Jsonl {
+            index == self.count && indexed && event.time.is_some()
+        } else {
+            index > self.index
+        };
         if !fits {
             return Err(Unplain);
         }
@@ -274,19 +292,21 @@ impl Events {
         };
         let (index, time_ns) = self.placed(event)?;
         let (mut key, mut value, mut has_value) = (event.key, event.value, event.value.is_some());
-        if self.format == Format::Edn && value == Some(b"nil") {
-            value = None;
+        let is_json = matches!(self.format, Format::Jsonl | Format::Bare);
+        let nil: &[u8] = if is_json { b"null" } else { b"nil" };
+        value = value.filter(|&text| text != nil);
+        if self.format == Format::Log && event.error.is_some() {
+            // The reader in Python decodes an error as a value, too.
+            self.value_of(event.error);
         }
-        if self.format == Format::Jsonl && value == Some(b"null") {
-            value = None;
-        }
-        if self.keyed {
-            if value.is_none() && (kind == FAIL || kind == INFO) {
+        if self.keyed && !(is_json && key.is_some()) {
+            if !is_json && value.is_none() && (kind == FAIL || kind == INFO) {
                 has_value = false;
             } else {
-                let (first, second) = edn::tuple(value.ok_or(Unplain)?)?;
+                let text = value.ok_or(Unplain)?;
+                let (first, second) = if is_json { json::tuple(text)? } else { edn::tuple(text)? };
                 key = Some(first);
-                value = Some(second).filter(|&text| text != b"nil");
+                value = Some(second).filter(|&text| text != nil);
             }
         }
         let value = self.value_of(value);
@@ -355,7 +375,7 @@ fn typed(text: &[u8], format: Format) -> Option<Value> {
     if inner.len() > 2 * DIGITS + 4 {
         return None;
     }
-    let separator = if format == Format::Jsonl { b',' } else { b' ' };
+    let separator = if matches!(format, Format::Jsonl | Format::Bare) { b',' } else { b' ' };
     let mut parts = inner.split(|&byte| byte == separator);
     let (first, second) = (integer(parts.next()?)?, integer(parts.next()?)?);
     parts.next().is_none().then_some(Value { kind: PAIR, first, second })

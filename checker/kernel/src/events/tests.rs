@@ -55,3 +55,24 @@ fn anything_else_is_not_plain() {
         assert!(fed("edn", text).is_err(), "{text}");
     }
 }
+
+/// An index of a line without a header means nothing, and a missing value is null.
+#[test]
+fn lines_without_a_header_are_numbered() {
+    let text = "{\"index\":7,\"type\":\"invoke\",\"process\":0,\"f\":\"r\"}\n\
+        {\"type\":\"ok\",\"process\":0,\"f\":\"r\",\"value\":1}\n";
+    let rows = fed("json-lines", text).unwrap_or_else(|_| panic!()).rows;
+    assert_eq!((rows.start, rows.end, rows.result), (vec![0], vec![1], vec![Value { kind: 1, first: 1, second: 0 }]));
+    assert!(fed("json-lines", &text.replacen("\"f\"", "\"time\":1,\"f\"", 1)).is_err());
+}
+
+/// Lines of a log that are no events are passed over, and what begins like an event must be one.
+#[test]
+fn a_log_has_other_lines() {
+    let text = "WARN x\nINFO  jepsen.util - 3\t:invoke\t:cas\t[1 2]\nINFO  jepsen.util - Worker 3 starts\n\
+        INFO [thread] jepsen.util - 3 :info :cas :timed-out\n";
+    let events = fed("etcd-log", text).unwrap_or_else(|_| panic!());
+    assert_eq!((events.rows.kind, events.count, events.line), (vec![INFO], 2, 5));
+    assert!(fed("etcd-log", &text.replace(":cas\t[1 2]", ":cas")).is_err());
+    assert!(fed("etcd-log", &text.replace(":invoke", ":begin")).is_err());
+}
