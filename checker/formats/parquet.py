@@ -279,7 +279,7 @@ def read_rows(path: Path, *, name: str | None = None) -> Iterator[tuple[str, Ope
     name = name or str(path)
     file = open_parquet(path, name=name)
     row = 0
-    decode = _Values().decode
+    decode = Values().decode
     try:
         for batch in file.iter_batches(batch_size=READ_ROWS, columns=list(NAMES)):
             columns = columns_of(batch)
@@ -307,7 +307,7 @@ def read_rows_of(path: Path, invoke_indexes: Any) -> list[Operation]:
     import pyarrow as pa  # noqa: PLC0415
 
     operations: list[Operation] = []
-    decode = _Values().decode
+    decode = Values().decode
     try:
         for batch in open_parquet(path).iter_batches(batch_size=ROW_GROUP_ROWS, columns=list(NAMES)):
             invokes = batch.column("invoke_index").to_numpy(zero_copy_only=False)
@@ -322,15 +322,21 @@ def read_rows_of(path: Path, invoke_indexes: Any) -> list[Operation]:
     return operations
 
 
-class _Values:
+class Values:
     """Parses the JSON of values, and caches a bounded number of texts, because most histories repeat a few."""
 
     _LIMIT = 1 << 12
 
     def __init__(self) -> None:
+        """Starts without any text."""
         self._scalars: dict[str | None, Value] = {None: None}
 
     def decode(self, text: str | None) -> Value:
+        """Returns the value of a JSON text; None for no text.
+
+        Raises:
+            ValueError: It is not JSON.
+        """
         known = self._scalars.get(text, self)
         if known is not self:
             return known

@@ -110,7 +110,9 @@ def coded(rows: pa.RecordBatch, coding: RegisterCoding) -> pa.RecordBatch:
         failed[kept],
         ended[kept],
     )
-    first, second, fits = _arguments(rows, is_read, is_cas & coding.has_cas)
+    value = _flat(rows.column("value"))
+    shown = pc.if_else(pa.array(is_read), _flat(rows.column("result")), value)
+    first, second, fits = _arguments(shown, value, is_cas & coding.has_cas)
     is_info = _equal(rows.column("type"), OpType.INFO)
     opcode = np.full(rows.num_rows, GENERAL, np.int8)
     fits &= is_info | ended
@@ -123,20 +125,24 @@ def coded(rows: pa.RecordBatch, coding: RegisterCoding) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([rows.column(ADDRESS), *map(pa.array, columns)], schema=CODED)
 
 
-def made(rows: pa.Table) -> Integers:
+def made(f: pa.Array | pa.ChunkedArray, value: pa.Array | pa.ChunkedArray) -> Integers:
     """Returns the number of the value that each operation of a register writes, also a failed one; `NEG` if it writes none."""
-    is_write, is_cas = (_equal(rows.column("f"), name) for name in ("write", "cas"))
-    nobody = np.zeros(rows.num_rows, np.bool_)
-    first, second, fits = _arguments(rows, nobody, is_cas)
+    is_write, is_cas = (_equal(f, name) for name in ("write", "cas"))
+    value = _flat(value)
+    first, second, fits = _arguments(value, value, is_cas)
     found: Integers = np.where(fits & is_write, first, np.where(fits & is_cas, second, NEG))
     return found
 
 
-def _arguments(rows: pa.RecordBatch | pa.Table, is_read: Flags, is_cas: Flags) -> tuple[Integers, Integers, Flags]:
-    """Returns the first argument of each operation, the second one of a compare-and-set, and which rows integers represent."""
-    value = _flat(rows.column("value"))
-    texts = pc.if_else(pa.array(is_read), _flat(rows.column("result")), value)
-    first, fits = _numbers(texts)
+def _arguments(shown: pa.Array, value: pa.Array, is_cas: Flags) -> tuple[Integers, Integers, Flags]:
+    """Returns the first argument of each operation, the second one of a compare-and-set, and which rows integers represent.
+
+    Args:
+        shown: The value that each operation reads or writes.
+        value: The value of each, which is a pair for a compare-and-set.
+        is_cas: Which operations are compare-and-sets.
+    """
+    first, fits = _numbers(shown)
     second = np.zeros(len(first), np.int64)
     places = np.flatnonzero(is_cas)
     if len(places):

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from checker.formats.parquet import NAMES, columns_of, decode_value
+from checker.formats.parquet import NAMES, Values, columns_of
 from harness.op import Operation, OpType
 from results.pipeline.schema import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from harness.op import Value
-
 # The memory of an operation as a Python object, in the checker and in the search for a counterexample.
 BYTES_PER_OPERATION: Final = 2000
-_REMEMBERED: Final = 1 << 12
 OBJECTS: Final = "operations"  # the column `engine`
 TARGET: Final = "target"  # the column with the task of a key, as JSON; null in a row of an operation
 TARGETED: Final = pa.schema([*OPERATIONS, pa.field(TARGET, pa.string())])
@@ -129,23 +126,6 @@ def group_of(target: Target, parts: Sequence[pa.RecordBatch], values: Values, *,
             except ValueError as error:
                 return Group(target=target, trouble=f"event {fields[NAMES.index('invoke_index')]}: {error}")
     return Group(target=target, operations=operations)
-
-
-class Values:
-    """Parses the JSON of values, and caches a bounded number of texts, because most histories repeat a few."""
-
-    def __init__(self) -> None:
-        """Starts without any text."""
-        self._known: dict[str | None, Value] = {None: None}
-
-    def decode(self, text: str | None) -> Value:
-        """Returns the value of a JSON text; None for no text."""
-        if text in self._known:
-            return self._known[text]
-        value = decode_value(text or "")
-        if not isinstance(value, list | dict) and len(self._known) < _REMEMBERED:
-            self._known[text] = value
-        return value
 
 
 def _operation(fields: dict[str, Any], decode: Any) -> Operation:

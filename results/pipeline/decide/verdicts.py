@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checker.checking import conventions_of, make_model
+from checker.formats.parquet import Values
 from checker.formats.read import PARQUET
 from checker.independent import EXPLAINED
 from checker.search.deciders import DEFAULT_MODEL
@@ -30,7 +31,7 @@ from results.pipeline.decide import judges, kernel
 from results.pipeline.decide.coding import ADDRESS, TEXTS, coded, coding_of, made
 from results.pipeline.decide.details import VALID_FROM, Work, examine, valid
 from results.pipeline.decide.kernel import BYTES_PER_OPERATION, TO_GENERAL, Budget
-from results.pipeline.decide.rows import Target, Values, group_of
+from results.pipeline.decide.rows import Target, group_of
 from results.pipeline.decide.targets import answered, chosen
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ class _Keys:
         if target.wanted is not None:
             wanted = np.isin(rows.column("invoke_index").to_numpy(), target.wanted)
             if target.whole and target.observed is not None:
-                wanted |= np.isin(made(rows), target.observed)
+                wanted |= np.isin(made(rows.column("f"), rows.column("value")), target.observed)
             rows = rows.filter(pa.array(wanted))
         batches: list[pa.RecordBatch] = rows.to_batches()
         return batches

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from checker.columns import NEEDED
 from harness.verdict import Verdict
 from results.pipeline.decide import judges
-from results.pipeline.decide.coding import ADDRESS, CODED, NIL, TEXTS, coded, coding_of
+from results.pipeline.decide.coding import ADDRESS, CODED, TEXTS, coded, coding_of, made
 from results.pipeline.decide.details import VALID_FROM, examined, valid
 from results.pipeline.decide.kernel import ANSWER, TO_GENERAL, Budget, decide
 from results.pipeline.decide.rows import TARGET, TARGETED, Target
@@ -168,11 +168,11 @@ def _valid(keys: Keys, answers: DataFrame | None, parts: Sequence[DataFrame], wo
     else:
         rest = rest.join(answers.select(ADDRESS, "analyzer", "engine"), ADDRESS, "left")
 
-    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield valid(batch, work)
 
-    return rest.select(*VALID_FROM).mapInArrow(made, struct_of(VERDICTS))
+    return rest.select(*VALID_FROM).mapInArrow(rows, struct_of(VERDICTS))
 
 
 def _answers(
@@ -275,9 +275,11 @@ def _examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: i
     """
     about = targets.select(F.col("run").alias("its_run"), F.col("key").alias("its_key"), ADDRESS, "wanted", "observed")
     index = F.col("invoke_index")
-    wanted = F.col("wanted").isNull() | F.array_contains("wanted", index) | F.array_contains("observed", _made())
+    number = F.arrow_udf(_made, "long")
+    wanted = F.col("wanted").isNull() | F.array_contains("wanted", index)
     rows = operations.select(*OPERATIONS.names)
-    theirs = rows.join(F.broadcast(about) if count <= _SENT_TO_ALL else about, _same_key(rows, about) & wanted)
+    theirs = rows.join(F.broadcast(about) if count <= _SENT_TO_ALL else about, _same_key(rows, about))
+    theirs = theirs.where(wanted | F.array_contains("observed", number("f", "value")))
     layout = struct_of(TARGETED)
     nothing = F.lit(None).cast("string").alias(TARGET)
     heads = conform(targets, layout.add(ADDRESS, "long"))
@@ -287,10 +289,5 @@ def _examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: i
     return ordered.drop(ADDRESS).mapInArrow(partial(examined, work=work), struct_of(VERDICTS))
 
 
-def _made() -> Column:
-    """Returns the number of the value that an operation of a register writes; see `results.pipeline.decide.coding.made`."""
-    f, value = F.col("f"), F.col("value")
-    comma = F.locate(",", value)
-    second = F.substring(value, comma + 1, F.length(value) - comma - 1)
-    text = F.when(f == "write", F.coalesce(value, F.lit("null"))).when(f == "cas", second)
-    return F.when(text == "null", F.lit(NIL)).otherwise(text.try_cast("bigint"))
+def _made(f: pa.Array, value: pa.Array) -> pa.Array:
+    return pa.array(made(f, value))

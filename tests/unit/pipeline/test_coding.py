@@ -81,4 +81,4 @@ def test_failed_operations_make_values_too() -> None:
     rows = [("write", "fail", "8", None), ("cas", "fail", "[1,2]", None), ("write", "ok", None, None)]
     others = [("read", "ok", None, "5"), ("cas", "ok", "3", None), ("write", "ok", '"8"', None)]
     table = pa.Table.from_batches([rows_of([*rows, *others])])
-    assert made(table).tolist() == [8, 2, NIL, NEG, NEG, NEG]
+    assert made(table.column("f"), table.column("value")).tolist() == [8, 2, NIL, NEG, NEG, NEG]
