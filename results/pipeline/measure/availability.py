@@ -20,9 +20,7 @@ from results.pipeline.measure.spans import SPAN_NS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
-    from results.pipeline.measure.asked import Asked
+    from results.pipeline.measure.asked import Asked, Integers
     from results.pipeline.measure.spans import Span
 
     Row = dict[str, Any]
@@ -106,64 +104,60 @@ def _whose(span: Span) -> Iterator[tuple[str | None, str | None]]:
 def measured(asked: Asked, stretches: Sequence[Stretch], span: Span) -> Iterator[Row]:
     """Yields the part of each stretch in a slice, for the system, for the clients of each node, and for each function.
 
-    A row has `stretch` (its number), `node`, `f`, and the members of `slice_of`, `refused` and `errors`.
+    A row has `stretch` (its number), `node`, `f`, and the members that `_combined` takes. A part without operations has no row.
     """
     order = np.argsort(asked.wanted_ns, kind="stable")
-    times, own = asked.wanted_ns[order], asked.own[order]
-    good, refused, code = asked.good[order], asked.refused[order], asked.code.places[order]
-    theirs = {
-        (node, f): (asked.measures if node is None else ~asked.follows & asked.node.equal(node))[order]
-        & (True if f is None else asked.f.equal(f)[order])
-        for node, f in _whose(span)
-    }
-    for number, stretch in enumerate(stretches):
-        low, high = np.searchsorted(times, (stretch.from_ns, stretch.to_ns)).tolist()
-        if not own[low:high].any():
-            continue
-        for (node, f), flags in theirs.items():
-            if stretch.part == BEFORE and (node, f) != (None, None):
-                continue
-            rows = low + np.flatnonzero(flags[low:high])
-            if not len(rows):
-                continue
-            its_own = own[rows]
-            codes = code[rows][its_own]
-            counts = np.bincount(codes[codes != ABSENT], minlength=len(asked.code.texts))
-            kept = rows[~refused[rows]]
-            yield {
-                "stretch": number,
-                "node": node,
-                "f": f,
-                **slice_of(times[kept], good[kept], own[kept], times[kept] + SPAN_NS <= stretch.to_ns),
-                "refused": int(np.count_nonzero(refused[rows] & its_own)),
-                "errors": [(asked.code.texts[place], int(counts[place])) for place in np.flatnonzero(counts).tolist()],
-            }
+    for node, f in _whose(span):
+        whose = asked.measures if node is None else ~asked.follows & asked.node.equal(node)
+        theirs = _Theirs(asked, order[(whose if f is None else whose & asked.f.equal(f))[order]])
+        its = [each for each in enumerate(stretches) if (node, f) == (None, None) or each[1].part != BEFORE]
+        for (number, _), part in zip(its, theirs.parts([stretch for _, stretch in its]), strict=True):
+            if part["operations"] or part["refused"]:
+                yield {"stretch": number, "node": node, "f": f, **part}
 
 
-def slice_of(
-    times: NDArray[np.int64], good: NDArray[np.bool_], own: NDArray[np.bool_], in_time: NDArray[np.bool_]
-) -> dict[str, int | None]:
-    """Measures a slice of a stretch as `results.measure.availability` defines it.
+class _Theirs:
+    """The operations of the system, of the clients of a node, or of a function, in the order of their times.
 
-    Args:
-        times: The time of each operation in ns, ascending: the slice, and the stretch's operations in the `SPAN_NS` after it.
-        good: Whether the operation was answered.
-        own: Whether it belongs to the slice.
-        in_time: Whether the stretch lasts for `SPAN_NS` after it.
+    The arrays are made once, because there are many stretches, and most are short.
     """
-    good_ns = times[good & own]
-    sums = np.concatenate(([0], np.cumsum(good)))
-    places = np.flatnonzero(good & own & in_time)
-    until = np.searchsorted(times, times[places] + SPAN_NS, side="right")
-    lasting = places[sums[until] - sums[places] >= SUSTAINED_RATIO * (until - places)]
-    return {
-        "operations": int(np.count_nonzero(own)),
-        "answered": int(good_ns.size),
-        "first_ns": int(good_ns[0]) if good_ns.size else None,
-        "last_ns": int(good_ns[-1]) if good_ns.size else None,
-        "gap_ns": int(np.diff(good_ns).max()) if good_ns.size > 1 else None,
-        "sustained_ns": int(times[lasting[0]]) if lasting.size else None,
-    }
+
+    def __init__(self, asked: Asked, rows: Integers) -> None:
+        times, own, refused, code = (
+            each[rows] for each in (asked.wanted_ns, asked.own, asked.refused, asked.code.places)
+        )
+        self._refused_ns = times[own & refused]
+        failed = own & (code != ABSENT)
+        self._error_ns, self._errors, self._texts = times[failed], code[failed], asked.code.texts
+        kept = ~refused
+        kept_ns, own, good = times[kept], own[kept], asked.good[rows[kept]]
+        self._own_ns = kept_ns[own]
+        places = np.flatnonzero(good & own)
+        self._good_ns = kept_ns[places]
+        self._gaps_ns = np.diff(self._good_ns)
+        sums = np.concatenate(([0], np.cumsum(good)))
+        until = np.searchsorted(kept_ns, self._good_ns + SPAN_NS, side="right")
+        self._sustained_ns = self._good_ns[sums[until] - sums[places] >= SUSTAINED_RATIO * (until - places)]
+
+    def parts(self, stretches: Sequence[Stretch]) -> Iterator[Row]:
+        """Yields the measures of each stretch, as `results.measure.availability` defines them."""
+        edges_ns = np.array([(each.from_ns, each.to_ns) for each in stretches], np.int64).reshape(-1, 2)
+        times = (self._own_ns, self._good_ns, self._refused_ns, self._error_ns)
+        bounds = [np.searchsorted(each, edges_ns).tolist() for each in times]
+        # A stretch lasts for `SPAN_NS` after an answer that is sustained in it.
+        lasting = np.searchsorted(self._sustained_ns, edges_ns - [0, SPAN_NS - 1]).tolist()
+        for own, (low, high), refused, errors, (first, last) in zip(*bounds, lasting, strict=True):
+            counted = Counter(self._errors[slice(*errors)].tolist())
+            yield {
+                "operations": own[1] - own[0],
+                "answered": high - low,
+                "first_ns": int(self._good_ns[low]) if low < high else None,
+                "last_ns": int(self._good_ns[high - 1]) if low < high else None,
+                "gap_ns": int(self._gaps_ns[low : high - 1].max()) if high - low > 1 else None,
+                "sustained_ns": int(self._sustained_ns[first]) if first < last else None,
+                "refused": refused[1] - refused[0],
+                "errors": [(self._texts[place], count) for place, count in sorted(counted.items())],
+            }
 
 
 def rows_of(parts: Iterable[Row], stretches: Sequence[Stretch], span: Span | None) -> Iterator[Row]:
