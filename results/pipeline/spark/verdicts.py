@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from checker.columns import NEEDED
 from harness.verdict import Verdict
@@ -276,7 +276,7 @@ def _examined(operations: DataFrame, targets: DataFrame, work: Work, *, count: i
     """
     about = targets.select(F.col("run").alias("its_run"), F.col("key").alias("its_key"), ADDRESS, "wanted", "observed")
     index = F.col("invoke_index")
-    number = arrow_udf(_made, "long", ArrowUDFType.SCALAR)
+    number = arrow_udf(_made, "long")  # type: ignore[call-overload]  # its stubs demand the argument that it warns of
     wanted = F.col("wanted").isNull() | F.array_contains("wanted", index)
     rows = operations.select(*OPERATIONS.names)
     theirs = rows.join(F.broadcast(about) if count <= _SENT_TO_ALL else about, _same_key(rows, about))
