@@ -10,17 +10,20 @@ it begins as the next event would, and no newline ends it. Whether there is a ne
 
 from __future__ import annotations
 
+import contextlib
 import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from checker.formats.errors import BadHistory, BrokenSource
 from checker.formats.etcd_log import EtcdLogEvents
 from checker.formats.jepsen_reader import JepsenEvents
-from checker.formats.jsonl import JsonlEvents, lifted, own_header
+from checker.formats.jsonl import JsonlEvents, bare_warning, lifted, own_header
 from checker.formats.parquet import NAMES, decode_value, hold_to_bounds, json_text, values_of
+from checker.formats.plain import read_plain as read_columns
 from checker.formats.read import EDN, JSONL
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES, decode_event, decode_object
@@ -34,6 +37,8 @@ from results.pipeline.schema import MOST_NS, OPERATIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from checker.formats.plain import Plain
+    from checker.formats.source import Source
     from harness.op import Op, Operation
     from results.pipeline.read.files import Files
     from results.pipeline.read.sources import Input
@@ -156,6 +161,64 @@ def read_events(lines: Lines, run: str, kind: str, *, keyed: bool | None) -> Ite
             others = []
     yield from _of_operations(run, file, pairing.finish())
     yield from _of_others(run, file, [*others, {"row": END, "invokes": invokes}])
+
+
+def read_plain(source: Source, run: str, kind: str, *, keyed: bool | None) -> list[pa.RecordBatch] | None:
+    """Returns the rows that `read_events` yields, but read by the kernel; None if the history is not plain.
+
+    The source is then at its beginning again. Rows may come in another order.
+
+    Args:
+        source: The file, at its beginning.
+        run: Its run.
+        kind: The result of `kind_of`.
+        keyed: As in `labrys check`.
+    """
+    plain = read_columns(JSONL if kind == BARE else kind, source, keyed=keyed)
+    rows: list[pa.RecordBatch] = []
+    if plain is not None and plain.events and plain.warnings == _expected_warnings(kind, plain):
+        with contextlib.suppress(InputError):
+            rows = list(_of_plain(plain, source, run, with_faults=kind == JSONL))
+    source.rewind()
+    # If a row is bad, the reader of events says what is wrong with it, and where it is.
+    kinds = {batch.column("row")[0].as_py() for batch in rows}
+    return rows if END in kinds and BAD not in kinds else None
+
+
+def _expected_warnings(kind: str, plain: Plain) -> list[str]:
+    return [bare_warning(timed=plain.timed)] if kind == BARE else []
+
+
+def _of_plain(plain: Plain, source: Source, run: str, *, with_faults: bool) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a plain history; the last row is missing if it has faults, and these are not read."""
+    operations, file = plain.operations, source.name
+    events = 0
+    for begin in range(0, len(operations), _BATCH_ROWS):
+        some = operations.at(np.arange(begin, min(begin + _BATCH_ROWS, len(operations))))
+        events += sum(1 if each.complete_index is None else 2 for each in some)
+        yield from _of_operations(run, file, some)
+    if events == plain.events:
+        others: list[dict[str, Any]] = []
+    elif with_faults and source.rewind():
+        others = list(_faults(source))
+    else:
+        return
+    yield from _of_others(run, file, others)
+    yield from _of_others(run, file, [{"row": END, "invokes": len(operations)}])
+
+
+def _faults(source: Source) -> Iterator[dict[str, Any]]:
+    """Yields the events of faults of a plain history.jsonl, of which the kernel returns only the number.
+
+    Raises:
+        InputError: Tables cannot hold one.
+    """
+    while line := source.readline_bytes(MAX_LINE_BYTES):
+        if NEMESIS.encode() in line:
+            fields = decode_object(line)
+            op = decode_event(fields, fields["index"])
+            if op.process == NEMESIS:
+                yield _fault(_fitting(Event(source.line, op)))
 
 
 def _numbered(lines: Lines, *, keyed: bool) -> Iterator[Event | Bad]:

@@ -18,7 +18,18 @@ from checker.formats.read import PARQUET
 from checker.formats.source import opened
 from results.pipeline.errors import NotSuited, Unreadable, run_twice
 from results.pipeline.measure.spans import in_order
-from results.pipeline.read.events import BAD, FAULT, OPERATION, ROWS, TORN, fault_of, is_torn, kind_of, read_events
+from results.pipeline.read.events import (
+    BAD,
+    FAULT,
+    OPERATION,
+    ROWS,
+    TORN,
+    fault_of,
+    is_torn,
+    kind_of,
+    read_events,
+    read_plain,
+)
 from results.pipeline.read.local_files import LocalFiles, local
 from results.pipeline.read.rules import refused, troubles
 from results.pipeline.read.sources import Seen
@@ -128,7 +139,9 @@ def _of_events(source: Input, quarantine: list[pa.Table], *, keyed: bool | None)
     try:
         with opened(str(local(source.data))) as lines:
             lines.name = source.data
-            batches = list(read_events(lines, source.run, kind_of(source), keyed=keyed))
+            batches = read_plain(lines, source.run, kind_of(source), keyed=keyed)
+            if batches is None:
+                batches = list(read_events(lines, source.run, kind_of(source), keyed=keyed))
     except (BrokenSource, OSError) as error:
         raise NotSuited(str(error)) from error
     rows = pa.Table.from_batches(batches, ROWS)

@@ -5,16 +5,23 @@ from __future__ import annotations
 import io
 import random
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import NAMES, json_text
+from checker.formats.read import EDN, ETCD_LOG, JSONL
 from checker.formats.source import Source
 from harness.event_lines import LineEncoder
 from harness.op import Op, OpType
 from harness.pairing import Event, Pairing
 from results.pipeline.read import events as reading
-from results.pipeline.read.events import BAD, END, OPERATION, TORN, read_events
+from results.pipeline.read.events import BAD, BARE, END, FAULT, OPERATION, TORN, read_events, read_plain
+from tests.unit.checker.test_formats_plain import bare, console_log, damaged, edn, history, lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEADER = b'{"format":"labrys-history","version":1}\n'
 HISTORIES = 600
@@ -186,3 +193,34 @@ def test_nothing_is_read_after_a_bad_event_of_edn() -> None:
     assert found[1]["reason"].startswith("expected a :type")
     assert found[1]["reason"].endswith("; nothing after it was read")
     assert found[1]["line"] == 2
+
+
+WRITERS = {JSONL: lambda ops, rng, _: lines(ops, rng), BARE: bare, EDN: edn, ETCD_LOG: console_log}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_the_kernel_reads_the_same_rows_or_none(tmp_path: Path, kind: str) -> None:
+    """A plain history has the rows that it has event by event; one with a bad row is left to the reader of events."""
+    rng = random.Random(f"plain rows {kind}")
+    plain, faults = 0, 0
+    for _ in range(HISTORIES // 4):
+        ops = history(rng)
+        text = WRITERS[kind](ops, rng, tmp_path / "history.edn")
+        for content in (text, damaged(text, rng), damaged(text, rng)):
+            keyed = rng.choice([None, False, True])
+            source = Source("h", io.BytesIO(content))
+            found = read_plain(source, "r", kind, keyed=keyed)
+            # It is at its beginning again.
+            slow = [row for batch in read_events(source, "r", kind, keyed=keyed) for row in batch.to_pylist()]
+            if found is not None:
+                rows = [row for batch in found for row in batch.to_pylist()]
+                assert sorted(rows, key=_place) == sorted(slow, key=_place)
+                assert {row["row"] for row in rows} <= {OPERATION, FAULT, END}
+                faults += any(row["row"] == FAULT for row in rows)
+                plain += 1
+    assert plain > HISTORIES / 30
+    assert (faults > plain / 12) is (kind == JSONL)
+
+
+def _place(row: dict[str, Any]) -> tuple[str, int]:
+    return row["row"], row["invoke_index"] or 0
