@@ -13,7 +13,6 @@ from harness.console import sources as opt
 from harness.console.plain import listed
 from harness.console.terminal import echo
 from harness.declare import Needs, planted
-from nemesis.kinds import find_kind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -96,6 +95,8 @@ class PlantedBug:
 
     def fitting(self, kinds: Collection[str]) -> list[str]:
         """Returns those of some kinds with which a run can show the bug. A kind fits if one with its class does."""
+        from nemesis.kinds import find_kind
+
         classes = {find_kind(kind).fault for kind in self.needs.faults}
         return [kind for kind in kinds if find_kind(kind).fault in classes]
 
