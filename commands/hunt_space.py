@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nemesis.kinds import Kind
 
 # What the runs of a simulated hunt draw besides the options of the system and the workload, by parameter name.
-SIMULATED_SETTINGS: Final = {"nodes": hunting.SIMULATED_NODES, "fault_wait": hunting.SIMULATED_WAITS_S}
+SIMULATED_SETTINGS: Final = {"nodes": hunting.SIMULATED_NODES, hunting.WAIT: hunting.SIMULATED_WAITS_S}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

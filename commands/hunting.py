@@ -32,6 +32,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from harness.faults import RARE_MESSAGE
 from harness.leaders import LEADER
 from harness.op import OpType
 from harness.randomness import SEED_BITS, stream
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from harness.run import RunResult
     from harness.watch import Sighting
 
+WAIT = "fault_wait"  # the parameter of --fault-wait
 MAX_KINDS = 4
 CHANGED_SHARE = 0.5  # the share of runs that are changes of earlier ones
 CANDIDATES = 4  # kept runs, the most eventful of which is changed
@@ -58,7 +60,7 @@ SIMULATED_RHYTHMS = (  # --fault-on and --fault-off, in seconds
 )
 SIMULATED_RATES = (2.0, 8.0, 20.0)  # requests per second to each node
 SIMULATED_WAITS_S = (0.0, 0.5)  # --fault-wait
-SIMULATED_LIMITS_S = (0.5, 2.0)  # --fault-wait of runs that draw triggers
+SIMULATED_LIMITS_S = (0.5, 2.0)  # --fault-wait of runs with a trigger, if it would be 0
 SIMULATED_NODES = (3, 5)  # with three nodes, a mistake of one node more often has an effect
 # A real process starts in seconds, and a real election takes seconds.
 RHYTHMS = (
@@ -92,7 +94,7 @@ class Space:
         settings: For a further option of the run, e.g. of the system, by parameter name, its values.
         needed: Groups of kinds, because of a planted bug. Each run has a kind of each group.
         triggers: The conditions with which faults can begin, in the form of the command line; without one, runs draw none.
-        limits_s: The longest times for which a fault waits for its trigger.
+        limits_s: The longest times for which a fault waits for its trigger, if the run does not wait for rare messages.
         naming: Those triggers that name a node.
         aimed: The kinds that can hit the node of their trigger.
     """
@@ -148,7 +150,6 @@ class Draw:
         options = [
             f"{kind}.{name}={value:g}" for kind, own in self.fault_options.items() for name, value in own.items()
         ]
-        triggers = ",".join(f"{kind}={trigger}" for kind, trigger in self.triggers.items())
         return {
             "nemesis": ",".join(aims),
             "fault_options": ",".join(options),
@@ -156,8 +157,17 @@ class Draw:
             "fault_off": self.fault_off,
             "rate": self.rate,
             **self.settings,
-            **({"fault_trigger": triggers, "fault_wait": self.limit_s} if triggers else {}),
+            **self._trigger_options(),
         }
+
+    def _trigger_options(self) -> dict[str, Any]:
+        """Returns the options of the triggers. The kinds without one still wait for rare messages if the run does."""
+        if not self.triggers:
+            return {}
+        wait_s = self.settings.get(WAIT)
+        every = [RARE_MESSAGE] if wait_s else []
+        own = [f"{kind}={trigger}" for kind, trigger in self.triggers.items()]
+        return {"fault_trigger": ",".join([*every, *own]), WAIT: wait_s or self.limit_s}
 
 
 class Chooser:

@@ -193,6 +193,8 @@ def test_triggers_change_no_other_draw() -> None:
         by_trigger = {kind for kind, target in draw.targets.items() if target == "trigger"}
         assert all(kind == "kill" and draw.triggers[kind] == "new-leader" for kind in by_trigger)
         assert draw.options["fault_wait"] in (SIMULATED_LIMITS_S if draw.triggers else (0.0, 0.5))
+        waits = draw.settings["fault_wait"] == 0.5
+        assert draw.options.get("fault_trigger", "").startswith("rare-message,") == (waits and bool(draw.triggers))
         triggered, aimed = triggered + bool(draw.triggers), aimed + bool(by_trigger)
     assert 30 < triggered < 70
     assert aimed > 1
@@ -248,7 +250,7 @@ def test_runs_of_a_hunt_begin_faults_with_triggers() -> None:
             continue
         faults = [record for record in trial.result.faults if record.planned.trigger is not None]
         if draw.triggers:
-            assert {str(record.planned.trigger) for record in faults} <= {*draw.triggers.values()}
+            assert {str(record.planned.trigger) for record in faults} <= {"rare-message", *draw.triggers.values()}
         fired += [
             record.planned.trigger.name for record in faults if record.fired is not None and record.planned.trigger
         ]
