@@ -1,0 +1,1 @@
+"""The naming service of Nacos as a system under test."""

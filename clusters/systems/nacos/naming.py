@@ -1,0 +1,151 @@
+"""Requests to the naming service of one Nacos node.
+
+A service has instances, each with an address and metadata. Here it has one: the node's own loopback address, so that a health
+check finds the node itself. The metadata hold the value.
+
+Source: Nacos 0.8.0, the classes `ServiceController`, `InstanceController`, `ApiCommands` and `RaftCommands`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from clusters.systems.answers import NoAnswer
+from clusters.systems.http import Http
+from clusters.systems.nacos.options import Writes
+from harness.errors import LabrysError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PORT: Final = 8848
+HTTP_OK: Final = 200
+NOT_FOUND: Final = 404
+INSTANCE: Final = {"ip": "127.0.0.1", "port": PORT, "clusterName": "DEFAULT"}
+FIELD: Final = "value"
+LISTED: Final = 100_000
+INSTANCES: Final = "com.alibaba.nacos.naming.iplist.public##"  # and the name of the service
+MAX_MESSAGE: Final = 200
+
+
+class Refused(LabrysError):  # noqa: N818 - as it reads in `except`
+    """The node answered with an error.
+
+    Attributes:
+        status: The status of HTTP.
+        text: The error as the node sent it.
+    """
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(f"status {status}: {text[:MAX_MESSAGE]}")
+        self.status = status
+        self.text = text
+
+
+class Peer(NamedTuple):
+    """A node as a node sees it.
+
+    Attributes:
+        address: Its address, without the port.
+        role: `leader`, `follower` or `candidate`.
+        term: Its term. A leader adds 100 to it with each change of a service.
+    """
+
+    address: str
+    role: str
+    term: int
+
+
+class Naming:
+    """A connection to the naming service of one node; every request raises `NotSent`, `NoAnswer` or `Refused`."""
+
+    def __init__(self, address: str) -> None:
+        """Connects with the first request.
+
+        Args:
+            address: The address of the node.
+        """
+        self._http = Http(f"http://{address}:{PORT}/nacos/v1/ns/")
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        await self._http.close()
+
+    async def create(self, service: str, writes: Writes) -> None:
+        """Creates a service without instances."""
+        mode = "server" if writes is Writes.FOLLOWERS else "none"
+        await self._call("POST", "service", data={"serviceName": service, "healthCheckMode": mode})
+
+    async def write(self, service: str, value: str) -> None:
+        """Sets the only instance of a service, which must exist."""
+        instances = json.dumps([{**INSTANCE, "weight": 1, "metadata": {FIELD: value}}])
+        await self._call("POST", "api/addIP4Dom", data={"dom": service, "json": "true", "ipList": instances})
+
+    async def read(self, service: str) -> str | None:
+        """Returns the value of a service, as the node's own state has it; None if it has none."""
+        try:
+            found = await self._call("GET", "instance/list", params={"serviceName": service})
+        except Refused as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+        return value_in(_member(found, "hosts"))
+
+    async def peers(self) -> Sequence[Peer]:
+        """Returns all nodes as this node sees them."""
+        found = _member(await self._call("GET", "raft/state"), "peers")
+        try:
+            return [
+                Peer(str(each["ip"]).rpartition(":")[0], str(each["state"]).lower(), int(each["term"]))
+                for each in found
+            ]
+        except (TypeError, KeyError, ValueError) as error:
+            raise NoAnswer(f"expected peers with ip, state and term, found {str(found)[:MAX_MESSAGE]}") from error
+
+    async def services(self) -> Sequence[str]:
+        """Returns the names of all services."""
+        found = await self._call("GET", "service/list", params={"pageNo": "1", "pageSize": str(LISTED)})
+        return sorted(map(str, _member(found, "doms")))
+
+    async def stored(self, service: str) -> tuple[int, str | None]:
+        """Returns the number of changes of a service's instances, and its value, as the node's Raft has them."""
+        (found,) = await self._call("GET", "raft/get", params={"keys": INSTANCES + service})
+        if found is None:
+            return 0, None
+        try:
+            return int(found["timestamp"]), value_in(json.loads(found["value"]))
+        except (TypeError, KeyError, ValueError, RecursionError) as error:
+            raise NoAnswer(f"expected a timestamp and instances, found {str(found)[:MAX_MESSAGE]}") from error
+
+    async def _call(self, method: str, path: str, **more: Any) -> Any:
+        status, body = await self._http.send(method, path, **more)
+        text = body.decode(errors="replace")
+        if status != HTTP_OK:
+            raise Refused(status, text)
+        if text == "ok":
+            return None
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            raise NoAnswer(f"expected JSON or ok, found {text[:MAX_MESSAGE]!r}") from None
+
+
+def value_in(instances: Any) -> str | None:
+    """Returns the value in the metadata of the only instance; None without an instance.
+
+    Raises:
+        NoAnswer: There are several instances, or one has no value, so no client wrote it.
+    """
+    match instances:
+        case []:
+            return None
+        case [{"metadata": {"value": str(value)}}]:
+            return value
+    raise NoAnswer(f"expected one instance with a value, found {str(instances)[:MAX_MESSAGE]}")
+
+
+def _member(found: Any, name: str) -> Any:
+    if isinstance(found, dict) and isinstance(found.get(name), list):
+        return found[name]
+    raise NoAnswer(f"expected an object with a list {name}, found {str(found)[:MAX_MESSAGE]}")

@@ -1,0 +1,180 @@
+"""Nacos as a system under test: the naming service of a released version, without any code of Labrys.
+
+0.8.0 is the newest release whose server is in the registries of Maven. Its Raft is Nacos' own: it has no log, and replicates
+whole values. Every node answers reads from its own state, and passes writes on to the leader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from clusters.systems import jvm
+from clusters.systems.answers import NoAnswer, NotSent
+from clusters.systems.nacos.client import PREFIX, NacosClient
+from clusters.systems.nacos.naming import PORT, Naming, Refused
+from clusters.systems.nacos.options import Asks, NacosOptions
+from harness.daemon import Daemon
+from harness.leaders import LEADER
+from harness.process_clock import LogClock
+from harness.service import NodeStatus, ReplicaState
+from harness.system import LogLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from harness.builds import Artifact
+    from harness.cluster import Cluster
+    from harness.node import Node
+
+VERSION = "0.8.0"
+MODULE = Path(__file__).parent / "jars"
+ROLE = "nacos"
+CLASS = "com.alibaba.nacos.naming.NamingApp"
+DATA_DIR = "/var/lib/labrys/nacos"
+LOG_DIR = "/var/log/labrys/nacos"
+LOG = f"{LOG_DIR}/nacos.log"
+RAFT_LOG = f"{LOG_DIR}/nacos/logs/naming-raft.log"
+JVM_FLAGS = (
+    *jvm.JVM_FLAGS,
+    "-Xms64m",
+    "-Xmx160m",
+    "-XX:ActiveProcessorCount=2",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "-Djava.security.egd=file:/dev/./urandom",
+)
+JAVA = jvm.java("running Nacos")
+MAVEN = jvm.maven("getting Nacos' jars")
+TELLING = (
+    "has become the LEADER",
+    "leader timeout, start voting",
+    " as leader, term: ",
+    "received illegitimate vote",
+    "no leader is available",
+    "data publish failed",
+    "out of date",
+    "tried to publish data but wasn't leader",
+)
+LINES = MappingProxyType(
+    {
+        "elected": LogLine(
+            path=RAFT_LOG, pattern="has become the LEADER", meaning="a node sees that a leader is elected"
+        ),
+        "votes": LogLine(path=RAFT_LOG, pattern="leader timeout, start voting", meaning="a node starts an election"),
+    }
+)
+
+
+class NacosSystem(jvm.JvmSystem):
+    """Nacos' naming service on a cluster."""
+
+    name = "nacos"
+    summary = "Nacos 0.8.0: its naming service, with persistent instances on a Raft of its own."
+    Options = NacosOptions
+    software = "Nacos"
+    programs = (JAVA, MAVEN)
+    role = ROLE
+    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"register": "write sets the only instance of a service, read lists it; there is no cas, so give --mix 2:1:0"}
+    )
+    libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"aiohttp": "nacos"})
+    log_lines: ClassVar[Mapping[str, LogLine]] = LINES
+    telling_log_texts = TELLING
+    fatal = (r"Nacos failed to start",)
+    dumps_replicas = True
+
+    def __init__(self, cluster: Cluster, options: NacosOptions, workload: str) -> None:
+        super().__init__(cluster, options, workload)
+        self._options = options
+
+    @classmethod
+    def build(cls, options: Any, say: Callable[[str], object]) -> Artifact:  # noqa: ARG003 - no option changes the build
+        """Gets the released jars with Maven, if the cache does not have them; compiles nothing."""
+        return jvm.released_jars("nacos", VERSION, MODULE, tools=(MAVEN,)).artifact(say)
+
+    def versions(self) -> Mapping[str, str]:
+        """Returns the version of the release."""
+        return {"nacos": self.artifact.provenance.version}
+
+    def daemon(self, node: Node) -> Daemon:
+        """Returns the one process of a node."""
+        arguments = [
+            "java", *JVM_FLAGS, f"-Duser.home={LOG_DIR}", f"-Djava.io.tmpdir={LOG_DIR}", f"-Dnacos.home={DATA_DIR}",
+            f"-Dnacos.server.ip={node.address}", "-cp", f"{self.artifact.there}/*", CLASS,
+            f"--server.port={PORT}", "--server.servlet.context-path=/nacos",
+        ]  # fmt: skip
+        members = "".join(f"{each.address}:{PORT}\n" for each in self.nodes)
+        return Daemon(
+            role=ROLE,
+            argv=arguments,
+            pattern=rf"^java .*{re.escape(CLASS)}",
+            ports=(PORT,),
+            data_dir=DATA_DIR,
+            log_files=(LOG, RAFT_LOG),
+            config_files={f"{DATA_DIR}/conf/cluster.conf": members},
+            log_clock=LogClock(
+                path=RAFT_LOG,
+                pattern=r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) ",
+                form="%Y-%m-%d %H:%M:%S,%f",
+                resolution_s=0.001,
+            ),
+        )
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> NacosClient:  # noqa: ARG002 - all are alike
+        """Returns the client of a process."""
+        return NacosClient(
+            node=node,
+            nodes=self.nodes,
+            follows=not pinned and self._options.nacos_asks is Asks.LEADER,
+            writes=self._options.nacos_writes,
+        )
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Returns what a node says about itself, and the leader that it sees.
+
+        Nacos' term is no term of Raft: a leader adds 100 to it with each change of a service. So a status has none.
+        """
+        naming = Naming(node.address)
+        try:
+            async with asyncio.timeout(timeout_s):
+                peers = await naming.peers()
+        except (NotSent, NoAnswer, Refused, TimeoutError):
+            return ()
+        finally:
+            await naming.close()
+        names = {each.address: each.name for each in self.nodes}
+        own = next((peer for peer in peers if peer.address == node.address), None)
+        if own is None:
+            return ()
+        leading = node.address if own.role == LEADER else next((p.address for p in peers if p.role == LEADER), None)
+        leader = None if leading is None else names.get(leading)
+        return (NodeStatus(node=node.name, role=own.role, leader=leader, details={"term": own.term}),)
+
+    async def lacking(self, statuses: Mapping[str, NodeStatus | None]) -> Mapping[str, str]:
+        """Returns what each node lacks: the same leader as the others, which leads."""
+        leading = {status.node for status in statuses.values() if status is not None and status.role == LEADER}
+        missing = {name: "does not answer" for name, status in statuses.items() if status is None}
+        return missing | {
+            name: f"names {status.leader or 'no leader'}, and {' and '.join(sorted(leading)) or 'nobody'} leads"
+            for name, status in statuses.items()
+            if status is not None and {status.leader} != leading
+        }
+
+    async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
+        """Returns the value of each service in the node's Raft, with the number of its changes.
+
+        Services share no position, so the states of the nodes are compared at rest.
+        """
+        naming = Naming(node.address)
+        try:
+            async with asyncio.timeout(timeout_s):
+                services = [name for name in await naming.services() if name.startswith(PREFIX)]
+                state = {name: list(await naming.stored(name)) for name in services}
+        except (NotSent, NoAnswer, Refused, TimeoutError):
+            return None
+        finally:
+            await naming.close()
+        return ReplicaState(node=node.name, applied_index=None, state=state)
