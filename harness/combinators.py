@@ -36,6 +36,7 @@ ATTEMPTS: Final = 5
 # A stream has at least so many operations on a key, so that the operations of several streams overlap there.
 MIN_OPS_PER_STREAM: Final = 5
 _NEVER_NS: Final = 2**63 - 1
+_DRAW_BITS: Final = 64  # that a draw takes from the generator of `random.Random`
 _GONE: Final = {  # names that plug-ins for version 0.2 import, and what takes their place
     "concat": "use phases",
     "cycle": "a function is a generator itself",
@@ -71,14 +72,16 @@ class Stream:
         random: Draws a number from 0 to below 1.
     """
 
-    __slots__ = ("count", "key", "number", "random", "streams")
+    __slots__ = ("_bits", "count", "key", "number", "random", "streams")
 
     def __init__(self, *, seed: int, number: int, streams: int) -> None:
         self.number = number
         self.streams = streams
         self.count = 0
         self.key: str | None = None
-        self.random: Callable[[], float] = random_stream(seed, f"worker/{number}").random
+        draws = random_stream(seed, f"worker/{number}")
+        self.random: Callable[[], float] = draws.random
+        self._bits = draws.getrandbits
 
     def below(self, count: int) -> int:
         """Draws a whole number from 0 to below `count`."""
@@ -91,8 +94,7 @@ class Stream:
 
     def skip(self, count: int) -> None:
         """Draws numbers that nobody uses, so that each operation takes equally many."""
-        for _ in range(count):
-            self.random()
+        self._bits(_DRAW_BITS * count)  # in one call, which takes as many as so many calls of `random`
 
     def unique(self) -> int:
         """Returns a number above 0 that no other operation of the run gets: a value to write."""
@@ -302,11 +304,13 @@ class _EachStream(_Over):
     def __init__(self, make: Callable[[Stream], Source], streams: Sequence[Stream]) -> None:
         super().__init__(*map(make, streams))
         self._streams = [(stream, child.ask) for stream, child in zip(streams, self._children, strict=True)]
+        self.ask: Callable[[Asker], Answer] = self._of_one if self.divides else self._of_all
 
-    def ask(self, asker: Asker) -> Answer:
-        stream, ask = self._streams[asker.worker]
-        if self.divides:
-            asker = asker._replace(workers=frozenset((asker.worker,)))
+    def _of_one(self, asker: Asker) -> Answer:
+        return self._of_all(asker._replace(workers=frozenset((asker.worker,))))
+
+    def _of_all(self, asker: Asker) -> Answer:
+        stream, ask = self._streams[asker[0]]  # its worker; by place is faster than by name
         answer = ask(asker)
         if type(answer) is Invocation:
             stream.count += 1
@@ -326,18 +330,20 @@ class _Mix(_Over):
         drawn = self._drawn
         if drawn is None:
             drawn = bisect(self._below, self._random())
-        answer = self._asks[drawn](asker)
-        if type(answer) is Invocation:
+            answer = self._asks[drawn](asker)
+            if type(answer) is Invocation:
+                return answer
+        else:
             self._drawn = None
-            return answer
-        if answer is not None:
+            answer = self._asks[drawn](asker)
+        if answer is None:
+            return self.ask(asker) if self._drop(drawn) else None
+        if type(answer) is Later:
             self._drawn = drawn
-            return answer
-        return self.ask(asker) if self._drop(drawn) else None
+        return answer
 
     def _drop(self, ended: int) -> bool:
         """Leaves out a child that has ended. Returns whether there is another one."""
-        self._drawn = None
         weights = [weight for place, weight in enumerate(self._weights) if place != ended]
         if not sum(weights) > 0:
             return False
