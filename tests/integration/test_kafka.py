@@ -11,6 +11,7 @@ import pytest
 
 from clusters.local import LocalCluster
 from clusters.systems.kafka.client import TOPIC, KafkaClient
+from clusters.systems.kafka.consumer import Members
 from clusters.systems.kafka.options import KafkaOptions
 from clusters.systems.kafka.queue import KafkaQueueClient
 from clusters.systems.kafka.settings import BROKER, CONTROLLER
@@ -174,10 +175,12 @@ def test_a_queue_delivers_each_value_until_its_offset_is_committed(
     cluster: LocalCluster, system: KafkaSystem, options: KafkaOptions
 ) -> None:
     """A dequeue takes one value, and a drain through another node has the others; then the queue is empty."""
+    members = Members(cluster.nodes, [QUEUE])
 
     def client(place: int) -> KafkaQueueClient:
+        nodes = cluster.nodes
         return KafkaQueueClient(
-            node=cluster.nodes[place], nodes=cluster.nodes, options=options, topics={"q0": QUEUE}, name=f"test-{place}"
+            node=nodes[place], nodes=nodes, members=members, options=options, topics={"q0": QUEUE}, name=f"test-{place}"
         )
 
     async def flow() -> tuple[list[Outcome], Outcome, Outcome, tuple[Outcome, Outcome]]:

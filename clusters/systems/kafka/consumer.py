@@ -1,10 +1,12 @@
-"""One consumer of a group: it gets records of several topics, and commits the offset of a record after it was processed.
+"""The members of a consumer group: one at each node, which the clients of the node share.
 
-A record whose offset is not committed is delivered again: that is at least once. All methods block.
+A member gets records all the time, in a thread of its own. It commits the offset behind a record after a client has taken it. A
+record whose offset is not committed is delivered again: that is at least once.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any, Final
@@ -18,15 +20,38 @@ if TYPE_CHECKING:
 
 GROUP: Final = "labrys"
 SESSION_MS: Final = 3000
-POLL_S: Final = 0.05
+POLL_S: Final = 0.1
 COMMIT_S: Final = 1.5
 REQUEST_S: Final = 1.0
 
 
-class Group:
-    """A member of the group."""
+class Members:
+    """The members of the group. A node has one while a client of it is open."""
 
-    def __init__(self, *, node: Node, nodes: Sequence[Node], topics: Sequence[str]) -> None:
+    def __init__(self, nodes: Sequence[Node], topics: Sequence[str]) -> None:
+        self._nodes = nodes
+        self._topics = topics
+        self._open: dict[str, tuple[Member, int]] = {}
+
+    def join(self, node: Node) -> Member:
+        """Returns the member at a node, for one more client."""
+        member, clients = self._open.get(node.name) or (Member(node, self._nodes, self._topics), 0)
+        self._open[node.name] = member, clients + 1
+        return member
+
+    def leave(self, node: Node) -> None:
+        """Ends the use of the member at a node by one client. The member of the last one leaves the group."""
+        member, clients = self._open.pop(node.name)
+        if clients > 1:
+            self._open[node.name] = member, clients - 1
+        else:
+            member.leave()
+
+
+class Member:
+    """A member of the group. Its methods block; several threads may call them."""
+
+    def __init__(self, node: Node, nodes: Sequence[Node], topics: Sequence[str]) -> None:
         """Joins the group with the first request.
 
         Args:
@@ -48,27 +73,32 @@ class Group:
             "fetch.wait.max.ms": 100,
             "fetch.error.backoff.ms": 100,
             "socket.timeout.ms": SESSION_MS,
-            "on_commit": lambda error, _: self._commits.append(error),
+            "on_commit": self._committed,
         }
-        self._commits: list[Any] = []
+        self._news = threading.Condition()  # guards what follows, and tells of a change
         self._waiting: Mapping[str, deque[Any]] = defaultdict(deque)
         self._ends: dict[tuple[str, int], int] = {}  # the offset at which a partition had no more records
+        self._behind: dict[tuple[str, int], int] = {}  # the offset behind what clients have taken
+        self._commits = 0  # the answers to commits
+        self._left = False
         self._consumer: Any = None
 
     def assigned(self, topic: str) -> Sequence[int]:
         """Returns the partitions of a topic that the group assigned to this member."""
-        found: Sequence[Any] = () if self._consumer is None else self._consumer.assignment()
-        return [each.partition for each in found if each.topic == topic]
+        return [each.partition for each in self._opened().assignment() if each.topic == topic]
 
     def next(self, topic: str, wait_s: float) -> Any | None:
-        """Returns the next record of a topic; None if none came in time. Its offset is not committed yet."""
-        deadline_s = time.monotonic() + wait_s
-        while not self._waiting[topic] and time.monotonic() < deadline_s:
-            self._poll()
-        return self._waiting[topic].popleft() if self._waiting[topic] else None
+        """Takes the next record of a topic; None if none came in time."""
+        self._opened()
+        with self._news:
+            if not self._news.wait_for(lambda: self._waiting[topic], wait_s):
+                return None
+            record = self._waiting[topic].popleft()
+        self._commit([record])
+        return record
 
     def rest(self, topic: str, partitions: int, wait_s: float) -> Sequence[Any] | None:
-        """Returns all records of a topic; None if it did not read them to the end in time. No offset is committed yet.
+        """Takes all records of a topic; None if it did not get them to the end in time, and took none.
 
         Args:
             topic: The topic.
@@ -76,60 +106,88 @@ class Group:
             wait_s: The time limit.
         """
         deadline_s = time.monotonic() + wait_s
-        while len(self.assigned(topic)) < partitions:
+        ends = None
+        while ends is None:
             if time.monotonic() > deadline_s:
                 return None
-            self._poll()
-        ends = self._ends_of(topic, partitions, deadline_s)
-        while ends is None or any(self._ends.get(place, -1) < end for place, end in ends.items()):
-            if time.monotonic() > deadline_s or len(self.assigned(topic)) < partitions:
-                return None
-            self._poll()
-            ends = ends or self._ends_of(topic, partitions, deadline_s)
-        found = list(self._waiting[topic])
-        self._waiting[topic].clear()
+            ends = self._ends_of(topic, partitions, deadline_s) if self._has_all(topic, partitions) else None
+            time.sleep(0 if ends else POLL_S)
+        with self._news:
+            while any(self._ends.get(place, -1) < end for place, end in ends.items()):
+                if not self._news.wait(deadline_s - time.monotonic()):
+                    return None
+            found = list(self._waiting[topic])
+            self._waiting[topic].clear()
+            answers = self._commits
+        if found:
+            self._commit(found)
+            with self._news:
+                self._news.wait_for(lambda: self._commits > answers, COMMIT_S)
         return found
 
-    def commit(self, records: Sequence[Any]) -> bool:
-        """Commits the offsets behind records, and returns whether the group has them; if not, it delivers them again."""
-        from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415 - an extra
-
-        behind = {(each.topic(), each.partition()): each.offset() + 1 for each in records}
-        self._commits.clear()
-        deadline_s = time.monotonic() + COMMIT_S
-        try:
-            self._consumer.commit(offsets=[TopicPartition(*place, at) for place, at in behind.items()])
-            while not self._commits and time.monotonic() < deadline_s:
-                self._poll()
-        except KafkaException:
-            return False
-        return bool(self._commits) and self._commits[0] is None
-
     def leave(self) -> None:
-        """Leaves the group, without a commit."""
-        if self._consumer is not None:
-            self._consumer.close()
-            self._consumer = None
+        """Leaves the group, in the background."""
+        with self._news:
+            self._left = True
+
+    def _opened(self) -> Any:
+        """Returns the consumer, which joins the group with the first call."""
+        from confluent_kafka import Consumer  # noqa: PLC0415 - an extra, which only runs of Kafka need
+
+        with self._news:
+            if self._consumer is None:
+                self._consumer = Consumer(self._configuration)
+                self._consumer.subscribe(list(self._topics), on_revoke=self._forget, on_lost=self._forget)
+                threading.Thread(target=self._poll, name="labrys-kafka-member", daemon=True).start()
+            return self._consumer
 
     def _poll(self) -> None:
-        from confluent_kafka import Consumer, KafkaError  # noqa: PLC0415
+        from confluent_kafka import KafkaError  # noqa: PLC0415
 
-        if self._consumer is None:
-            self._consumer = Consumer(self._configuration)
-            self._consumer.subscribe(list(self._topics), on_revoke=self._forget, on_lost=self._forget)
-        record = self._consumer.poll(POLL_S)
-        if record is None:
-            return
-        error = record.error()
-        if error is None:
-            self._waiting[record.topic()].append(record)
-        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the library's name of it
-            self._ends[record.topic(), record.partition()] = record.offset()
+        while not self._left:
+            record = self._consumer.poll(POLL_S)
+            if record is None:
+                continue
+            error = record.error()
+            with self._news:
+                if error is None:
+                    self._waiting[record.topic()].append(record)
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the library's name of it
+                    self._ends[record.topic(), record.partition()] = record.offset()
+                self._news.notify_all()
+        self._consumer.close()
 
     def _forget(self, _consumer: Any, _partitions: Any) -> None:
-        """Drops what it has not processed: the group delivers it to the next member."""
-        self._waiting = defaultdict(deque)
-        self._ends.clear()
+        """Drops what no client has taken: the group delivers it to the next member."""
+        with self._news:
+            self._waiting = defaultdict(deque)
+            self._ends.clear()
+            self._behind.clear()
+
+    def _commit(self, records: Sequence[Any]) -> None:
+        """Requests a commit of the offsets behind records. If it fails, the group delivers them again."""
+        from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415
+
+        with self._news:
+            for record in records:
+                place = record.topic(), record.partition()
+                self._behind[place] = max(self._behind.get(place, 0), record.offset() + 1)
+            offsets = [
+                TopicPartition(*place, self._behind[place])
+                for place in {(each.topic(), each.partition()) for each in records}
+            ]
+        try:
+            self._consumer.commit(offsets=offsets)
+        except KafkaException:
+            return  # e.g. the group has no coordinator now
+
+    def _committed(self, _error: Any, _partitions: Any) -> None:
+        with self._news:
+            self._commits += 1
+            self._news.notify_all()
+
+    def _has_all(self, topic: str, partitions: int) -> bool:
+        return len(self.assigned(topic)) == partitions
 
     def _ends_of(self, topic: str, partitions: int, deadline_s: float) -> Mapping[tuple[str, int], int] | None:
         """Returns the end of each partition as its leader has it; None if one does not answer in time."""
@@ -138,14 +196,12 @@ class Group:
         found = {}
         for number in range(partitions):
             left_s = min(REQUEST_S, deadline_s - time.monotonic())
+            if left_s <= 0:
+                return None
             try:
-                ends = (
-                    self._consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=left_s)
-                    if left_s > 0
-                    else None
-                )
+                ends = self._consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=left_s)
             except KafkaException:
-                ends = None
+                return None
             if ends is None:
                 return None
             found[topic, number] = ends[1]

@@ -1,8 +1,8 @@
-"""The client of queues in Kafka: a queue is a topic, and all clients are consumers of one group.
+"""The client of queues in Kafka: a queue is a topic, and one group consumes all of them.
 
-An enqueue is a record. A dequeue is the next record of the partitions that the group assigned to this client; its offset is
-committed after the dequeue has the value. So a value comes out at least once: if the commit fails, it comes out again. A drain
-waits until the group has assigned all partitions of the queue to this client, and reads them to their ends.
+An enqueue is a record. A dequeue is the next record of the partitions that the group assigned to the member at the client's
+node; its offset is committed after the dequeue has the value. So a value comes out at least once: if the commit fails, it comes
+out again. A drain waits until the group has assigned all partitions of the queue to this member, and reads them to their ends.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from clusters.systems.answers import PAUSE_S, unsupported
-from clusters.systems.kafka.consumer import Group
 from clusters.systems.kafka.outcomes import NOT_ASSIGNED, NOTHING_CAME
 from clusters.systems.kafka.producer import Records
 from clusters.systems.stored import entry_body, values_in
@@ -21,6 +20,7 @@ from harness.op import Fail, Ok
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from clusters.systems.kafka.consumer import Members
     from clusters.systems.kafka.options import KafkaOptions
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
@@ -38,14 +38,22 @@ class KafkaQueueClient:
     """
 
     def __init__(
-        self, *, node: Node, nodes: Sequence[Node], options: KafkaOptions, topics: Mapping[str, str], name: str
+        self,
+        *,
+        node: Node,
+        nodes: Sequence[Node],
+        members: Members,
+        options: KafkaOptions,
+        topics: Mapping[str, str],
+        name: str,
     ) -> None:
         """Connects with the first operation.
 
         Args:
             node: The client's own node.
             nodes: All nodes.
-            options: How producer and consumer are configured.
+            members: The members of the group.
+            options: How the producer is configured, and how many partitions a queue has.
             topics: The topic of each queue.
             name: A name that no other client of the run has.
         """
@@ -53,7 +61,8 @@ class KafkaQueueClient:
         self._topics = topics
         self._partitions = options.partitions
         self._records = Records(node=node, nodes=nodes, options=options, name=name)
-        self._group = Group(node=node, nodes=nodes, topics=list(topics.values()))
+        self._members = members
+        self._member = members.join(node)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="labrys-kafka")
 
     async def invoke(self, invocation: Invocation) -> Outcome:
@@ -64,9 +73,9 @@ class KafkaQueueClient:
         return outcome
 
     async def close(self) -> None:
-        """Leaves the group, in the background."""
+        """Closes the producer, in the background. The last client of a node ends the membership of the node."""
+        self._members.leave(self.node)
         self._thread.submit(self._records.end)
-        self._thread.submit(self._group.leave)
         self._thread.shutdown(wait=False)
 
     def _carry_out(self, invocation: Invocation) -> Outcome:
@@ -90,20 +99,17 @@ class KafkaQueueClient:
         return Ok(value) if isinstance(outcome, Ok) else outcome
 
     def _dequeue(self, topic: str, key: str) -> Outcome:
-        record = self._group.next(topic, DEQUEUE_S)
+        record = self._member.next(topic, DEQUEUE_S)
         if record is None:
-            if not self._group.assigned(topic):
-                return Fail(f"{NOT_ASSIGNED}: the group assigned no partition of {topic} to this consumer")
+            if not self._member.assigned(topic):
+                return Fail(f"{NOT_ASSIGNED}: the group assigned no partition of {topic} to this node")
             return Fail(f"{NOTHING_CAME}: no record came in {DEQUEUE_S:g} s")
-        self._group.commit([record])
         return Ok(_value(record, key))
 
     def _drain(self, topic: str, key: str) -> Outcome:
-        records = self._group.rest(topic, self._partitions, DRAIN_S)
+        records = self._member.rest(topic, self._partitions, DRAIN_S)
         if records is None:
-            return Fail(f"not-drained: the consumer did not read all partitions of {topic} to the end in {DRAIN_S:g} s")
-        if records:
-            self._group.commit(records)
+            return Fail(f"not-drained: the node did not get all partitions of {topic} to the end in {DRAIN_S:g} s")
         return Ok([_value(record, key) for record in records])
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from clusters.systems import jvm
 from clusters.systems.kafka.brokers import Brokers
 from clusters.systems.kafka.client import TOPIC, KafkaClient
+from clusters.systems.kafka.consumer import Members
 from clusters.systems.kafka.controllers import Controllers
 from clusters.systems.kafka.options import KafkaOptions
 from clusters.systems.kafka.outcomes import REFUSALS
@@ -97,6 +98,7 @@ class KafkaSystem(jvm.JvmInstallation):
         if options.transactional and workload != QUEUE:
             raise InputError(f"expected the workload queue with --transactional, not {workload}")
         self._clients = itertools.count(1)
+        self._members: Members | None = None  # once a client for queues needs them
         controllers = cluster.nodes[:CONTROLLERS]
         self._services = (Controllers(self, controllers, options), Brokers(self, controllers))
 
@@ -119,7 +121,10 @@ class KafkaSystem(jvm.JvmInstallation):
         if self.workload == QUEUE:
             name = f"labrys-{process}-{next(self._clients)}"
             topics = dict(zip(self._keys(), self.topics(), strict=True))
-            return KafkaQueueClient(node=node, nodes=nodes, options=self._options, topics=topics, name=name)
+            self._members = self._members or Members(nodes, list(topics.values()))
+            return KafkaQueueClient(
+                node=node, nodes=nodes, members=self._members, options=self._options, topics=topics, name=name
+            )
         return KafkaClient(node=node, nodes=nodes, options=self._options, topic=TOPIC, pinned=pinned)
 
     def topics(self) -> Sequence[str]:
