@@ -175,13 +175,11 @@ def test_a_queue_delivers_each_value_until_its_offset_is_committed(
     cluster: LocalCluster, system: KafkaSystem, options: KafkaOptions
 ) -> None:
     """A dequeue takes one value, and a drain through another node has the others; then the queue is empty."""
-    members = Members(cluster.nodes, [QUEUE])
+    members = Members(cluster.nodes, [QUEUE], options)
 
     def client(place: int) -> KafkaQueueClient:
         nodes = cluster.nodes
-        return KafkaQueueClient(
-            node=nodes[place], nodes=nodes, members=members, options=options, topics={"q0": QUEUE}, name=f"test-{place}"
-        )
+        return KafkaQueueClient(node=nodes[place], nodes=nodes, members=members, options=options, topics={"q0": QUEUE})
 
     async def flow() -> tuple[list[Outcome], Outcome, Outcome, tuple[Outcome, Outcome]]:
         first = client(0)

@@ -60,7 +60,7 @@ class KafkaClient:
         self._brokers = {each.name: Broker(each.address) for each in nodes}
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="labrys-kafka")
         self._closed = False
-        self._sender = Records(node=node, nodes=nodes, options=options, name="")
+        self._sender = Records(node=node, nodes=nodes, options=options)
 
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out an append, or a read of an offset or of a range."""

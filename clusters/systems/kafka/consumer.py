@@ -11,11 +11,12 @@ import time
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.kafka.producer import connection
+from clusters.systems.kafka.producer import Records, connection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from clusters.systems.kafka.options import KafkaOptions
     from harness.node import Node
 
 GROUP: Final = "labrys"
@@ -28,14 +29,15 @@ REQUEST_S: Final = 1.0
 class Members:
     """The members of the group. A node has one while a client of it is open."""
 
-    def __init__(self, nodes: Sequence[Node], topics: Sequence[str]) -> None:
+    def __init__(self, nodes: Sequence[Node], topics: Sequence[str], options: KafkaOptions) -> None:
         self._nodes = nodes
         self._topics = topics
+        self._options = options
         self._open: dict[str, tuple[Member, int]] = {}
 
     def join(self, node: Node) -> Member:
         """Returns the member at a node, for one more client."""
-        member, clients = self._open.get(node.name) or (Member(node, self._nodes, self._topics), 0)
+        member, clients = self._open.get(node.name) or (Member(node, self._nodes, self._topics, self._options), 0)
         self._open[node.name] = member, clients + 1
         return member
 
@@ -49,16 +51,22 @@ class Members:
 
 
 class Member:
-    """A member of the group. Its methods block; several threads may call them."""
+    """A member of the group. Its methods block; several threads may call them.
 
-    def __init__(self, node: Node, nodes: Sequence[Node], topics: Sequence[str]) -> None:
+    Attributes:
+        transactions: The producer of the node, if enqueues are transactions. One for each client were too many for Kafka.
+    """
+
+    def __init__(self, node: Node, nodes: Sequence[Node], topics: Sequence[str], options: KafkaOptions) -> None:
         """Joins the group with the first request.
 
         Args:
             node: The node that it asks first.
             nodes: All nodes.
             topics: The topics that it consumes.
+            options: How the producer of the node is configured.
         """
+        self.transactions = Records(node=node, nodes=nodes, options=options, name=f"{GROUP}-{node.name}")
         self._topics = topics
         self._configuration = {
             **connection(node, nodes),
@@ -129,6 +137,7 @@ class Member:
         """Leaves the group, in the background."""
         with self._news:
             self._left = True
+        self.transactions.end()
 
     def _opened(self) -> Any:
         """Returns the consumer, which joins the group with the first call."""

@@ -5,11 +5,13 @@ With `--transactional`, each record is a transaction of its own. All methods blo
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.systems.kafka.options import Acks
-from clusters.systems.kafka.outcomes import ABORTED, not_sent, refused
+from clusters.systems.kafka.outcomes import ABORTED, NOT_SENT, not_sent, refused
 from clusters.systems.kafka.wire import PORT
 from harness.op import Fail, Info, Ok
 
@@ -25,6 +27,7 @@ REQUEST_MS: Final = 3000
 LATE_S: Final = 2.0  # after the deadline of a record, the library must have said how it ended
 ABORT_S: Final = 2.0
 ANY_PARTITION: Final = -1
+BUSY_S: Final = 1.0
 
 
 def connection(node: Node, nodes: Sequence[Node]) -> dict[str, Any]:
@@ -36,22 +39,28 @@ def connection(node: Node, nodes: Sequence[Node]) -> dict[str, Any]:
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 500,
         "topic.metadata.refresh.interval.ms": 1000,
-        "log_level": 0,  # otherwise it writes to the standard error
+        "logger": _silent(),  # otherwise it writes to the standard error
         "error_cb": lambda _: None,  # each record has its own report
     }
 
 
-class Records:
-    """Sends records."""
+def _silent() -> logging.Logger:
+    logger = logging.getLogger("librdkafka")
+    logger.setLevel(logging.CRITICAL + 1)
+    return logger
 
-    def __init__(self, *, node: Node, nodes: Sequence[Node], options: KafkaOptions, name: str) -> None:
+
+class Records:
+    """Sends records. Several threads may use it; a transaction waits for the one before it."""
+
+    def __init__(self, *, node: Node, nodes: Sequence[Node], options: KafkaOptions, name: str = "") -> None:
         """Connects with the first record.
 
         Args:
             node: The node that it asks first.
             nodes: All nodes.
             options: How it is configured.
-            name: Its name if it is transactional; no other producer of the run has it.
+            name: Its name if it is transactional; a later producer with it ends what an earlier one left open.
         """
         self._once = not (options.idempotent or options.transactional)
         self._transactional = options.transactional
@@ -68,9 +77,18 @@ class Records:
         if options.transactional:
             self._configuration |= {"transactional.id": name, "transaction.timeout.ms": DELIVERY_MS}
         self._producer: Any = None
+        self._busy = threading.Lock()
 
     def send(self, topic: str, body: bytes, partition: int = ANY_PARTITION) -> Outcome:
         """Sends a record, and waits until the library says how it ended; the answer is its offset."""
+        if not self._busy.acquire(timeout=BUSY_S):
+            return Fail(f"{NOT_SENT}: the transaction before it did not end in {BUSY_S:g} s")
+        try:
+            return self._send(topic, body, partition)
+        finally:
+            self._busy.release()
+
+    def _send(self, topic: str, body: bytes, partition: int) -> Outcome:
         from confluent_kafka import KafkaException, Producer  # noqa: PLC0415 - an extra, which only runs of Kafka need
 
         deadline_s = time.monotonic() + DELIVERY_MS / 1000 + LATE_S

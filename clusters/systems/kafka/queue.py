@@ -45,7 +45,6 @@ class KafkaQueueClient:
         members: Members,
         options: KafkaOptions,
         topics: Mapping[str, str],
-        name: str,
     ) -> None:
         """Connects with the first operation.
 
@@ -55,14 +54,14 @@ class KafkaQueueClient:
             members: The members of the group.
             options: How the producer is configured, and how many partitions a queue has.
             topics: The topic of each queue.
-            name: A name that no other client of the run has.
         """
         self.node = node
         self._topics = topics
         self._partitions = options.partitions
-        self._records = Records(node=node, nodes=nodes, options=options, name=name)
+        self._own = Records(node=node, nodes=nodes, options=options)
         self._members = members
         self._member = members.join(node)
+        self._records = self._member.transactions if options.transactional else self._own
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="labrys-kafka")
 
     async def invoke(self, invocation: Invocation) -> Outcome:
@@ -75,7 +74,7 @@ class KafkaQueueClient:
     async def close(self) -> None:
         """Closes the producer, in the background. The last client of a node ends the membership of the node."""
         self._members.leave(self.node)
-        self._thread.submit(self._records.end)
+        self._thread.submit(self._own.end)
         self._thread.shutdown(wait=False)
 
     def _carry_out(self, invocation: Invocation) -> Outcome:

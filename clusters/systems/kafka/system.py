@@ -6,7 +6,6 @@ apart.
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -97,7 +96,6 @@ class KafkaSystem(jvm.JvmInstallation):
         self._options = options
         if options.transactional and workload != QUEUE:
             raise InputError(f"expected the workload queue with --transactional, not {workload}")
-        self._clients = itertools.count(1)
         self._members: Members | None = None  # once a client for queues needs them
         controllers = cluster.nodes[:CONTROLLERS]
         self._services = (Controllers(self, controllers, options), Brokers(self, controllers))
@@ -115,16 +113,13 @@ class KafkaSystem(jvm.JvmInstallation):
         """Returns the version of Kafka."""
         return {"kafka": self.artifact.provenance.version}
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:  # noqa: ARG002 - all are alike
         """Returns the client of a process. One for queues asks its own node for the brokers, pinned or not."""
         nodes = self.cluster.nodes
         if self.workload == QUEUE:
-            name = f"labrys-{process}-{next(self._clients)}"
             topics = dict(zip(self._keys(), self.topics(), strict=True))
-            self._members = self._members or Members(nodes, list(topics.values()))
-            return KafkaQueueClient(
-                node=node, nodes=nodes, members=self._members, options=self._options, topics=topics, name=name
-            )
+            self._members = self._members or Members(nodes, list(topics.values()), self._options)
+            return KafkaQueueClient(node=node, nodes=nodes, members=self._members, options=self._options, topics=topics)
         return KafkaClient(node=node, nodes=nodes, options=self._options, topic=TOPIC, pinned=pinned)
 
     def topics(self) -> Sequence[str]:
