@@ -84,6 +84,7 @@ class Member:
             "on_commit": self._committed,
         }
         self._news = threading.Condition()  # guards what follows, and tells of a change
+        self._assigned: Sequence[tuple[str, int]] = ()
         self._waiting: Mapping[str, deque[Any]] = defaultdict(deque)
         self._ends: dict[tuple[str, int], int] = {}  # the offset at which a partition had no more records
         self._behind: dict[tuple[str, int], int] = {}  # the offset behind what clients have taken
@@ -93,7 +94,9 @@ class Member:
 
     def assigned(self, topic: str) -> Sequence[int]:
         """Returns the partitions of a topic that the group assigned to this member."""
-        return [each.partition for each in self._opened().assignment() if each.topic == topic]
+        self._opened()
+        with self._news:  # `Consumer.assignment` of the library blocks all threads if another one polls
+            return [number for name, number in self._assigned if name == topic]
 
     def next(self, topic: str, wait_s: float) -> Any | None:
         """Takes the next record of a topic; None if none came in time."""
@@ -146,7 +149,9 @@ class Member:
         with self._news:
             if self._consumer is None:
                 self._consumer = Consumer(self._configuration)
-                self._consumer.subscribe(list(self._topics), on_revoke=self._forget, on_lost=self._forget)
+                self._consumer.subscribe(
+                    list(self._topics), on_assign=self._assign, on_revoke=self._forget, on_lost=self._forget
+                )
                 threading.Thread(target=self._poll, name="labrys-kafka-member", daemon=True).start()
             return self._consumer
 
@@ -166,9 +171,14 @@ class Member:
                 self._news.notify_all()
         self._consumer.close()
 
+    def _assign(self, _consumer: Any, partitions: Sequence[Any]) -> None:
+        with self._news:
+            self._assigned = [(each.topic, each.partition) for each in partitions]
+
     def _forget(self, _consumer: Any, _partitions: Any) -> None:
         """Drops what no client has taken: the group delivers it to the next member."""
         with self._news:
+            self._assigned = ()
             self._waiting = defaultdict(deque)
             self._ends.clear()
             self._behind.clear()

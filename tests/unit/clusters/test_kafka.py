@@ -11,13 +11,18 @@ import pytest
 
 from clusters.systems.answers import NoAnswer, NotSent
 from clusters.systems.kafka import system, wire
+from clusters.systems.kafka.consumer import Members
 from clusters.systems.kafka.options import Acks, KafkaOptions
 from clusters.systems.kafka.outcomes import BEFORE_APPENDING, BEFORE_SENDING, not_sent, refused
+from clusters.systems.kafka.queue import KafkaQueueClient
 from harness.errors import InputError
-from harness.op import Fail, Info
+from harness.node import Node
+from harness.op import Fail, Info, Invocation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from harness.op import Outcome
 
 NO_SERVER = "127.0.0.1"
 
@@ -158,6 +163,23 @@ def test_a_record_that_the_library_refuses_was_not_sent() -> None:
     """Whatever its reason is, no broker can have the record."""
     assert not_sent("_QUEUE_FULL", "full") == Fail("not-sent: full")
     assert not_sent("MSG_SIZE_TOO_LARGE", "large") == Fail("too-large: large")
+
+
+def test_a_node_without_partitions_gives_no_value() -> None:
+    """A dequeue and a drain fail within their limits, also while the member of the node looks for a broker."""
+    node = Node(name="n1", address=NO_SERVER)
+    options = KafkaOptions(partitions=1)
+    members = Members([node], ["labrys-q0"], options)
+
+    async def ask() -> list[Outcome]:
+        client = KafkaQueueClient(node=node, nodes=[node], members=members, options=options, topics={"q0": "labrys-q0"})
+        try:
+            return [await client.invoke(Invocation(f, None, "q0")) for f in ("dequeue", "drain", "peek")]
+        finally:
+            await client.close()
+
+    errors = [each.error.partition(":")[0] for each in asyncio.run(ask()) if isinstance(each, Fail)]
+    assert errors == ["not-assigned", "not-drained", "unsupported"]
 
 
 def test_an_idempotent_producer_waits_for_all_replicas() -> None:
