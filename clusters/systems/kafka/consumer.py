@@ -7,7 +7,6 @@ record whose offset is not committed is delivered again: that is at least once.
 from __future__ import annotations
 
 import threading
-import time
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 GROUP: Final = "labrys"
 SESSION_MS: Final = 3000
-POLL_S: Final = 0.1
+POLL_S: Final = 0.05
 COMMIT_S: Final = 1.5
 REQUEST_S: Final = 1.0
 
@@ -88,14 +87,17 @@ class Member:
         self._waiting: Mapping[str, deque[Any]] = defaultdict(deque)
         self._ends: dict[tuple[str, int], int] = {}  # the offset at which a partition had no more records
         self._behind: dict[tuple[str, int], int] = {}  # the offset behind what clients have taken
+        self._uncommitted: set[tuple[str, int]] = set()
         self._commits = 0  # the answers to commits
+        self._asked: dict[str, int] = {}  # the topics whose ends a client wants to know, with their partitions
+        self._known: dict[str, Mapping[tuple[str, int], int]] = {}  # their ends
         self._left = False
         self._consumer: Any = None
 
     def assigned(self, topic: str) -> Sequence[int]:
         """Returns the partitions of a topic that the group assigned to this member."""
         self._opened()
-        with self._news:  # `Consumer.assignment` of the library blocks all threads if another one polls
+        with self._news:
             return [number for name, number in self._assigned if name == topic]
 
     def next(self, topic: str, wait_s: float) -> Any | None:
@@ -105,7 +107,7 @@ class Member:
             if not self._news.wait_for(lambda: self._waiting[topic], wait_s):
                 return None
             record = self._waiting[topic].popleft()
-        self._commit([record])
+            self._take([record])
         return record
 
     def rest(self, topic: str, partitions: int, wait_s: float) -> Sequence[Any] | None:
@@ -116,23 +118,23 @@ class Member:
             partitions: Its partitions. The group must assign all of them to this member.
             wait_s: The time limit.
         """
-        deadline_s = time.monotonic() + wait_s
-        ends = None
-        while ends is None:
-            if time.monotonic() > deadline_s:
-                return None
-            ends = self._ends_of(topic, partitions, deadline_s) if self._has_all(topic, partitions) else None
-            time.sleep(0 if ends else POLL_S)
+        self._opened()
         with self._news:
-            while any(self._ends.get(place, -1) < end for place, end in ends.items()):
-                if not self._news.wait(deadline_s - time.monotonic()):
-                    return None
+            self._known.pop(topic, None)
+            self._asked[topic] = partitions
+
+            def whole() -> bool:
+                ends = self._known.get(topic)
+                return ends is not None and all(self._ends.get(place, -1) >= end for place, end in ends.items())
+
+            if not self._news.wait_for(whole, wait_s):
+                self._asked.pop(topic, None)
+                return None
             found = list(self._waiting[topic])
             self._waiting[topic].clear()
-            answers = self._commits
-        if found:
-            self._commit(found)
-            with self._news:
+            if found:
+                answers = self._commits
+                self._take(found)
                 self._news.wait_for(lambda: self._commits > answers, COMMIT_S)
         return found
 
@@ -159,6 +161,7 @@ class Member:
         from confluent_kafka import KafkaError  # noqa: PLC0415
 
         while not self._left:
+            self._request()
             record = self._consumer.poll(POLL_S)
             if record is None:
                 continue
@@ -181,47 +184,44 @@ class Member:
             self._assigned = ()
             self._waiting = defaultdict(deque)
             self._ends.clear()
+            self._known.clear()
             self._behind.clear()
+            self._uncommitted.clear()
 
-    def _commit(self, records: Sequence[Any]) -> None:
-        """Requests a commit of the offsets behind records. If it fails, the group delivers them again."""
-        from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415
-
-        with self._news:
-            for record in records:
-                place = record.topic(), record.partition()
-                self._behind[place] = max(self._behind.get(place, 0), record.offset() + 1)
-            offsets = [
-                TopicPartition(*place, self._behind[place])
-                for place in {(each.topic(), each.partition()) for each in records}
-            ]
-        try:
-            self._consumer.commit(offsets=offsets)
-        except KafkaException:
-            return  # e.g. the group has no coordinator now
+    def _take(self, records: Sequence[Any]) -> None:
+        """Lets the thread of the member commit the offsets behind records. If that fails, the group delivers them again."""
+        for record in records:
+            place = record.topic(), record.partition()
+            self._behind[place] = max(self._behind.get(place, 0), record.offset() + 1)
+            self._uncommitted.add(place)
 
     def _committed(self, _error: Any, _partitions: Any) -> None:
         with self._news:
             self._commits += 1
             self._news.notify_all()
 
-    def _has_all(self, topic: str, partitions: int) -> bool:
-        return len(self.assigned(topic)) == partitions
-
-    def _ends_of(self, topic: str, partitions: int, deadline_s: float) -> Mapping[tuple[str, int], int] | None:
-        """Returns the end of each partition as its leader has it; None if one does not answer in time."""
+    def _request(self) -> None:
+        """Sends what clients want. Only the thread of the member calls the library: a call of another one can block all."""
         from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415
 
-        found = {}
-        for number in range(partitions):
-            left_s = min(REQUEST_S, deadline_s - time.monotonic())
-            if left_s <= 0:
-                return None
-            try:
-                ends = self._consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=left_s)
-            except KafkaException:
-                return None
-            if ends is None:
-                return None
-            found[topic, number] = ends[1]
-        return found
+        with self._news:
+            offsets = [TopicPartition(*place, self._behind[place]) for place in self._uncommitted]
+            self._uncommitted.clear()
+            asked = {
+                topic: partitions
+                for topic, partitions in self._asked.items()
+                if sum(name == topic for name, _ in self._assigned) == partitions
+            }
+        try:
+            if offsets:
+                self._consumer.commit(offsets=offsets)
+            for topic, partitions in asked.items():
+                places = [(topic, number) for number in range(partitions)]
+                ends = [self._consumer.get_watermark_offsets(TopicPartition(*place), REQUEST_S) for place in places]
+                if None not in ends:
+                    with self._news:
+                        self._asked.pop(topic, None)
+                        self._known[topic] = {place: end[1] for place, end in zip(places, ends, strict=True)}
+                        self._news.notify_all()
+        except KafkaException:
+            return  # e.g. the group has no coordinator now
