@@ -174,7 +174,7 @@ def test_all_controllers_name_one_leader_in_one_epoch(cluster: LocalCluster, sys
 def test_a_queue_delivers_each_value_until_its_offset_is_committed(
     cluster: LocalCluster, system: KafkaSystem, options: KafkaOptions
 ) -> None:
-    """A dequeue takes one value, and a drain through another node has the others; then the queue is empty."""
+    """A dequeue takes one value, and a drain through another node has the others, perhaps also this one; then it is empty."""
     members = Members(cluster.nodes, [QUEUE], options)
 
     def client(place: int) -> KafkaQueueClient:
@@ -197,8 +197,7 @@ def test_a_queue_delivers_each_value_until_its_offset_is_committed(
     assert put == [Ok(1), Ok([2, 3]), Ok("four")]
     assert isinstance(taken, Ok)
     assert isinstance(rest, Ok)
-    values = [taken.value, *rest.value]
-    assert sorted(values, key=repr) == ["four", 1, [2, 3]]
+    assert {repr(value) for value in [taken.value, *rest.value]} == {"'four'", "1", "[2, 3]"}
     assert isinstance(empty, Fail)
     assert empty.error.startswith("nothing-came: ")
     assert nothing == Ok([])

@@ -172,6 +172,7 @@ class Member:
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the library's name of it
                     self._ends[record.topic(), record.partition()] = record.offset()
                 self._news.notify_all()
+        self._request()  # close() waits for the answer
         self._consumer.close()
 
     def _assign(self, _consumer: Any, partitions: Sequence[Any]) -> None:
