@@ -1,8 +1,13 @@
-"""Encodes operations from arrays as the columns of the kernel, without a Python object for each.
+"""Encodes operations from arrays as the columns of the kernel, without a Python object for each operation.
 
-The columns are those of `checker.search.encode` for the same operations, except for the numbers of values: these may differ,
-but equal values still have equal numbers. If this module cannot encode an operation, it raises `Unsuited`, and the caller
-uses objects. It never drops or guesses anything. A model codes its own operations (`NativeModel.code_rows`).
+There are two encoders, because neither can do the work of the other. This one takes time and memory for each row, and nothing
+for each class of operations: a history of 10^7 unique values has as many classes. `checker.search.encode` asks the model in
+Python for each class. So it takes any model, also of the user's own, any value and the system's own order, and it starts
+without numpy, as the check of a short history must.
+
+Both ask the model, which says beside its `code` how its rows are coded (`NativeModel.code_rows`). The columns are the same,
+except for the numbers of values: these may differ, but equal values still have equal numbers. If arrays cannot represent an
+operation, this encoder raises `Unsuited`, and the caller uses objects. It never drops or guesses anything.
 
 An integer is its own number. Nil and other values get numbers beyond those of the integers. `Coded.finish` moves them next to
 the integers, because the kernel is fastest with dense numbers.
@@ -12,20 +17,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from checker.columns import FAIL, GREAT, INTEGER, NOTHING, OK, OTHER, PAIR
+from checker._kernel import Problem
+from checker.columns import FAIL, GREAT, INTEGER, NEVER, NOTHING, OK, OTHER, PAIR
 from checker.formats.parquet import decode_value, json_text
-from checker.models.base import Numbers, Unsuited
+from checker.models.base import Code, Numbers, Unsuited
+from checker.near.necessary import lack_of
+from checker.search.encode import Events
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from checker.columns import ColumnReader, Columns, Values
     from checker.models.base import NativeModel
+    from checker.near.necessary import Lack
     from harness.op import Value
 
     Int64s = npt.NDArray[np.int64]
@@ -53,6 +63,57 @@ class KernelColumns(NamedTuple):
     b: Int64s
     s: Int64s
     e: Int64s
+
+
+class Arrays:
+    """A history of a built-in model as arrays; see `checker.search.deciding.History`.
+
+    Attributes:
+        part: The kernel's columns.
+        initial: The initial state, in the kernel's form.
+    """
+
+    own = False
+
+    def __init__(self, family: str, part: KernelColumns, initial: Sequence[int]) -> None:
+        """Prepares with the kernel's name of the model, the columns, and the initial state in the kernel's form."""
+        self._family = family
+        self.part = part
+        self.initial = initial
+        self.problem = Problem(family, *part, initial=initial)
+
+    def end(self, op: int) -> int:
+        """See `checker.search.deciding.History`."""
+        return int(self.part.e[op])
+
+    def lack(self) -> Lack | None:
+        """See `checker.search.deciding.History`."""
+        return lack_of(self.events)
+
+    @cached_property
+    def events(self) -> Events:
+        """See `checker.search.deciding.History`."""
+        f, a, b, s, e = self.part
+        rows, members = np.unique(np.stack([f.astype(np.int64), a, b]), axis=1, return_inverse=True)
+        return Events(
+            family=self._family,
+            classes=[Code(*row) for row in rows.T.tolist()],
+            members=members.ravel().tolist(),
+            starts=s.tolist(),
+            ends=e.tolist(),
+            initial=self.initial,
+        )
+
+    def before(self, end: int) -> tuple[Problem, Sequence[int]]:
+        """See `checker.search.deciding.History`."""
+        kept = np.flatnonzero(self.part.s < end)
+        f, a, b, s, e = (column[kept] for column in self.part)
+        part = (f, a, b, s, np.where(e < end, e, NEVER))
+        return Problem(self._family, *part, initial=self.initial), kept.tolist()
+
+    def reason(self, op: int, deadline_s: float) -> list[int] | None:  # noqa: ARG002 - only for a user's own model
+        """See `checker.search.deciding.History`."""
+        return None
 
 
 class Rows:
@@ -227,27 +288,32 @@ class Coded:
     """The kernel's columns of a whole history, filled batch by batch: at most 37 bytes for each operation.
 
     Attributes:
-        rows: The number of operations, with those that do not matter to the verdict.
         count: The number of operations in the columns.
-        by_key: By the place of a key, the number of its operations.
+        by_key: By the place of a key, the number of its operations, with those that do not matter to the verdict.
     """
 
-    def __init__(self, rows: int) -> None:
-        """Allocates columns for so many operations."""
-        self.rows = 0
+    def __init__(self, model: NativeModel, reader: ColumnReader, rows: int) -> None:
+        """Allocates columns for the operations of a model, at most so many.
+
+        Raises:
+            Unsuited: Arrays cannot represent the model.
+        """
+        self._model = model
+        self._coder = Coder(model, reader)
+        self._initial = self._coder.initial()
         self.count = 0
         self.by_key = np.zeros(0, np.int64)
         self._f = np.zeros(rows, np.uint8)
         self._a, self._b, self._s, self._e = (np.zeros(rows, np.int64) for _ in range(4))
         self._key = np.zeros(rows, np.int32)
 
-    def add(self, columns: Columns, coder: Coder) -> None:
+    def add(self, columns: Columns) -> None:
         """Adds a batch.
 
         Raises:
             Unsuited: See `Coder.of`.
         """
-        batch = coder.of(columns)
+        batch = self._coder.of(columns)
         keep = batch.keep
         here = slice(self.count, self.count + int(np.count_nonzero(keep)))
         self._f[here], self._a[here] = batch.f[keep], batch.a[keep]
@@ -259,26 +325,33 @@ class Coded:
         counts = np.bincount(columns.key, minlength=max(len(columns.keys), len(self.by_key)))
         counts[: len(self.by_key)] += self.by_key
         self.by_key = counts
-        self.rows += len(columns)
         self.count = here.stop
 
-    def finish(self, initial: Sequence[int], *, numbers: bool) -> list[int]:
+    def finish(self) -> list[Arrays]:
         """Sorts the operations by their keys, and makes the numbers dense.
 
-        Args:
-            initial: The initial state.
-            numbers: Whether numbers represent values, and so may be changed.
-
         Returns:
-            The initial state in the numbers of the columns.
+            The history of each key, by the place of the key.
+
+        Raises:
+            Unsuited: Two texts may be the same value.
         """
+        self._coder.check_texts()
         if len(self.by_key) > 1:
             order = np.argsort(self._key[: self.count], kind="stable")
             for name in ("_f", "_a", "_b", "_s", "_e", "_key"):
                 setattr(self, name, getattr(self, name)[: self.count][order])
-        if not numbers:
-            return list(initial)
-        begin = np.array(initial, np.int64)
+        initial = self._dense() if self._model.numbers_values else list(self._initial)
+        bounds = np.searchsorted(self._key[: self.count], np.arange(len(self.by_key) + 1)).tolist()
+        f, a, b, s, e = self._f, self._a, self._b, self._s, self._e
+        return [
+            Arrays(self._model.family, KernelColumns(f[i:j], a[i:j], b[i:j], s[i:j], e[i:j]), initial)
+            for i, j in pairwise(bounds)
+        ]
+
+    def _dense(self) -> list[int]:
+        """Moves the numbers of nil and of texts next to the integers; returns the initial state in these numbers."""
+        begin = np.array(self._initial, np.int64)
         columns = (self._a[: self.count], self._b[: self.count], begin)
         plain = [(column > _NIL) & (column < _TEXT) for column in columns]
         pairs = list(zip(columns, plain, strict=True))
@@ -292,11 +365,3 @@ class Coded:
             column[texts] += greatest + 1 - _TEXT
         numbered: list[int] = begin.tolist()
         return numbered
-
-    def parts(self) -> list[KernelColumns]:
-        """Returns the columns of each key, by the place of the key."""
-        bounds = np.searchsorted(self._key[: self.count], np.arange(len(self.by_key) + 1)).tolist()
-        return [
-            KernelColumns(self._f[low:high], self._a[low:high], self._b[low:high], self._s[low:high], self._e[low:high])
-            for low, high in pairwise(bounds)
-        ]

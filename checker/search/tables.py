@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checker._kernel import Problem
 from checker.analysis import analysis, contradiction
 from checker.columns import (
     BATCH_ROWS,
@@ -41,14 +39,12 @@ from checker.explain.weakening import CONVENTION, READS_OF_NIL, silenced
 from checker.formats.parquet import decode_value, json_text, open_parquet, read_rows_of
 from checker.identity import identity
 from checker.independent import EXPLAINED, KeyedAnalysis
-from checker.models import Code, NativeModel
+from checker.models import NativeModel
 from checker.models.base import Unsuited
 from checker.models.opcodes import CAS, CAS_FAIL, DEQUEUE, ENQUEUE, OBSERVERS, WRITE
-from checker.near.necessary import lack_of
 from checker.result import Analysis
-from checker.search.coding import Coded, Coder
+from checker.search.coding import Coded
 from checker.search.deciding import decide_all
-from checker.search.encode import Events
 from harness.errors import LabrysError
 from harness.op import OpType
 from harness.verdict import Verdict, worst
@@ -64,8 +60,7 @@ if TYPE_CHECKING:
     from checker.explain.hardness import Why
     from checker.formats.plain import Plain
     from checker.models import Model
-    from checker.near.necessary import Lack
-    from checker.search.coding import KernelColumns
+    from checker.search.coding import Arrays, KernelColumns
     from checker.search.solving import Limits
     from harness.op import Operation, Value
 
@@ -89,10 +84,8 @@ class Table:
         path: The file; its operations are read for the result.
         model: The model of each object.
         keys: The keys, in the order of the history.
-        parts: The kernel's columns of each key.
+        arrays: The history of each key, in the kernel's form.
         counts: The number of operations of each key.
-        initial: The initial state, in the kernel's form.
-        family: The kernel's name of the model.
         events: The number of events in the history.
         weakened: See `checker.explain.weakening.weakened`.
     """
@@ -100,10 +93,8 @@ class Table:
     path: Path
     model: NativeModel
     keys: Sequence[str | None]
-    parts: Sequence[KernelColumns]
+    arrays: Sequence[Arrays]
     counts: Sequence[int]
-    initial: list[int]
-    family: str
     events: int
     weakened: Mapping[str, int]
 
@@ -121,9 +112,7 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
     rules = Rules()
     weak = WeakRows(model)
     try:
-        coder = Coder(model, reader)
-        initial = coder.initial()
-        coded = Coded(file.metadata.num_rows)
+        coded = Coded(model, reader, file.metadata.num_rows)
         # Only objects are checked against the system's own order.
         hints = [name for name in file.schema_arrow.names if name == ORDER]
         for batch, columns in batches_of(file, reader, more=["run", *hints]):
@@ -131,20 +120,17 @@ def read_table(path: Path, name: str, model: Model) -> Table | None:
                 return None
             rules.add(columns, batch)
             weak.add(columns)
-            coded.add(columns, coder)
+            coded.add(columns)
         rules.finish()
-        coder.check_texts()
+        arrays = coded.finish()
     except (Unsuited, LabrysError, ValueError, MemoryError):
         return None
-    begin = coded.finish(initial, numbers=model.numbers_values)
     return Table(
         path=path,
         model=model,
         keys=reader.keys,
-        parts=coded.parts(),
+        arrays=arrays,
         counts=coded.by_key.tolist(),
-        initial=begin,
-        family=model.family,
         events=rules.events,
         weakened=weak.counts(),
     )
@@ -238,52 +224,6 @@ def _all_different(parts: Sequence[Int64s]) -> bool:
     return int(np.count_nonzero(seen)) == len(numbers)
 
 
-class Arrays:
-    """A history of a built-in model as arrays; see `checker.search.deciding.History`."""
-
-    own = False
-
-    def __init__(self, family: str, part: KernelColumns, initial: Sequence[int]) -> None:
-        """Prepares with the kernel's name of the model, the columns, and the initial state in the kernel's form."""
-        self._family = family
-        self._part = part
-        self._initial = initial
-        self.problem = Problem(family, *part, initial=initial)
-
-    def end(self, op: int) -> int:
-        """See `checker.search.deciding.History`."""
-        return int(self._part.e[op])
-
-    def lack(self) -> Lack | None:
-        """See `checker.search.deciding.History`."""
-        return lack_of(self.events)
-
-    @cached_property
-    def events(self) -> Events:
-        """See `checker.search.deciding.History`."""
-        f, a, b, s, e = self._part
-        rows, members = np.unique(np.stack([f.astype(np.int64), a, b]), axis=1, return_inverse=True)
-        return Events(
-            family=self._family,
-            classes=[Code(*row) for row in rows.T.tolist()],
-            members=members.ravel().tolist(),
-            starts=s.tolist(),
-            ends=e.tolist(),
-            initial=self._initial,
-        )
-
-    def before(self, end: int) -> tuple[Problem, Sequence[int]]:
-        """See `checker.search.deciding.History`."""
-        kept = np.flatnonzero(self._part.s < end)
-        f, a, b, s, e = (column[kept] for column in self._part)
-        part = (f, a, b, s, np.where(e < end, e, NEVER))
-        return Problem(self._family, *part, initial=self._initial), kept.tolist()
-
-    def reason(self, op: int, deadline_s: float) -> list[int] | None:  # noqa: ARG002 - only for a user's own model
-        """See `checker.search.deciding.History`."""
-        return None
-
-
 def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnalysis:
     """Decides a history; see `checker.independent.check_keys`.
 
@@ -297,15 +237,13 @@ def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnal
         KernelError: The native part failed.
     """
     began = time.perf_counter()
-    arrays = [Arrays(table.family, part, table.initial) for part in table.parts]
-    problems = [each.problem for each in arrays]
-    outcomes = decide_all(arrays, limits)
+    outcomes = decide_all(table.arrays, limits)
     invalid = [place for place, outcome in enumerate(outcomes) if outcome["verdict"] == "invalid"]
     first = sorted(invalid, key=lambda place: _failed_at(table, place, outcomes[place]))
     explained = set(first[:EXPLAINED])
     hard = [
         of_columns(each.problem, each.events, outcome) if outcome["cause"] in CAUSES else None
-        for each, outcome in zip(arrays, outcomes, strict=True)
+        for each, outcome in zip(table.arrays, outcomes, strict=True)
     ]
     shown = _shown(table, outcomes, explained, hard)
     analyses = {
@@ -320,7 +258,7 @@ def check_table(table: Table, limits: Limits, *, cross_check: bool) -> KeyedAnal
         for place, key in enumerate(table.keys)
     }
     if cross_check:
-        _confirm(table, problems, outcomes, limits)
+        _confirm(table, outcomes, limits)
     verdict = worst(found.valid for found in analyses.values())
     deciding = table.keys[first[0]] if first else next((k for k, a in analyses.items() if a.valid is verdict), None)
     return KeyedAnalysis(
@@ -366,16 +304,12 @@ def decide_plain(model: Model, plain: Plain, limits: Limits, *, cross_check: boo
     # Only objects are checked against the system's own order.
     if not isinstance(model, NativeModel) or operations.has_order:
         return None
-    coded = Coded(len(columns))
     try:
-        coder = Coder(model, plain.names)
-        initial = coder.initial()
-        coded.add(columns, coder)
-        coder.check_texts()
+        coded = Coded(model, plain.names, len(columns))
+        coded.add(columns)
+        arrays = coded.finish()
     except (Unsuited, LabrysError, MemoryError):
         return None
-    begin = coded.finish(initial, numbers=model.numbers_values)
-    arrays = [Arrays(model.family, part, begin) for part in coded.parts()]
     outcomes = decide_all(arrays, limits, fail_fast=fail_fast)
     valid, others, objects = {}, {}, {}
     for place, (key, outcome) in enumerate(zip(columns.keys, outcomes, strict=True)):
@@ -401,7 +335,7 @@ def decide_plain(model: Model, plain: Plain, limits: Limits, *, cross_check: boo
 
 def _failed_at(table: Table, place: int, outcome: Outcome) -> int:
     op = outcome["op"]
-    return NEVER if op is None else int(table.parts[place].e[op])
+    return NEVER if op is None else int(table.arrays[place].part.e[op])
 
 
 def _shown(
@@ -412,7 +346,7 @@ def _shown(
     for place, outcome in enumerate(outcomes):
         named = [] if outcome["op"] is None or outcome["verdict"] == "valid" else [outcome["op"]]
         named += [] if (why := hard[place]) is None else why.examples
-        indexes.append(table.parts[place].s[[*named, *(outcome["core"] if place in explained else [])]])
+        indexes.append(table.arrays[place].part.s[[*named, *(outcome["core"] if place in explained else [])]])
     wanted = np.unique(np.concatenate(indexes))
     return {op.invoke_index: op for op in read_rows_of(table.path, wanted)} if len(wanted) else {}
 
@@ -436,7 +370,7 @@ def _concluded(
         explained: The limits of the explanation; None if the key gets none.
         hard: Why the search reached a limit; None if it did not.
     """
-    path, model, s = table.path, table.model, table.parts[place].s
+    path, model, s = table.path, table.model, table.arrays[place].part.s
     verdict = Verdict(outcome["verdict"])
     op = None if outcome["op"] is None or verdict is Verdict.VALID else shown[int(s[outcome["op"]])]
     result = Analysis(
@@ -454,7 +388,7 @@ def _concluded(
     if verdict is Verdict.INVALID and op is not None and explained is not None:
         result = replace(result, previous_ok=_previous_ok(path, table.keys[place], op))
         is_part = table.counts[place] > OBJECTS
-        few = _part(path, table.parts[place], outcome) if is_part else _of_key(path, table.keys[place])
+        few = _part(path, table.arrays[place].part, outcome) if is_part else _of_key(path, table.keys[place])
         makers = _makers(path, table.keys[place], few) if is_part and few else None
         found = analysis(model, few, part=is_part, makers=makers, time_limit=_limit_s(explained)) if few else None
         if found is not None and found.valid is Verdict.INVALID:
@@ -578,13 +512,13 @@ def _closure(part: KernelColumns, rows: Int64s, core: Sequence[int]) -> Int64s:
     return rows[:0]
 
 
-def _confirm(table: Table, problems: Sequence[Problem], outcomes: Sequence[Outcome], limits: Limits) -> None:
+def _confirm(table: Table, outcomes: Sequence[Outcome], limits: Limits) -> None:
     """Runs a second algorithm on each key, as `checker.analysis.confirm` does.
 
     Raises:
         Disagreement: Its verdict is the opposite.
     """
-    for place, (problem, outcome) in enumerate(zip(problems, outcomes, strict=True)):
-        message = contradiction(table.model, problem, Verdict(outcome["verdict"]), outcome["analyzer"], limits)
+    for arrays, outcome in zip(table.arrays, outcomes, strict=True):
+        message = contradiction(table.model, arrays.problem, Verdict(outcome["verdict"]), outcome["analyzer"], limits)
         if message is not None:
-            raise Disagreement(message, read_rows_of(table.path, np.sort(table.parts[place].s)))
+            raise Disagreement(message, read_rows_of(table.path, np.sort(arrays.part.s)))

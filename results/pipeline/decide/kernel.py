@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from checker._kernel import Problem
 from checker.models.opcodes import CAS, READ
-from checker.search.coding import KernelColumns
+from checker.search.coding import Arrays, KernelColumns
 from checker.search.deciding import decide_all
 from checker.search.solving import Limits, solve
-from checker.search.tables import OBJECTS, Arrays, likely_invalid
+from checker.search.tables import OBJECTS, likely_invalid
 from results.pipeline.decide.coding import ADDRESS, CODED, GENERAL
 
 if TYPE_CHECKING:

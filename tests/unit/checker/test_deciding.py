@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from checker.search.coding import KernelColumns
+from checker.search.coding import Arrays, KernelColumns
 from checker.search.deciding import Objects, decide_all
 from checker.search.encode import encode
 from checker.search.solving import Limits
-from checker.search.tables import Arrays
 from tests.own_models import SilentMaxRegister, max_history, operation
 
 if TYPE_CHECKING:

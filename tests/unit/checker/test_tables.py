@@ -147,12 +147,13 @@ def test_arrays_have_the_codes_of_objects(
         assert table is not None
         if not operations:
             continue
-        known, [part] = encode(object_, operations), table.parts
+        known, [arrays] = encode(object_, operations), table.arrays
+        part = arrays.part
         assert part.f.tolist() == [code.f for code in known.codes]
         assert (part.s.tolist(), part.e.tolist()) == (known.starts.tolist(), known.ends.tolist())
         counts = 1 if name == "unordered-queue" else 0  # at the beginning of the initial state
         theirs = [*known.initial[counts:], *(code.a for code in known.codes), *(code.b for code in known.codes)]
-        mine = [*table.initial[counts:], *part.a.tolist(), *part.b.tolist()]
+        mine = [*arrays.initial[counts:], *part.a.tolist(), *part.b.tolist()]
         if object_.numbers_values:
             used = [True] * (len(known.initial) - counts) + [code.f not in NO_VALUE for code in known.codes] + [
                 code.f in TWO_VALUES for code in known.codes
