@@ -27,8 +27,14 @@ class Bug(enum.StrEnum):
     TRUNCATED = (
         "truncation after acknowledgement"  # a new leader lacks the acknowledged entries of the last half second
     )
+    WATCH_SKIPS = "watch that skips an event"
+    WATCH_REPEATS = "watch that shows an event twice"
+    WATCH_DISORDERS = "watch that shows an event before an older one"
+    WATCH_OLDER = "watch that shows an event older than its start"
 
 
+# The bugs of a watch, which only reads that follow the log can have.
+OF_WATCHES = (Bug.WATCH_SKIPS, Bug.WATCH_REPEATS, Bug.WATCH_DISORDERS, Bug.WATCH_OLDER)
 # The probability of each bug; low enough that most operations are right.
 RATES = MappingProxyType(
     {
@@ -40,6 +46,7 @@ RATES = MappingProxyType(
         Bug.STALE_READ: 0.1,
         Bug.REORDERED: 0.1,
         Bug.TRUNCATED: 0.01,
+        **dict.fromkeys(OF_WATCHES, 0.1),
     }
 )
 LAG_S = 0.5
@@ -125,8 +132,23 @@ class LogService(Service[Bug]):
         if found and self.strikes(Bug.DIRTY_READ):
             del self._logs[key][found[-1][0]]
         if isinstance(asked, list):
-            return Ok(found)
+            return Ok(self._shown(log, found))
         return Ok(found[0][1] if found else None)
+
+    def _shown(self, log: dict[int, tuple[float, Value]], found: list[list[Value]]) -> list[list[Value]]:
+        """Returns the entries as a watch shows them."""
+        older = [offset for offset in log if found and offset < found[0][0]]
+        if older and self.strikes(Bug.WATCH_OLDER):
+            return [[older[-1], log[older[-1]][1]], *found]
+        if len(found) > 1:
+            *before, last = found
+            if self.strikes(Bug.WATCH_SKIPS):
+                return [*before[:-1], last]
+            if self.strikes(Bug.WATCH_REPEATS):
+                return [*found, last]
+            if self.strikes(Bug.WATCH_DISORDERS):
+                return [*before[:-1], last, before[-1]]
+        return found
 
     def _truncate(self, key: str | None) -> None:
         log = self._logs.get(key, {})

@@ -12,7 +12,7 @@ from harness.load import ClosedLoop, OpenLoop
 from harness.op import OpType
 from harness.verdict import Verdict
 from harness.workload import Observed
-from tests.catches.logs import Bug, LogService
+from tests.catches.logs import OF_WATCHES, Bug, LogService
 from tests.catches.services import run
 from workloads.log import LogOptions, LogWorkload
 
@@ -34,7 +34,12 @@ NAMES = {
     Bug.STALE_READ: ("stale", "stale"),
     Bug.REORDERED: ("reordered", "reordered"),
     Bug.TRUNCATED: ("conflict", "changed or lost"),
+    Bug.WATCH_SKIPS: ("skipped or stale", "skipped or stale"),
+    Bug.WATCH_REPEATS: ("repeated", "repeated"),
+    Bug.WATCH_DISORDERS: ("disordered", "disordered"),
+    Bug.WATCH_OLDER: ("outside", "outside"),
 }
+FOLLOWING = {"following": LogOptions(follow=True), "several following": LogOptions(follow=True, keys=3, read_share=0.5)}
 OPTIONS = {"one": LogOptions(), "several": LogOptions(keys=3, read_share=0.5, recent=30)}
 
 
@@ -52,9 +57,15 @@ def judge(service: LogService, *, seed: int, load: Load, options: LogOptions, pa
     return {part.name: part for part in workload.check(operations, Observed(final_reads=FinalReads()))}
 
 
-@pytest.mark.parametrize(("seed", "options"), list(enumerate(OPTIONS.values())), ids=OPTIONS)
+CASES = [
+    pytest.param(bug, seed, options, id=f"{bug}-{name}")
+    for bug in Bug
+    for seed, (name, options) in enumerate((FOLLOWING if bug in OF_WATCHES else OPTIONS).items())
+]
+
+
 @pytest.mark.parametrize("offsets", [True, False], ids=["offsets", "nulls"])
-@pytest.mark.parametrize("bug", Bug)
+@pytest.mark.parametrize(("bug", "seed", "options"), CASES)
 def test_a_planted_bug_is_found_by_its_name(
     bug: Bug, offsets: bool, options: LogOptions, seed: int, tmp_path: Path
 ) -> None:
@@ -74,7 +85,7 @@ def test_a_planted_bug_is_found_by_its_name(
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("options", [*OPTIONS.values(), *FOLLOWING.values()], ids=[*OPTIONS, *FOLLOWING])
 @pytest.mark.parametrize("offsets", [True, False], ids=["offsets", "nulls"])
 def test_a_correct_log_passes(offsets: bool, options: LogOptions, load: Load, seed: int, tmp_path: Path) -> None:
     """Lost, late and refused requests, hung clients and offsets of the system are not bugs; all entries are read."""

@@ -33,6 +33,7 @@ def anomalies_of(facts: Facts, found: Findings, kinds: Collection[str]) -> list[
         ("duplicated", found.duplicated, made.duplicated),
         ("unexpected", found.unexpected, made.unexpected),
         ("reordered", found.reordered, made.reordered),
+        *((kind, places, getattr(made, kind)) for kind, places in (found.of_reading or {}).items()),
     ]
     present = [(subjects, make) for kind, subjects, make in sources if kind in kinds and len(subjects)]
     share = MAX_ANOMALIES // max(1, len(present))
@@ -240,6 +241,42 @@ class _Anomalies:
                 decisive=row,
             )
 
+    def skipped(self, places: Int64s) -> Iterator[Anomaly]:
+        for place, known, _ in self._missing(places):
+            row = int(self._facts.places.skipped[place])
+            yield self._of_read(
+                "skipped", place, row, known,
+                f"skips {self._entry(known)} and has a higher offset; ", *self._claim(known),
+            )  # fmt: skip
+
+    def repeated(self, places: Int64s) -> Iterator[Anomaly]:
+        for place in places.tolist():
+            row = int(self._facts.places.repeated[place])
+            yield self._of_read("repeated", place, row, None, f"has offset {self._offset(place)} more than once")
+
+    def disordered(self, places: Int64s) -> Iterator[Anomaly]:
+        for place in places.tolist():
+            row = int(self._facts.places.disordered[place])
+            yield self._of_read(
+                "disordered", place, row, None, f"has offset {self._offset(place)} directly after a higher one"
+            )
+
+    def outside(self, places: Int64s) -> Iterator[Anomaly]:
+        for place in places.tolist():
+            row = int(self._facts.places.outside[place])
+            yield self._of_read(
+                "outside", place, row, None, f"has offset {self._offset(place)}, which it does not cover"
+            )
+
+    def _of_read(self, kind: str, place: int, row: int, known: int | None, *what: str | Instant) -> Anomaly:
+        return Anomaly(
+            kind=kind,
+            subject=self._offset(place),
+            explanation=sentence(*self._read(row), " ", *what, "."),
+            rows=(row,) if known is None else tuple(dict.fromkeys([int(self._claims.row[known]), row])),
+            decisive=row,
+        )
+
     def _missing(self, places: Int64s) -> Iterator[tuple[int, int, int]]:
         """Yields each place with the first claim about its entry, and the last read that lacks the entry."""
         groups = _Groups(self._claims.place, places, len(self._claims.distinct))
@@ -274,15 +311,14 @@ class _Anomalies:
         )
 
     def _lacks(self, row: int, place: int) -> tuple[str | Instant, ...]:
+        return *self._read(row), f" has nothing at offset {self._offset(place)}"
+
+    def _read(self, row: int) -> tuple[str | Instant, ...]:
         values = self._history.value
         covered = f"offset {values.first[row]}"
         if values.kind[row] == PAIR:
             covered = f"offsets {values.first[row]} to {values.second[row]}"
-        return (
-            f"process {self._history.process[row]}'s read of {covered}, which began at ",
-            self._began(row),
-            f", has nothing at offset {self._offset(place)}",
-        )
+        return f"process {self._history.process[row]}'s read of {covered}, which began at ", self._began(row), ","
 
     def _began(self, row: int) -> Instant:
         return self._instant(row, int(self._history.start_ns[row]), int(self._history.start[row]))

@@ -55,6 +55,10 @@ class Places:
         missed: The row of the last read that covers the offset and lacks the entry; -1 if none does.
         conflict: Whether there are two values or two acknowledged appends, except by a change.
         changed: Whether a read has another value than a read that ended before it began.
+        skipped: The row of the last read that lacks the entry and has a higher one; -1 if none does.
+        repeated: The row of a read that has the offset more than once; -1 if none has.
+        disordered: The row of a read that has the offset directly after a higher one; -1 if none has.
+        outside: The row of a read that has the offset and does not cover it; -1 if none has.
     """
 
     known: Int64s
@@ -62,6 +66,10 @@ class Places:
     missed: Int64s
     conflict: Bools
     changed: Bools
+    skipped: Int64s
+    repeated: Int64s
+    disordered: Int64s
+    outside: Int64s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +148,25 @@ def _places(log: Log, claims: Claims) -> Places:
     several, changed = _contradictions(log, claims)
     answers = np.bincount(claims.place[: claims.answers], minlength=size)
     conflict = (answers > 1) | (several & ((answers > 0) | ~changed))
-    return Places(known=known, seen=seen, missed=_missed(log, claims), conflict=conflict, changed=changed)
+    missed, skipped = _missed(log, claims)
+    return Places(
+        known=known, seen=seen, missed=missed, conflict=conflict, changed=changed, skipped=skipped,
+        **_misplaced(log, claims),
+    )  # fmt: skip
+
+
+def _misplaced(log: Log, claims: Claims) -> dict[str, Int64s]:
+    """Returns, for each place, a read that repeats, disorders or does not cover its entry; see `Places`."""
+    size, read, place = len(claims.distinct), log.entry_read, claims.place[claims.answers :]
+    after = np.flatnonzero((read[1:] == read[:-1]) & (place[1:] <= place[:-1])) + 1
+    outside = np.flatnonzero((log.entry_offset < log.first[read]) | (log.entry_offset > log.last[read]))
+    again = after[:0]
+    if len(after):  # only then a read can have an offset twice
+        order = np.lexsort((place, read))
+        same = (read[order[1:]] == read[order[:-1]]) & (place[order[1:]] == place[order[:-1]])
+        again = order[1:][same]
+    found = {"repeated": again, "disordered": np.setdiff1d(after, again), "outside": outside}
+    return {name: maxima(size, place[some], log.read[read[some]], _NONE) for name, some in found.items()}
 
 
 def _contradictions(log: Log, claims: Claims) -> tuple[Bools, Bools]:
@@ -173,8 +199,10 @@ def _several(size: int, group: Int64s, member: Int64s) -> Bools:
     return several
 
 
-def _missed(log: Log, claims: Claims) -> Int64s:
-    """Returns, for each place, the row of the last read that covers it and lacks its entry; -1 if none does.
+def _missed(log: Log, claims: Claims) -> tuple[Int64s, Int64s]:
+    """Returns, for each place, the row of the last read that covers it and lacks its entry, and of the last that skips it.
+
+    A read skips an entry that it covers and lacks, if it has a higher one. A row is -1 if there is no such read.
 
     The places between the entries of a read are gaps. Reads of settled entries in a log without anomalies have no gaps. So the
     time depends on the number of entries, and not on the length of the ranges.
@@ -198,12 +226,9 @@ def _missed(log: Log, claims: Claims) -> Int64s:
     final = first - 1
     final[read] = place  # the last entry of each read remains
     tail = np.flatnonzero(final < last)
-    return max_over(
-        len(distinct),
-        np.concatenate([before[gap] + 1, final[tail] + 1]),
-        np.concatenate([place[gap] - 1, last[tail]]),
-        np.concatenate([log.read[read[gap]], log.read[tail]]),
-    )
+    skipped = max_over(len(distinct), before[gap] + 1, place[gap] - 1, log.read[read[gap]])
+    behind = max_over(len(distinct), final[tail] + 1, last[tail], log.read[tail])
+    return np.maximum(skipped, behind), skipped
 
 
 def _by_value(log: Log, claims: Claims, appended: Int64s) -> ByValue:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from checker.columns import Int64s
     from workloads.log.arrays import Bools
-    from workloads.log.facts import Facts
+    from workloads.log.facts import Facts, Places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,7 @@ class Findings:
         duplicated: Ranks of duplicated values.
         unexpected: Ranks of unexpected values.
         reordered: Appends at a lower offset than an entry that was known before they began.
+        of_reading: By kind, places that a read shows wrongly, if reads follow the log; None: they do not.
     """
 
     known_ns: Int64s
@@ -42,6 +45,7 @@ class Findings:
     duplicated: Int64s
     unexpected: Int64s
     reordered: Int64s
+    of_reading: Mapping[str, Int64s] | None
 
     def totals(self) -> dict[str, int]:
         """Returns the number of contradictions of each kind."""
@@ -53,11 +57,17 @@ class Findings:
             "duplicated": len(self.duplicated),
             "unexpected": len(self.unexpected),
             "reordered": len(self.reordered),
+            **{kind: len(places) for kind, places in (self.of_reading or {}).items()},
         }
 
 
-def findings_of(facts: Facts) -> Findings:
-    """Applies the rules of `workloads.log.judge`."""
+def findings_of(facts: Facts, *, follow: bool) -> Findings:
+    """Applies the rules of `workloads.log.judge`.
+
+    Args:
+        facts: All facts about a log.
+        follow: Whether reads follow the log.
+    """
     places, values, appends, claims = facts.places, facts.values, facts.appends, facts.claims
     history = facts.log.history
     missing = np.zeros(len(places.known), np.bool_)
@@ -81,4 +91,14 @@ def findings_of(facts: Facts) -> Findings:
         duplicated=np.flatnonzero((values.tried > 0) & (values.offsets > values.tried)),
         unexpected=np.flatnonzero(values.unexpected),
         reordered=np.flatnonzero(appends.overtaken >= 0),
+        of_reading=_of_reading(places, missing) if follow else None,
     )
+
+
+def _of_reading(places: Places, missing: Bools) -> dict[str, Int64s]:
+    return {
+        "skipped": np.flatnonzero((places.skipped >= 0) & ~missing),
+        "repeated": np.flatnonzero(places.repeated >= 0),
+        "disordered": np.flatnonzero(places.disordered >= 0),
+        "outside": np.flatnonzero(places.outside >= 0),
+    }

@@ -21,6 +21,16 @@ append with that offset was acknowledged, or a read with the entry ended. The an
 - `reordered`: an append began after an entry was known, and its own entry is at a lower offset. Kafka and DLedger: an old
   leader assigns offsets that a new leader has passed.
 
+These are wrong only where reads follow the log, as a watch or a consumer does. Then a read shows entries in the order of the
+log, each once, from its first offset on. It may end early, but it leaves out no entry:
+
+- `skipped`: a read lacks an entry that it covers, and has a higher one. The entry was not known when the read began, or it is
+  lost or stale. etcd: a watch drops events.
+- `repeated`: a read has an offset twice. etcd: a watch that catches up, or that is begun again, sends an event twice.
+- `disordered`: a read has an offset directly after a higher one, and does not repeat it. etcd: a watch sends new events before
+  old ones.
+- `outside`: a read has an offset that it does not cover. etcd: a watch sends events older than its start revision.
+
 The judge also counts `recovered`, appends without an answer that a read has; `never-read`, acknowledged appends that no read
 has and no later read covers; and `ok`, acknowledged appends that reads have, and that are neither lost, stale nor in conflict.
 
@@ -55,18 +65,19 @@ if TYPE_CHECKING:
     from workloads.log.findings import Findings
 
 
-def judge_log(history: Columns, *, linearizable: bool) -> Judgement:
+def judge_log(history: Columns, *, linearizable: bool, follow: bool) -> Judgement:
     """Decides the operations of one log.
 
     Args:
         history: The operations.
         linearizable: Whether stale reads are invalid.
+        follow: Whether reads follow the log.
 
     Raises:
         InputError: The workload has no such operation.
     """
     facts = facts_of(read_log(history))
-    found = findings_of(facts)
+    found = findings_of(facts, follow=follow)
     counts = _counts(facts, found)
     wrong = [kind for kind in found.totals() if counts[kind] and (linearizable or kind != "stale")]
     verdict, reason = _verdict(facts, counts, wrong)

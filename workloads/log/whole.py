@@ -35,6 +35,7 @@ class Offsets:
         self._since: dict[str | None, int] = {}
         self._ranges: dict[str | None, set[int]] = {}
         self._reading: dict[Process, int] = {}
+        self._next: dict[tuple[Process, str | None], int] = {}
 
     def highest(self, key: str | None) -> int:
         """Returns the highest known offset; 0 if nothing is known."""
@@ -43,6 +44,10 @@ class Offsets:
     def before(self, key: str | None, back: int) -> int:
         """Returns the offset that lies so far before the highest known one; at least 0."""
         return max(0, self.highest(key) - back)
+
+    def next_of(self, process: Process, key: str | None, back: int) -> int:
+        """Returns the offset after the last one that a process has read by ranges; before its first entry, `before`."""
+        return self._next.setdefault((process, key), self.before(key, back))
 
     def ranges(self, key: str | None) -> Sequence[int]:
         """Returns the numbers of the ranges of `RANGE` offsets that final reads cover."""
@@ -68,17 +73,20 @@ class Offsets:
             self._learn(event.key, None if event.value is None else offset)
         elif event.f == "read" and isinstance(event.value, list):
             for entry in event.value:
-                if isinstance(entry, list) and entry:
-                    self._learn(event.key, entry[0])
+                if isinstance(entry, list) and entry and self._learn(event.key, entry[0]):
+                    followed = event.process, event.key
+                    self._next[followed] = max(self._next.get(followed, 0), entry[0] + 1)
 
-    def _learn(self, key: str | None, offset: Value) -> None:
+    def _learn(self, key: str | None, offset: Value) -> bool:
+        """Returns whether it is an offset."""
         if type(offset) is not int or not 0 <= offset <= _MAX_OFFSET:
-            return
+            return False
         more = offset - self._highest.get(key, -1)
         if more > 0:
             self._highest[key] = offset
             self._since[key] = max(0, self._since.get(key, 0) - more)
         self._ranges.setdefault(key, set()).add(offset // RANGE)
+        return True
 
 
 class WholeLogs:

@@ -12,7 +12,7 @@ from harness.errors import InputError
 from harness.op import Invocation
 from workloads.base import JudgedWorkload
 from workloads.finals import keys_of
-from workloads.log.whole import Offsets, WholeLogs, final_ranges
+from workloads.log.whole import RANGE, Offsets, WholeLogs, final_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +43,12 @@ class LogOptions:
     linearizable: bool = option(
         default=True,
         help="Each read must return all entries that were known before it began; without it, they may appear later.",
+        judges=True,
+    )
+    follow: bool = option(
+        default=False,
+        help="Each read begins after the last entry that its process has read, as a watch or a consumer does, and covers 1000 "
+        "offsets. Then a read must not skip, repeat or reorder entries, or return older ones.",
         judges=True,
     )
 
@@ -98,7 +104,7 @@ class LogWorkload(JudgedWorkload[LogOptions]):
         """
         from workloads.log.judge import judge_log  # noqa: PLC0415 - `--help` needs no judge
 
-        return judge_log(history, linearizable=self.options.linearizable)
+        return judge_log(history, linearizable=self.options.linearizable, follow=self.options.follow)
 
     def _operations(self, stream: Stream, offsets: Offsets) -> Generator:
         options = self.options
@@ -119,7 +125,15 @@ class LogWorkload(JudgedWorkload[LogOptions]):
             first = offsets.before(stream.key, back)
             return Invocation("read", [first, first + length - 1])
 
-        read = mix(stream, (options.range_share, read_range), rest=read_entry)
+        def follow(asker: Asker) -> Invocation:
+            back = stream.below(options.recent)
+            stream.skip(2)
+            if asker.preview:
+                return Invocation("read", ["next", f"next+{RANGE - 1}"])
+            first = offsets.next_of(asker.process, stream.key, back)
+            return Invocation("read", [first, first + RANGE - 1])
+
+        read = follow if options.follow else mix(stream, (options.range_share, read_range), rest=read_entry)
         return independent(
             stream, lambda: stream.any_key("l", options.keys), mix(stream, (options.read_share, read), rest=append)
         )

@@ -18,6 +18,7 @@ from clusters.systems.dledger_log.client import ANSWER_TIMEOUT_S, LogClient
 from clusters.systems.dledger_log.entries import BARRIER
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_protocol import SUCCESS
+from harness.errors import InputError
 from harness.service import NodeStatus
 
 if TYPE_CHECKING:
@@ -50,7 +51,16 @@ class DLedgerLogSystem(DLedgerNodes):
         return ("--state-machine", "none")
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> LogClient:
-        """Returns the client of a process."""
+        """Returns the client of a process.
+
+        Raises:
+            InputError: Reads must follow the log. A client asks for many offsets at once, so a read can lack an entry that was
+                committed a moment later, and have a higher one.
+        """
+        if getattr(self.workload_options, "follow", False):
+            raise InputError(
+                "a client of dledger-log does not read a range in the order of its offsets; leave out --follow"
+            )
         return LogClient(
             group=self.group,
             node=node,

@@ -1,4 +1,4 @@
-"""The client of etcd: one connection of one process to one node, for registers, sets, counters and locks.
+"""The client of etcd: one connection of one process to one node, for registers, sets, counters, locks and logs.
 
 Every node of etcd serves every request, so a client stays at its node. The order of an operation is etcd's revision: the one
 that a write made, or the one that a read saw.
@@ -7,6 +7,9 @@ that a write made, or the one that a read saw.
 - A set is a key for each element, below a prefix. A read is a range.
 - A counter is a key. An add reads it, and writes the sum if nobody changed the key since; it tries again if somebody did.
 - A lock is a key that exists while the lock is held. With a lease, etcd removes it after the lease.
+- A log is the history of a key: an append is a put, and its revision is its offset. A read is a watch from its first offset on.
+  A watch may lag, so a read waits until it has shown the last change that a range of the same node knows. A read that begins
+  after the last event that the client has read goes on with the same watch; every other read begins a new one.
 
 Source: etcd's documentation, "API guarantees" and "Interacting with etcd".
 """
@@ -19,7 +22,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from clusters.systems.answers import NoAnswer, carried_out, unsupported
-from clusters.systems.etcd.gateway import Gateway, Refused, after, encoded
+from clusters.systems.etcd.gateway import Gateway, Refused, Watch, after, encoded
 from clusters.systems.etcd.options import Reads
 from clusters.systems.etcd.outcomes import CAS_MISMATCH, HELD, NOT_HELD, refused
 from clusters.systems.stored import value_of
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 PREFIX: Final = "labrys/"
 ONLY_KEY: Final = "only"  # for a workload with one object and no keys
 READ_TIMEOUT_S: Final = 5.0
+WATCH_TIMEOUT_S: Final = 3.0
 ADD_ATTEMPTS: Final = 30
 
 
@@ -65,6 +69,7 @@ class EtcdClient:
         self._acquires = 0
         self._held: dict[str, str] = {}  # by key, the value of the lock that this client acquired last
         self._gateway = Gateway(node.address)
+        self._watches: dict[str, Watch] = {}
 
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out an operation of the workload."""
@@ -76,11 +81,19 @@ class EtcdClient:
             return refused(error.message, is_read=is_read)
 
     async def close(self) -> None:
-        """Closes the connection."""
+        """Closes the connections."""
+        for watch in self._watches.values():
+            await watch.close()
         await self._gateway.close()
 
     async def _carry_out(self, invocation: Invocation) -> Outcome:
-        operations = {"register": self._register, "set": self._set, "counter": self._counter, "lock": self._lock}
+        operations = {
+            "register": self._register,
+            "set": self._set,
+            "counter": self._counter,
+            "lock": self._lock,
+            "log": self._log,
+        }
         return await operations[self._workload](PREFIX + (invocation.key or ONLY_KEY), invocation.f, invocation.value)
 
     async def _register(self, key: str, f: str, value: Value) -> Outcome:
@@ -120,6 +133,42 @@ class EtcdClient:
             case "release":
                 return await self._release(key, value)
         return unsupported(f, value)
+
+    async def _log(self, key: str, f: str, value: Value) -> Outcome:
+        match f, value:
+            case "append", _:
+                answer = await self._call("kv/put", {"key": encoded(key), "value": encoded(json.dumps(value))})
+                revision = answer.header().number("revision")
+                return Ok(revision, order=revision)
+            case "read", int(offset):
+                found = await self._watched(key, offset, offset)
+                return Ok(value_of(found[-1].value) if found else None)
+            case "read", [int(first), int(last)]:
+                found = await self._watched(key, first, last)
+                return Ok([[event.modified, value_of(event.value)] for event in found])
+        return unsupported(f, value)
+
+    async def _watched(self, key: str, first: int, last: int) -> list[Entry]:
+        """Returns the events that a watch shows from a revision on, up to the last change that a range knows."""
+        entries = await self._get(key)
+        newest = min(last, entries[0].modified if entries else 0)
+        watch = self._watches.get(key)
+        if watch is None or watch.following != first:
+            await self._unwatch(key)
+            watch = self._watches[key] = Watch(self.node.address, key, first)
+        try:
+            await asyncio.wait_for(watch.until(newest), WATCH_TIMEOUT_S)
+        except TimeoutError:
+            raise NoAnswer(f"the watch is behind: it has not shown revision {newest} of the key") from None
+        except NoAnswer:
+            await self._unwatch(key)
+            raise
+        return watch.take(last)
+
+    async def _unwatch(self, key: str) -> None:
+        watch = self._watches.pop(key, None)
+        if watch is not None:
+            await watch.close()
 
     async def _call(self, method: str, request: dict[str, Value]) -> Answer:
         return await self._gateway.call(method, request)

@@ -9,14 +9,16 @@ Source: etcd's documentation, "gRPC gateway", and the JSON mapping of Protocol B
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clusters.systems.answers import NoAnswer, NotSent
 from harness.errors import LabrysError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import aiohttp
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 PORT: Final = 2379
 CONNECT_TIMEOUT_S: Final = 1.0
 MAX_ANSWER_BYTES: Final = 64 << 20
+LONGER: Final = f"expected an answer of at most {MAX_ANSWER_BYTES >> 20} MiB, found a longer one"
 HTTP_OK: Final = 200
 MAX_MESSAGE: Final = 200
 
@@ -79,6 +82,10 @@ class Answer:
         """Returns whether a member is true."""
         return self._body.get(name) is True
 
+    def message(self, absent: str) -> str:
+        """Returns the message of an error, shortened; `absent` if it has none."""
+        return str(self._body.get("message", self._body.get("error", absent)))[:MAX_MESSAGE]
+
     def header(self) -> Answer:
         """Returns the header: `revision`, `member_id`, `raft_term`."""
         header = self._body.get("header")
@@ -92,13 +99,26 @@ class Answer:
         """
         kvs = self._body.get("kvs", [])
         try:
-            return [
-                Entry(_text(kv["key"]), _text(kv.get("value", "")), int(kv["create_revision"]), int(kv["mod_revision"]))
-                for kv in kvs
-            ]
-        except (TypeError, KeyError, ValueError, AttributeError) as error:
+            return [_entry(kv) for kv in kvs]
+        except _UNREADABLE as error:
             raise NoAnswer(
                 f"expected keys with values and revisions, found {str(kvs)[:MAX_MESSAGE]}: {error!r}"
+            ) from error
+
+    def events(self) -> list[Entry]:
+        """Returns the puts that a message of a watch shows, in its order.
+
+        Raises:
+            NoAnswer: The message is not readable, or the watch has ended.
+        """
+        try:
+            result = self._body["result"]
+            if result.get("canceled"):
+                raise NoAnswer(f"etcd cancelled the watch: {str(result)[:MAX_MESSAGE]}")
+            return [_entry(event["kv"]) for event in result.get("events", []) if event.get("type", "PUT") == "PUT"]
+        except _UNREADABLE as error:
+            raise NoAnswer(
+                f"expected the events of a watch, found {str(self._body)[:MAX_MESSAGE]}: {error!r}"
             ) from error
 
 
@@ -126,6 +146,22 @@ class Gateway:
             NoAnswer: The node may have got it, and the answer is missing or not readable.
             Refused: etcd answered with an error.
         """
+        with _answering():
+            async with await self.post(method, request) as response:
+                content = await _bounded(response)
+                status = response.status
+        answer = _parsed(content, status)
+        if status != HTTP_OK:
+            raise Refused(answer.message(f"status {status}"))
+        return answer
+
+    async def post(self, method: str, request: Mapping[str, Value]) -> aiohttp.ClientResponse:
+        """Sends a request, and returns the answer before its body has come. The caller reads or closes it.
+
+        Raises:
+            aiohttp.ClientError: The connection failed.
+            OSError: The same.
+        """
         import aiohttp  # noqa: PLC0415 - an extra, which only runs of etcd need
 
         if self._session is None:
@@ -134,28 +170,105 @@ class Gateway:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
             )
-        try:
-            async with self._session.post(self._url + method, json=request, allow_redirects=False) as response:
-                content = await _bounded(response)
-                status = response.status
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise NotSent(_words(error)) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise NoAnswer(_words(error)) from error
-        try:
-            body = json.loads(content)
-        except (ValueError, RecursionError):
-            body = None
-        if not isinstance(body, dict):
-            raise NoAnswer(f"expected an object of JSON, found {content[:MAX_MESSAGE]!r} with the status {status}")
-        if status != HTTP_OK:
-            raise Refused(str(body.get("message", body.get("error", f"status {status}")))[:MAX_MESSAGE])
-        return Answer(body)
+        return await self._session.post(self._url + method, json=request, allow_redirects=False)
 
     async def close(self) -> None:
         """Closes the connection."""
         if self._session is not None:
             await self._session.close()
+
+
+class Watch:
+    """The events of one key, as a node sends them on a connection of their own.
+
+    Attributes:
+        following: The revision after the last event that was taken; before the first one, that from which on the watch begins.
+    """
+
+    def __init__(self, address: str, key: str, first: int) -> None:
+        """Connects with the first wait.
+
+        Args:
+            address: The address of the node.
+            key: The key.
+            first: The revision from which on the watch shows the changes of the key.
+        """
+        self.following = first
+        self._gateway = Gateway(address)
+        start = max(1, first)  # 0 would be now
+        self._create = {"create_request": {"key": encoded(key), "start_revision": str(start)}}
+        self._response: aiohttp.ClientResponse | None = None
+        self._shown = start - 1  # the highest revision among the events so far
+        self._part = b""  # the begin of a line whose end has not come
+        self._events: deque[Entry] = deque()
+
+    async def until(self, revision: int) -> None:
+        """Waits until an event of this or a higher revision has come. It may be cancelled, and loses no event then.
+
+        Raises:
+            NotSent: The node got no request.
+            NoAnswer: The watch has ended, or sent what is no event.
+        """
+        with _answering():
+            if self._response is None:
+                self._response = await self._gateway.post("watch", self._create)
+            while self._shown < revision:
+                self._receive(await self._response.content.readany(), self._response.status)
+
+    def _receive(self, more: bytes, status: int) -> None:
+        if not more:
+            raise NoAnswer("the watch has ended")
+        *lines, self._part = (self._part + more).split(b"\n")
+        if len(self._part) > MAX_ANSWER_BYTES:
+            raise NoAnswer(LONGER)
+        for line in lines:
+            for event in _parsed(line, status).events():
+                self._events.append(event)
+                self._shown = max(self._shown, event.modified)
+
+    def take(self, last: int) -> list[Entry]:
+        """Returns the events that came and were not taken, in the order in which they came, until one is above `last`."""
+        taken = []
+        while self._events and self._events[0].modified <= last:
+            taken.append(self._events.popleft())
+        self.following = max([self.following, *(event.modified + 1 for event in taken)])
+        return taken
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        if self._response is not None:
+            self._response.close()
+        await self._gateway.close()
+
+
+_UNREADABLE: Final = (TypeError, KeyError, ValueError, AttributeError)
+
+
+@contextlib.contextmanager
+def _answering() -> Iterator[None]:
+    """Says of an error of the connection whether the node may have the request."""
+    import aiohttp  # noqa: PLC0415 - an extra, which only runs of etcd need
+
+    try:
+        yield
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+        raise NotSent(_words(error)) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise NoAnswer(_words(error)) from error
+
+
+def _parsed(content: bytes, status: int) -> Answer:
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict):
+        raise NoAnswer(f"expected an object of JSON, found {content[:MAX_MESSAGE]!r} with the status {status}")
+    return Answer(body)
+
+
+def _entry(kv: Any) -> Entry:
+    return Entry(_text(kv["key"]), _text(kv.get("value", "")), int(kv["create_revision"]), int(kv["mod_revision"]))
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
@@ -164,7 +277,7 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     async for part in response.content.iter_any():
         size += len(part)
         if size > MAX_ANSWER_BYTES:
-            raise NoAnswer(f"expected an answer of at most {MAX_ANSWER_BYTES >> 20} MiB, found a longer one")
+            raise NoAnswer(LONGER)
         parts.append(part)
     return b"".join(parts)
 

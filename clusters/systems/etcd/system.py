@@ -88,6 +88,7 @@ class EtcdSystem(OneServiceSystem):
             "set": "add is a put of a key for the element; read is a range of all these keys",
             "counter": "add reads the key, and writes the sum in a transaction that compares the revision",
             "lock": "acquire creates a key, with a lease if the locks have one; release deletes it",
+            "log": "append is a put, and its revision is the offset; read is a watch from a revision on, see --follow",
         }
     )
     programs = (go("3.7.3"),)

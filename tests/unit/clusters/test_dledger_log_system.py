@@ -13,10 +13,12 @@ from clusters.systems.dledger_log.options import DLedgerLogOptions
 from clusters.systems.dledger_log.system import DLedgerLogSystem
 from clusters.systems.members import Members
 from harness.cluster import Paper
+from harness.errors import InputError
 from harness.node import Node
 from harness.service import NodeStatus, first_status
 from tests.artifacts import unbuilt
 from tests.unit.clusters.remoting_script import answer, scripted
+from workloads.log import LogWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -121,3 +123,12 @@ def test_nodes_are_plain_servers() -> None:
     assert "--state-machine none" in line
     assert "--heartbeat-ms 333 --vote-ms 444" in line
     assert "--snapshot-threshold" not in line
+
+
+def test_reads_that_follow_the_log_are_refused() -> None:
+    """A client asks for many offsets at once, so its reads may skip an entry, which `--follow` forbids."""
+    system = DLedgerLogSystem.made(
+        cast("Cluster", Paper(["n1"])), DLedgerLogOptions(), "log", LogWorkload.Options(follow=True)
+    )
+    with pytest.raises(InputError, match="leave out --follow"):
+        system.client(0, NODES[0])

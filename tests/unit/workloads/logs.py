@@ -59,9 +59,9 @@ class Script:
         return judged(self.operations)
 
 
-def judged(operations: list[Operation], *, linearizable: bool = True) -> Judgement:
+def judged(operations: list[Operation], *, linearizable: bool = True, follow: bool = False) -> Judgement:
     """Returns the judgement."""
-    return LogWorkload(LogOptions(linearizable=linearizable)).judge(
+    return LogWorkload(LogOptions(linearizable=linearizable, follow=follow)).judge(
         of_operations(sorted(operations, key=lambda op: op.invoke_index))
     )
 
@@ -135,6 +135,10 @@ class Brute:
             *(("reordered", str(offset)) for _, offset in self.reordered),
         }
         self.counts = self._counts()
+        self.of_reading = {
+            *(("skipped", str(at)) for at in self._skipped() if at not in self.missing["lost"] | self.missing["stale"]),
+            *((kind, str(at)) for read in self.reads for kind, at in misplaced(read)),
+        }
 
     def _missing(self, kind: str) -> Iterator[int]:
         for offset in {offset for _, offset, _ in self.claims}:
@@ -146,6 +150,12 @@ class Brute:
                 if covers(read, offset) and read.invoke_index > known and offset not in dict(entries(read))
             ]
             if lacks and kind == ("stale" if max(has, default=-1) > max(lacks) else "lost"):
+                yield offset
+
+    def _skipped(self) -> Iterator[int]:
+        for (_, offset, _), read in itertools.product(self.claims, self.reads):
+            seen = [at for at, _ in entries(read) if covers(read, at)]
+            if covers(read, offset) and offset not in seen and any(at > offset for at in seen):
                 yield offset
 
     def _differing(self) -> Iterator[tuple[tuple[Operation, int, str], tuple[Operation, int, str]]]:
@@ -228,6 +238,16 @@ def entries(read: Operation) -> list[tuple[int, str]]:
     if isinstance(read.value, list):
         return [(offset, text(value)) for offset, value in read.result]
     return [] if read.result is None else [(read.value, text(read.result))]
+
+
+def misplaced(read: Operation) -> Iterator[tuple[str, int]]:
+    """Yields what a read shows in a way that a watch may not."""
+    offsets = [offset for offset, _ in entries(read)]
+    yield from (("outside", offset) for offset in offsets if not covers(read, offset))
+    yield from (("repeated", offset) for offset in offsets if offsets.count(offset) > 1)
+    for place, (before, offset) in enumerate(itertools.pairwise(offsets), 1):
+        if offset < before and offset not in offsets[:place]:
+            yield "disordered", offset
 
 
 def at_random(draws: random.Random, *, values: list[Any], answers: bool, faulty: float) -> list[Operation]:

@@ -12,7 +12,7 @@ from harness.errors import InputError
 from harness.op import OpType
 from harness.verdict import Verdict
 from tests.unit.workloads.logs import Brute, Script, at_random, found, in_turn, judged, of_keys
-from workloads.log import LogWorkload, reading
+from workloads.log import LogOptions, LogWorkload, reading
 
 HISTORIES = 400
 OK, FAIL, INFO = OpType.OK, OpType.FAIL, OpType.INFO
@@ -21,7 +21,10 @@ VALUES: dict[str, list[Any]] = {
     "repeated": [1, 2, 3, 1, 2, 3, 4, 4],
     "other": ["a", [1, 2], 1.5, {"k": [1]}, True, 10**18, [1], "[1,2]"],
 }
-ALWAYS = ("lost", "stale", "changed", "unexpected", "valid", "invalid")
+ALWAYS = (
+    *("lost", "stale", "changed", "unexpected", "valid", "invalid"),
+    *("skipped", "repeated", "disordered", "outside"),
+)
 
 
 @pytest.mark.parametrize("answers", [True, False], ids=["offsets", "nulls"])
@@ -51,6 +54,9 @@ def test_the_judge_finds_what_a_brute_force_finds(
         assert found(judgement) == kinds, seed
         assert +Counter(judgement.counts) == +counts, seed
         tested = counts["ok"] + counts["recovered"] + counts["stale"]
+        following = LogWorkload(LogOptions(follow=True)).judge(columns.only(rows))
+        assert found(following) == kinds | brute.of_reading, seed
+        seen.update({kind for kind, _ in brute.of_reading})
         expected = Verdict.INVALID if kinds else Verdict.VALID if tested else Verdict.UNKNOWN
         assert judgement.verdict is expected
         seen.update({kind for kind, _ in kinds})
@@ -101,6 +107,49 @@ def test_a_stale_read_is_counted_where_reads_need_not_be_linearizable() -> None:
     assert judged(in_turn(*stale)).verdict is Verdict.INVALID
     judgement = judged(in_turn(*stale, ("read", 1, None)), linearizable=False)
     assert found(judgement) == {("lost", "1")}
+
+
+FOLLOWED = [("append", 7, 2), ("append", 8, 3), ("append", 9, 5)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "shown", "subject", "expected"),
+    [
+        ("repeated", 2, [[2, 7], [3, 8], [3, 8], [5, 9]], 3, "has offset 3 more than once."),
+        ("repeated", 2, [[2, 7], [3, 8], [2, 7], [5, 9]], 2, "has offset 2 more than once."),
+        ("disordered", 2, [[3, 8], [2, 7], [5, 9]], 2, "has offset 2 directly after a higher one."),
+        ("outside", 3, [[2, 7], [3, 8], [5, 9]], 2, "has offset 2, which it does not cover."),
+    ],
+)  # fmt: skip
+def test_a_watch_shows_each_event_once_in_order_and_none_from_before(
+    kind: str, first: int, shown: list[Any], subject: int, expected: str
+) -> None:
+    """Each rule of reads that follow a log, where every entry is there; other reads may show entries in any way."""
+    operations = in_turn(*FOLLOWED, ("read", [first, 9], shown))
+    (anomaly,) = judged(operations, follow=True).anomalies
+    assert (anomaly.kind, anomaly.subject) == (kind, subject)
+    began = f"Process 3's read of offsets {first} to 9, which began at 0.006 s, "
+    assert anomaly.explanation == began + expected
+    assert judged(operations).verdict is Verdict.VALID
+
+
+def test_a_watch_may_lag_and_must_not_skip() -> None:
+    """A watch that ends early is right; one that has a later event skips, even if nobody knew the entry when it began."""
+    script = Script()
+    script.add("append", 7, 2, 1, 2)
+    script.add("append", 8, 3, 3, 20)
+    script.add("append", 9, 5, 4, 21)
+    script.add("read", [2, 9], [[2, 7]], 5, 22)
+    assert judged(script.operations, follow=True).verdict is Verdict.VALID
+    script.add("read", [2, 9], [[2, 7], [5, 9]], 6, 23)
+    script.add("read", [2, 9], [[2, 7], [3, 8], [5, 9]], 30, 31)
+    judgement = judged(script.operations, follow=True)
+    (anomaly,) = judgement.anomalies
+    assert (anomaly.kind, anomaly.subject) == ("skipped", 3)
+    assert judgement.reason == "The log is wrong: 1 skipped."
+    assert "skips 8 at offset 3 and has a higher offset" in anomaly.explanation
+    assert "skipped" not in judged(script.operations).counts
+    assert judged(script.operations).verdict is Verdict.VALID
 
 
 def test_a_read_that_overlaps_says_nothing_of_what_is_missing() -> None:

@@ -137,8 +137,8 @@ def test_options_that_test_nothing_are_refused(values: dict[str, Any]) -> None:
 
 
 def test_what_a_verdict_depends_on_is_an_option_of_the_judge() -> None:
-    """The only judging option is `linearizable`."""
-    assert [option.name for option in click_options(LogOptions, judging=True)] == ["linearizable"]
+    """The judging options are `linearizable` and `follow`."""
+    assert [option.name for option in click_options(LogOptions, judging=True)] == ["linearizable", "follow"]
 
 
 def test_streams_are_described_the_same_for_the_same_seed() -> None:
@@ -195,6 +195,24 @@ def test_an_answer_of_any_shape_does_no_harm(result: Any) -> None:
     told(generator, "append", 1, result)
     told(generator, "read", [0, 5], result)
     assert {read.value for read in reads(generator)} == {0}
+
+
+def test_a_process_that_follows_a_log_goes_on_after_its_last_entry() -> None:
+    """Another process, an empty read and a failed one do not move it; appends do not either."""
+    generator = LogWorkload(LogOptions(read_share=0.9, follow=True, recent=1)).generator(seed=1, streams=1)
+    told(generator, "append", 5, 30)
+    firsts = []
+    for answer in ([[30, 5], [33, 6]], [], [[35, 7]]):
+        firsts += [read.value for read in reads(generator, 2)]
+        generator.update(Op(0, 0, OpType.INVOKE, 0, "read", firsts[-1], None))
+        generator.update(Op(1, 1, OpType.OK, 0, "read", answer, None))
+        told(generator, "append", 9, 60)
+    firsts += [read.value for read in reads(generator, 2)]
+    assert [first for first, _ in firsts] == [30, 30, 34, 34, 34, 34, 36, 36]
+    assert {last - first + 1 for first, last in firsts} == {RANGE}
+    assert {tuple(draw.value) for draw in draws(LogOptions(follow=True), 0, 50) if draw.f == "read"} == {
+        ("next", f"next+{RANGE - 1}")
+    }
 
 
 @pytest.mark.parametrize("service", [Logs(), Logs(offsets=False), Logs(first=7)])
