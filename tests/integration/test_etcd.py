@@ -120,6 +120,57 @@ def test_a_set_and_a_counter_keep_every_add(cluster: LocalCluster, system: EtcdS
     assert asyncio.run(all_of_it()) == [Ok([0, 1, 2]), Ok(12)]
 
 
+def test_a_watch_shows_each_append_once_in_order_and_goes_on_after_a_kill(
+    cluster: LocalCluster, system: EtcdSystem
+) -> None:
+    """A reader goes on where it was: on the same watch, and after its node was killed, on a new one."""
+    assert system.workload == "register"  # it runs the processes
+    logs = system_of(cluster, "log")
+    status = asyncio.run(first_status(system, cluster.nodes[0], 2.0))
+    assert status is not None
+    near, far = [node for node in cluster.nodes if node.name != status.leader]
+
+    async def all_of_it() -> tuple[list[Value], list[Value]]:
+        reader, writer = logs.client(1, near), logs.client(2, far)
+        appended: list[Value] = []
+        shown: list[Value] = []
+
+        async def append(*values: int) -> None:
+            for value in values:
+                done = await writer.invoke(Invocation("append", value, "log"))
+                assert isinstance(done, Ok)
+                appended.append([done.value, value])
+
+        async def read() -> None:
+            first = shown[-1][0] + 1 if shown else 0
+            for _ in range(100):
+                done = await reader.invoke(Invocation("read", [first, first + 999], "log"))
+                if isinstance(done, Ok):
+                    shown.extend(done.value)
+                    break
+
+        try:
+            await read()
+            await append(1, 2)
+            await read()
+            await append(3)
+            await read()
+            await append(4)
+            await asyncio.to_thread(system.kill, near)
+            await append(5)
+            await asyncio.to_thread(system.start, near)
+            await read()
+            middle = await reader.invoke(Invocation("read", [appended[1][0], appended[3][0]], "log"))
+        finally:
+            await reader.close()
+            await writer.close()
+        assert middle == Ok(appended[1:4])
+        return appended, shown
+
+    appended, shown = asyncio.run(all_of_it())
+    assert shown == appended
+
+
 @pytest.mark.parametrize("fencing", [True, False])
 def test_a_lock_has_one_holder_until_its_release_or_the_end_of_its_lease(
     cluster: LocalCluster, system: EtcdSystem, *, fencing: bool
