@@ -31,6 +31,9 @@ _IS_OURS = (
 )
 
 
+_LISTING = f"find . -type f ! -name '{SYNCED}' ! -name '{UNSYNCED}' -printf '%P %s\\n' | sort"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
     """The effect of a power loss on a volume.
@@ -91,28 +94,39 @@ cksum < "$data/{SYNCED}" > "$mark/cksum"
     remote.run(script, timeout_s=TIMEOUT_S)
 
 
-def lose_power(remote: Remote, data_dir: str, role: str) -> Loss:
-    """Loses all unsynced data, and mounts the volume again. The process of the role must be dead.
+def cut_power(remote: Remote, data_dir: str, role: str) -> None:
+    """Shuts the volume down: what is not synced is lost, and each later write and sync fails.
 
     Raises:
-        CommandFailed: The data directory is not on a volume of Labrys, or cannot be mounted again.
+        CommandFailed: The data directory is not on a volume of Labrys.
     """
     perl = f"open(my $d, '<', $ARGV[0]) or die $!; my $f = pack('L', {_NO_LOG_FLUSH}); ioctl($d, {_SHUTDOWN}, $f) or die $!"
-    listing = f"find . -type f ! -name '{SYNCED}' ! -name '{UNSYNCED}' -printf '%P %s\\n' | sort"
     script = f"""set -e
 {_places(data_dir, role)}
 {_IS_OURS} || {{ echo "$data is not on a volume of ours" >&2; exit 1; }}
-sum=$(cksum < "$data/{UNSYNCED}")
-(cd "$data"; {listing}) > "$mark/before"
+cksum < "$data/{UNSYNCED}" > "$mark/unsynced"
+(cd "$data"; {_LISTING}) > "$mark/before"
 perl -e {shlex.quote(perl)} "$data"
+"""
+    remote.run(script, timeout_s=TIMEOUT_S)
+
+
+def restore_power(remote: Remote, data_dir: str, role: str) -> Loss:
+    """Mounts the volume again after `cut_power`. The process of the role must be dead.
+
+    Raises:
+        CommandFailed: The volume cannot be mounted again.
+    """
+    script = f"""set -e
+{_places(data_dir, role)}
 i=0; until umount "$data"; do i=$((i+1)); [ $i -lt 50 ] || exit 1; sleep 0.1; done
 i=0; while losetup -j "$image" | grep -q .; do i=$((i+1)); [ $i -lt 50 ] || exit 1; sleep 0.1; done
 mount -o loop "$image" "$data"
-(cd "$data"; {listing}) > "$mark/after"
+(cd "$data"; {_LISTING}) > "$mark/after"
 [ "$(cksum < "$data/{SYNCED}")" = "$(cat "$mark/cksum")" ] && echo synced-kept
-[ -e "$data/{UNSYNCED}" ] && [ "$(cksum < "$data/{UNSYNCED}")" = "$sum" ] || echo unsynced-lost
+[ -e "$data/{UNSYNCED}" ] && [ "$(cksum < "$data/{UNSYNCED}")" = "$(cat "$mark/unsynced")" ] || echo unsynced-lost
 echo "changed $(comm -23 "$mark/before" "$mark/after" | wc -l)"
-echo "files $(wc -l < \"$mark/before\")"
+echo "files $(wc -l < "$mark/before")"
 rm -f "$data/{UNSYNCED}"
 """
     lines = remote.run(script, timeout_s=TIMEOUT_S).stdout.splitlines()

@@ -6,11 +6,13 @@ syncs, a power loss on a majority can lose acknowledged data by design. So the d
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import LOOP_DEVICES, ROOT
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
+from nemesis import options as opt
 from nemesis import volume
 from nemesis.errors import FaultError
 from nemesis.fault import DISK, PROCESS, Fault, brief
@@ -19,6 +21,8 @@ from nemesis.simulated import machine, process
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from harness.faults import PlannedFault
     from harness.node import Node
     from nemesis.field import Field
@@ -39,6 +43,15 @@ class PowerLoss(Kill):
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
     PREPARES: ClassVar[bool] = True
     SIMULATED: ClassVar[type[Effect] | None] = process.PowerLost
+    OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
+        "after": opt.number(
+            None,
+            0.0,
+            10.0,
+            "The seconds for which the process still runs after its disk is gone, so that its writes and syncs fail; not in the "
+            "simulator. If not given, the process is killed first.",
+        )
+    }
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
@@ -47,11 +60,19 @@ class PowerLoss(Kill):
     def _kill(self, node: Node) -> None:
         remote, labels = self.field.shell(node), self.labels(node)
         directories = {role: self.field.system.data_dir(node, role) for role in labels.values()}
-        for data_dir in directories.values():
-            volume.write_unsynced(remote, data_dir)
-        super()._kill(node)
+        self.note_before(node)
+        for role in labels.values():
+            volume.write_unsynced(remote, directories[role])
+        after_s = self.options.get("after")
+        if after_s is None:
+            self.field.system.kill(node, self.role)
+        for role in labels.values():
+            volume.cut_power(remote, directories[role], role)
+        if after_s is not None:
+            time.sleep(float(after_s))
+            self.field.system.kill(node, self.role)
         for label, role in labels.items():
-            self._losses[label] = volume.lose_power(remote, directories[role], role)
+            self._losses[label] = volume.restore_power(remote, directories[role], role)
 
     async def prove(self) -> Proof:
         """Proves the kill, and that unsynced data is gone while synced data is whole."""

@@ -97,12 +97,18 @@ class KilledLeaders(Killed):
 
 
 class PowerLost(Killed):
-    """`power-loss`."""
+    """`power-loss`.
+
+    Raises:
+        FaultError: The process is to outlive its disk.
+    """
 
     fault: PowerLoss
 
     def __init__(self, fault: PowerLoss, world: World) -> None:
         super().__init__(fault, world)
+        if fault.options.get("after") is not None:
+            raise FaultError("a simulated process does not outlive its disk; leave out power-loss.after")
         self._lost: dict[str, Lost] = {}
 
     def inject(self, name: str) -> None:
