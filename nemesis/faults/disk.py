@@ -48,8 +48,8 @@ class PowerLoss(Kill):
             None,
             0.0,
             10.0,
-            "The seconds for which the process still runs after its disk is gone, so that its writes and syncs fail; not in the "
-            "simulator. If not given, the process is killed first.",
+            "The seconds for which the process still runs after its disk is gone, so that its writes and syncs fail; not in "
+            "the simulator. If not given, the process is killed first.",
         )
     }
 
