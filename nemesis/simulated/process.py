@@ -97,22 +97,22 @@ class KilledLeaders(Killed):
 
 
 class PowerLost(Killed):
-    """`power-loss`.
-
-    Raises:
-        FaultError: The process is to outlive its disk.
-    """
+    """`power-loss`."""
 
     fault: PowerLoss
 
     def __init__(self, fault: PowerLoss, world: World) -> None:
         super().__init__(fault, world)
-        if fault.options.get("after") is not None:
-            raise FaultError("a simulated process does not outlive its disk; leave out power-loss.after")
         self._lost: dict[str, Lost] = {}
 
     def inject(self, name: str) -> None:
-        """Kills the process, and removes the unsynced data."""
+        """Kills the process, and removes the unsynced data.
+
+        Raises:
+            FaultError: The process is to outlive its disk.
+        """
+        if self.fault.options.get("after") is not None:
+            raise FaultError("a simulated process does not outlive its disk; leave out power-loss.after")
         super().inject(name)
         self._lost[name] = self.world.lose_power(name)
 

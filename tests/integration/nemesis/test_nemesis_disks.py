@@ -68,6 +68,26 @@ def test_a_power_loss_takes_what_was_not_synced(bench: Bench, volumes: Conductor
     bench.assert_clean()
 
 
+def test_a_process_can_outlive_its_disk(bench: Bench, volumes: Conductor) -> None:
+    """While the process still runs, a sync of a new write fails; the write is lost, and the process comes back on a whole volume."""
+    fault = planned("power-loss", ["n3"], after=2.0)
+    tries = f"cd {HOME}/data; while touch w && sync w; do sleep 0.05; done 2>/dev/null; kill -0 $(cat {HOME}/pid) && echo outlived"
+
+    async def work() -> tuple[Proof, str]:
+        failed = asyncio.create_task(asyncio.to_thread(bench.shell, "n3", tries))
+        await volumes.begin(fault)
+        try:
+            return await volumes.prove(fault), await failed
+        finally:
+            await volumes.end(fault)
+            await volumes.heal()
+
+    proof, said = bench.run(work())
+    assert proof.effective, proof.reason
+    assert said == "outlived\n"
+    bench.assert_clean()
+
+
 def through(bench: Bench, conductor: Conductor, kind: str, node: str) -> Proof:
     """Carries out a fault with the conductor that prepared the nodes."""
 

@@ -46,3 +46,12 @@ def test_a_kind_without_an_effect_is_refused_by_name() -> None:
     """Such a kind is an error before the run, with the missing effect."""
     with pytest.raises(Exception, match="packet-rate has no effect in the simulator"):
         trial(*TOY, "--nemesis", "packet-rate", "--fault-on", "1-2")
+
+
+def test_a_simulated_process_does_not_outlive_its_disk() -> None:
+    """A power loss with the option `after` has no effect, and the error says why."""
+    found = trial(*TOY, "--nemesis", "power-loss", "--fault-options", "power-loss.after=1", "--fault-on", "2-3")
+    assert {record.proof for record in found.result.faults} == {None}
+    assert all("does not outlive its disk" in (record.error or "") for record in found.result.faults)
+    assert found.result.recovery is not None
+    assert found.result.recovery.error is None
