@@ -69,9 +69,10 @@ def test_a_power_loss_takes_what_was_not_synced(bench: Bench, volumes: Conductor
 
 
 def test_a_process_can_outlive_its_disk(bench: Bench, volumes: Conductor) -> None:
-    """While the process still runs, a sync of a new write fails; the write is lost, and the process comes back on a whole volume."""
+    """A sync of a new write fails while the process still runs; afterwards the process comes back on a whole volume."""
     fault = planned("power-loss", ["n3"], after=2.0)
-    tries = f"cd {HOME}/data; while touch w && sync w; do sleep 0.05; done 2>/dev/null; kill -0 $(cat {HOME}/pid) && echo outlived"
+    writes = f"cd {HOME}/data; while touch w && sync w; do sleep 0.05; done 2>/dev/null"
+    tries = f"{writes}; kill -0 $(cat {HOME}/pid) && echo outlived"
 
     async def work() -> tuple[Proof, str]:
         failed = asyncio.create_task(asyncio.to_thread(bench.shell, "n3", tries))
