@@ -245,32 +245,6 @@ def test_too_few_replicas_in_sync_refuse_an_append_for_certain(cluster: LocalClu
     assert len(before) not in [value for _, value in read.value]
 
 
-def test_a_leader_that_stops_leading_leaves_the_append_open(cluster: LocalCluster, system: KafkaSystem) -> None:
-    """The row `NOT_LEADER_FOR_PARTITION`: a leader that shuts down has appended the record, and a replica still lacks it."""
-    statuses = [asyncio.run(first_status(system.front(), node, 2.0)) for node in cluster.nodes]
-    (leader,) = (node for node, each in zip(cluster.nodes, statuses, strict=True) if each and each.role == "leader")
-    hanging = next(node for node in cluster.nodes if node != leader)
-    process = system.process_state(leader, BROKER)
-    assert process is not None
-
-    async def flow() -> Outcome:
-        client = system.client(0, leader)
-        await client.invoke(Invocation("append", "before"))
-        system.pause(hanging, BROKER)
-        try:
-            appending = asyncio.create_task(client.invoke(Invocation("append", "open")))
-            await asyncio.sleep(0.3)
-            cluster.remote(leader).run(f"kill -TERM {process[0]}")
-            return await appending
-        finally:
-            system.resume(hanging, BROKER)
-            await client.close()
-
-    outcome = asyncio.run(flow())
-    assert isinstance(outcome, Info)
-    assert outcome.error.startswith("not-leader-for-partition: ")
-
-
 def test_without_brokers_an_append_is_open_and_a_read_fails(cluster: LocalCluster, system: KafkaSystem) -> None:
     """The row `_MSG_TIMED_OUT`: the library does not say whether it sent the record."""
     on_all(cluster.nodes, system.kill)
