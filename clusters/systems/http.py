@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.systems.answers import NoAnswer, NotSent
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import aiohttp
 
 CONNECT_TIMEOUT_S: Final = 1.0
 MAX_ANSWER_BYTES: Final = 64 << 20
+LONGER: Final = f"expected an answer of at most {MAX_ANSWER_BYTES >> 20} MiB, found a longer one"
 
 
 class Http:
@@ -39,6 +43,17 @@ class Http:
             NotSent: The node got no request.
             NoAnswer: The node may have got it, and the answer is missing or too long.
         """
+        with answering():
+            async with await self.open(method, path, **more) as response:
+                return response.status, await _bounded(response)
+
+    async def open(self, method: str, path: str, **more: Any) -> aiohttp.ClientResponse:
+        """Sends a request as `send` does, and returns the answer before its body has come. The caller reads or closes it.
+
+        Raises:
+            aiohttp.ClientError: The connection failed; `answering` says what that means.
+            OSError: The same.
+        """
         import aiohttp  # noqa: PLC0415 - an extra, which only runs of such systems need
 
         if self._session is None:
@@ -47,18 +62,30 @@ class Http:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
             )
-        try:
-            async with self._session.request(method, self._url + path, allow_redirects=False, **more) as response:
-                return response.status, await _bounded(response)
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise NotSent(_words(error)) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise NoAnswer(_words(error)) from error
+        return await self._session.request(method, self._url + path, allow_redirects=False, **more)
 
     async def close(self) -> None:
         """Closes the connection."""
         if self._session is not None:
             await self._session.close()
+
+
+@contextlib.contextmanager
+def answering() -> Iterator[None]:
+    """Says of an error of the connection whether the node may have the request.
+
+    Raises:
+        NotSent: The node got no request.
+        NoAnswer: The node may have got it.
+    """
+    import aiohttp  # noqa: PLC0415 - an extra, which only runs of such systems need
+
+    try:
+        yield
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+        raise NotSent(_words(error)) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise NoAnswer(_words(error)) from error
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
@@ -67,7 +94,7 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     async for part in response.content.iter_any():
         size += len(part)
         if size > MAX_ANSWER_BYTES:
-            raise NoAnswer(f"expected an answer of at most {MAX_ANSWER_BYTES >> 20} MiB, found a longer one")
+            raise NoAnswer(LONGER)
         parts.append(part)
     return b"".join(parts)
 

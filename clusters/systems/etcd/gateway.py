@@ -9,25 +9,22 @@ Source: etcd's documentation, "gRPC gateway", and the JSON mapping of Protocol B
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from clusters.systems.answers import NoAnswer, NotSent
+from clusters.systems.answers import NoAnswer
+from clusters.systems.http import LONGER, MAX_ANSWER_BYTES, Http, answering
 from harness.errors import LabrysError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     import aiohttp
 
     from harness.op import Value
 
 PORT: Final = 2379
-CONNECT_TIMEOUT_S: Final = 1.0
-MAX_ANSWER_BYTES: Final = 64 << 20
-LONGER: Final = f"expected an answer of at most {MAX_ANSWER_BYTES >> 20} MiB, found a longer one"
 HTTP_OK: Final = 200
 MAX_MESSAGE: Final = 200
 
@@ -131,8 +128,7 @@ class Gateway:
         Args:
             address: The address of the node.
         """
-        self._url = f"http://{address}:{PORT}/v3/"
-        self._session: aiohttp.ClientSession | None = None
+        self._http = _http(address)
 
     async def call(self, method: str, request: Mapping[str, Value]) -> Answer:
         """Sends a request, and returns the answer. The library never sends it twice, because it is a POST.
@@ -146,36 +142,15 @@ class Gateway:
             NoAnswer: The node may have got it, and the answer is missing or not readable.
             Refused: etcd answered with an error.
         """
-        with _answering():
-            async with await self.post(method, request) as response:
-                content = await _bounded(response)
-                status = response.status
+        status, content = await self._http.send("POST", method, json=request)
         answer = _parsed(content, status)
         if status != HTTP_OK:
             raise Refused(answer.message(f"status {status}"))
         return answer
 
-    async def post(self, method: str, request: Mapping[str, Value]) -> aiohttp.ClientResponse:
-        """Sends a request, and returns the answer before its body has come. The caller reads or closes it.
-
-        Raises:
-            aiohttp.ClientError: The connection failed.
-            OSError: The same.
-        """
-        import aiohttp  # noqa: PLC0415 - an extra, which only runs of etcd need
-
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=1),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
-            )
-        return await self._session.post(self._url + method, json=request, allow_redirects=False)
-
     async def close(self) -> None:
         """Closes the connection."""
-        if self._session is not None:
-            await self._session.close()
+        await self._http.close()
 
 
 class Watch:
@@ -194,7 +169,7 @@ class Watch:
             first: The revision from which on the watch shows the changes of the key.
         """
         self.following = first
-        self._gateway = Gateway(address)
+        self._http = _http(address)
         start = max(1, first)  # 0 would be now
         self._create = {"create_request": {"key": encoded(key), "start_revision": str(start)}}
         self._response: aiohttp.ClientResponse | None = None
@@ -209,9 +184,9 @@ class Watch:
             NotSent: The node got no request.
             NoAnswer: The watch has ended, or sent what is no event.
         """
-        with _answering():
+        with answering():
             if self._response is None:
-                self._response = await self._gateway.post("watch", self._create)
+                self._response = await self._http.open("POST", "watch", json=self._create)
             while self._shown < revision:
                 self._receive(await self._response.content.readany(), self._response.status)
 
@@ -238,23 +213,14 @@ class Watch:
         """Closes the connection."""
         if self._response is not None:
             self._response.close()
-        await self._gateway.close()
+        await self._http.close()
 
 
 _UNREADABLE: Final = (TypeError, KeyError, ValueError, AttributeError)
 
 
-@contextlib.contextmanager
-def _answering() -> Iterator[None]:
-    """Says of an error of the connection whether the node may have the request."""
-    import aiohttp  # noqa: PLC0415 - an extra, which only runs of etcd need
-
-    try:
-        yield
-    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-        raise NotSent(_words(error)) from error
-    except (aiohttp.ClientError, OSError) as error:
-        raise NoAnswer(_words(error)) from error
+def _http(address: str) -> Http:
+    return Http(f"http://{address}:{PORT}/v3/")
 
 
 def _parsed(content: bytes, status: int) -> Answer:
@@ -269,17 +235,6 @@ def _parsed(content: bytes, status: int) -> Answer:
 
 def _entry(kv: Any) -> Entry:
     return Entry(_text(kv["key"]), _text(kv.get("value", "")), int(kv["create_revision"]), int(kv["mod_revision"]))
-
-
-async def _bounded(response: aiohttp.ClientResponse) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.content.iter_any():
-        size += len(part)
-        if size > MAX_ANSWER_BYTES:
-            raise NoAnswer(LONGER)
-        parts.append(part)
-    return b"".join(parts)
 
 
 def encoded(text: str) -> str:
@@ -298,7 +253,3 @@ def after(prefix: str) -> str:
 
 def _text(value: Any) -> str:
     return base64.b64decode(value, validate=True).decode()
-
-
-def _words(error: Exception) -> str:
-    return str(error) or type(error).__name__
