@@ -1,8 +1,8 @@
-"""Prints how long systems are away after the loss of their leader, and draws it: `python tools/recovery.py STORE PICTURE`.
+"""Prints how long systems are away after the loss of their leader, and draws it: `python -m tools.recovery STORE PICTURE`.
 
-The runs come from `labrys suite suites/leader-loss.toml --store STORE`, once for each seed. A *gap* is a time without an
-answered change, or without an answered read. An operation belongs to the moment at which it was wanted, as in
-`results.measure.availability`.
+The runs come from `labrys suite suites/leader-loss.toml --store STORE`, once for each seed. A *gap* is the time between two
+answers to changes, or between two answers to reads. A client that waits through a failover is answered after it. So here an
+operation belongs to the moment of its answer; in `results.measure.availability` it belongs to that at which it was wanted.
 """
 
 from __future__ import annotations
@@ -59,19 +59,22 @@ class Loss:
 
 
 def loss(run: Run) -> Loss | None:
-    """Reads a run with one fault; None if it has no such fault."""
+    """Reads a run with one fault; None if it has no results, ended too early, or has another number of faults."""
+    if not run.has(run.results_json):
+        return None
     results = msgspec.json.decode(run.read_bytes(run.results_json, MOST_BYTES), type=Results)
     test = json.loads(run.read_bytes(run.test_json, MOST_BYTES))
     if len(results.faults) != 1:
         return None
     fault = results.faults[0]
-    table = pq.read_table(run.operations_parquet, columns=["f", "type", "error", "start_ns", "scheduled_ns"])
+    if results.availability is None or results.availability.end_s < fault.start_s + AFTER_S:
+        return None
+    table = pq.read_table(run.operations_parquet, columns=["f", "type", "error", "end_ns"])
     codes = Codes(answers=frozenset(test["answers"]), refusals=frozenset(test["refusals"]))
     times: dict[bool, list[float]] = {True: [], False: []}
     for op in table.to_pylist():
         if answered(op["type"], op["error"], codes):
-            wanted_ns = op["start_ns"] if op["scheduled_ns"] is None else op["scheduled_ns"]
-            times[op["f"] in READS].append(wanted_ns / NS_PER_S - fault.start_s)
+            times[op["f"] in READS].append(op["end_ns"] / NS_PER_S - fault.start_s)
     return Loss(
         system=_system(test),
         kind=fault.kind,
@@ -99,15 +102,19 @@ def longest_s(gaps: np.ndarray) -> float:
 
 
 def table(losses: Sequence[Loss]) -> str:
-    """Returns the table of the longest gaps as Markdown: a row for each system and kind of fault."""
-    rows = ["| system | fault | runs | changes: median, maximum | reads: median, maximum |", "|---|---|---|---|---|"]
+    """Returns the longest gaps as a Markdown table; of several runs, the median and the maximum."""
+    rows = ["| system | fault | runs | no change answered | no read answered |", "|---|---|---|---|---|"]
     for (system, kind), several in sorted(_grouped(losses).items()):
         cells = [
-            f"{median(lengths):.1f} s, {max(lengths):.1f} s"
-            for lengths in ([longest_s(each.changes) for each in several], [longest_s(each.reads) for each in several])
+            _words([longest_s(each.changes) for each in several]),
+            _words([longest_s(each.reads) for each in several]),
         ]
         rows.append(f"| `{system}` | `{kind}` | {len(several)} | {cells[0]} | {cells[1]} |")
     return "\n".join(rows)
+
+
+def _words(lengths_s: Sequence[float]) -> str:
+    return f"{max(lengths_s):.1f} s" if len(lengths_s) == 1 else f"{median(lengths_s):.1f} to {max(lengths_s):.1f} s"
 
 
 def _grouped(losses: Sequence[Loss]) -> Mapping[tuple[str, str], list[Loss]]:
