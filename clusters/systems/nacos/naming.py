@@ -110,11 +110,10 @@ class Naming:
 
     async def stored(self, service: str) -> tuple[int, str | None]:
         """Returns the number of changes of a service's instances, and its value, as the node's Raft has them."""
-        (found,) = await self._call("GET", "raft/get", params={"keys": INSTANCES + service})
-        if found is None:
-            return 0, None
+        found = await self._call("GET", "raft/get", params={"keys": INSTANCES + service})
         try:
-            return int(found["timestamp"]), value_in(json.loads(found["value"]))
+            (stored,) = found
+            return (0, None) if stored is None else (int(stored["timestamp"]), value_in(json.loads(stored["value"])))
         except (TypeError, KeyError, ValueError, RecursionError) as error:
             raise NoAnswer(f"expected a timestamp and instances, found {str(found)[:MAX_MESSAGE]}") from error
 
