@@ -250,8 +250,8 @@ def _fired(fault: Mapping[str, Value]) -> str:
 
 def _effect(fault: Mapping[str, Value]) -> Text:
     reasons = [
-        fault["proof"]["reason"] if fault["proof"] else "there is no proof",
+        *([fault["proof"]["reason"]] if fault["proof"] else ()),
         *([headline(fault["error"])] if fault["error"] else ()),  # the other lines of an error may be from logs
-    ]
+    ] or ["there is no proof"]
     word = ("proven: ", "green") if fault["effective"] else ("not proven: ", "bold yellow")
     return Text.assemble(word, sentence(" ".join(reasons)))

@@ -64,6 +64,16 @@ def test_every_part_and_fault_is_told(stale_record: RunRecord, width: int) -> No
     assert "\x1b" not in text
 
 
+def test_a_fault_that_never_began_has_its_reason_only(stale_record: RunRecord) -> None:
+    """The reason why it has no proof is the sentence."""
+    first = stale_record.faults[0]
+    never = replace(first, proof=None, error="it never began, because its trigger new-leader did not fire in 6 s")
+    text = printed(replace(stale_record, faults=(never,)), 300)
+    assert "not proven: it never began, because its trigger new-leader did not fire in 6 s  " in text
+    silent = printed(replace(stale_record, faults=(replace(never, error=None),)), 300)
+    assert "not proven: there is no proof  " in silent
+
+
 @pytest.mark.parametrize("width", [80, 160])
 def test_what_all_left_out_is_told(valid_record: RunRecord, width: int) -> None:
     """A line for each kind, also without any fault. Nodes' messages do not control the terminal."""
