@@ -109,20 +109,20 @@ class Connection:
             header, found = await self._exchange(code, _payload(body), extension)
             return self._answer(header, _object(found, f"{self._where}: body") if found else {})
 
-    async def call_text(self, code: int, text: str | None, *, extension: Mapping[str, str]) -> tuple[Answer, str]:
-        """Sends a request with a text as body, and waits for an answer with a text as body; otherwise like `call`.
+    async def call_bytes(self, code: int, payload: bytes, *, extension: Mapping[str, str]) -> tuple[Answer, bytes]:
+        """Sends a request with bytes as body, and waits for an answer with bytes as body; otherwise like `call`.
 
         Args:
             code: The request code.
-            text: The body; None for none.
+            payload: The body; empty for none.
             extension: The header's `extFields`.
 
         Returns:
-            The answer without its body, and the text, which can be empty.
+            The answer without its body, and the body, which can be empty.
         """
         with self._whole():
-            header, found = await self._exchange(code, b"" if text is None else text.encode(), extension)
-            return self._answer(header, {}), found.decode(errors="replace")
+            header, found = await self._exchange(code, payload, extension)
+            return self._answer(header, {}), found
 
     async def call_many(
         self,

@@ -99,7 +99,8 @@ async def settings(connection: Connection) -> Mapping[str, str]:
     Raises:
         BadAnswer: The answer has no settings.
     """
-    answer, text = await connection.call_text(SETTINGS, None, extension={})
+    answer, found = await connection.call_bytes(SETTINGS, b"", extension={})
+    text = found.decode(errors="replace")
     if answer.status != SUCCESS or not text:
         raise BadAnswer(f"expected the controller's settings, got code {answer.status}: {answer.remark[:200]}")
     lines = (line.partition("=") for line in text.splitlines() if "=" in line)
@@ -112,7 +113,7 @@ async def change_settings(connection: Connection, changed: Mapping[str, str]) ->
     The controller also answers with success for an unknown name. It rewrites its configuration file.
     """
     text = "".join(f"{name}={value}\n" for name, value in changed.items())
-    answer, _ = await connection.call_text(CHANGE_SETTINGS, text, extension={})
+    answer, _ = await connection.call_bytes(CHANGE_SETTINGS, text.encode(), extension={})
     return answer
 
 

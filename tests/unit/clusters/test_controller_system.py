@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.systems.rocketmq.controller import RocketMQController, lacking
+from clusters.systems.rocketmq.controller import RocketMQController
+from clusters.systems.rocketmq.controllers import lacking
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from harness.cluster import Paper
 from harness.errors import ExitCode, InputError
@@ -30,8 +31,8 @@ def system(count: int = 3, **options: Any) -> RocketMQController:
 def configuration(**options: Any) -> dict[str, str]:
     """The configuration of the second node of three."""
     made = system(**options)
-    lines = made.configuration(made.cluster.nodes[1]).splitlines()
-    return dict(line.split("=", 1) for line in lines)
+    [config] = made.daemon(made.cluster.nodes[1]).config_files.values()
+    return dict(line.split("=", 1) for line in config.splitlines())
 
 
 @pytest.mark.parametrize("reads", [False, True])

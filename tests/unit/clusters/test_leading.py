@@ -14,7 +14,7 @@ from clusters.systems import leading
 from clusters.systems.dledger_protocol import LEADERSHIP_TRANSFER, UNEXPECTED_ARGUMENT
 from clusters.systems.leading import move_leadership
 from clusters.systems.remoting import BadAnswer, NotSent, RemotingError
-from clusters.systems.rocketmq import controller, jraft
+from clusters.systems.rocketmq import controllers, jraft
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.rocketmq.requests import METADATA
@@ -83,7 +83,7 @@ def test_what_a_controller_says(monkeypatch: pytest.MonkeyPatch, consensus: Cons
     async def main() -> None:
         async with scripted(script) as node:
             ports.append(node.port)
-            monkeypatch.setattr(controller, "PORT", node.port)
+            monkeypatch.setattr(controllers, "PORT", node.port)
             cluster = cast("Cluster", SimpleNamespace(nodes=[Node(name="n1", address=HOST)]))
             made = RocketMQController(cluster, ControllerOptions(consensus=consensus), "broker-id")
             status = await first_status(made, cluster.nodes[0], 5.0)

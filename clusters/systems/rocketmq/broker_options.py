@@ -1,0 +1,64 @@
+"""The options of RocketMQ's brokers and of their clients."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Literal
+
+from clusters.systems.rocketmq.options import Consensus, ControllerOptions
+from clusters.systems.routing import Routing
+from harness.declare import option
+
+
+class Flush(enum.StrEnum):
+    """When a broker syncs a message to its disk."""
+
+    ASYNC = "async"
+    SYNC = "sync"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RocketMQOptions:
+    """How the brokers, their controllers and their clients are configured."""
+
+    rocketmq_version: Literal["5.3.3", "5.2.0", "5.1.4"] = option(
+        "5.3.3", "The release of RocketMQ; the controllers of 5.1.4 have no jraft."
+    )
+    consensus: Consensus = option(Consensus.DLEDGER, "The consensus library of the controllers.")
+    flush: Flush = option(
+        Flush.ASYNC,
+        "async: a broker syncs messages to its disk in the background, so a power loss of the whole sync set can lose "
+        "acknowledged ones. sync: it does so before it answers.",
+    )
+    min_in_sync_replicas: int = option(
+        2,
+        "The members of the sync set, with the master, without which a master refuses messages; with 1, acknowledged messages "
+        "can be on the master alone.",
+        low=1,
+        high=9,
+    )
+    transient_store_pool: bool = option(
+        default=False,
+        help="Whether a master first keeps messages in memory of its own. They are lost if its process ends before they are in "
+        "the file.",
+    )
+    routing: Routing = option(
+        Routing.MIXED,
+        "pinned: a client stays at the broker of its node. leader: it goes to the master in its route. mixed: half of them do "
+        "each.",
+    )
+    route_interval_s: float = option(
+        30.0, "The seconds after which a client asks a name server for the route again.", low=0.1, high=3600
+    )
+
+    def __post_init__(self) -> None:
+        self.of_controllers()  # it refuses what does not go together
+
+    def of_controllers(self) -> ControllerOptions:
+        """Returns the options of the controllers.
+
+        Raises:
+            InputError: The release lacks the library.
+        """
+        return ControllerOptions(consensus=self.consensus, rocketmq_version=self.rocketmq_version)

@@ -1,0 +1,220 @@
+"""The brokers of RocketMQ, which clients use: one group, whose master the controllers elect.
+
+The epoch of a master is the term. The master has a sync set: the members that have all messages which the master has
+acknowledged. A broker says itself whether it is a master, so an old master that is cut off goes on to claim its epoch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+from clusters.systems import jvm
+from clusters.systems.remoting import Connection, RemotingError, asked_once
+from clusters.systems.rocketmq import broker_requests, settings
+from clusters.systems.rocketmq.broker_options import Flush
+from clusters.systems.rocketmq.broker_requests import BROKER, FAST_PORT, HA_PORT, NAME_SERVER_PORT, PORT
+from clusters.systems.rocketmq.controllers import PORT as CONTROLLER_PORT
+from clusters.systems.rocketmq.requests import CLUSTER
+from harness.errors import InfrastructureError
+from harness.leaders import LEADER
+from harness.service import NodeStatus
+from harness.slowness import slowed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clusters.systems.rocketmq.broker_options import RocketMQOptions
+    from clusters.systems.rocketmq.broker_requests import Epochs, Replication
+    from clusters.systems.rocketmq.controller_service import ControllerService
+    from clusters.systems.rocketmq.system import RocketMQSystem
+    from harness.daemon import Daemon
+    from harness.node import Node
+
+ROLE: Final = "broker"
+CLASS: Final = "org.apache.rocketmq.broker.BrokerStartup"
+LOGS: Final = ("broker", "broker_default", "store", "storeerror", "remoting")
+MEMORY: Final = ("-Xmx160m", "-XX:MaxMetaspaceSize=128m")
+STABLE_S: Final = 2.0  # the sync set often changes while brokers start
+TRY_AGAIN_S: Final = 0.2
+
+
+async def connect(node: Node, timeout_s: float) -> Connection:
+    """Connects to the broker of a node.
+
+    Raises:
+        NotSent: It cannot be reached.
+    """
+    return await Connection.open(node.address, PORT, timeout_s)
+
+
+class Brokers(jvm.JvmGroup):
+    """The brokers. A master has the role `leader`, and a slave the role `follower`."""
+
+    role = ROLE
+    software = "RocketMQ's brokers"
+
+    def __init__(self, system: RocketMQSystem, nodes: Sequence[Node], controllers: ControllerService) -> None:
+        super().__init__(system, nodes)
+        self._rocketmq = system
+        self._controllers = controllers
+        self._whole_since_s: float | None = None  # since when nothing was lacking
+
+    def daemon(self, node: Node) -> Daemon:
+        """Returns the broker of a node."""
+        names = self._rocketmq.name_servers.nodes
+        lines = broker_settings(node, self._controllers.nodes, names, self._rocketmq.options)
+        ports = (PORT, FAST_PORT, HA_PORT)
+        return settings.daemon(ROLE, CLASS, self.system.artifact.there, lines, ports=ports, logs=LOGS, memory=MEMORY)
+
+    async def complete(self, timeout_s: float) -> None:
+        """Creates the topics at the master, and waits until the slaves and the name servers know them.
+
+        Raises:
+            InfrastructureError: They do not in time.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        for topic, queues in self._rocketmq.topics().items():
+            while trouble := await self._created(topic, queues):
+                if time.monotonic() > deadline_s:
+                    raise InfrastructureError(f"RocketMQ does not have the topic {topic} in {timeout_s:g} s: {trouble}")
+                await asyncio.sleep(TRY_AGAIN_S)
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Returns whether a broker is the master (request 907), its last epoch, and the end of its log (1007)."""
+
+        async def ask(connection: Connection) -> tuple[Replication, Epochs]:
+            return await broker_requests.replication(connection), await broker_requests.epochs(connection)
+
+        answer = await asked_once(connect, node, timeout_s, ask)
+        if answer is None:
+            return ()
+        replication, epochs = answer
+        master = node.name if replication.leads else self._name_at(replication.master)
+        details = {"epochs": [list(each) for each in epochs.epochs[-3:]]}
+        return (
+            NodeStatus(
+                node=node.name,
+                role=LEADER if replication.leads else "follower" if master else "candidate",
+                term=epochs.epochs[-1][0] if epochs.epochs else None,
+                leader=master,
+                applied_index=epochs.end,
+                details=details | ({"slaves_in_sync": replication.in_sync} if replication.leads else {}),
+            ),
+        )
+
+    async def lacking(self, statuses: Mapping[str, NodeStatus | None]) -> Mapping[str, str]:
+        """Returns what each broker lacks: the one master of the controllers, and a place in the sync set for a while."""
+        missing = await self._lacking(statuses)
+        if missing:
+            self._whole_since_s = None
+            return missing
+        now_s = time.monotonic()
+        self._whole_since_s = now_s if self._whole_since_s is None else self._whole_since_s
+        if now_s - self._whole_since_s < STABLE_S:
+            return dict.fromkeys(statuses, f"is in the sync set for less than {STABLE_S:g} s")
+        return {}
+
+    async def _lacking(self, statuses: Mapping[str, NodeStatus | None]) -> Mapping[str, str]:
+        known = await self._controllers.brokers()
+        if known is None or known.master is None:
+            return dict.fromkeys(statuses, "has no master that the controllers know")
+        master = self._name_of(known.master)
+        missing = {}
+        for name, status in statuses.items():
+            if status is None:
+                missing[name] = "does not answer"
+            elif status.leader != master or (status.role == LEADER) != (name == master):
+                missing[name] = f"sees {status.leader or 'no master'}; the master of the controllers is {master}"
+            elif name not in map(self._name_of, known.in_sync):
+                missing[name] = "is not in the sync set"
+            elif name == master and status.term != known.epoch:
+                missing[name] = f"is the master in epoch {status.term}, not in epoch {known.epoch} of the controllers"
+        return missing
+
+    async def _created(self, topic: str, queues: int) -> str:
+        """Creates a topic. Returns who does not know it; empty if all do."""
+        statuses = await self.statuses_of(self.nodes)
+        master = next((self.node(name) for name, each in statuses.items() if each and each.role == LEADER), None)
+        if master is None:
+            return "no broker is the master"
+        try:
+            connection = await connect(master, slowed(jvm.STATUS_TIMEOUT_S))
+            try:
+                async with asyncio.timeout(slowed(jvm.STATUS_TIMEOUT_S)):
+                    if not await broker_requests.knows_topic(connection, topic):
+                        await broker_requests.create_topic(connection, topic, queues)
+            finally:
+                connection.close()
+        except (RemotingError, TimeoutError) as error:
+            return f"{master.name}, the master, answers with {error or 'nothing'}"
+        for node in self.nodes:
+            if not await self._asked(node, topic):
+                return f"{node.name} does not know it"
+        return await self._rocketmq.name_servers.without_master(topic, f"{master.address}:{PORT}")
+
+    async def _asked(self, node: Node, topic: str) -> bool | None:
+        limit_s = slowed(jvm.STATUS_TIMEOUT_S)
+        return await asked_once(connect, node, limit_s, lambda asked: broker_requests.knows_topic(asked, topic))
+
+    def _name_of(self, address: str) -> str | None:
+        """Returns the name of the node of a broker by its address; None if no node has it."""
+        return next((node.name for node in self.nodes if address == f"{node.address}:{PORT}"), None)
+
+    def _name_at(self, address: str | None) -> str | None:
+        """Returns the name of the node whose address for replication this is; None if no node has it."""
+        return next((node.name for node in self.nodes if address == f"{node.address}:{HA_PORT}"), None)
+
+
+def broker_settings(
+    node: Node, controllers: Sequence[Node], name_servers: Sequence[Node], options: RocketMQOptions
+) -> Mapping[str, object]:
+    """Returns the configuration of a broker.
+
+    Args:
+        node: Its node.
+        controllers: The nodes of the controllers.
+        name_servers: The nodes of the name servers.
+        options: The options.
+    """
+    store = f"{settings.data_dir(ROLE)}/store"
+    return {
+        "brokerClusterName": CLUSTER,
+        "brokerName": BROKER,
+        "brokerId": -1,  # the controllers give it one
+        "brokerRole": "SLAVE",
+        "enableControllerMode": "true",
+        "controllerAddr": ";".join(f"{each.address}:{CONTROLLER_PORT}" for each in controllers),
+        "namesrvAddr": ";".join(f"{each.address}:{NAME_SERVER_PORT}" for each in name_servers),
+        "brokerIP1": node.address,
+        "brokerIP2": node.address,
+        "listenPort": PORT,
+        "storePathRootDir": store,
+        "storePathCommitLog": f"{store}/commitlog",
+        "storePathEpochFile": f"{store}/epochFileCheckpoint",
+        "storePathBrokerIdentity": f"{store}/brokerIdentity",
+        "allAckInSyncStateSet": "true",
+        "minInSyncReplicas": options.min_in_sync_replicas,
+        "flushDiskType": "SYNC_FLUSH" if options.flush is Flush.SYNC else "ASYNC_FLUSH",
+        "transientStorePoolEnable": str(options.transient_store_pool).lower(),
+        "transientStorePoolSize": 2,
+        "slaveReadEnable": "true",
+        "autoCreateTopicEnable": "false",
+        "mappedFileSizeCommitLog": 16 * 1024 * 1024,
+        "mappedFileSizeConsumeQueue": 600_000,
+        "messageIndexEnable": "false",
+        "timerWheelEnable": "false",
+        "enableCompaction": "false",
+        "diskMaxUsedSpaceRatio": 95,
+        "maxTransferCountOnMessageInMemory": broker_requests.MOST_MESSAGES,
+        "maxTransferCountOnMessageInDisk": broker_requests.MOST_MESSAGES,
+        "maxTransferBytesOnMessageInMemory": 1024 * 1024,
+        "maxTransferBytesOnMessageInDisk": 1024 * 1024,
+        "syncBrokerMetadataPeriod": 1000,
+        "checkSyncStateSetPeriod": 1000,
+        # An idle slave reports its offset at the first interval. A master takes it out of the sync set after the second time.
+        "haSendHeartbeatInterval": 1000,
+        "haMaxTimeSlaveNotCatchup": 3000,
+        "controllerHeartBeatTimeoutMills": 3000,
+    }

@@ -1,0 +1,97 @@
+"""The controllers as a service beside the brokers, whose master they elect."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from clusters.systems import jvm
+from clusters.systems.rocketmq import controllers
+from clusters.systems.rocketmq.broker_requests import BROKER
+from clusters.systems.rocketmq.outcomes import SUCCESS
+from clusters.systems.rocketmq.requests import REQUESTS
+from harness.leaders import LEADER
+from harness.slowness import slowed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clusters.systems.remoting import Connection
+    from clusters.systems.rocketmq.options import ControllerOptions
+    from harness.daemon import Daemon
+    from harness.node import Node
+    from harness.service import NodeStatus
+    from harness.system import System
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brokers:
+    """What the leader of the controllers knows of the brokers.
+
+    Attributes:
+        master: The address of the master, `host:port`; None if there is none.
+        epoch: The epoch of the master.
+        in_sync: The addresses of the members of the sync set.
+    """
+
+    master: str | None
+    epoch: int
+    in_sync: Sequence[str]
+
+
+class ControllerService(jvm.JvmGroup):
+    """The controllers. On dledger, the term is that of their Raft group; on jraft, they report none."""
+
+    role = controllers.ROLE
+    software = "RocketMQ's controllers"
+    serves_clients = False
+
+    def __init__(self, system: System, nodes: Sequence[Node], options: ControllerOptions) -> None:
+        super().__init__(system, nodes)
+        self.processes = controllers.ControllerProcesses(nodes, options)
+
+    def daemon(self, node: Node) -> Daemon:
+        """Returns the controller of a node."""
+        return self.processes.daemon(node, self.system.artifact.there)
+
+    async def lacking(self, statuses: Mapping[str, NodeStatus | None]) -> Mapping[str, str]:
+        """Returns what each controller lacks: the leader that all name, and that serves."""
+        found = await self.processes.lacking(statuses)
+        return {name: f"has a controller that {reason}" for name, reason in found.items()}
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Returns a controller's status, and what it knows of the brokers if it leads; none without an answer in time."""
+        status, brokers = await asyncio.gather(
+            self.processes.status(node, timeout_s), self._brokers_of(node, timeout_s)
+        )
+        if status is None:
+            return ()
+        if status.role == LEADER and brokers is not None:
+            known = {"master": brokers.master, "epoch": brokers.epoch, "in_sync": list(brokers.in_sync)}
+            status = replace(status, details={**(status.details or {}), **known})
+        return (status,)
+
+    async def brokers(self) -> Brokers | None:
+        """Returns what the leader of the controllers knows of the brokers; None if no controller leads and knows them."""
+        limit_s = slowed(jvm.STATUS_TIMEOUT_S)
+        found = await asyncio.gather(*(self._brokers_of(node, limit_s) for node in self.nodes))
+        return max((each for each in found if each is not None), key=lambda each: each.epoch, default=None)
+
+    async def _brokers_of(self, node: Node, timeout_s: float) -> Brokers | None:
+        """Returns what a controller knows of the brokers; None if it does not lead, or knows no broker."""
+
+        async def ask(connection: Connection) -> Brokers | None:
+            answer = await REQUESTS["state"].ask(connection, BROKER, None)
+            if answer.status != SUCCESS:
+                return None
+            found = REQUESTS["state"].value(BROKER, answer)
+            if not found["known"]:
+                return None
+            return Brokers(
+                master=found.get("address"),
+                epoch=found["master_epoch"],
+                in_sync=sorted(address for _, address, _ in found["in_sync"]),
+            )
+
+        return await self.processes.ask(node, timeout_s, ask)

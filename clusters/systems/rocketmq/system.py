@@ -1,0 +1,115 @@
+"""RocketMQ as a system under test: name servers, controllers and brokers from the released jars, each a process of its own.
+
+The controllers elect the master of one group of brokers, which replicates each message to its sync set. The brokers are on the
+last three nodes and the controllers on the first three, so with six nodes no fault of a node hits both.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from clusters.systems import jvm
+from clusters.systems.rocketmq import controllers, settings
+from clusters.systems.rocketmq.broker_options import RocketMQOptions
+from clusters.systems.rocketmq.broker_outcomes import REFUSALS
+from clusters.systems.rocketmq.brokers import ROLE, Brokers
+from clusters.systems.rocketmq.controller_service import ControllerService
+from clusters.systems.rocketmq.log_client import TOPIC, LogClient
+from clusters.systems.rocketmq.name_servers import NameServers
+from clusters.systems.rocketmq.routes import Routes
+from harness.system import LogLine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from harness.builds import Artifact
+    from harness.client import Client
+    from harness.cluster import Cluster
+    from harness.node import Node
+    from harness.service import Service
+
+CONTROLLERS = 3
+BROKERS = 3
+NAME_SERVERS = 2
+TELLING = (
+    "Begin to change to master",
+    "Begin to change to slave",
+    "SyncStateSet changed",
+    "Truncate",
+    "truncate",
+    "Now no master in broker set",
+    "[VOTE_RESULT] has been elected",
+    "become leader of group",
+)
+LINES = MappingProxyType(
+    {
+        "leads": LogLine(
+            path=settings.own_log(ROLE, "broker_default"),
+            pattern="Begin to change to master",
+            meaning="a broker becomes the master",
+        ),
+        **{f"controller-{name}": line for name, line in controllers.LINES.items()},
+    }
+)
+
+
+class RocketMQSystem(jvm.JvmInstallation):
+    """Name servers, controllers and brokers on a cluster.
+
+    Attributes:
+        name_servers: The name servers.
+        options: The options.
+    """
+
+    name = "rocketmq"
+    summary = "Brokers of RocketMQ 5 with a sync set, the controllers that elect their master, and name servers."
+    Options = RocketMQOptions
+    software = "RocketMQ"
+    programs = (settings.JAVA, settings.MAVEN)
+    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"log": "append is a send to one queue, whose offset is the offset; read is a pull by offset"}
+    )
+    refusals = REFUSALS
+    log_lines: ClassVar[Mapping[str, LogLine]] = LINES
+    telling_log_texts = TELLING
+    fatal = controllers.FATAL
+
+    def __init__(self, cluster: Cluster, options: RocketMQOptions, workload: str) -> None:
+        super().__init__(cluster, options, workload)
+        self.options: RocketMQOptions = options
+        nodes = cluster.nodes
+        self.name_servers = NameServers(self, nodes[:NAME_SERVERS])
+        self._controllers = ControllerService(self, nodes[:CONTROLLERS], options.of_controllers())
+        self._brokers = Brokers(self, nodes[-BROKERS:], self._controllers)
+
+    def services(self) -> Sequence[Service]:
+        """Returns name servers on the first two nodes, controllers on the first three, and brokers on the last three."""
+        return self.name_servers, self._controllers, self._brokers
+
+    @classmethod
+    def build(cls, options: RocketMQOptions, say: Callable[[str], object]) -> Artifact:
+        """Gets the released jars of a version with Maven, if the cache does not have them; compiles nothing."""
+        return settings.jars(options.rocketmq_version, say)
+
+    def versions(self) -> Mapping[str, str]:
+        """Returns the versions of the release and of the consensus library of the controllers."""
+        return self._controllers.processes.versions(self.artifact)
+
+    def topics(self) -> Mapping[str, int]:
+        """Returns the topics of the workload, with the number of their queues."""
+        return {TOPIC: 1}
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
+        """Returns the client of a process. A pinned one reads only when its broker has what the master has."""
+        brokers = self._brokers.nodes
+        follows = not pinned and self.options.routing.follows(process, len(brokers))
+        return LogClient(node=node, brokers=brokers, routes=self._routes(), topic=TOPIC, follows=follows, whole=pinned)
+
+    def _routes(self) -> Routes:
+        return Routes(
+            name_servers=self.name_servers.nodes,
+            brokers=self._brokers.nodes,
+            topic=TOPIC,
+            interval_s=self.options.route_interval_s,
+        )
