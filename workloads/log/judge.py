@@ -105,9 +105,9 @@ def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str]) -> tuple
             f"No read has anything that was appended, so nothing was tested: {acknowledged} of {len(facts.log.append)} "
             f"appends were acknowledged, and {len(facts.log.read)} reads succeeded."
         )
-    stale = f" {counts['stale']} of them were stale before." if counts["stale"] else ""
+    stale = f" {counts['stale']} entries were stale before." if counts["stale"] else ""
     left = f" {unread} were never read, so a loss of them was not seen." if unread else ""
-    read = counts["ok"] + counts["stale"]
+    read = acknowledged - unread  # nothing is lost or in conflict, and stale entries may be those of appends without an answer
     return Verdict.VALID, f"{read} of {acknowledged} acknowledged appends were read at their offsets.{stale}{left}"
 
 

@@ -104,10 +104,7 @@ def test_a_controller_that_dies_at_its_start(monkeypatch: pytest.MonkeyPatch) ->
     assert "n3 runs no process of RocketMQ's controller any more" in message
     assert "--- n3: process controller does not run; it reports no status\n" in message
     assert "--- n1: process controller does not run; reports follower, sees n3\n" in message
-    assert (
-        f"last lines of {launch_log('controller')} on n3:\njava.io.IOException: No space left on device"
-        in message
-    )
+    assert f"last lines of {launch_log('controller')} on n3:\njava.io.IOException: No space left on device" in message
     assert len(asked) < 100
 
 
