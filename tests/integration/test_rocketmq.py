@@ -1,0 +1,151 @@
+"""Three real nodes of RocketMQ: sends and pulls, the log of each broker, statuses, and a master that is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clusters.local import LocalCluster
+from clusters.systems.rocketmq.broker_options import RocketMQOptions
+from clusters.systems.rocketmq.brokers import ROLE
+from clusters.systems.rocketmq.system import RocketMQSystem
+from clusters.systems.routing import Routing
+from harness import readiness
+from harness.cluster import on_all
+from harness.leaders import LEADER
+from harness.op import Fail, Invocation, Ok
+from harness.service import first_status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.client import Client
+    from harness.node import Node
+    from harness.op import Outcome, Value
+    from harness.service import NodeStatus
+
+pytestmark = pytest.mark.integration
+
+READY_S = 120.0
+AGAIN_S = 60.0
+OPTIONS = RocketMQOptions(routing=Routing.LEADER, route_interval_s=0.5)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Three nodes; the tests run where their addresses can be reached."""
+    with LocalCluster.up(f"rmq-{os.getpid()}", nodes=3) as made, made.entered():
+        yield made
+
+
+@pytest.fixture(scope="module")
+def system(cluster: LocalCluster) -> Iterator[RocketMQSystem]:
+    """RocketMQ, with three members in the sync set, and its topic."""
+    made = RocketMQSystem(cluster, OPTIONS, "log")
+    made.artifact = RocketMQSystem.build(OPTIONS, print)
+    on_all(cluster.nodes, made.install)
+    asyncio.run(readiness.bring_up(made, READY_S, first=True))
+    yield made
+    on_all(cluster.nodes, made.kill)
+
+
+async def ask(client: Client, *operations: tuple[str, Value]) -> list[Outcome]:
+    """Carries out operations `(f, value)`, one after the other, and closes the client."""
+    try:
+        return [await client.invoke(Invocation(f, value)) for f, value in operations]
+    finally:
+        await client.close()
+
+
+async def until_ok(client: Client, f: str, value: Value, limit_s: float) -> Outcome:
+    """Carries out an operation until it succeeds, and closes the client."""
+    deadline_s = time.monotonic() + limit_s
+    try:
+        while True:
+            outcome = await client.invoke(Invocation(f, value))
+            if isinstance(outcome, Ok) or time.monotonic() > deadline_s:
+                return outcome
+    finally:
+        await client.close()
+
+
+async def views(system: RocketMQSystem) -> dict[str, NodeStatus | None]:
+    """What each broker says of itself."""
+    service = system.front()
+    return {node.name: await first_status(service, node, 2.0) for node in service.nodes}
+
+
+def master(system: RocketMQSystem) -> Node:
+    """The node of the master."""
+    found = asyncio.run(views(system))
+    [name] = [name for name, status in found.items() if status is not None and status.role == LEADER]
+    return next(node for node in system.front().nodes if node.name == name)
+
+
+def test_sends_have_the_next_offset_and_every_replica_has_them(cluster: LocalCluster, system: RocketMQSystem) -> None:
+    """A range, an offset and an offset beyond the end read what is there, and each broker reads its own log."""
+    first, second, _ = cluster.nodes
+
+    async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
+        found = await ask(system.client(0, first), ("append", "a"), ("append", [1, 2]))
+        found += await ask(system.client(1, second), ("append", None))
+        await until_ok(system.client(0, first), "read", 2, 5.0)
+        found += await ask(system.client(1, second), ("read", 1), ("read", 7))
+        whole = [await until_ok(system.client(2, node, pinned=True), "read", [0, 9], 10.0) for node in cluster.nodes]
+        return found, whole
+
+    found, whole = asyncio.run(all_of_it())
+    assert found == [Ok(0, order=0), Ok(1, order=1), Ok(2, order=2), Ok([1, 2]), Ok(None)]
+    assert whole == [Ok([[0, "a"], [1, [1, 2]], [2, None]])] * 3
+
+
+def test_a_slave_refuses_for_certain(cluster: LocalCluster, system: RocketMQSystem) -> None:
+    """A pinned client of a slave gets the refusal before the put, and no log has the message."""
+    lead = master(system)
+    slave = next(node for node in cluster.nodes if node != lead)
+    [refused] = asyncio.run(ask(system.client(0, slave, pinned=True), ("append", "never")))
+    assert isinstance(refused, Fail)
+    assert refused.error.startswith("not-master: system-busy: [REJECTREQUEST]")
+    [read] = asyncio.run(ask(system.client(0, lead), ("read", [0, 9])))
+    assert isinstance(read, Ok)
+    assert "never" not in [value for _, value in read.value]
+
+
+def test_all_brokers_name_one_master_in_one_epoch(cluster: LocalCluster, system: RocketMQSystem) -> None:
+    """The epoch is the term, and the end of the log is what is applied."""
+    found = asyncio.run(views(system))
+    [(leader, term, end)] = {(each.leader, each.term, each.applied_index) for each in found.values() if each}
+    assert len(found) == 3
+    assert leader == master(system).name
+    assert term == 1
+    assert end
+
+
+def test_a_new_master_has_everything_and_goes_on(cluster: LocalCluster, system: RocketMQSystem) -> None:
+    """The master is killed. The controllers elect another one in a later epoch, and sends go on behind what is there."""
+    gone = master(system)
+    before = asyncio.run(until_ok(system.client(0, gone), "read", [0, 99], 5.0))
+    assert isinstance(before, Ok)
+    system.kill(gone, ROLE)
+    try:
+        deadline_s = time.monotonic() + 20.0
+        while not (led := [each for each in asyncio.run(views(system)).values() if each and each.role == LEADER]):
+            assert time.monotonic() < deadline_s
+        assert led[0].node != gone.name
+        assert led[0].term == 2
+    finally:
+        system.start(gone, ROLE)
+    alive = next(node for node in cluster.nodes if node != gone)
+    sent = asyncio.run(until_ok(system.client(0, alive), "append", "after", AGAIN_S))
+    assert isinstance(sent, Ok)
+    assert sent.value >= len(before.value)
+    read = asyncio.run(until_ok(system.client(0, alive), "read", sent.value, 5.0))
+    assert read == Ok("after")
+    whole = asyncio.run(until_ok(system.client(0, gone, pinned=True), "read", [0, 99], 20.0))
+    assert isinstance(whole, Ok)
+    assert whole.value[: len(before.value)] == before.value
+    assert [sent.value, "after"] in whole.value
