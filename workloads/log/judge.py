@@ -107,7 +107,7 @@ def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str]) -> tuple
         )
     stale = f" {counts['stale']} entries were stale before." if counts["stale"] else ""
     left = f" {unread} were never read, so a loss of them was not seen." if unread else ""
-    read = acknowledged - unread  # nothing is lost or in conflict, and stale entries may be those of appends without an answer
+    read = acknowledged - unread  # none is lost or in conflict; entries without an answer can be stale too
     return Verdict.VALID, f"{read} of {acknowledged} acknowledged appends were read at their offsets.{stale}{left}"
 
 
