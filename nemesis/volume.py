@@ -94,11 +94,18 @@ cksum < "$data/{SYNCED}" > "$mark/cksum"
     remote.run(script, timeout_s=TIMEOUT_S)
 
 
-def cut_power(remote: Remote, data_dir: str, role: str) -> None:
+def cut_power(remote: Remote, data_dir: str, role: str, *, stall_s: float = 0.0) -> None:
     """Shuts the volume down: what is not synced is lost, and each later write and sync fails.
 
+    Args:
+        remote: The shell of the node.
+        data_dir: The data directory.
+        role: The role of its process.
+        stall_s: The time before, in seconds, for which each write and sync waits. What the process wrote before this time
+            reaches the disk.
+
     Raises:
-        CommandFailed: The data directory is not on a volume of Labrys.
+        CommandFailed: The data directory is not on a volume of Labrys, or does not stall.
     """
     perl = f"open(my $d, '<', $ARGV[0]) or die $!; my $f = pack('L', {_NO_LOG_FLUSH}); ioctl($d, {_SHUTDOWN}, $f) or die $!"
     script = f"""set -e
@@ -106,9 +113,19 @@ def cut_power(remote: Remote, data_dir: str, role: str) -> None:
 {_IS_OURS} || {{ echo "$data is not on a volume of ours" >&2; exit 1; }}
 cksum < "$data/{UNSYNCED}" > "$mark/unsynced"
 (cd "$data"; {_LISTING}) > "$mark/before"
+{_stall(stall_s) if stall_s else ""}
 perl -e {shlex.quote(perl)} "$data"
 """
     remote.run(script, timeout_s=TIMEOUT_S)
+
+
+def _stall(stall_s: float) -> str:
+    """Returns a script that stalls the volume until the script ends. It writes the unsynced file of Labrys meanwhile."""
+    return f"""rm "$data/{UNSYNCED}"
+fsfreeze --freeze "$data"; trap 'fsfreeze --unfreeze "$data"' EXIT
+(head -c {CANARY_BYTES} /dev/urandom > "$data/{UNSYNCED}") > /dev/null 2>&1 &
+sleep {stall_s:g}
+[ ! -e "$data/{UNSYNCED}" ] || {{ echo "$data took a write although it is frozen" >&2; exit 1; }}"""
 
 
 def restore_power(remote: Remote, data_dir: str, role: str) -> Loss:

@@ -49,8 +49,15 @@ class PowerLoss(Kill):
             0.0,
             10.0,
             "The seconds for which the process still runs after its disk is gone, so that its writes and syncs fail; not in "
-            "the simulator. If not given, the process is killed first.",
-        )
+            "the simulator. If neither this nor stall is given, the process is killed first.",
+        ),
+        "stall": opt.number(
+            None,
+            0.001,
+            10.0,
+            "The seconds before the disk is gone, for which its writes and syncs wait while the process runs; what it wrote "
+            "before reaches the disk. Not in the simulator.",
+        ),
     }
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
@@ -63,13 +70,14 @@ class PowerLoss(Kill):
         self.note_before(node)
         for role in labels.values():
             volume.write_unsynced(remote, directories[role])
-        after_s = self.options.get("after")
-        if after_s is None:
+        after_s, stall_s = (self.options.get(name) for name in ("after", "stall"))
+        outlives = after_s is not None or stall_s is not None
+        if not outlives:
             self.field.system.kill(node, self.role)
         for role in labels.values():
-            volume.cut_power(remote, directories[role], role)
-        if after_s is not None:
-            time.sleep(float(after_s))
+            volume.cut_power(remote, directories[role], role, stall_s=float(stall_s or 0.0))
+        if outlives:
+            time.sleep(float(after_s or 0.0))
             self.field.system.kill(node, self.role)
         for label, role in labels.items():
             self._losses[label] = volume.restore_power(remote, directories[role], role)

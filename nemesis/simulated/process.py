@@ -111,8 +111,9 @@ class PowerLost(Killed):
         Raises:
             FaultError: The process is to outlive its disk.
         """
-        if self.fault.options.get("after") is not None:
-            raise FaultError("a simulated process does not outlive its disk; leave out power-loss.after")
+        for option in ("after", "stall"):
+            if self.fault.options.get(option) is not None:
+                raise FaultError(f"a simulated process does not outlive its disk; leave out power-loss.{option}")
         super().inject(name)
         self._lost[name] = self.world.lose_power(name)
 

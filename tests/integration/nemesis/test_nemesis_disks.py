@@ -89,6 +89,29 @@ def test_a_process_can_outlive_its_disk(bench: Bench, volumes: Conductor) -> Non
     bench.assert_clean()
 
 
+def test_a_disk_can_stall_before_it_is_gone(bench: Bench, volumes: Conductor) -> None:
+    """Writes before the stall reach the disk without a sync; the write that waits in it fails, and leaves nothing."""
+    fault = planned("power-loss", ["n3"], stall=1.0)
+    writes = f"cd {HOME}/data; i=1; while echo x > w$i; do i=$((i+1)); sleep 0.05; done 2>/dev/null; echo $i"
+
+    async def work() -> tuple[Proof, int]:
+        first_failed = asyncio.create_task(asyncio.to_thread(bench.shell, "n3", writes))
+        await asyncio.sleep(0.5)
+        await volumes.begin(fault)
+        try:
+            return await volumes.prove(fault), int(await first_failed)
+        finally:
+            await volumes.end(fault)
+            await volumes.heal()
+
+    proof, first_failed = bench.run(work())
+    assert proof.effective, proof.reason
+    assert first_failed > 1
+    kept = bench.shell("n3", f"cd {HOME}/data; cat w* | wc -l; ls w* | wc -l").split()
+    assert kept == [str(first_failed - 1)] * 2
+    bench.assert_clean()
+
+
 def through(bench: Bench, conductor: Conductor, kind: str, node: str) -> Proof:
     """Carries out a fault with the conductor that prepared the nodes."""
 

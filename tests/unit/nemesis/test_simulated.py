@@ -48,9 +48,10 @@ def test_a_kind_without_an_effect_is_refused_by_name() -> None:
         trial(*TOY, "--nemesis", "packet-rate", "--fault-on", "1-2")
 
 
-def test_a_simulated_process_does_not_outlive_its_disk() -> None:
-    """A power loss with the option `after` has no effect, and the error says why."""
-    found = trial(*TOY, "--nemesis", "power-loss", "--fault-options", "power-loss.after=1", "--fault-on", "2-3")
+@pytest.mark.parametrize("option", ["after", "stall"])
+def test_a_simulated_process_does_not_outlive_its_disk(option: str) -> None:
+    """A power loss with such an option has no effect, and the error says why."""
+    found = trial(*TOY, "--nemesis", "power-loss", "--fault-options", f"power-loss.{option}=1", "--fault-on", "2-3")
     assert {record.proof for record in found.result.faults} == {None}
     assert all("does not outlive its disk" in (record.error or "") for record in found.result.faults)
     assert found.result.recovery is not None
