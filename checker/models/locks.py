@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from checker.errors import ModelError
 from checker.explain.words import value_text
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from checker.models.base import State
     from checker.search.coding import Rows
     from harness.op import Value
+
+_WRITE: Final = "write"  # of a holder to a resource, see the workload `lock`
 
 
 class Mutex(NativeModel):
@@ -71,7 +73,7 @@ class Mutex(NativeModel):
 
 
 class OwnerMutex(Mutex):
-    """`acquire` and `release`; only the holder may release."""
+    """`acquire` and `release`; only the holder may release. A `write` to what the lock protects does not reach the lock."""
 
     name: ClassVar[str] = "owner-mutex"
     family: ClassVar[str] = "owner-mutex"
@@ -94,6 +96,8 @@ class OwnerMutex(Mutex):
             if state == (op.process,):
                 return None
             return Inconsistent("not held" if state is None else f"held by process {state[0]}")
+        if self.silent(op):
+            return state
         raise self._unknown(op)
 
     def describe(self, state: State) -> Mapping[str, Value]:
@@ -104,4 +108,18 @@ class OwnerMutex(Mutex):
         """See `NativeModel`."""
         return [0]
 
-    code_rows = Mutex.code_rows
+    def code(self, op: Call, numbers: Numbers) -> Code | None:
+        """See `NativeModel`."""
+        return None if self.silent(op) else super().code(op, numbers)
+
+    def code_rows(self, f: str, rows: Rows) -> None:
+        """See `NativeModel`."""
+        if f != _WRITE:
+            super().code_rows(f, rows)
+
+    def silent(self, op: Call) -> bool:
+        """See `Model`."""
+        return op.f == _WRITE
+
+    def _unknown(self, op: Call) -> ModelError:
+        return ModelError(f"model {self.name}: expected acquire, release or write, found {value_text(op.f)}")

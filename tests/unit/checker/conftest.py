@@ -50,7 +50,8 @@ def _draw_call(name: str, random: Random, number: int, *, unique: bool) -> tuple
     if name == "cas-register":
         return random.choice([("read", None), ("write", fresh), ("cas", [some, fresh])])
     if name in {"mutex", "owner-mutex"}:
-        return random.choice([("acquire", None), ("release", None)])
+        calls = [("acquire", None), ("release", None)]
+        return random.choice([*calls, ("write", some)] if name == "owner-mutex" else calls)
     if name == "multi-register":
         micros = [
             random.choice([["read", r, None], ["write", r, some]]) for r in random.sample("xy", random.randint(1, 2))

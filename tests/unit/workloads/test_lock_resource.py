@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.columns import of_operations
+from checker.independent import check_keys
+from checker.models import made
+from checker.models.locks import OwnerMutex
 from harness.errors import InputError
 from harness.history import pair
 from harness.load import ClosedLoop, OpenLoop
@@ -280,6 +283,15 @@ def test_a_fence_that_does_not_check_is_found(monkeypatch: pytest.MonkeyPatch) -
     _, part = run(Takes.FENCED, Leases())
     assert part.verdict is Verdict.INVALID
     assert part.details["counts"]["late-write"] > 5
+
+
+def test_a_model_of_the_lock_takes_the_writes_of_holders() -> None:
+    """`owner-mutex` decides a run with a resource as without one: with holds below the lease, all locks are linearizable."""
+    ops, _ = run(Takes.ALL, Leases(), hold_ms=150)
+    operations = pair(ops)
+    without = [operation for operation in operations if operation.phase != RESOURCE_PHASE]
+    assert len(without) < len(operations)
+    assert [check_keys(made(OwnerMutex), each).valid for each in (operations, without)] == [Verdict.VALID] * 2
 
 
 def test_without_tokens_a_fenced_resource_takes_nothing() -> None:
