@@ -84,7 +84,7 @@ class Windows(Struct, frozen=True, kw_only=True):
     """The windows during a fault and after it.
 
     Attributes:
-        during: While the fault was on.
+        during: While the fault was on, at most to the last operation: what outlasts the workload was not measured.
         after: From its healing to the next fault's start, or to the last operation; None without an operation in this time.
     """
 
@@ -96,7 +96,7 @@ class FaultAvailability(Struct, frozen=True, kw_only=True):
     """Availability around one fault; `results.json` has its members.
 
     Attributes:
-        during: While it was on.
+        during: While it was on, at most to the last operation.
         after: From its healing to the next fault's start, or to the last operation; None without an operation in this time.
         rate_before: Answered operations per second in the last 10 s before it, without any fault on; None if another fault was
             on when it began, or if it began with the workload.
@@ -203,7 +203,7 @@ def around(
         codes: The meaning of error codes.
 
     Returns:
-        The availability around each fault, in their order; None for a fault that never began.
+        The availability around each fault, in their order; None for a fault that never began, or began after the workload.
     """
     main = [operation for operation in operations if operation.phase is None]
     system = _Measured(measuring(main), codes)
@@ -216,10 +216,10 @@ def around(
     horizon_ns = max((wanted_ns(operation) for operation in main), default=-1) + 1
 
     def one(fault: FaultRecord) -> FaultAvailability | None:
-        start_ns, end_ns = fault.start_ns, fault.end_ns
+        start_ns, end_ns = fault.start_ns, min(fault.end_ns, horizon_ns)
         if end_ns <= start_ns:
             return None
-        next_ns = min((other.start_ns for other in faults if other.start_ns >= end_ns), default=horizon_ns)
+        next_ns = min((other.start_ns for other in faults if other.start_ns >= fault.end_ns), default=horizon_ns)
         until_ns = min(next_ns, horizon_ns)
 
         def around_it(measured: _Measured) -> Windows:
@@ -227,7 +227,7 @@ def around(
             return Windows(during=measured.window(start_ns, end_ns), after=after)
 
         windows = around_it(system)
-        watched_ns = max(until_ns, end_ns)
+        watched_ns = max(until_ns, fault.end_ns)
         overlaps = [
             other.planned.id
             for other in faults

@@ -57,7 +57,7 @@ class Stretch:
 
 
 def windows(faults: Sequence[Mapping[str, Any]], horizon_ns: int) -> Iterator[Stretch]:
-    """Yields the stretches around the faults of a run.
+    """Yields the stretches around the faults of a run; none ends after the last operation.
 
     Args:
         faults: Rows of `schema.FAULTS`.
@@ -82,7 +82,7 @@ def windows(faults: Sequence[Mapping[str, Any]], horizon_ns: int) -> Iterator[St
         before_ns = start_ns if within else max(healed_ns, start_ns - BEFORE_NS, 0)
         for part, from_ns, to_ns in (
             (BEFORE, before_ns, start_ns),
-            (DURING, start_ns, end_ns),
+            (DURING, start_ns, min(end_ns, horizon_ns)),
             (AFTER, end_ns, later_ns),
         ):
             if to_ns > from_ns:

@@ -58,14 +58,14 @@ def test_first_and_sustained_ok_after_an_outage() -> None:
 def test_sustained_needs_two_seconds_that_were_observed() -> None:
     """A window that ends before two seconds of answers does not show sustained availability."""
     operations = [operation(11 + i / 10) for i in range(9)]
-    during = one(operations, fault(10, 12)).during
+    during = one([*operations, operation(12)], fault(10, 12)).during
     assert during.first_ok_s == pytest.approx(1)
     assert during.sustained_ok_s is None
 
 
 def test_what_was_never_answered_has_no_time() -> None:
     """None, not zero, and the gap is the whole window."""
-    during = one([operation(11, OpType.INFO, error="timeout: 2 s")], fault(10, 12)).during
+    during = one([operation(11, OpType.INFO, error="timeout: 2 s"), operation(13)], fault(10, 12)).during
     assert (during.first_ok_s, during.sustained_ok_s, during.longest_gap_s) == (None, None, 2.0)
     assert during.errors == {"timeout": 1}
 
@@ -93,6 +93,18 @@ def test_after_ends_where_the_next_fault_begins() -> None:
     assert first.after is not None
     assert (first.after.start_s, first.after.end_s) == (12.0, 20.0)
     assert list(first.overlaps) == [2]
+
+
+def test_what_outlasts_the_workload_is_not_measured() -> None:
+    """A gap and a rate end with the last operation, and a fault that begins after it has no availability."""
+    operations = [operation(i / 10) for i in range(111)]
+    during = one(operations, fault(10, 30)).during
+    assert during.longest_gap_s == pytest.approx(0.1)
+    assert (during.start_s, during.end_s) == (10.0, pytest.approx(11.0))
+    assert during.rate == pytest.approx(11)
+    silent = [operation(i / 10, OpType.OK if i < 105 else OpType.INFO) for i in range(111)]
+    assert one(silent, fault(10, 30)).during.longest_gap_s == pytest.approx(0.6)
+    assert around([fault(12, 30)], operations, CODES) == [None]
 
 
 def test_reads_after_recovery_do_not_count() -> None:
@@ -127,6 +139,7 @@ def test_each_node_is_measured_by_its_own_clients() -> None:
 )
 def test_windows_agree_with_counting_by_hand(asked: list[tuple[int, OpType, str]], start: int, length: int) -> None:
     """Counts add up over nodes. First ok, sustained ok and gaps equal those of a naive search."""
+    asked = [*asked, (600, OpType.OK, "n1")]  # the workload outlasts the fault
     operations = [operation(at / 10, kind, node=node) for at, kind, node in asked]
     found = one(operations, fault(start / 10, (start + length) / 10)).during
     inside = sorted((at, kind) for at, kind, _ in asked if start <= at < start + length)
@@ -157,7 +170,7 @@ def test_a_refusal_that_names_the_leader_is_counted_apart() -> None:
 
 def test_nothing_but_refusals_is_no_availability() -> None:
     """If every node refuses, there is no answer: no share, no first ok, and the gap is the whole window."""
-    operations = [operation(10 + i / 10, OpType.FAIL, error="not-leader: n3 leads") for i in range(20)]
+    operations = [operation(10 + i / 10, OpType.FAIL, error="not-leader: n3 leads") for i in range(21)]
     during = one(operations, fault(10, 12)).during
     assert (during.operations, during.answered, during.refused) == (0, 0, 20)
     assert (during.first_ok_s, during.longest_gap_s) == (None, 2.0)
@@ -227,7 +240,7 @@ def test_only_a_fail_with_a_code_of_refusals_is_refused(kind: OpType, error: str
 
 def test_the_rate_is_a_share_of_the_rate_before() -> None:
     """Ten answers a second before the fault, one during it: a tenth. The time before it starts where earlier faults ended."""
-    operations = [operation(i / 10) for i in range(100)] + [operation(10 + i) for i in range(5)]
+    operations = [operation(i / 10) for i in range(100)] + [operation(10 + i) for i in range(6)]
     found = one(operations, fault(10, 15))
     assert found.rate_before == pytest.approx(10)
     assert found.rate_share == pytest.approx(0.1)
