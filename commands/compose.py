@@ -240,8 +240,8 @@ def info_of(settled: Settled, test: Test, plan: Plan) -> TestInfo:
         versions={
             "labrys": _own_version(),
             "python": platform.python_version(),
-            **system.versions(),
             **({} if built is None else {built.name: built.short}),
+            **system.versions(),  # last: a release says more than the digest of a build with the same name
         },
         artifact=built,
         options={
