@@ -50,7 +50,7 @@ def _draw_call(name: str, random: Random, number: int, *, unique: bool) -> tuple
     if name == "cas-register":
         return random.choice([("read", None), ("write", fresh), ("cas", [some, fresh])])
     if name in {"mutex", "owner-mutex"}:
-        calls = [("acquire", None), ("release", None)]
+        calls: list[tuple[str, Any]] = [("acquire", None), ("release", None)]
         return random.choice([*calls, ("write", some)] if name == "owner-mutex" else calls)
     if name == "multi-register":
         micros = [

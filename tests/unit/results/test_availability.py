@@ -100,7 +100,8 @@ def test_what_outlasts_the_workload_is_not_measured() -> None:
     operations = [operation(i / 10) for i in range(111)]
     during = one(operations, fault(10, 30)).during
     assert during.longest_gap_s == pytest.approx(0.1)
-    assert (during.start_s, during.end_s) == (10.0, pytest.approx(11.0))
+    assert during.start_s == 10
+    assert during.end_s == pytest.approx(11)
     assert during.rate == pytest.approx(11)
     silent = [operation(i / 10, OpType.OK if i < 105 else OpType.INFO) for i in range(111)]
     assert one(silent, fault(10, 30)).during.longest_gap_s == pytest.approx(0.6)
