@@ -100,7 +100,7 @@ class Naming:
                 Peer(str(each["ip"]).rpartition(":")[0], str(each["state"]).lower(), int(each["term"]))
                 for each in found
             ]
-        except (TypeError, KeyError, ValueError) as error:
+        except (TypeError, KeyError, ValueError, OverflowError) as error:
             raise NoAnswer(f"expected peers with ip, state and term, found {str(found)[:MAX_MESSAGE]}") from error
 
     async def services(self) -> Sequence[str]:
@@ -114,7 +114,7 @@ class Naming:
         try:
             (stored,) = found
             return (0, None) if stored is None else (int(stored["timestamp"]), value_in(json.loads(stored["value"])))
-        except (TypeError, KeyError, ValueError, RecursionError) as error:
+        except (TypeError, KeyError, ValueError, OverflowError, RecursionError) as error:
             raise NoAnswer(f"expected a timestamp and instances, found {str(found)[:MAX_MESSAGE]}") from error
 
     async def _call(self, method: str, path: str, **more: Any) -> Any:

@@ -145,12 +145,13 @@ def test_without_its_service_a_write_certainly_fails(monkeypatch: pytest.MonkeyP
 def test_a_node_says_whom_it_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     """Peers have an address, a role and a term; what has another form is no answer."""
     state = {"peers": [{"ip": "10.0.0.1:8848", "state": "LEADER", "term": 102, "voteFor": None}], "doms": 0}
-    texts = iter([json.dumps(state), json.dumps({"peers": [{"ip": 1}]}), "[]", "{"])
+    endless = '{"peers": [{"ip": "10.0.0.1:8848", "state": "LEADER", "term": 1e999}]}'
+    texts = iter([json.dumps(state), json.dumps({"peers": [{"ip": 1}]}), "[]", "{", endless])
 
     async def peers() -> list[Any]:
         naming = Naming("127.0.0.1")
         found: list[Any] = [await naming.peers()]
-        for _ in range(3):
+        for _ in range(4):
             with pytest.raises(NoAnswer):
                 await naming.peers()
         await naming.close()
@@ -158,6 +159,47 @@ def test_a_node_says_whom_it_sees(monkeypatch: pytest.MonkeyPatch) -> None:
 
     found = served(monkeypatch, lambda *_: (200, next(texts)), peers)
     assert found == [[Peer("10.0.0.1", "leader", 102)]]
+
+
+STORED: dict[str, Any] = {"timestamp": 2, "value": json.dumps([{"metadata": {"value": "[1]"}}])}
+ODD_TIMES: list[Any] = ["x", None, [], float("inf"), float("nan")]
+ODD_INSTANCES: list[Any] = ["{", "[1]", "[" * 100_000, []]
+
+
+def stored(monkeypatch: pytest.MonkeyPatch, text: str) -> tuple[int, str | None]:
+    """Returns what a node has stored of a service, if it answers with this text."""
+
+    async def use() -> Any:
+        naming = Naming("127.0.0.1")
+        try:
+            return await naming.stored("labrys-a")
+        finally:
+            await naming.close()
+
+    found: tuple[int, str | None] = served(monkeypatch, lambda *_: (200, text), use)
+    return found
+
+
+def test_a_node_says_what_it_has_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer is a list of one: the number of changes with the instances, or null for a service that it does not know."""
+    assert stored(monkeypatch, json.dumps([STORED])) == (2, "[1]")
+    assert stored(monkeypatch, "[null]") == (0, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[]", "null", "7", '"x"', '{"a": 1}', "ok", json.dumps(STORED), json.dumps([STORED, STORED]), "[null, null]"),
+        *("[7]", "[[]]", "[{}]", '[{"timestamp": 1}]', '[{"timestamp": 1, "value": null}]'),
+        *(json.dumps([{**STORED, "timestamp": odd}]) for odd in ODD_TIMES),
+        *(json.dumps([{**STORED, "value": odd}]) for odd in ODD_INSTANCES),
+        "[" * 100_000,
+    ],
+)  # fmt: skip
+def test_an_odd_answer_about_what_is_stored_is_no_answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """A list of none or of several, another kind of value, and numbers without an end: the dump of the replica fails."""
+    with pytest.raises(NoAnswer):
+        stored(monkeypatch, text)
 
 
 def status(name: str, role: str, leader: str | None) -> NodeStatus:
