@@ -43,6 +43,9 @@ class RocketMQOptions:
         help="Whether a master first keeps messages in memory of its own. They are lost if its process ends before they are in "
         "the file.",
     )
+    message_queues: int = option(
+        4, "The message queues of each queue; a producer always sends to the same one.", low=1, high=100
+    )
     routing: Routing = option(
         Routing.MIXED,
         "pinned: a client stays at the broker of its node. leader: it goes to the master in its route. mixed: half of them do "

@@ -31,6 +31,7 @@ TOPIC_NOT_EXIST: Final = 17
 PULL_NOT_FOUND: Final = 19
 PULL_RETRY_IMMEDIATELY: Final = 20  # also the answer of a slave at the end of its queue
 PULL_OFFSET_MOVED: Final = 21
+QUERY_NOT_FOUND: Final = 22
 
 # Code to the code of the error in the history.
 NAMES: Mapping[int, str] = MappingProxyType(

@@ -15,6 +15,7 @@ from clusters.systems.rocketmq.broker_outcomes import (
     PULL_NOT_FOUND,
     PULL_OFFSET_MOVED,
     PULL_RETRY_IMMEDIATELY,
+    QUERY_NOT_FOUND,
     SUCCESS,
     TOPIC_NOT_EXIST,
 )
@@ -35,6 +36,7 @@ BROKER: Final = "broker"  # the name of the group of brokers
 GROUP: Final = "labrys"  # the name of the group of producers, and of that of consumers
 MOST_MESSAGES: Final = 1000  # in the answer to one pull
 ROUTE, CREATE_TOPIC, SEND, PULL, MAX_OFFSET = 105, 17, 310, 11, 30
+COMMITTED, COMMIT = 14, 15
 EPOCHS, REPLICATION = 1007, 907
 MASTER: Final = "0"  # the id of a master, in a route and in its own answers
 SUBSCRIPTION: Final = 4  # the system flag of a pull that has its subscription with it
@@ -234,6 +236,29 @@ async def max_offset(connection: Connection, topic: str, queue: int) -> int:
     """
     answer = await connection.call(MAX_OFFSET, None, extension={"topic": topic, "queueId": str(queue)})
     return _number(_succeeded(answer).extension, "offset")
+
+
+async def committed(connection: Connection, topic: str, queue: int) -> int:
+    """Returns the offset that the group of consumers has committed; 0 if there is none.
+
+    Raises:
+        Refused: The broker answers with an error.
+    """
+    fields = {"consumerGroup": GROUP, "topic": topic, "queueId": str(queue), "setZeroIfNotFound": "false"}
+    answer = await connection.call(COMMITTED, None, extension=fields)
+    if answer.status == QUERY_NOT_FOUND:
+        return 0
+    return _number(_succeeded(answer).extension, "offset")
+
+
+async def commit(connection: Connection, topic: str, queue: int, offset: int) -> None:
+    """Commits an offset of the group of consumers.
+
+    Raises:
+        Refused: The broker answers with an error.
+    """
+    fields = {"consumerGroup": GROUP, "topic": topic, "queueId": str(queue), "commitOffset": str(offset)}
+    _succeeded(await connection.call(COMMIT, None, extension=fields))
 
 
 async def epochs(connection: Connection) -> Epochs:

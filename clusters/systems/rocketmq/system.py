@@ -17,6 +17,8 @@ from clusters.systems.rocketmq.brokers import ROLE, Brokers
 from clusters.systems.rocketmq.controller_service import ControllerService
 from clusters.systems.rocketmq.log_client import TOPIC, LogClient
 from clusters.systems.rocketmq.name_servers import NameServers
+from clusters.systems.rocketmq.producer import Producer
+from clusters.systems.rocketmq.queue_client import Consumer, QueueClient, Topic
 from clusters.systems.rocketmq.routes import Routes
 from harness.system import LogLine
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 CONTROLLERS = 3
 BROKERS = 3
 NAME_SERVERS = 2
+QUEUE = "queue"
 TELLING = (
     "Begin to change to master",
     "Begin to change to slave",
@@ -68,7 +71,10 @@ class RocketMQSystem(jvm.JvmInstallation):
     software = "RocketMQ"
     programs = (settings.JAVA, settings.MAVEN)
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"log": "append is a send to one queue, whose offset is the offset; read is a pull by offset"}
+        {
+            "log": "append is a send to one queue, whose offset is the offset; read is a pull by offset",
+            "queue": "enqueue is a send; dequeue is a pull of one message, whose offset is committed afterwards",
+        }
     )
     refusals = REFUSALS
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
@@ -82,6 +88,7 @@ class RocketMQSystem(jvm.JvmInstallation):
         self.name_servers = NameServers(self, nodes[:NAME_SERVERS])
         self._controllers = ControllerService(self, nodes[:CONTROLLERS], options.of_controllers())
         self._brokers = Brokers(self, nodes[-BROKERS:], self._controllers)
+        self._consumed: Mapping[str, Topic] = {}  # once a client for queues needs them
 
     def services(self) -> Sequence[Service]:
         """Returns name servers on the first two nodes, controllers on the first three, and brokers on the last three."""
@@ -97,19 +104,52 @@ class RocketMQSystem(jvm.JvmInstallation):
         return self._controllers.processes.versions(self.artifact)
 
     def topics(self) -> Mapping[str, int]:
-        """Returns the topics of the workload, with the number of their queues."""
-        return {TOPIC: 1}
+        """Returns the topics of the workload, with the number of their message queues."""
+        return (
+            dict.fromkeys(self._topic_of().values(), self.options.message_queues)
+            if self.workload == QUEUE
+            else {TOPIC: 1}
+        )
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
-        """Returns the client of a process. A pinned one reads only when its broker has what the master has."""
-        brokers = self._brokers.nodes
-        follows = not pinned and self.options.routing.follows(process, len(brokers))
-        return LogClient(node=node, brokers=brokers, routes=self._routes(), topic=TOPIC, follows=follows, whole=pinned)
+        """Returns the client of a process. A pinned one reads a log only when its broker has what the master has."""
+        if self.workload == QUEUE:
+            follows = pinned or self._follows(process)  # final operations on queues go to the master
+            queues = self._queues()
+            return QueueClient(
+                process=process, node=node, producer=self._producer(node, follows=follows), topics=queues
+            )
+        follows = not pinned and self._follows(process)
+        return LogClient(node=node, producer=self._producer(node, follows=follows), topic=TOPIC, whole=pinned)
 
-    def _routes(self) -> Routes:
-        return Routes(
+    def _follows(self, process: int) -> bool:
+        return self.options.routing.follows(process, len(self._brokers.nodes))
+
+    def _producer(self, node: Node, *, follows: bool) -> Producer:
+        routes = Routes(
             name_servers=self.name_servers.nodes,
             brokers=self._brokers.nodes,
-            topic=TOPIC,
+            topic=next(iter(self.topics())),
             interval_s=self.options.route_interval_s,
         )
+        return Producer(node=node, routes=routes, follows=follows)
+
+    def _topic_of(self) -> Mapping[str, str]:
+        """Returns the topic of each queue."""
+        return {f"q{number}": f"{TOPIC}-q{number}" for number in range(self.workload_options.queues)}
+
+    def _queues(self) -> Mapping[str, Topic]:
+        """Returns the queues with their consumers, which all clients share."""
+        if not self._consumed:
+            node = self._brokers.nodes[0]
+            self._consumed = {
+                key: Topic(
+                    name=name,
+                    consumers=[
+                        Consumer(topic=name, queue=queue, producer=self._producer(node, follows=True))
+                        for queue in range(self.options.message_queues)
+                    ],
+                )
+                for key, name in self._topic_of().items()
+            }
+        return self._consumed

@@ -17,6 +17,8 @@ from clusters.systems.rocketmq.brokers import Brokers
 from clusters.systems.rocketmq.controller_service import Brokers as Known
 from clusters.systems.rocketmq.log_client import LogClient
 from clusters.systems.rocketmq.options import Consensus
+from clusters.systems.rocketmq.producer import Producer
+from clusters.systems.rocketmq.queue_client import Consumer, QueueClient, Topic
 from clusters.systems.rocketmq.routes import Routes
 from clusters.systems.rocketmq.system import RocketMQSystem
 from clusters.systems.stored import entry_body
@@ -50,6 +52,10 @@ class Group:
         master: The address that the name server gives to clients; None for none.
         answers: The code and the remark of the next sends, instead of an offset.
         damaged: The messages that the logs lack, although the queue has their places.
+        routes: How often the name server was asked.
+        committed: The offset that the consumers committed.
+        forgets: Whether a commit is answered with an error, and forgotten.
+        pulls: The first offset of each pull.
     """
 
     port: int = 0
@@ -59,12 +65,15 @@ class Group:
     answers: list[tuple[int, str]] = field(default_factory=list)
     damaged: set[int] = field(default_factory=set)
     routes: int = 0
+    committed: int | None = None
+    forgets: bool = False
+    pulls: list[int] = field(default_factory=list)
 
     def at(self, node: Node) -> Any:
         """Returns the script of a process."""
         return lambda header, body: self._answer(node, header, body)
 
-    def _answer(self, node: Node, header: Mapping[str, Any], body: Any) -> bytes:
+    def _answer(self, node: Node, header: Mapping[str, Any], body: Any) -> bytes:  # noqa: PLR0911 - one for each request
         asked, fields = header["code"], header["extFields"]
         end = len(self.log) if node == MASTER else min(self.visible, len(self.log))
         match asked:
@@ -84,11 +93,25 @@ class Group:
             case 30:
                 return _framed(header, 0, {"offset": str(end)})
             case 11:
+                self.pulls.append(int(fields["queueOffset"]))
                 first, most = int(fields["queueOffset"]), int(fields["maxMsgNums"])
                 places = [place for place in range(first, min(end, first + most)) if place not in self.damaged]
                 data = b"".join(record(self.log[place], offset=place) for place in places)
                 return _framed(header, 0 if places else 19, {"maxOffset": str(end)}, data)
-        raise AssertionError(f"request {asked}")
+        return self._committed(header, fields)
+
+    def _committed(self, header: Mapping[str, Any], fields: Mapping[str, str]) -> bytes:
+        match header["code"]:
+            case 14 if self.committed is None:
+                return _framed(header, 22, {}, remark="Not found")
+            case 14:
+                return _framed(header, 0, {"offset": str(self.committed)})
+            case 15 if self.forgets:
+                return _framed(header, 1, {}, remark="an error")
+            case 15:
+                self.committed = int(fields["commitOffset"])
+                return _framed(header, 0, {})
+        raise AssertionError(f"request {header['code']}")
 
 
 def _framed(
@@ -121,7 +144,8 @@ def ask(
             monkeypatch.setattr(name_servers, "NAME_SERVER_PORT", names.port)
             both = [MASTER, SLAVE]
             route = Routes(name_servers=[NAME_SERVER], brokers=both, topic="labrys", interval_s=interval_s)
-            client = LogClient(node=node, brokers=both, routes=route, topic="labrys", follows=follows, whole=whole)
+            producer = Producer(node=node, routes=route, follows=follows)
+            client = LogClient(node=node, producer=producer, topic="labrys", whole=whole)
             found = [await client.invoke(Invocation(f, value, "l0")) for f, value in operations]
             await client.close()
             return found
@@ -216,6 +240,77 @@ def test_without_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
     [append] = ask(monkeypatch, group, ("append", 1), node=Node(name="n9", address="127.0.0.9"), follows=False)
     assert isinstance(append, Fail)
     assert append.error.startswith("not-connected: 127.0.0.9:")
+
+
+def consume(
+    monkeypatch: pytest.MonkeyPatch, group: Group, *operations: tuple[str, Value], start: int | None = None
+) -> list[Outcome]:
+    """Carries out operations of one client for queues, one after the other, with one message queue."""
+
+    async def main() -> list[Outcome]:
+        async with (
+            scripted(group.at(MASTER), MASTER.address) as one,
+            scripted(group.at(NAME_SERVER), NAME_SERVER.address) as names,
+        ):
+            group.port = one.port
+            for module in (brokers, routes):
+                monkeypatch.setattr(module, "PORT", one.port)
+            monkeypatch.setattr(name_servers, "NAME_SERVER_PORT", names.port)
+            route = Routes(name_servers=[NAME_SERVER], brokers=[MASTER], topic="labrys", interval_s=3600)
+            producer = Producer(node=MASTER, routes=route, follows=True)
+            consumer = Consumer(topic="labrys", queue=0, producer=Producer(node=MASTER, routes=route, follows=True))
+            consumer._place = start
+            topics = {"q0": Topic(name="labrys", consumers=[consumer])}
+            client = QueueClient(process=3, node=MASTER, producer=producer, topics=topics)
+            found = [await client.invoke(Invocation(f, value, "q0")) for f, value in operations]
+            await client.close()
+            return found
+
+    return asyncio.run(main())
+
+
+def test_a_dequeue_takes_the_next_message_and_commits_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values come out in their order, and a drain takes the rest. Then the queue is empty."""
+    group = Group()
+    put = [("enqueue", value) for value in (5, "six", [7])]
+    found = consume(monkeypatch, group, *put, ("dequeue", None), ("drain", None), ("dequeue", None), ("drain", None))
+    assert found[:5] == [Ok(5), Ok("six"), Ok([7]), Ok(5), Ok(["six", [7]])]
+    assert isinstance(found[5], Fail)
+    assert found[5].error.startswith("nothing-came: ")
+    assert found[6] == Ok([])
+    assert group.committed == 3
+
+
+def test_a_consumer_goes_on_at_the_committed_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a value whose commit failed comes out again, and none is left out."""
+    group = Group(log=[entry_body("q0", place) for place in range(3)], committed=1, forgets=True)
+    assert consume(monkeypatch, group, ("dequeue", None), ("dequeue", None)) == [Ok(1), Ok(1)]
+    group.forgets = False
+    assert consume(monkeypatch, group, ("dequeue", None), ("dequeue", None)) == [Ok(1), Ok(2)]
+
+
+def test_a_log_that_became_shorter_moves_the_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the consumer would leave out the next messages, and a loss would look like one of the queue."""
+    group = Group(log=[entry_body("q0", 0)])
+    found = consume(monkeypatch, group, ("dequeue", None), ("enqueue", 8), ("dequeue", None), start=9)
+    assert isinstance(found[0], Fail)
+    assert found[1:] == [Ok(8), Ok(8)]
+
+
+def test_a_drain_that_cannot_read_everything_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It fails, and commits nothing."""
+    group = Group(log=[entry_body("q0", place) for place in range(3)], damaged={2})
+    [drained] = consume(monkeypatch, group, ("drain", None))
+    assert isinstance(drained, Fail)
+    assert group.committed is None
+
+
+def test_a_message_of_nobody_comes_out_of_a_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checker then finds a value that no operation put in."""
+    group = Group(log=[entry_body("q1", 0)])
+    [taken] = consume(monkeypatch, group, ("dequeue", None))
+    assert isinstance(taken, Ok)
+    assert str(taken.value).startswith("not an entry of this queue: ")
 
 
 def made(count: int = 6, **options: Any) -> RocketMQSystem:
