@@ -84,7 +84,6 @@ class Test:
         load: The closed or open loop, with its size.
         time_limit_s: The duration of the workload.
         operation_timeout_s: The time after which an operation is `info`, and its client is abandoned.
-        ready_timeout_s: The time limit for the system to serve after its start, in seconds, on nodes of normal speed.
         recovery_timeout_s: The time limit for the system to serve after healing, and again after a restart.
         in_turn: Whether a fault waits for the end of the one before it, if that one ends late.
         final_reads: Whether to read every key after recovery, through each node that the system allows.
@@ -103,7 +102,6 @@ class Test:
     load: Load
     time_limit_s: float
     operation_timeout_s: float
-    ready_timeout_s: float = 60.0
     recovery_timeout_s: float = 30.0
     in_turn: bool = False
     final_reads: bool = True
@@ -341,7 +339,7 @@ class _Run:
         self.observer.phase(f"starting {system.name}")
         try:
             with self.phases.during(ph.START):
-                timeout_s = slowed(self.test.ready_timeout_s)
+                timeout_s = slowed(system.ready_timeout_s)
                 await readiness.bring_up(system, timeout_s, first=True, wait=self._unless_stopped)
         except InterruptedEarly:
             raise

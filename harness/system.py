@@ -121,6 +121,7 @@ class System(abc.ABC):
             real runs.
         faketime: Whether its processes run with libfaketime. If False, Labrys never loads this library into them. Then nodes
             that share this machine's clock have no clock faults.
+        ready_timeout_s: The time limit in seconds for all services to serve after the start of a run, on nodes of normal speed.
         cluster: The cluster with the nodes.
         options: An object of `Options`.
         workload: The name of the workload that it serves.
@@ -142,6 +143,7 @@ class System(abc.ABC):
     refusals: Sequence[str] = ()
     telling_log_texts: Sequence[str] = ()
     faketime: bool = True
+    ready_timeout_s: float = 60.0
     workload_options: Any = None
     artifact: Artifact
 

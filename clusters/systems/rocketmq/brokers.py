@@ -38,6 +38,7 @@ LOGS: Final = ("broker", "broker_default", "store", "storeerror", "remoting")
 MEMORY: Final = ("-Xmx160m", "-XX:MaxMetaspaceSize=128m")
 STABLE_S: Final = 2.0  # the sync set often changes while brokers start
 TRY_AGAIN_S: Final = 0.2
+CREATE_S: Final = 5.0
 
 
 async def connect(node: Node, timeout_s: float) -> Connection:
@@ -75,11 +76,10 @@ class Brokers(jvm.JvmGroup):
             InfrastructureError: They do not in time.
         """
         deadline_s = time.monotonic() + timeout_s
-        for topic, queues in self._rocketmq.topics().items():
-            while trouble := await self._created(topic, queues):
-                if time.monotonic() > deadline_s:
-                    raise InfrastructureError(f"RocketMQ does not have the topic {topic} in {timeout_s:g} s: {trouble}")
-                await asyncio.sleep(TRY_AGAIN_S)
+        while trouble := await self._without_topics(self._rocketmq.topics()):
+            if time.monotonic() > deadline_s:
+                raise InfrastructureError(f"RocketMQ does not have its topics in {timeout_s:g} s: {trouble}")
+            await asyncio.sleep(TRY_AGAIN_S)
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns whether a broker is the master (request 907), its last epoch, and the end of its log (1007)."""
@@ -133,26 +133,31 @@ class Brokers(jvm.JvmGroup):
                 missing[name] = f"is the master in epoch {status.term}, not in epoch {known.epoch} of the controllers"
         return missing
 
-    async def _created(self, topic: str, queues: int) -> str:
-        """Creates a topic. Returns who does not know it; empty if all do."""
+    async def _without_topics(self, topics: Mapping[str, int]) -> str:
+        """Creates the topics that the master does not know. Returns who does not know one; empty if all know all."""
         statuses = await self.statuses_of(self.nodes)
         master = next((self.node(name) for name, each in statuses.items() if each and each.role == LEADER), None)
         if master is None:
             return "no broker is the master"
         try:
-            connection = await connect(master, slowed(jvm.STATUS_TIMEOUT_S))
-            try:
-                async with asyncio.timeout(slowed(jvm.STATUS_TIMEOUT_S)):
-                    if not await broker_requests.knows_topic(connection, topic):
-                        await broker_requests.create_topic(connection, topic, queues)
-            finally:
-                connection.close()
+            async with asyncio.timeout(slowed(CREATE_S)):
+                connection = await connect(master, CREATE_S)
+                try:
+                    for topic, queues in topics.items():
+                        if not await broker_requests.knows_topic(connection, topic):
+                            await broker_requests.create_topic(connection, topic, queues)
+                finally:
+                    connection.close()
         except (RemotingError, TimeoutError) as error:
             return f"{master.name}, the master, answers with {error or 'nothing'}"
-        for node in self.nodes:
-            if not await self._asked(node, topic):
-                return f"{node.name} does not know it"
-        return await self._rocketmq.name_servers.without_master(topic, f"{master.address}:{PORT}")
+        for topic in topics:
+            for node in self.nodes:
+                if not await self._asked(node, topic):
+                    return f"{node.name} does not know {topic}"
+            unknown = await self._rocketmq.name_servers.without_master(topic, f"{master.address}:{PORT}")
+            if unknown:
+                return unknown
+        return ""
 
     async def _asked(self, node: Node, topic: str) -> bool | None:
         limit_s = slowed(jvm.STATUS_TIMEOUT_S)

@@ -23,7 +23,7 @@ from clusters.systems.stored import entry_body, values_in
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from clusters.systems.remoting import Connection
     from clusters.systems.rocketmq.broker_requests import Pulled
@@ -84,9 +84,9 @@ class QueueClient:
             case "enqueue", Topic():
                 outcome = await self._enqueue(topic, key, invocation.value)
             case "dequeue", Topic():
-                outcome = await _limited(_dequeue(topic, key, self._process), DEQUEUE_S)
+                outcome = await _limited(lambda limit: _dequeue(topic, key, self._process, limit), DEQUEUE_S)
             case "drain", Topic():
-                outcome = await _limited(_drain(topic, key), DRAIN_S)
+                outcome = await _limited(lambda limit: _drain(topic, key, limit), DRAIN_S)
             case _:
                 return unsupported(invocation.f, invocation.value)
         if not isinstance(outcome, Ok):
@@ -184,35 +184,37 @@ class Consumer:
         return await self._producer.connected(node)
 
 
-async def _dequeue(topic: Topic, key: str, turn: int) -> Outcome:
-    """Takes the next message of one of the message queues; an operation that begins uses those that are free first."""
+async def _dequeue(topic: Topic, key: str, turn: int, limit: asyncio.Timeout) -> Outcome:
+    """Takes the next message of one of the message queues, of those that are free first."""
     count = len(topic.consumers)
     turns = [topic.consumers[(turn + more) % count] for more in range(count)]
     for consumer in sorted(turns, key=lambda each: each.busy.locked()):
         async with consumer.busy:
             place, pulled = await consumer.pull(1)
             if pulled.records:
+                limit.reschedule(None)
                 await consumer.take(place + 1)
                 return Ok(_value(pulled.records[0].body, key))
     return Fail(f"{NOTHING_CAME}: no message is in {topic.name}")
 
 
-async def _drain(topic: Topic, key: str) -> Outcome:
+async def _drain(topic: Topic, key: str, limit: asyncio.Timeout) -> Outcome:
     """Takes all messages of all message queues. If one of them cannot be read to its end, it takes none."""
     async with contextlib.AsyncExitStack() as held:
         for consumer in topic.consumers:
             await held.enter_async_context(consumer.busy)
         found = [await consumer.rest() for consumer in topic.consumers]
+        limit.reschedule(None)
         for consumer, (place, _) in zip(topic.consumers, found, strict=True):
             await consumer.take(place)
     return Ok([_value(body, key) for _, bodies in found for body in bodies])
 
 
-async def _limited(operation: Awaitable[Outcome], limit_s: float) -> Outcome:
-    """Carries out a dequeue or a drain. Without a value, it has taken nothing, so it is `fail`."""
+async def _limited(operation: Callable[[asyncio.Timeout], Awaitable[Outcome]], limit_s: float) -> Outcome:
+    """Carries out a dequeue or a drain with a time limit, which it lifts before it takes something. So `fail` takes nothing."""
     try:
-        async with asyncio.timeout(limit_s):
-            return await operation
+        async with asyncio.timeout(limit_s) as limit:
+            return await operation(limit)
     except TimeoutError:
         return Fail(f"no-answer: no answer in {limit_s:g} s")
     except NotSent as error:

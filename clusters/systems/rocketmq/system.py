@@ -80,6 +80,7 @@ class RocketMQSystem(jvm.JvmInstallation):
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     telling_log_texts = TELLING
     fatal = controllers.FATAL
+    ready_timeout_s = 120.0  # a slave that registers before the master does waits for 30 s
 
     def __init__(self, cluster: Cluster, options: RocketMQOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.systems.rocketmq import broker_outcomes, brokers, name_servers, routes
+from clusters.systems.rocketmq import broker_outcomes, brokers, name_servers, queue_client, routes
 from clusters.systems.rocketmq.broker_options import Flush, RocketMQOptions
 from clusters.systems.rocketmq.broker_outcomes import NAMES, REFUSED, refused
 from clusters.systems.rocketmq.brokers import Brokers
@@ -55,6 +55,7 @@ class Group:
         routes: How often the name server was asked.
         committed: The offset that the consumers committed.
         forgets: Whether a commit is answered with an error, and forgotten.
+        silent: Whether a commit gets no answer.
         pulls: The first offset of each pull.
     """
 
@@ -67,6 +68,7 @@ class Group:
     routes: int = 0
     committed: int | None = None
     forgets: bool = False
+    silent: bool = False
     pulls: list[int] = field(default_factory=list)
 
     def at(self, node: Node) -> Any:
@@ -106,6 +108,8 @@ class Group:
                 return _framed(header, 22, {}, remark="Not found")
             case 14:
                 return _framed(header, 0, {"offset": str(self.committed)})
+            case 15 if self.silent:
+                return b""
             case 15 if self.forgets:
                 return _framed(header, 1, {}, remark="an error")
             case 15:
@@ -303,6 +307,14 @@ def test_a_drain_that_cannot_read_everything_takes_nothing(monkeypatch: pytest.M
     [drained] = consume(monkeypatch, group, ("drain", None))
     assert isinstance(drained, Fail)
     assert group.committed is None
+
+
+def test_a_commit_without_an_answer_loses_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time limit of a dequeue ends before it takes a value. Else it would fail, and have the value."""
+    monkeypatch.setattr(queue_client, "DEQUEUE_S", 0.3)
+    monkeypatch.setattr(queue_client, "COMMIT_S", 0.6)
+    group = Group(log=[entry_body("q0", place) for place in range(2)], silent=True)
+    assert consume(monkeypatch, group, ("dequeue", None)) == [Ok(0)]
 
 
 def test_a_message_of_nobody_comes_out_of_a_queue(monkeypatch: pytest.MonkeyPatch) -> None:
