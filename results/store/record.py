@@ -93,6 +93,15 @@ class TestInfo:
         return Expectation() if self.suite is None else self.suite.expectation
 
     @property
+    def system_version(self) -> str | None:
+        """Returns the version of the system: that of its own name, else of a name that its name begins with, before a dash.
+
+        `dledger-log` is a view of `dledger`, and `rocketmq-controller` a part of `rocketmq`. None if there is no such name.
+        """
+        names = [name for name in self.versions if f"{self.system}-".startswith(f"{name}-")]
+        return self.versions[max(names, key=len)] if names else None
+
+    @property
     def codes(self) -> Codes:
         """Returns the meaning of error codes for availability."""
         return Codes(answers=frozenset(self.answers), refusals=frozenset(self.refusals))

@@ -194,7 +194,7 @@ def _of_test(document: Any, file: str) -> dict[str, Any]:
         "started": test.started_utc.astimezone(UTC).isoformat(),
         "test": test.name,
         "system": test.system,
-        "system_version": test.versions.get(test.system),
+        "system_version": test.system_version,
         "labrys_version": test.versions.get("labrys"),
         "workload": test.workload,
         "nodes": len(test.nodes),

@@ -102,6 +102,15 @@ def test_a_job_is_whole_and_a_rerun_replaces(tmp_path: Path, monkeypatch: pytest
     assert (third.read, third.counts) == (0, second.counts)
 
 
+def test_a_view_of_a_system_has_its_version(tmp_path: Path) -> None:
+    """The versions of a run of `dledger-log` name `dledger`."""
+    store = tmp_path / "store"
+    file = make_run(store, "1", stale=False) / "test.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"system": "dledger-log"}))
+    ((row,),) = rows_of(run(store, tmp_path / "out"), "runs").values()
+    assert (row["system"], row["system_version"]) == ("dledger-log", "0.4.0")
+
+
 def test_damage_is_unknown_with_its_reason(tmp_path: Path) -> None:
     """Bad events, and files that are empty, missing, or no history: each is unknown and in quarantine. Others are judged."""
     store = tmp_path / "store"

@@ -224,6 +224,24 @@ def test_what_was_built_is_told(valid_record: RunRecord) -> None:
     assert "This is dledger-node 0.4.0 with changes, not the released one: 1, lost-entry." in head
 
 
+@pytest.mark.parametrize(
+    ("system", "versions", "shown"),
+    [
+        ("dledger", {"labrys": "0.2.0", "dledger": "0.4.0", "dledger-node": "7a3e"}, "dledger 0.4.0"),
+        ("dledger-log", {"dledger": "0.4.0", "dledger-node": "7a3e"}, "dledger-log 0.4.0"),
+        ("rocketmq-controller", {"rocketmq": "5.3.3", "dledger": "0.3.1.2"}, "rocketmq-controller 5.3.3"),
+        ("two-names", {"two": "1", "two-names": "2"}, "two-names 2"),
+        ("kafkaesque", {"kafka": "4.1.2"}, "kafkaesque"),
+    ],
+)
+def test_the_system_has_its_version(stale_record: RunRecord, system: str, versions: dict[str, str], shown: str) -> None:
+    """A system that is a view or a part of another software has the version of that software."""
+    test = replace(stale_record.test, system=system, versions=versions)
+    text = page_of(replace(stale_record, test=test))
+    assert f"<dt>System</dt><dd>{shown}</dd>" in text
+    assert test.system_version == (shown.removeprefix(system).strip() or None)
+
+
 def test_foreign_text_stays_text(stale_record: RunRecord, tmp_path: Path) -> None:
     """No content of a history, a system or a log becomes an element, a script or a template."""
     hostile = [
