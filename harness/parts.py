@@ -17,6 +17,7 @@ from harness.errors import LabrysError, headline
 from harness.leaders import LEADER, rivals
 from harness.op import FINAL_PHASE, OpType
 from harness.pace import RECOVERY
+from harness.units import NS_PER_S
 from harness.verdict import CONTROL_NODE, Part, Verdict
 from harness.workload import Observed
 from harness.world import world_of
@@ -67,11 +68,23 @@ def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]
     if idle:
         first = next((fault for fault in faults if fault.planned.kind == idle[0]), None)
         proof = first.proof if first else None
-        why = headline((first.error if first else None) or (proof.reason if proof else "it never began"))
+        why = headline(
+            (first.error if first else None) or (proof.reason if proof else _not_begun(idle[0], faults, plan))
+        )
         reason = f"No {' and no '.join(idle)} has a proven effect: {why}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     reason = f"{counted_of(effective.total(), len(plan), 'planned fault', 'have')} a proven effect."
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+
+
+def _not_begun(kind: str, faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]) -> str:
+    """Returns that no fault of a kind began, and which fault ended after the first one was due: faults in turn wait for it."""
+    due_s = min(fault.start_s for fault in plan if fault.kind == kind)
+    last = max(faults, key=lambda fault: fault.end_ns, default=None)
+    if last is None or last.planned.end_s > due_s or last.end_ns < due_s * NS_PER_S:
+        return "it never began"
+    late_s = last.end_ns / NS_PER_S - last.planned.end_s
+    return f"it never began; {last.planned.kind} ended {late_s:.1f} s later than planned, so a longer --time-limit may help"
 
 
 def one_leader_per_term(sightings: Sequence[Sighting], promise: str, lane: str | None = None) -> Part:

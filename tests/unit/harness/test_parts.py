@@ -92,6 +92,17 @@ def test_a_planned_fault_that_never_began_makes_the_run_unknown() -> None:
         assert part.details["pause"] == {"planned": 1, "effective": 0}
 
 
+@pytest.mark.parametrize(("end_s", "late"), [(22.3, "kill ended 14.3 s later than planned"), (9.0, None)])
+def test_a_fault_that_never_began_names_the_one_that_ended_late(end_s: float, late: str | None) -> None:
+    """Faults that go in turn wait for each other. The reason names the last one, if it ended after the next one was due."""
+    killed = PlannedFault(id=0, kind="kill", target="one", start_s=3.0, end_s=8.0)
+    cut = [PlannedFault(id=i, kind="bridge", target="one", start_s=11.0 + 9 * i, end_s=16.0 + 9 * i) for i in (0, 1)]
+    record = replace(fault("kill", effective=True, end_ns=round(end_s * 1e9)), planned=killed)
+    part = parts.faults_effective([record], [killed, *cut])
+    expected = f"; {late}, so a longer --time-limit may help" if late else ""
+    assert part.reason == f"No bridge has a proven effect: it never began{expected}"
+
+
 @pytest.mark.parametrize(
     ("operations", "word"),
     [
