@@ -144,6 +144,8 @@ def test_five_other_violations_are_shown_after_the_faults(stale_record: RunRecor
     assert "<b>k5</b>" in few
     assert "5 more violations</a>, on other keys, stand after the faults" in few
     assert "1 more violation</a>, on other keys, stands after the faults" in page_of(with_keys(stale_record, 2))
+    quiet = page_of(replace(with_keys(stale_record, 6), faults=[]))
+    assert "There are 6 violations in all. The simplest come first." in quiet
 
 
 def test_a_fault_has_the_availability_of_each_function(valid_record: RunRecord) -> None:
