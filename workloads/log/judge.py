@@ -50,6 +50,7 @@ import numpy as np
 
 from checker.columns import FAIL, INFO, NEVER, OK
 from checker.judging import Judgement
+from harness.console.plain import counted
 from harness.verdict import Verdict
 from workloads.log.anomalies import anomalies_of
 from workloads.log.facts import facts_of
@@ -105,7 +106,7 @@ def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str]) -> tuple
             f"No read has anything that was appended, so nothing was tested: {acknowledged} of {len(facts.log.append)} "
             f"appends were acknowledged, and {len(facts.log.read)} reads succeeded."
         )
-    stale = f" {counts['stale']} entries were stale before." if counts["stale"] else ""
+    stale = f" {counted(counts['stale'], 'offset')} had a stale read before." if counts["stale"] else ""
     left = f" {unread} were never read, so a loss of them was not seen." if unread else ""
     read = acknowledged - unread  # none is lost or in conflict; entries without an answer can be stale too
     return Verdict.VALID, f"{read} of {acknowledged} acknowledged appends were read at their offsets.{stale}{left}"

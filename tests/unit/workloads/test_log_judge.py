@@ -59,6 +59,10 @@ def test_the_judge_finds_what_a_brute_force_finds(
         seen.update({kind for kind, _ in brute.of_reading})
         expected = Verdict.INVALID if kinds else Verdict.VALID if tested else Verdict.UNKNOWN
         assert judgement.verdict is expected
+        if expected is Verdict.VALID:
+            stated = f"{counts['acknowledged'] - counts['never-read']} of {counts['acknowledged']} acknowledged appends"
+            assert judgement.reason.startswith(stated)
+            assert counts["never-read"] <= counts["acknowledged"]
         seen.update({kind for kind, _ in kinds})
         seen[str(expected)] += 1
     unique = values is not VALUES["repeated"]
@@ -107,6 +111,24 @@ def test_a_stale_read_is_counted_where_reads_need_not_be_linearizable() -> None:
     assert judged(in_turn(*stale)).verdict is Verdict.INVALID
     judgement = judged(in_turn(*stale, ("read", 1, None)), linearizable=False)
     assert found(judgement) == {("lost", "1")}
+
+
+def test_a_stale_entry_without_an_answer_is_no_acknowledged_append() -> None:
+    """The reason counts acknowledged appends; an append without an answer can be stale as well."""
+    unanswered = [
+        ("append", 5, None, INFO),
+        ("append", 6, 1),
+        ("read", 0, 5),
+        ("read", [0, 1], [[1, 6]]),
+        ("read", 0, 5),
+    ]
+    judgement = judged(in_turn(*unanswered), linearizable=False)
+    assert (judgement.counts["ok"], judgement.counts["stale"]) == (1, 1)
+    assert judgement.reason == (
+        "1 of 1 acknowledged appends were read at their offsets. 1 offset had a stale read before."
+    )
+    judgement = judged(in_turn(("append", 5, 0), ("read", 0, None), ("read", 0, 5)), linearizable=False)
+    assert judgement.reason.startswith("1 of 1 acknowledged appends were read")
 
 
 FOLLOWED = [("append", 7, 2), ("append", 8, 3), ("append", 9, 5)]
