@@ -7,7 +7,7 @@ from these classes, so that the command line can map each error to an exit code.
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,9 +69,20 @@ class Terminated(KeyboardInterrupt):
 
 
 class LabrysError(Exception):
-    """Base of all errors that Labrys raises on purpose; its message is shown unchanged."""
+    """Base of all errors that Labrys raises on purpose; its message is shown unchanged.
+
+    Another process can pass it on, whatever the arguments of its class are.
+    """
 
     exit_code = ExitCode.INTERNAL
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Returns how pickle makes the error again."""
+        return _again, (type(self), self.args), vars(self)
+
+
+def _again(kind: type[LabrysError], words: tuple[Any, ...]) -> LabrysError:
+    return kind.__new__(kind, *words)
 
 
 class InputError(LabrysError):

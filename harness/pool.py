@@ -1,7 +1,8 @@
 """A pool of processes for work that threads cannot share.
 
 Ctrl-C reaches all processes of a terminal. The processes of the pool leave it to the process that made them, which ends the
-pool. They also end when that process is killed: otherwise they would go on with work that nobody takes.
+pool. They also end when that process is killed: otherwise they would go on with work that nobody takes. For the same reason,
+work that has begun does not delay the end of an interrupted command.
 """
 
 from __future__ import annotations
@@ -17,10 +18,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
+    from types import TracebackType
+
+_MOST_PROCESSES = 4  # each holds its own copy of the libraries
+
+
+def processes() -> int:
+    """Returns how many processes share the work of a command: one for each processor that it may use, up to four."""
+    return min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))
 
 
 class Pool(ProcessPoolExecutor):
-    """Processes that start when there is work. At its end as a context, it waits for work that runs, and drops the rest."""
+    """Processes that start when there is work.
+
+    At its end as a context, it waits for work that runs, and drops the rest. After Ctrl-C it ends the processes at once.
+    """
 
     def __init__(self, processes: int, begin: Callable[..., object], *arguments: object) -> None:
         """Makes a pool.
@@ -45,8 +57,13 @@ class Pool(ProcessPoolExecutor):
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def __exit__(self, *error: object) -> None:
-        """Drops the work that has not begun, and waits for the rest."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Drops the work that has not begun, and waits for the rest, or ends it if the context was interrupted."""
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            for process in tuple(self._processes.values()):
+                process.terminate()
         self.shutdown(wait=True, cancel_futures=True)
 
 

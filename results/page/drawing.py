@@ -6,13 +6,12 @@ two processors. Equal pictures have equal bytes in every process.
 
 from __future__ import annotations
 
-import os
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from harness.errors import LabrysError
-from harness.pool import Pool
+from harness.pool import Pool, processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEW_PICTURES = 8  # processes take longer to load the drawing library than one process takes to draw these
-MOST_PROCESSES = 4
 
 
 class DrawingFailed(LabrysError):  # noqa: N818 - the name states the problem
@@ -73,10 +71,9 @@ def draw_all(pictures: Sequence[Picture]) -> list[Drawn]:
     Raises:
         DrawingFailed: A drawing process has ended, e.g. because the machine has no memory left.
     """
-    processes = min(MOST_PROCESSES, len(os.sched_getaffinity(0)))
-    if len(pictures) < FEW_PICTURES or processes == 1:
+    if len(pictures) < FEW_PICTURES or processes() == 1:
         return [draw(picture) for picture in pictures]
-    with Pool(processes, _prepare) as pool:
+    with Pool(processes(), _prepare) as pool:
         try:
             return list(pool.map(draw, pictures))
         except BrokenProcessPool as error:

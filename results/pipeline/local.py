@@ -1,11 +1,16 @@
 """Runs a job in this process, for operations that fit into memory, in local files.
 
 The rule: if this process cannot do the job, it raises `NotSuited` with the reason, and the output folder is unchanged.
+
+If there are many runs, other processes read, judge and measure them, and this one writes the same rows in the same order.
+A process gets the operations of a few runs at a time.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +20,8 @@ from checker.checking import conventions_of
 from checker.formats.read import EDN, JSONL, PARQUET
 from checker.formats.source import UNPACK_LIMIT, opened
 from harness.console.plain import counted
-from harness.errors import InputError
+from harness.errors import InfrastructureError, InputError
+from harness.pool import Pool, processes
 from results.pipeline.decide.coding import coding_of
 from results.pipeline.decide.verdicts import VerdictOptions, decided, judged, most_in_kernel
 from results.pipeline.decide.withhold import lost_of, unjudged, withheld
@@ -23,21 +29,20 @@ from results.pipeline.errors import NotSuited, Unreadable
 from results.pipeline.job import Ingested, analyze
 from results.pipeline.measure.spans import own
 from results.pipeline.measure.timelines import Subject, measured, shown_keys
-from results.pipeline.read.documents import known_of, parsed, recorded
+from results.pipeline.read.documents import known_of, recorded
 from results.pipeline.read.local_files import LocalFiles, is_local, local
-from results.pipeline.read.runs import read_runs
-from results.pipeline.read.sources import RESULTS, TEST
+from results.pipeline.read.runs import joined, read_source
 from results.pipeline.schema import QUARANTINE, TIMELINES
 from results.pipeline.write.output import OPERATIONS
-from results.pipeline.write.tables import reading, write_operations, write_table
+from results.pipeline.write.tables import reading, table_of, write_operations, write_table, write_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from checker.search.deciders import Decider
+    from results.pipeline.decide.withhold import Lost
     from results.pipeline.options import AnalysisOptions
     from results.pipeline.progress import Steps
-    from results.pipeline.read.documents import Known
     from results.pipeline.read.runs import Run
     from results.pipeline.read.sources import Input
     from results.pipeline.write.output import Manifest, Output
@@ -46,9 +51,17 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+Result = TypeVar("Result")
+
 # The word that each operation has once in the file, whatever the size of its other members.
 _INVOKES: Final = {JSONL: b'"invoke"', EDN: b":invoke"}
 _ANY: Final = b"\n"  # for a log, whose lines have no such word
+_FEW_RUNS: Final = 100  # other processes take longer to start than this one takes for these
+_RUNS_AT_ONCE: Final = 4
+
+
+class WorkerEnded(InfrastructureError):  # noqa: N818 - the name states the problem
+    """A process that reads, judges or measures runs has ended unexpectedly."""
 
 
 def analyze_here(options: AnalysisOptions, steps: Steps) -> Summary:
@@ -56,7 +69,12 @@ def analyze_here(options: AnalysisOptions, steps: Steps) -> Summary:
     for path in (*options.paths, options.out):
         if not is_local(path):
             raise NotSuited(f"{path}: is not a plain path of this machine")
-    return analyze(LocalRunner(options.in_process), options, steps)
+    with Pool(processes(), _prepare) as pool:
+        return analyze(LocalRunner(options.in_process, pool), options, steps)
+
+
+def _prepare() -> None:
+    """A process of the pool has loaded this module, and needs no more."""
 
 
 def _require_small(sources: Sequence[Input], limit: int) -> int:
@@ -112,18 +130,20 @@ class LocalRunner:
 
     files: LocalFiles
     _runs: Sequence[Run]
-    _known: Known
+    _lost: Mapping[str, Mapping[str | None, Lost]]
     _output: Output
     _options: AnalysisOptions
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, pool: Pool) -> None:
         """Starts without runs.
 
         Args:
             limit: The maximum number of operations.
+            pool: Processes that share the work of many runs.
         """
         self.files = LocalFiles()
         self._limit = limit
+        self._pool = pool
         self._records: dict[str, dict[str, list[dict[str, Any]]]] = {}  # by run and table
         self._quarantine: list[Row] = []
         self._verdicts: dict[str, list[Row]] = {}
@@ -137,10 +157,10 @@ class LocalRunner:
         """See `Runner`."""
         self._output, self._options = output, options
         before = output.known(sources) if options.incremental else {}
-        self._runs, malformed = read_runs(sources, before, keyed=options.keyed)
+        self._runs, malformed = joined(self._each(partial(read_source, keyed=options.keyed), sources), before)
         seen = [run.seen for run in self._runs]
-        documents = [row for run in self._runs for row in _documents(run)]
-        self._known = known_of(seen, documents, options.wanted)
+        documents = [row for run in self._runs for row in run.documents]
+        known = known_of(seen, documents, options.wanted)
         damaged = [row for row in documents if row["problem"] is not None]
         nothing = dict.fromkeys(QUARANTINE.names)
         self._quarantine = malformed.to_pylist()
@@ -154,13 +174,8 @@ class LocalRunner:
             {**nothing, "source": row["source"], "run": row["run"], "reason": row["problem"]} for row in damaged
         ]
         self._lost = lost
-        by_run: dict[str, list[Row]] = {}
-        for row in documents:
-            by_run.setdefault(row["run"], []).append(row)
         self._records = {
-            run.seen.run: recorded(
-                run.seen, by_run.get(run.seen.run, ()), run.fault_events, self._known.name(run.seen.run)
-            )
+            run.seen.run: recorded(run.seen, run.documents, run.fault_events, known.name(run.seen.run))
             for run in self._runs
         }
         for name in ("runs", "faults", "sightings"):
@@ -175,48 +190,35 @@ class LocalRunner:
 
     def judge(self) -> None:
         """See `Runner`."""
-        self._verdicts = {run.seen.run: self._judged(run) for run in self._runs}
+        names = [run.seen.run for run in self._runs]
+        judge = partial(_judged, options=self._options)
+        self._verdicts = dict(zip(names, self._each(judge, self._runs, map(self._lost.get, names)), strict=True))
         self._write("verdicts", (row for rows in self._verdicts.values() for row in rows))
-
-    def _judged(self, run: Run) -> list[Row]:
-        name, operations = run.seen.run, run.operations
-        decider = self._known.deciders[name]
-        rows: Sequence[Row]
-        if decider is None or not operations.num_rows:
-            rows = [unjudged(run.seen, self._known)]
-        elif decider.judge is not None:
-            rows = judged(operations, decider.judge, self._options.memory_limit)
-        else:
-            options = _options(run, decider, self._options)
-            _require_fits(run, options)
-            rows = decided(operations, options)
-        lost = self._lost.get(name)
-        return list(rows if lost is None else withheld(rows, lost))
 
     def measure(self) -> Sequence[str]:
         """See `Runner`."""
-        found: dict[str, list[Row]] = {name: [] for name in TIMELINES}
-        for run in self._runs:
-            for name, rows in measured(self._subject(run), run.operations).items():
-                found[name].extend(rows)
-        for name, its in found.items():
-            self._write(name, its)
-        return list(found)
+        names = [run.seen.run for run in self._runs]
+        records, verdicts = map(self._records.__getitem__, names), map(self._verdicts.__getitem__, names)
+        found = self._each(_measured, self._runs, records, verdicts)
+        for name in TIMELINES:
+            write_tables(self._output.table(name), name, [tables[name] for tables in found])
+        return tuple(TIMELINES)
 
-    def _subject(self, run: Run) -> Subject:
-        name = run.seen.run
-        records = self._records[name]
-        [about] = records["runs"]
-        keys = pc.value_counts(own(run.operations).column("key").drop_null())
-        counts = [(row["values"], row["counts"]) for row in keys.to_pylist()]
-        return Subject(
-            run=name,
-            faults=records["faults"],
-            sightings=records["sightings"],
-            answers=about["answers"] or (),
-            refusals=about["refusals"] or (),
-            shown=shown_keys(counts, {row["key"]: row["verdict"] for row in self._verdicts[name]}),
-        )
+    def _each(self, function: Callable[..., Result], runs: Sequence[Any], *others: Iterable[Any]) -> list[Result]:
+        """Calls a function with each run or source, and with the next value of each of the others.
+
+        Raises:
+            WorkerEnded: A process of the pool has ended.
+        """
+        if len(runs) < _FEW_RUNS or processes() == 1:
+            return list(map(function, runs, *others))
+        try:
+            return list(self._pool.map(function, runs, *others, chunksize=_RUNS_AT_ONCE))
+        except BrokenProcessPool as error:
+            raise WorkerEnded(
+                "a process that analyzes runs has ended unexpectedly, e.g. because the machine has no memory left; "
+                "analyze fewer runs at a time, with --incremental"
+            ) from error
 
     def write(self, folder: str, name: str, rows: Iterable[Row]) -> None:
         """See `Runner`."""
@@ -232,6 +234,51 @@ class LocalRunner:
     def blamed(self, error: Exception) -> tuple[str, str] | None:
         """See `Runner`."""
         return (error.path, str(error)) if isinstance(error, Unreadable) else None
+
+
+def _judged(run: Run, lost: Mapping[str | None, Lost] | None, *, options: AnalysisOptions) -> list[Row]:
+    """Returns the verdicts of a run.
+
+    Args:
+        run: The run.
+        lost: Its rows in quarantine, by key; None if there are none.
+        options: The options of the analysis.
+    """
+    known = known_of([run.seen], run.documents, options.wanted)
+    decider = known.deciders[run.seen.run]
+    rows: Sequence[Row]
+    if decider is None or not run.operations.num_rows:
+        rows = [unjudged(run.seen, known)]
+    elif decider.judge is not None:
+        rows = judged(run.operations, decider.judge, options.memory_limit)
+    else:
+        own_options = _options(run, decider, options)
+        _require_fits(run, own_options)
+        rows = decided(run.operations, own_options)
+    return list(rows if lost is None else withheld(rows, lost))
+
+
+def _measured(run: Run, records: Mapping[str, Sequence[Row]], verdicts: Sequence[Row]) -> dict[str, pa.Table]:
+    """Returns the timelines of a run, by the name of the table.
+
+    Args:
+        run: The run.
+        records: Its rows in the tables of runs, faults and sightings.
+        verdicts: Its rows in the table of verdicts.
+    """
+    [about] = records["runs"]
+    keys = pc.value_counts(own(run.operations).column("key").drop_null())
+    counts = [(row["values"], row["counts"]) for row in keys.to_pylist()]
+    subject = Subject(
+        run=run.seen.run,
+        faults=records["faults"],
+        sightings=records["sightings"],
+        answers=about["answers"] or (),
+        refusals=about["refusals"] or (),
+        shown=shown_keys(counts, {row["key"]: row["verdict"] for row in verdicts}),
+    )
+    found = measured(subject, run.operations)
+    return {name: table_of(name, found.get(name, ())) for name in TIMELINES}
 
 
 def _options(run: Run, decider: Decider, options: AnalysisOptions) -> VerdictOptions:
@@ -260,12 +307,3 @@ def _require_fits(run: Run, options: VerdictOptions) -> None:
         raise NotSuited(
             f"{run.seen.source.path}: a key has {greatest:,} operations, and {most:,} fit into its memory limit"
         )
-
-
-def _documents(run: Run) -> Iterator[dict[str, Any]]:
-    """Yields the rows of the two files of a run."""
-    source = run.seen.source
-    for name, there in ((TEST, source.has_test), (RESULTS, source.has_results)):
-        if there:
-            file = f"{source.path}/{name}"
-            yield parsed(run.seen.run, file, local(file).read_bytes())

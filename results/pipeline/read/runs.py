@@ -6,7 +6,7 @@ The rule: this module reads what Spark would read, row for row. Malformed rows a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from checker.formats.read import PARQUET
 from checker.formats.source import opened
 from results.pipeline.errors import NotSuited, Unreadable, run_twice
 from results.pipeline.measure.spans import in_order
+from results.pipeline.read.documents import parsed
 from results.pipeline.read.events import (
     BAD,
     FAULT,
@@ -32,11 +33,11 @@ from results.pipeline.read.events import (
 )
 from results.pipeline.read.local_files import LocalFiles, local
 from results.pipeline.read.rules import refused, troubles
-from results.pipeline.read.sources import Seen
+from results.pipeline.read.sources import RESULTS, TEST, Seen
 from results.pipeline.schema import OPERATIONS, QUARANTINE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from results.pipeline.read.sources import Input
 
@@ -50,42 +51,70 @@ class Run:
         operations: The columns of `schema.OPERATIONS`, in the order of the invokes.
         from_events: Whether they were paired from events; else they are in a table already.
         fault_events: The faults in its events: for each `fault`, `kind`, `begins`, `targets`, `position`, `time_ns`.
+        documents: The rows of `documents.parsed` for its `test.json` and its `results.json`.
     """
 
     seen: Seen
     operations: pa.Table
     from_events: bool = False
     fault_events: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    documents: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
 
-def read_runs(sources: Sequence[Input], known: Mapping[str, str], *, keyed: bool | None) -> tuple[list[Run], pa.Table]:
-    """Reads all sources.
+def read_source(source: Input, *, keyed: bool | None) -> tuple[list[Run], pa.Table]:
+    """Reads a source.
 
     Args:
-        sources: The sources.
-        known: The sources of the other runs in the output folder, by the run's name.
+        source: The source.
         keyed: Whether values of events are pairs of a key and a value; None: detected for each history.
 
     Returns:
-        The runs, sorted by name; the run of an unreadable source has no operations. And the malformed rows, in the columns of
+        Its runs; the run of an unreadable source has no operations. And its malformed rows, in the columns of
         `schema.QUARANTINE`.
 
     Raises:
         NotSuited: A history cannot be read to its end.
         Unreadable: A table cannot be read.
+    """
+    quarantine = [QUARANTINE.empty_table()]
+    runs = [replace(run, documents=list(_documents(run))) for run in _runs(source, quarantine, keyed=keyed)]
+    return runs, pa.concat_tables(quarantine)
+
+
+def joined(read: Iterable[tuple[list[Run], pa.Table]], known: Mapping[str, str]) -> tuple[list[Run], pa.Table]:
+    """Joins what was read of all sources.
+
+    Args:
+        read: The results of `read_source`.
+        known: The sources of the other runs in the output folder, by the run's name.
+
+    Returns:
+        All runs, sorted by name, and all malformed rows.
+
+    Raises:
         BadInput: Two sources hold a run of the same name.
     """
     where = dict(known)
     found: list[Run] = []
     quarantine = [QUARANTINE.empty_table()]
-    for source in sources:
-        for run in _runs(source, quarantine, keyed=keyed):
-            name = run.seen.run
+    for runs, malformed in read:
+        quarantine.append(malformed)
+        for run in runs:
+            name, path = run.seen.run, run.seen.source.path
             if name in where:
-                raise run_twice(name, where[name], source.path)
-            where[name] = source.path
+                raise run_twice(name, where[name], path)
+            where[name] = path
             found.append(run)
     return sorted(found, key=lambda run: run.seen.run), pa.concat_tables(quarantine)
+
+
+def _documents(run: Run) -> Iterator[dict[str, Any]]:
+    """Yields the rows of the two files of a run."""
+    source = run.seen.source
+    for name, there in ((TEST, source.has_test), (RESULTS, source.has_results)):
+        if there:
+            file = f"{source.path}/{name}"
+            yield parsed(run.seen.run, file, local(file).read_bytes())
 
 
 def _runs(source: Input, quarantine: list[pa.Table], *, keyed: bool | None) -> Iterator[Run]:

@@ -44,10 +44,18 @@ def write_table(folder: str, name: str, rows: Iterable[Mapping[str, Any]]) -> No
         name: The table's name, one of `schema.TABLES`.
         rows: Its rows; missing columns become null.
     """
+    write_tables(folder, name, [table_of(name, rows)])
+
+
+def table_of(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Returns rows as a table of `schema.TABLES`; missing columns become null."""
     layout = TABLES[name]
-    _write(
-        folder, pa.Table.from_pylist([{each: row.get(each) for each in layout.names} for row in rows], schema=layout)
-    )
+    return pa.Table.from_pylist([{each: row.get(each) for each in layout.names} for row in rows], schema=layout)
+
+
+def write_tables(folder: str, name: str, parts: Sequence[pa.Table]) -> None:
+    """Writes a table whose rows are those of its parts; see `write_table`."""
+    _write(folder, pa.concat_tables([TABLES[name].empty_table(), *parts]).combine_chunks())
 
 
 def write_operations(folder: str, operations: pa.Table, *, run: str, day: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -10,10 +11,17 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import pytest
+
+from checker.formats.errors import BadHistory
+from harness.errors import CommandTimeout, InputError
 from harness.pool import Pool
+from results.pipeline.errors import Unreadable
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from harness.errors import LabrysError
 
 PARENT = """
 import os, time
@@ -52,6 +60,27 @@ def test_a_pool_drops_work_that_has_not_begun() -> None:
     with Pool(1, int) as pool:
         futures = [pool.submit(time.sleep, 0.2) for _ in range(20)]
     assert any(future.cancelled() for future in futures)
+
+
+def test_an_interrupted_pool_does_not_wait() -> None:
+    """After Ctrl-C, the end of the context ends the processes, whatever work they have."""
+    began_s = time.monotonic()
+    with suppress(KeyboardInterrupt), Pool(1, int) as pool:
+        worker = pool.submit(os.getpid).result()
+        pool.submit(time.sleep, 60)
+        raise KeyboardInterrupt
+    assert time.monotonic() - began_s < 30
+    assert not _lives(worker)
+
+
+@pytest.mark.parametrize(
+    "error", [InputError("no"), CommandTimeout("n1", "ls", 2.0), Unreadable("/a", "is odd"), BadHistory("h", 3, "bad")]
+)
+def test_errors_pass_between_processes(error: LabrysError) -> None:
+    """An error keeps its text, its attributes and its notes."""
+    error.add_note("see the log")
+    passed = pickle.loads(pickle.dumps(error))  # noqa: S301 - it is of this test
+    assert (type(passed), str(passed), vars(passed)) == (type(error), str(error), vars(error))
 
 
 def _lives(pid: int) -> bool:

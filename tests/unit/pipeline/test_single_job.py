@@ -21,8 +21,9 @@ from rich.console import Console
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import write_operations
 from checker.search.deciders import Wanted
-from harness.errors import ExitCode
+from harness.errors import ExitCode, InputError
 from harness.pairing import events_of
+from harness.pool import Pool
 from results.pipeline import local
 from results.pipeline.errors import BadInput, BadOutput, NotSuited, RowsRefused
 from results.pipeline.options import AnalysisOptions
@@ -115,13 +116,7 @@ def test_damage_is_unknown_with_its_reason(tmp_path: Path) -> None:
     """Bad events, and files that are empty, missing, or no history: each is unknown and in quarantine. Others are judged."""
     store = tmp_path / "store"
     make_run(store, "good", stale=False)
-    expected = {f"demo/{name}": said for name, said in _without(make_histories(store, histories())).items()}
-    expected |= {f"demo/{name}": said for name, said in _without(make_tables(store)).items()}
-    expected |= _without(make_files(store))
-    for name in OF_SPARK:
-        shutil.rmtree(store / "demo" / name, ignore_errors=True)
-        shutil.rmtree(store / name, ignore_errors=True)
-        (store / name).unlink(missing_ok=True)
+    expected = _make_damaged(store)
     (make_run(store, "bad-test", stale=False) / "test.json").write_text("{nonsense")
     expected["demo/bad-test"] = "bad-test/test.json: expected JSON"
     (make_run(store, "bad-results", stale=False) / "results.json").write_text('{"format":"labrys-results","version":1}')
@@ -139,6 +134,18 @@ def test_damage_is_unknown_with_its_reason(tmp_path: Path) -> None:
     quarantined = rows_of(found, "quarantine")
     assert NO_OPERATION not in str(quarantined)
     assert "demo/bad-results" in quarantined
+
+
+def _make_damaged(store: Path) -> dict[str, str]:
+    """Makes damaged sources that one process reads; returns what is said of each run."""
+    expected = {f"demo/{name}": said for name, said in _without(make_histories(store, histories())).items()}
+    expected |= {f"demo/{name}": said for name, said in _without(make_tables(store)).items()}
+    expected |= _without(make_files(store))
+    for name in OF_SPARK:
+        shutil.rmtree(store / "demo" / name, ignore_errors=True)
+        shutil.rmtree(store / name, ignore_errors=True)
+        (store / name).unlink(missing_ok=True)
+    return expected
 
 
 def _without(told: Mapping[str, str]) -> dict[str, str]:
@@ -327,6 +334,62 @@ def test_the_first_invalid_keys_get_a_counterexample(tmp_path: Path) -> None:
     assert {row["verdict"] for row in rows} == {"invalid"}
     assert all(row["explanation"] for row in rows)
     assert sorted(row["key"] for row in rows if row["counterexample"] is None) == ["00", "01"]
+
+
+def _files(found: Summary) -> dict[str, bytes]:
+    """Returns the files of all tables, by the table and the name."""
+    folders = [(name, Path(folder.removeprefix("file:"))) for name, its in found.tables.items() for folder in its]
+    return {
+        f"{name}/{path.relative_to(folder)}": path.read_bytes()
+        for name, folder in folders
+        for path in sorted(folder.rglob("*.parquet"))
+    }
+
+
+def test_other_processes_write_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a pool, each table is the same file, damaged sources too; an error that ends the job is the same error."""
+    store = tmp_path / "store"
+    for number in range(6):
+        make_results(make_run(store, str(number), stale=number % 3 == 0))
+    make_valid(make_run(store, "valid", stale=False))
+    _make_damaged(store)
+    here = run(store, tmp_path / "here", keep_operations=True)
+    calls: list[int] = []
+    passed = Pool.map
+
+    def counted(self: Pool, *arguments: Any, **others: Any) -> Any:
+        calls.append(len(arguments[1]))
+        return passed(self, *arguments, **others)
+
+    monkeypatch.setattr(local, "_FEW_RUNS", 1)
+    monkeypatch.setattr(local, "processes", lambda: 2)
+    monkeypatch.setattr(Pool, "map", counted)
+    there = run(store, tmp_path / "there", keep_operations=True)
+    assert len(calls) >= 3
+    assert _files(there) == _files(here)
+    assert (there.counts, there.quarantined) == (here.counts, here.quarantined)
+    with pytest.raises(InputError, match="never closed") as refused:
+        run(store, tmp_path / "bad", wanted=Wanted(model="register"), initial="{")
+    monkeypatch.setattr(local, "_FEW_RUNS", 1 << 20)
+    with pytest.raises(InputError) as as_before:
+        run(store, tmp_path / "bad", wanted=Wanted(model="register"), initial="{")
+    assert str(refused.value) == str(as_before.value)
+
+
+def test_the_end_of_a_process_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what to do, and the output folder is unchanged."""
+    store = tmp_path / "store"
+    make_run(store, "1", stale=False)
+    monkeypatch.setattr(local, "_FEW_RUNS", 1)
+    monkeypatch.setattr(local, "processes", lambda: 2)
+    monkeypatch.setattr(local, "_judged", _dies)
+    with pytest.raises(local.WorkerEnded, match="--incremental"):
+        run(store, tmp_path / "out")
+    assert load_manifest(LocalFiles(), str(tmp_path / "out")) is None
+
+
+def _dies(*_: Any, **__: Any) -> Any:
+    os._exit(3)
 
 
 def test_an_output_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
