@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from checker.deciders import MODEL_HINT, Decider, Wanted
 from checker.edn.reader import loads
 from checker.errors import CheckFailed, Disagreement, ModelError
 from checker.explain.blaming import blaming
@@ -27,7 +28,6 @@ from checker.formats.values import PlainValues
 from checker.independent import check_keys
 from checker.models import find_model, made
 from checker.models.registers import MultiRegister
-from checker.search.deciders import MODEL_HINT, Decider, Wanted
 from checker.search.solving import Limits
 from harness.console import below
 from harness.console.documents import parse_json

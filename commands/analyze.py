@@ -117,7 +117,7 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     """
     import json
 
-    from checker.search.deciders import Wanted
+    from checker.deciders import Wanted
     from results.pipeline.options import AnalysisOptions
 
     wanted = Wanted(

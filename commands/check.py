@@ -142,8 +142,8 @@ def check(
 
     from checker import presentation
     from checker.checking import Request
+    from checker.deciders import Wanted
     from checker.sayable import sayable
-    from checker.search.deciders import Wanted
     from harness.verdict import Verdict
 
     context = click.get_current_context()

@@ -39,7 +39,7 @@ from results.pipeline.write.tables import reading, table_of, write_operations, w
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from checker.search.deciders import Decider
+    from checker.deciders import Decider
     from results.pipeline.decide.withhold import Lost
     from results.pipeline.options import AnalysisOptions
     from results.pipeline.progress import Steps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from checker.search.deciders import Wanted
+from checker.deciders import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

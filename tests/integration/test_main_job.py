@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.checking import Checked, Request, check_file
-from checker.search.deciders import Wanted
+from checker.deciders import Wanted
 from harness.errors import ExitCode
 from harness.verdict import Verdict
 

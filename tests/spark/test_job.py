@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+from checker.deciders import Wanted
 from checker.formats.jepsen import write_history
-from checker.search.deciders import Wanted
 from harness.errors import ExitCode
 from harness.pairing import events_of
 from results.pipeline.errors import BadInput, BadOutput, RowsRefused

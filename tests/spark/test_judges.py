@@ -12,9 +12,9 @@ from rich.console import Console
 
 from checker.checking import Request, check_file
 from checker.columns import NEEDED
+from checker.deciders import Wanted
 from checker.formats.parquet import read_operations, write_operations
 from checker.judging.judged import Judged
-from checker.search.deciders import Wanted
 from harness.console import plugins
 from results.pipeline.decide import judges
 from results.pipeline.options import AnalysisOptions

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from checker.search.deciders import Wanted
+from checker.deciders import Wanted
 from results.pipeline.decide.rows import OBJECTS
 from results.pipeline.decide.verdicts import VerdictOptions
 from results.pipeline.options import AnalysisOptions

@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checker.checking import conventions_of, make_model
+from checker.deciders import DEFAULT_MODEL
 from checker.formats.parquet import Values
 from checker.formats.read import PARQUET
 from checker.independent import EXPLAINED
-from checker.search.deciders import DEFAULT_MODEL
 from harness.verdict import Verdict
 from results.pipeline.decide import judges, kernel
 from results.pipeline.decide.coding import ADDRESS, TEXTS, coded, coding_of, made

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from checker.search.deciders import MODEL_HINT
+from checker.deciders import MODEL_HINT
 from harness.errors import InputError, LabrysError
 from harness.fault_events import fault_event
 from harness.outcome import behind, failures
@@ -33,7 +33,7 @@ from results.store.record import test_from_document
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from checker.search.deciders import Decider, Wanted
+    from checker.deciders import Decider, Wanted
     from harness.op import Value
     from harness.suites.expectation import SuiteCase
     from results.pipeline.read.sources import Seen

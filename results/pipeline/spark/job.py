@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from checker.search.deciders import Decider
+    from checker.deciders import Decider
     from results.pipeline.options import AnalysisOptions
     from results.pipeline.progress import Steps
     from results.pipeline.read.documents import Known

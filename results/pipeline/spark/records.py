@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from checker.search.deciders import Wanted
+    from checker.deciders import Wanted
     from results.pipeline.read.documents import Known
     from results.pipeline.read.sources import Seen
     from results.pipeline.spark.envelopes import Contents

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pytest
 
-from checker.search.deciders import Wanted
+from checker.deciders import Wanted
 from harness.errors import ExitCode, InputError
 from tests.judges import Ids
 from tests.own_models import lines, operation

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import checker.checking
 from checker.checking import Checked, Request, check_file
+from checker.deciders import Wanted
 from checker.errors import Disagreement
 from checker.formats.errors import BadHistory
 from checker.formats.jepsen import write_history, write_key_histories
@@ -19,7 +20,6 @@ from checker.formats.jepsen_reader import conventions_at
 from checker.formats.parquet import write_operations
 from checker.formats.read import read_histories
 from checker.formats.source import opened
-from checker.search.deciders import Wanted
 from commands.check import check
 from harness.history import HistoryWriter
 from harness.load import ClosedLoop

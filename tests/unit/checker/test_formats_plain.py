@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from checker.checking import Request, check_file
+from checker.deciders import Wanted
 from checker.formats import read
 from checker.formats import source as source_module
 from checker.formats.jepsen import write_history
@@ -21,7 +22,6 @@ from checker.formats.read import EDN, ETCD_LOG, JSONL, History, read_source
 from checker.formats.source import Source
 from checker.models import names
 from checker.presentation import as_json
-from checker.search.deciders import Wanted
 from harness.errors import InputError, LabrysError
 from harness.event_lines import LineEncoder
 from harness.op import NEMESIS, Op, OpType

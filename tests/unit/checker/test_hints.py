@@ -16,6 +16,7 @@ from benchmarks.checker.hinted import hinted_cases, without_hints
 from benchmarks.checker.subjects import BankSubject, MaxRegisterSubject, StoreSubject
 from checker.analysis import analysis
 from checker.checking import Request, check_file
+from checker.deciders import Wanted
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import write_operations
 from checker.identity import identity
@@ -26,7 +27,6 @@ from checker.presentation import as_edn, as_json, as_text
 from checker.search import brute
 from checker.search.certificate import replay
 from checker.search.chained import follow
-from checker.search.deciders import Wanted
 from checker.search.encode import encode
 from checker.search.hints import examine
 from checker.search.placement import Allowance, place

@@ -15,6 +15,7 @@ import checker.checking
 from checker import columns
 from checker.analysis import analysis
 from checker.checking import Checked, Request, check_file
+from checker.deciders import Wanted
 from checker.errors import Disagreement
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import write_operations
@@ -22,7 +23,6 @@ from checker.independent import check_keys
 from checker.models import model
 from checker.models.opcodes import CAS, DEQUEUE_ANY, DEQUEUE_EMPTY
 from checker.search import brute, solving, tables
-from checker.search.deciders import Wanted
 from checker.search.encode import encode
 from checker.search.solving import Limits
 from harness.op import Operation, OpType

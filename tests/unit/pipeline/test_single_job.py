@@ -18,9 +18,9 @@ import pytest
 from pyarrow import parquet
 from rich.console import Console
 
+from checker.deciders import Wanted
 from checker.formats.jepsen import write_history
 from checker.formats.parquet import write_operations
-from checker.search.deciders import Wanted
 from harness.errors import ExitCode, InputError
 from harness.pairing import events_of
 from harness.pool import Pool
