@@ -14,9 +14,8 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from checker.edn.atoms import atom
-from checker.edn.errors import EdnError
 from checker.edn.lines import Lines, Row
-from checker.edn.tokens import MAX_TOKEN_CHARACTERS, Tokens
+from checker.edn.tokens import MAX_TOKEN_CHARACTERS, EdnError, Tokens
 from checker.edn.values import EdnList, EdnMap, EdnSet, Keyword, Symbol, Tagged
 
 if TYPE_CHECKING:

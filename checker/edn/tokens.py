@@ -12,7 +12,7 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
 
-from checker.edn.errors import EdnError
+from harness.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,6 +41,24 @@ _PLAIN_TOKEN: Final = re.compile(r"[\s\x1c-\x1f,]*+([()\[\]{}]|[^\s\x1c-\x1f,()\
 _STRING_REST: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _QUOTE: Final = '"'
 _SPREAD_LINES: Final = 64
+
+
+class EdnError(InputError):
+    """A text is not EDN, or exceeds the reader's bounds.
+
+    Attributes:
+        name: The name of the text: a file, or `-`.
+        line: The line, from 1.
+        column: The column in code points, from 1.
+        reason: What was expected and what was found.
+    """
+
+    def __init__(self, name: str, line: int, column: int, reason: str) -> None:
+        super().__init__(f"{name}:{line}:{column}: {reason}")
+        self.name = name
+        self.line = line
+        self.column = column
+        self.reason = reason
 
 
 class TextStream(Protocol):

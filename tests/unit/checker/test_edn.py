@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checker.edn.errors import EdnError
 from checker.edn.lines import Lines, Row
 from checker.edn.reader import Reader, load_all, loads
-from checker.edn.tokens import PIECE_CHARACTERS, Tokens
+from checker.edn.tokens import PIECE_CHARACTERS, EdnError, Tokens
 from checker.edn.values import Char, EdnList, EdnMap, EdnSet, Keyword, Ratio, Symbol, Tagged, canonical
 from checker.edn.writer import dumps, keywordized
 from harness.errors import InputError
