@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from harness.op import Operation
 
 _FAIL: Final = OpType.FAIL
-_OK: Final = OpType.OK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

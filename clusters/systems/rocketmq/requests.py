@@ -26,7 +26,6 @@ CLUSTER = "labrys"
 NO_TIME = "0"  # the invocation time in every request, so that no answer depends on the time
 MASTER_STILL_EXISTS = 2011
 METADATA = 1005
-CHANGE_SETTINGS, SETTINGS = 1009, 1010
 MAX_TEXT = 1000
 
 Fields = dict[str, str]
@@ -91,30 +90,6 @@ async def metadata(connection: Connection) -> Metadata:
         leader=fields.get("controllerLeaderAddress") or None,
         details=fields,
     )
-
-
-async def settings(connection: Connection) -> Mapping[str, str]:
-    """Requests a controller's settings, by their names in the configuration file. Any controller answers it.
-
-    Raises:
-        BadAnswer: The answer has no settings.
-    """
-    answer, found = await connection.call_bytes(SETTINGS, b"", extension={})
-    text = found.decode(errors="replace")
-    if answer.status != SUCCESS or not text:
-        raise BadAnswer(f"expected the controller's settings, got code {answer.status}: {answer.remark[:200]}")
-    lines = (line.partition("=") for line in text.splitlines() if "=" in line)
-    return {name.strip(): value.strip() for name, _, value in lines}
-
-
-async def change_settings(connection: Connection, changed: Mapping[str, str]) -> Answer:
-    """Requests that one controller changes settings. With code 16 it cannot change them while it runs.
-
-    The controller also answers with success for an unknown name. It rewrites its configuration file.
-    """
-    text = "".join(f"{name}={value}\n" for name, value in changed.items())
-    answer, _ = await connection.call_bytes(CHANGE_SETTINGS, text.encode(), extension={})
-    return answer
 
 
 def _group(name: str, _: Any = None) -> Fields:

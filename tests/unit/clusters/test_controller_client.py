@@ -16,7 +16,7 @@ from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.heartbeats import heartbeat_outcome
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import TABLE, Meaning
-from clusters.systems.rocketmq.requests import REQUESTS, change_settings, metadata, settings
+from clusters.systems.rocketmq.requests import REQUESTS, metadata
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import frame, scripted
@@ -397,28 +397,6 @@ def test_metadata_without_fields() -> None:
             connection = await Controllers(nodes=[], port=node.port).connect(Node(name="n1", address=HOST))
             found = await metadata(connection)
             assert (found.leads, found.leader) == (False, None)
-            connection.close()
-
-    run(main())
-
-
-def test_settings_are_a_text() -> None:
-    """The client reads and changes settings as lines of the configuration file; a bad answer is an error."""
-    asked: list[tuple[int, Any]] = []
-
-    def script(header: Mapping[str, Any], body: Any) -> bytes:
-        asked.append((header["code"], body))
-        given = b"processReadEvent=true\nlistenPort = 9878\nodd\n" if len(asked) < 3 else b""
-        return reply(header, 0, body=given if header["code"] == 1010 else b"")
-
-    async def main() -> None:
-        async with scripted(script) as node:
-            connection = await Controllers(nodes=[], port=node.port).connect(Node(name="n1", address=HOST))
-            assert await settings(connection) == {"processReadEvent": "true", "listenPort": "9878"}
-            assert (await change_settings(connection, {"scanInterval": "7"})).status == 0
-            assert asked[1] == (1009, "scanInterval=7\n")
-            with pytest.raises(BadAnswer, match="expected the controller's settings, got code 0"):
-                await settings(connection)
             connection.close()
 
     run(main())
