@@ -1,12 +1,17 @@
 """Shows the results of `labrys check` as text, as JSON, and as knossos' result maps in EDN.
 
 Several files make a table with a total. An invalid history decides the total; errors come next, then unknown.
+
+The verdict is always shown. A format may be unable to represent all of a result; EDN, for example, cannot represent half a
+character. Then the output has the reason instead of the details. Other results do not change.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from checker.checking import Checked, Refused
@@ -17,18 +22,20 @@ from checker.explain.words import value_text
 from checker.identity import same
 from checker.judging.judged import Judged
 from checker.knossos import completion, result_map
+from checker.result import Analysis
 from harness.console.plain import message, name, one_line, plain
-from harness.errors import ExitCode, worst_code
+from harness.errors import ExitCode, InputError, sentence, worst_code
 from harness.op import OpType
 from harness.units import NS_PER_S
-from harness.verdict import Verdict, worst
+from harness.verdict import Part, Verdict, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from harness.op import Operation, Value
 
 Result: TypeAlias = Checked | Judged | Refused
+Show: TypeAlias = Callable[[Sequence[Result]], str]
 _SHOWN_OPERATIONS: Final = 30  # of a counterexample; JSON has all
 _SHOWN_CHARACTERS: Final = 60
 
@@ -271,3 +278,64 @@ def _span(operation: Operation, *, timed: bool) -> str:
     if not timed or operation.end_ns is None:
         return events
     return f"{operation.start_ns / NS_PER_S:.6f} s to {operation.end_ns / NS_PER_S:.6f} s ({events})"
+
+
+def sayable(results: Sequence[Result], show: Show) -> str:
+    """Returns the text of results; if the format cannot represent one, without its details."""
+    try:
+        return show(results)
+    except Exception:  # noqa: BLE001 - after any error, the verdicts are shown
+        return show([_without_details(result, show) for result in results])
+
+
+def _without_details(result: Result, show: Show) -> Result:
+    try:
+        show([result])
+    except Exception as error:  # noqa: BLE001 - shown in place of the details
+        reason = _in_unicode(f"the details are left out, because they cannot be written: {sentence(error)}")
+    else:
+        return result
+    if isinstance(result, Refused):
+        return Refused(name=_in_unicode(result.name), error=InputError(_in_unicode(sentence(result.error))))
+    history = replace(
+        result.history, name=_in_unicode(result.history.name), warnings=[*map(_in_unicode, result.history.warnings)]
+    )
+    if isinstance(result, Judged):
+        return replace(result, history=history, part=_bare_part(result.part, reason))
+    names: dict[str | None, str | None] = {}
+    for key in result.analysis.keys:
+        name = None if key is None else _in_unicode(key)
+        while name is not None and name in names.values():
+            name += "'"
+        names[key] = name
+    keys = {names[key]: _bare_analysis(analysis, reason) for key, analysis in result.analysis.keys.items()}
+    analysis = replace(result.analysis, keys=keys, worst_key=names.get(result.analysis.worst_key))
+    return replace(result, history=history, analysis=analysis)
+
+
+def _bare_analysis(analysis: Analysis, reason: str) -> Analysis:
+    return Analysis(
+        valid=analysis.valid,
+        model=analysis.model,
+        analyzer=analysis.analyzer,
+        operations=analysis.operations,
+        seconds=analysis.seconds,
+        steps=analysis.steps,
+        cause=analysis.cause,
+        kind=analysis.kind,
+        explanation=f"The history is {analysis.valid}; {reason}.",
+    )
+
+
+def _bare_part(part: Part, reason: str) -> Part:
+    kept = {name: part.details[name] for name in ("keys", "verdicts")}
+    return Part(
+        name=part.name,
+        verdict=part.verdict,
+        reason=f"The history is {part.verdict}; {reason}.",
+        details={**kept, "counts": {}, "figures": {}},
+    )
+
+
+def _in_unicode(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()

@@ -143,7 +143,6 @@ def check(
     from checker import presentation
     from checker.checking import Request
     from checker.deciders import Wanted
-    from checker.sayable import sayable
     from harness.verdict import Verdict
 
     context = click.get_current_context()
@@ -169,7 +168,7 @@ def check(
         "json": partial(presentation.as_json, defaults=from_file(context)),
         "edn": presentation.as_edn,
     }
-    echo(sayable(results, show[output]))
+    echo(presentation.sayable(results, show[output]))
     context.exit(int(presentation.exit_code(results)))
 
 
