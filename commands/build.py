@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands import choosing
+from commands import subjects
 from commands.choosing import SYSTEM, ChoosingCommand, NameOptions
 from commands.run_options import Picked
 from harness.console import plugins
@@ -40,7 +40,7 @@ def build(into: Path | None, output: str, **values: Any) -> None:
     from harness.builds import put_on_shelf
 
     system = Picked.of(plugins.SYSTEMS, values[SYSTEM], values)
-    builder = choosing.builder_of(system)
+    builder = subjects.builder_of(system)
     artifact = None if builder is None else builder(lambda text: echo(f"· {text}", err=True))
     if artifact is not None and into is not None:
         put_on_shelf(artifact, into)

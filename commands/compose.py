@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import clusters.options
 import harness.console.choices
 import nemesis.choices
-from commands import choosing
+from commands import subjects
 from commands.run_options import reproduce_line
 from commands.suite_case import SUITE_CASE
 from harness import phases as ph
@@ -104,9 +104,9 @@ def settle(options: RunOptions, sources: Sources, *, assume_nodes: bool = False)
         options.cluster, options.place, sources.origins, assume=assume_nodes
     )
     options = replace(options, cluster=cluster)
-    choosing.check(options)
+    subjects.check(options)
     thresholds_of(options)
-    roles = choosing.roles_of(options, names)
+    roles = subjects.roles_of(options, names)
     given = nemesis.choices.given_plan(options.faults, names, roles)
     if given is not None:
         faults, load, told = nemesis.choices.follow_plan(given, options.faults, options.load, given=sources.origins)
@@ -115,7 +115,7 @@ def settle(options: RunOptions, sources: Sources, *, assume_nodes: bool = False)
         echo(line, err=True)
     if options.load.seed is None:
         options = options.seeded(fresh_seed())
-    nemesis.choices.check_triggers(options.faults, given, choosing.subject_of(options))
+    nemesis.choices.check_triggers(options.faults, given, subjects.subject_of(options))
     nemesis.choices.check(
         options.faults,
         nodes=names,
@@ -136,7 +136,7 @@ def thresholds_of(options: RunOptions) -> tuple[Threshold, ...]:
     """
     thresholds = tuple(read_threshold(text) for text in options.limits.threshold)
     if thresholds:
-        workload = choosing.workload_of(options)
+        workload = subjects.workload_of(options)
         refuse_unknown_functions(thresholds, workload.functions, workload.name)
     return thresholds
 
@@ -172,7 +172,7 @@ def composed(
             opened = clusters.options.open_cluster(options.cluster, options.place, options.seed)
             cluster = stack.enter_context(opened)
         artifact = None
-        if (builder := choosing.builder_of(options.system)) is not None:
+        if (builder := subjects.builder_of(options.system)) is not None:
             with measured.during(ph.BUILD):
                 artifact = builder(say)
         yield compose(settled, cluster, artifact)
@@ -194,8 +194,8 @@ def compose(settled: Settled, cluster: Cluster, artifact: Artifact | None = None
 
     options = settled.options
     names = tuple(node.name for node in cluster.nodes)
-    system = choosing.system_of(cluster, options, artifact)
-    workload, load = choosing.workload_of(options), options.load
+    system = subjects.system_of(cluster, options, artifact)
+    workload, load = subjects.workload_of(options), options.load
     provable = nemesis.choices.supported(system, cluster.capabilities(), provable=True)
     plan = replace(settled, nodes=names).plan(provable)
     able = nemesis.choices.supported(system, cluster.capabilities(), provable=False)

@@ -13,7 +13,7 @@ import click
 
 import clusters.options
 from clusters.options import PlaceOptions
-from commands import choosing
+from commands import choosing, subjects
 from commands.choosing import ChoosingCommand
 from commands.hunt_runs import BROKEN, INVALID, REFUSED, UNKNOWN, VALID, in_simulator, on_nodes
 from commands.hunt_space import HuntOptions, prepare
@@ -190,7 +190,7 @@ def _options(ctx: click.Context, values: Mapping[str, Any]) -> RunOptions:
         options = options.having({name: usual[name] for name in open_names})
     if options.load.seed is None:
         options = options.seeded(fresh_seed())
-    choosing.check(options)
+    subjects.check(options)
     return options
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import clusters.options
 import nemesis.choices
-from commands import choosing, hunting
+from commands import hunting, subjects
 from commands.compose import settle
 from commands.needs import planted_bugs
 from commands.run_options import RUN
@@ -195,7 +195,7 @@ def _space(
             (lack,) = bug.lacks_faults([*kinds])
             raise _contradiction(bug, lack, "leave out --among, or name such a kind" if among else "use other nodes")
         needed += [tuple(able)] if able else []
-    subject = replace(choosing.subject_of(hunt.options), reports=reports)
+    subject = replace(subjects.subject_of(hunt.options), reports=reports)
     drawn = for_hunts(triggers, subject, can) if triggers else ()
     return hunting.Space(
         kinds=tuple(kinds),
@@ -247,7 +247,7 @@ def _capabilities(options: RunOptions) -> Mapping[str, Capabilities]:
     if options.cluster.simulated:
         return {"n1": Capabilities(available=frozenset({SIMULATED}))}
     with clusters.options.open_cluster(options.cluster, options.place, options.seed) as cluster:
-        return nemesis.choices.supported(choosing.system_of(cluster, options), cluster.capabilities(), provable=True)
+        return nemesis.choices.supported(subjects.system_of(cluster, options), cluster.capabilities(), provable=True)
 
 
 def named(possible: Sequence[Kind], among: str, by_default: Sequence[Kind]) -> Sequence[Kind]:

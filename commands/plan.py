@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import harness.console.choices
-from commands import choosing
+from commands import subjects
 from commands.choosing import ChoosingCommand
 from commands.compose import settle
 from commands.run_options import OUTPUT, RUN, RepeatOptions, RunOptions, Sources, ThresholdOptions, flags_of
@@ -50,7 +50,7 @@ def show_plan(ctx: click.Context, /, **values: Any) -> None:
     output = values.pop("output")
     settled = settle(RunOptions.of(values), Sources.of(ctx), assume_nodes=True)
     options, plan = settled.options, settled.plan()
-    workload = choosing.workload_of(options)
+    workload = subjects.workload_of(options)
     streams = harness.console.choices.make_load(options.load, len(settled.nodes)).streams(len(settled.nodes))
     generator = workload.generator(seed=options.seed, streams=streams)
     preview = first_operations(generator, streams=streams, count=PREVIEW_OPERATIONS)

@@ -11,7 +11,7 @@ import click
 import clusters.options
 import nemesis.choices
 from clusters.options import ClusterOptions
-from commands import choosing
+from commands import choosing, subjects
 from commands.choosing import NameOptions
 from commands.run_options import OUTPUT, PLACES, RepeatOptions, RunOptions, Sources
 from commands.test import run_test, run_tests
@@ -126,7 +126,7 @@ def recalled(
         del known["nodes"]
     values, missing = opt.recorded(options, known, places=PLACES, source=str(found.test_json))
     recorded = RunOptions.of(values)
-    roles = choosing.roles_of(recorded, record.test.nodes)
+    roles = subjects.roles_of(recorded, record.test.nodes)
     plan = from_json(text, nodes=record.test.nodes, source=str(found.plan_json), roles=roles)
     faults = by_name(plan.faults, record.faults) if targets == "name" else plan.faults
     edited = _edited(plan, record)

@@ -14,10 +14,10 @@ import click
 
 import harness.console.choices
 from clusters.options import ClusterOptions, PlaceOptions
-from commands.choosing import goals_of
 from commands.compose import settle
 from commands.replay import ByPlace, recalled
 from commands.run_options import OutputOptions, reproduce_line
+from commands.subjects import goals_of
 from harness.console.parameters import Number, PathType
 from harness.console.plain import counted
 from harness.console.terminal import echo, open_console

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 import cli
-from commands import choosing
+from commands import choosing, subjects
 from commands.run_options import RunOptions
 from harness.cluster import Paper
 from harness.console import plugins
@@ -521,6 +521,6 @@ def test_a_system_sees_the_options_of_the_workload(
         "fsync": True,
         **asdict(LockOptions(lease_s=2.5)),
     }
-    system = choosing.system_of(cast("Cluster", Paper(["n1"])), RunOptions.of(options))
+    system = subjects.system_of(cast("Cluster", Paper(["n1"])), RunOptions.of(options))
     assert system.workload_options == LockOptions(lease_s=2.5)
     assert [daemon.role for daemon in system.daemons(system.cluster.nodes[0])] == ["locks-2500"]

@@ -1,0 +1,134 @@
+"""What the options of a run test: its workload, its system, and what the system builds."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from clusters.options import SIMULATED
+from commands.choosing import loadable
+from harness.console import plugins
+from harness.console.plain import name as plain_name
+from harness.declare import shrinking
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from commands.run_options import Picked, RunOptions
+    from harness.builds import Artifact
+    from harness.cluster import Cluster
+    from harness.system import System
+    from harness.workload import Workload
+    from nemesis.triggers import Subject
+
+
+def workload_of(options: RunOptions) -> Workload:
+    """Makes the workload that the options name.
+
+    Raises:
+        InputError: Its options are not valid.
+    """
+    workload: Workload = options.workload.type(options.workload.options)
+    return workload
+
+
+def goals_of(options: RunOptions) -> dict[str, float]:
+    """Returns the options that `labrys shrink` makes smaller, each with the value of the smallest run."""
+    types = (options.system.type, options.workload.type)
+    return {name: goal for each in types for name, goal in shrinking(each.Options).items()}
+
+
+def roles_of(options: RunOptions, nodes: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Returns the roles of the system's processes, each with the names of its nodes.
+
+    Raises:
+        InputError: The system's options are not valid, or it cannot run on these nodes.
+    """
+    system, workload = options.system, options.workload
+    if system.type.__abstractmethods__:
+        lacking = ", ".join(sorted(system.type.__abstractmethods__))
+        raise InputError(f"the system {plain_name(system.name)} lacks {lacking}; see docs/new-system.md")
+    roles: Mapping[str, Sequence[str]] = system.type.roles(nodes, system.options, workload.type.name, workload.options)
+    return roles
+
+
+def builder_of(system: Picked) -> Callable[[Callable[[str], object]], Artifact | None] | None:
+    """Returns a function that builds the artifact of a system; None if the system builds nothing.
+
+    Its argument is called with sentences about what goes on; see `System.build`.
+    """
+    return partial(system.type.build, system.options) if system.type.builds() else None
+
+
+def subject_of(options: RunOptions) -> Subject:
+    """Returns what the options test, as far as triggers of faults depend on it."""
+    from nemesis.triggers import Subject
+
+    system, workload = options.system.type, options.workload.type
+    return Subject(
+        system=system.name, log_lines=system.log_lines, workload=workload.name, functions=tuple(workload.functions)
+    )
+
+
+def system_of(cluster: Cluster, options: RunOptions, artifact: Artifact | None = None) -> System:
+    """Makes the system that the options name, on this cluster.
+
+    Args:
+        cluster: The cluster.
+        options: The options of the run.
+        artifact: What the system has built for these options; None if it builds nothing.
+
+    Raises:
+        InputError: Its options are not valid.
+    """
+    workload = options.workload
+    system: System = options.system.type.made(cluster, options.system.options, workload.type.name, workload.options)
+    if artifact is not None:
+        system.artifact = artifact
+    return system
+
+
+def _check_cluster(options: RunOptions) -> None:
+    """Refuses a real system in the simulator, and a simulated system on real nodes.
+
+    Raises:
+        InputError: The system and the cluster do not fit together.
+    """
+    label, kind = f"the system {plain_name(options.system.name)}", options.cluster.cluster_kind
+    simulated = bool(getattr(options.system.type, "simulated", False))
+    if simulated and kind != SIMULATED:
+        raise InputError(f"{label} runs in the simulator only: give --cluster {SIMULATED}, not --cluster {kind}")
+    if not simulated and kind == SIMULATED:
+        others = [each.name for each in loadable() if getattr(each.type, "simulated", False)]
+        raise InputError(
+            f"{label} runs on machines, and --cluster {SIMULATED} has none; systems for the simulator: "
+            f"{', '.join(others) or 'none is installed'}"
+        )
+
+
+def check(options: RunOptions) -> None:
+    """Checks that system, workload and cluster fit together.
+
+    Raises:
+        InputError: They do not.
+    """
+    workload: str = options.workload.type.name
+    serves = getattr(options.system.type, "serves", {})
+    if workload not in serves:
+        others = [
+            each.name
+            for each in loadable()
+            if each.group == plugins.SYSTEMS and workload in getattr(each.type, "serves", {})
+        ]
+        which = (
+            f"systems that serve {workload}: {', '.join(others)}"
+            if others
+            else f"no installed system serves {workload}"
+        )
+        raise InputError(
+            f"the system {plain_name(options.system.name)} serves {', '.join(serves) or 'no workload'}, not "
+            f"{plain_name(workload)}; {which}"
+        )
+    _check_cluster(options)
+    workload_of(options)
