@@ -256,14 +256,19 @@ class ZooKeeperSystem(jvm.JvmSystem):
                 while paths:
                     some, paths = paths[:DUMPED_AT_ONCE], paths[DUMPED_AT_ONCE:]
                     found = await connection.calls([GetData(path, False) for path in some])  # noqa: FBT003
-                    below = await connection.calls([GetChildren(path, False) for path in some])  # noqa: FBT003
-                    for path, seen, children in zip(some, found, below, strict=True):
-                        if isinstance(seen, RefusedByCode) or isinstance(children, RefusedByCode):
+                    parents = []
+                    for path, seen in zip(some, found, strict=True):
+                        if isinstance(seen, RefusedByCode):
                             continue  # it vanished meanwhile; at rest none does
                         data, stat = seen
                         text = (data or b"").decode(errors="replace")
                         state[path] = [text, stat.version, stat.mzxid, stat.ephemeralOwner]
-                        paths += [f"{path}/{child}" for child in sorted(children)]
+                        if stat.numChildren:
+                            parents.append(path)
+                    below = await connection.calls([GetChildren(path, False) for path in parents]) if parents else []  # noqa: FBT003
+                    for path, children in zip(parents, below, strict=True):
+                        if not isinstance(children, RefusedByCode):
+                            paths += [f"{path}/{child}" for child in sorted(children)]
         except (NotSent, NoAnswer, RefusedByCode, TimeoutError):
             return None
         finally:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
 from clusters.systems.zookeeper import connection as module
+from clusters.systems.zookeeper import system as system_module
 from clusters.systems.zookeeper.connection import HEADER, LENGTH, Connection
 from clusters.systems.zookeeper.options import ZooKeeperOptions
 from clusters.systems.zookeeper.outcomes import WRITE_NEVER_HAPPENED, refused
@@ -122,6 +123,38 @@ def test_a_node_that_no_longer_leads_need_not_listen_to_followers() -> None:
     system.artifact = artifact
     assert set(system.ports()) == {2181, 2888, 3888}
     assert set(system.leader_ports()) == {2888}
+
+
+def test_a_dump_asks_only_znodes_with_children_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most znodes are leaves, and their answer says so. A znode that vanishes is left out."""
+    tree = {"/labrys": ["a", "set"], "/labrys/a": [], "/labrys/set": ["1", "2"], "/labrys/set/1": []}
+    asked: list[tuple[str, str]] = []
+
+    class Tree:
+        def __init__(self, address: str, *, session_ms: int) -> None:
+            """Answers for the one node."""
+
+        async def calls(self, requests: list[Any]) -> list[Any]:
+            asked.extend((type(request).__name__, request.path) for request in requests)
+            return [self._answer(request) for request in requests]
+
+        def _answer(self, request: Any) -> Any:
+            if request.path not in tree:
+                return RefusedByCode(-101)
+            below = tree[request.path]
+            stat = SimpleNamespace(version=1, mzxid=7, ephemeralOwner=0, numChildren=len(below))
+            return below if type(request).__name__ == "GetChildren" else (b"5", stat)
+
+        async def close(self) -> None:
+            """Does nothing."""
+
+    monkeypatch.setattr(system_module, "Connection", Tree)
+    cluster: Any = Paper(["n1"])
+    system = ZooKeeperSystem.made(cluster, ZooKeeperOptions(), "set", None)
+    found = asyncio.run(system.replica(cluster.nodes[0], 5.0))
+    assert found is not None
+    assert found.state == {path: ["5", 1, 7, 0] for path in tree if path != "/labrys"}
+    assert [path for kind, path in asked if kind == "GetChildren"] == ["/labrys", "/labrys/set"]
 
 
 @pytest.mark.parametrize(
