@@ -12,11 +12,13 @@ from clusters.local import LocalCluster
 from clusters.systems.etcd.gateway import Gateway, Refused, encoded
 from clusters.systems.etcd.options import EtcdOptions, Reads
 from clusters.systems.etcd.outcomes import WRITE_NEVER_HAPPENED, refused
+from clusters.systems.etcd.releases import PACKAGES
 from clusters.systems.etcd.system import EtcdSystem
 from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
 from tests.outcomes import asked, without_order
+from tests.software import obtained
 from workloads.lock.workload import LockWorkload
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ TOO_LARGE = 1_700_000
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached."""
+    """Three nodes; the tests run where their addresses can be reached, and nothing else can."""
+    obtained("etcd", PACKAGES.fetch)
     with LocalCluster.up(f"etcd-{os.getpid()}", nodes=3) as made, made.entered():
         yield made
 

@@ -4,39 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import os
+import struct
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from clusters.local import LocalCluster
+from clusters.systems.kafka import producer, wire
 from clusters.systems.kafka.client import TOPIC, KafkaClient
 from clusters.systems.kafka.consumer import Members
 from clusters.systems.kafka.options import KafkaOptions
+from clusters.systems.kafka.producer import Records
 from clusters.systems.kafka.queue import KafkaQueueClient
 from clusters.systems.kafka.settings import BROKER, CONTROLLER
 from clusters.systems.kafka.system import KafkaSystem
-from clusters.systems.kafka.wire import Broker
+from clusters.systems.kafka.wire import DEBUGGER, PORT, Broker
 from harness import readiness
 from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
+from tests.software import obtained
 from workloads.queue import QueueOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+    from typing import TypeVar
 
     from harness.client import Client
     from harness.node import Node
     from harness.op import Outcome, Value
     from harness.service import NodeStatus
 
+    T = TypeVar("T")
+
 pytestmark = pytest.mark.integration
 
 READY_S = 90.0
 QUEUE = "labrys-q0"
 STRICT = "strict"  # a topic that needs all three replicas
+MOVING = "moving"  # a topic whose leader changes
+GONE = "gone"  # a topic that is deleted
+SMALL = "small"  # a topic for small records
 TOO_LARGE = "x" * 1_100_000
+ELECT_LEADERS = (43, 1)
 
 
 class Both(KafkaSystem):
@@ -49,7 +61,8 @@ class Both(KafkaSystem):
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached."""
+    """Three nodes; the tests run where their addresses can be reached, and nothing else can."""
+    obtained("Kafka", lambda: KafkaSystem.build(KafkaOptions(), print))
     with LocalCluster.up(f"kafka-{os.getpid()}", nodes=3) as made, made.entered():
         yield made
 
@@ -64,6 +77,13 @@ def system(cluster: LocalCluster) -> Iterator[KafkaSystem]:
     asyncio.run(readiness.bring_up(made, READY_S, first=True))
     yield made
     on_all(cluster.nodes, made.kill)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Producers that give up early."""
+    monkeypatch.setattr(producer, "REQUEST_MS", 1000)
+    monkeypatch.setattr(producer, "DELIVERY_MS", 1500)
 
 
 async def ask(client: Client, *operations: tuple[str, Value]) -> list[Outcome]:
@@ -84,6 +104,42 @@ async def until_ok(client: Client, f: str, value: Value, key: str | None = None,
     if not stays:
         await client.close()
     return outcome
+
+
+async def until(look: Callable[[], Awaitable[T | None]]) -> T:
+    """Looks again and again until there is something; at most for 20 seconds."""
+    async with asyncio.timeout(20.0):
+        while not (found := await look()):  # noqa: ASYNC110 - a system tells nobody
+            await asyncio.sleep(0.05)
+    return found
+
+
+async def led(node: Node, topic: str, *, by: int | None = None, in_sync: int = 3) -> None:
+    """Waits until a broker knows of so many replicas in sync, under any leader or under one."""
+    broker = Broker(node.address)
+
+    async def looked() -> bool:
+        found = await broker.partition(topic)
+        return found is not None and by in {None, found.leader} and len(found.in_sync) == in_sync
+
+    try:
+        await until(looked)
+    finally:
+        await broker.close()
+
+
+def administer(cluster: LocalCluster, change: Callable[[Any], Mapping[str, Future[Any]]]) -> None:
+    """Changes topics with Kafka's own client for it."""
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - an extra
+
+    admin = AdminClient({"bootstrap.servers": f"{cluster.nodes[0].address}:{PORT}", "log_level": 0})
+    for future in change(admin).values():
+        future.result(10.0)
+
+
+def errors_of(outcomes: Sequence[Outcome]) -> list[str]:
+    """The codes of errors; an empty text for an operation that succeeded."""
+    return ["" if isinstance(each, Ok) else each.error.partition(":")[0] for each in outcomes]
 
 
 def test_appends_have_the_next_offset_and_every_replica_has_them(cluster: LocalCluster, system: KafkaSystem) -> None:
@@ -140,7 +196,7 @@ def test_all_brokers_name_one_leader_and_say_how_far_their_replicas_are(
 
 
 def test_all_controllers_name_one_leader_in_one_epoch(cluster: LocalCluster, system: KafkaSystem) -> None:
-    """A controller that dies is no leader any more, and the next one leads in a later epoch."""
+    """The leader of the controllers dies, and the next one leads in a later epoch; no broker dies with it."""
     controllers = system.service(CONTROLLER)
 
     async def views() -> list[NodeStatus | None]:
@@ -153,17 +209,19 @@ def test_all_controllers_name_one_leader_in_one_epoch(cluster: LocalCluster, sys
     assert term is not None
     assert [each.node for each in before if each and each.role == "leader"] == [leader]
     gone = next(node for node in cluster.nodes if node.name == leader)
+    others = [node for node in cluster.nodes if node != gone]
     system.kill(gone, CONTROLLER)
+    assert system.process_state(gone, BROKER) is not None
+
+    async def next_leader() -> NodeStatus | None:
+        found = [await first_status(controllers, node, 2.0) for node in others]
+        return next((each for each in found if each and each.role == "leader"), None)
+
     try:
-        assert system.process_state(gone, BROKER) is not None
-        deadline_s = time.monotonic() + 10.0
-        while not (led := [each for each in asyncio.run(views()) if each and each.role == "leader"]):
-            assert time.monotonic() < deadline_s
-        assert led[0].node != leader
-        assert (led[0].term or 0) > term
+        later = asyncio.run(until(next_leader))
     finally:
         system.start(gone, CONTROLLER)
-    asyncio.run(controllers.until_ready(cluster.nodes, 20.0))
+    assert (later.term or 0) > term
 
 
 @pytest.mark.parametrize(
@@ -188,8 +246,14 @@ def test_a_queue_delivers_each_value_until_its_offset_is_committed(
         other = client(1)
         rest = await until_ok(other, "drain", None, "q0", stays=True)
         empty = await other.invoke(Invocation("dequeue", None, "q0"))
-        await other.close()
         third = client(2)
+
+        async def one_has_the_partition() -> bool:
+            outcomes = [await each.invoke(Invocation("dequeue", None, "q0")) for each in (other, third)]
+            return set(errors_of(outcomes)) == {"nothing-came", "not-assigned"}
+
+        await until(one_has_the_partition)
+        await other.close()
         nothing = await until_ok(third, "drain", None, "q0")
         return put, taken, rest, (empty, nothing)
 
@@ -203,48 +267,145 @@ def test_a_queue_delivers_each_value_until_its_offset_is_committed(
     assert nothing == Ok([])
 
 
-def test_too_few_replicas_in_sync_refuse_an_append_for_certain(cluster: LocalCluster, system: KafkaSystem) -> None:
-    """Before the replica is out, an append is `info`; then it is `fail`, and no replica has it.
+def client_at(cluster: LocalCluster, node: Node, topic: str) -> KafkaClient:
+    """A client of a topic that is not the one of the workload."""
+    return KafkaClient(node=node, nodes=cluster.nodes, options=KafkaOptions(), topic=topic, pinned=False)
+
+
+@pytest.mark.usefixtures("quick")
+def test_too_few_replicas_in_sync_leave_an_append_open(cluster: LocalCluster, system: KafkaSystem) -> None:
+    """Before the replica is out, the leader appends and gets no answer from it; then it refuses, and has nothing.
 
     The rows `REQUEST_TIMED_OUT` and `NOT_ENOUGH_REPLICAS`.
     """
     system.create(STRICT, 3, 10.0)
-
-    def client() -> KafkaClient:
-        alive = next(node for node in cluster.nodes if node != gone)
-        return KafkaClient(node=alive, nodes=cluster.nodes, options=KafkaOptions(), topic=STRICT, pinned=False)
-
-    async def idle() -> Node:
-        """Returns a node that leads neither topic."""
-        leaders = set()
-        for topic in (TOPIC, STRICT):
-            partition = await Broker(cluster.nodes[0].address).partition(topic)
-            assert partition is not None
-            leaders.add(partition.leader)
-        return next(node for place, node in enumerate(cluster.nodes, 1) if place not in leaders)
+    first, _, gone = cluster.nodes  # the first one leads all partitions
 
     async def appended() -> tuple[list[Outcome], Outcome]:
+        client = client_at(cluster, first, STRICT)
         outcomes: list[Outcome] = []
-        while len(outcomes) < 5 and not any(isinstance(each, Fail) for each in outcomes):
-            outcomes += await ask(client(), ("append", len(outcomes)))
-        return outcomes, await until_ok(client(), "read", [0, 9])
+        while len(outcomes) < 5 and "not-enough-replicas" not in errors_of(outcomes):
+            outcomes.append(await client.invoke(Invocation("append", len(outcomes))))
+        return outcomes, await until_ok(client, "read", [0, 9])
 
-    time.sleep(1.0)  # all brokers know the new topic
-    gone = asyncio.run(idle())
-    system.kill(gone, BROKER)
+    asyncio.run(led(first, STRICT))
+    system.pause(gone, BROKER)
     try:
         (*before, last), read = asyncio.run(appended())
     finally:
-        system.start(gone, BROKER)
-    assert all(isinstance(each, Info) for each in before)
-    assert isinstance(before[0], Info)
-    assert before[0].error.startswith("request-timed-out: ")
-    assert isinstance(last, Fail)
-    assert last.error.startswith("not-enough-replicas: ")
+        system.resume(gone, BROKER)
+    assert all(isinstance(each, Info) for each in (*before, last))
+    assert errors_of([before[0], last]) == ["request-timed-out", "not-enough-replicas"]
     assert isinstance(read, Ok)
     assert len(before) not in [value for _, value in read.value]
 
 
+def test_the_library_sends_again_what_a_leader_that_stops_leading_has(
+    cluster: LocalCluster, system: KafkaSystem
+) -> None:
+    """The answer `NOT_LEADER_OR_FOLLOWER` to a record that the leader has appended: the library repeats the record.
+
+    The first node leads by preference. It is away until the second one leads. Then both followers pause, so an append waits for
+    them, and Kafka moves the leadership back. If this takes too long, the followers are out of sync, and there is another try.
+    """
+    system.create(MOVING, 1, 10.0)
+    first, second, third = cluster.nodes
+
+    async def moved() -> tuple[bool, Outcome]:
+        client, broker, asking = client_at(cluster, second, MOVING), Broker(second.address), Broker(second.address)
+        try:
+            assert isinstance(await until_ok(client, "append", 0, stays=True), Ok)
+            on_all([first, third], lambda node: system.pause(node, BROKER))
+            end = await broker.end(MOVING, replica=DEBUGGER)
+            append = asyncio.create_task(client.invoke(Invocation("append", 1)))
+
+            async def has_it() -> bool:
+                return await broker.end(MOVING, replica=DEBUGGER) > end
+
+            await until(has_it)
+            await asking._ask(
+                ELECT_LEADERS, struct.pack(">bi", 0, 1) + wire._text(MOVING) + struct.pack(">iii", 1, 0, 1000)
+            )
+
+            async def knows_the_next() -> bool:
+                partition = await broker.partition(MOVING)
+                return append.done() or (partition is not None and partition.leader == 1)
+
+            await until(knows_the_next)
+            waits = not append.done()
+            on_all([first, third], lambda node: system.resume(node, BROKER))
+            return waits, await append
+        finally:
+            on_all([first, third], lambda node: system.resume(node, BROKER))
+            for each in (client, broker, asking):
+                await each.close()
+
+    for _ in range(5):
+        asyncio.run(led(second, MOVING))
+        system.pause(first, BROKER)
+        try:
+            asyncio.run(led(second, MOVING, by=2, in_sync=2))
+        finally:
+            system.resume(first, BROKER)
+        asyncio.run(led(second, MOVING, by=2))
+        waited, appended = asyncio.run(moved())
+        if waited:
+            break
+    assert waited
+    assert isinstance(appended, Ok)
+    asyncio.run(led(first, MOVING, by=1))
+    assert asyncio.run(until_ok(client_at(cluster, first, MOVING), "read", appended.value)) == Ok(1)
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_library_does_not_report_that_the_topic_is_gone(cluster: LocalCluster, system: KafkaSystem) -> None:
+    """The answer `UNKNOWN_TOPIC_OR_PARTITION`: the library repeats the record until its time is over, so the append is open."""
+
+    async def appended() -> list[Outcome]:
+        client = client_at(cluster, cluster.nodes[0], GONE)
+        try:
+            outcomes = [await until_ok(client, "append", 0, stays=True)]
+            await asyncio.to_thread(administer, cluster, lambda admin: admin.delete_topics([GONE]))
+            while len(outcomes) < 50 and isinstance(outcomes[-1], Ok):
+                outcomes.append(await client.invoke(Invocation("append", len(outcomes))))
+        finally:
+            await client.close()
+        return outcomes
+
+    system.create(GONE, 2, 10.0)
+    last = asyncio.run(appended())[-1]
+    assert isinstance(last, Info)
+    assert last.error.startswith("msg-timed-out: ")
+
+
+def test_a_record_that_the_broker_finds_too_large_is_in_no_log(cluster: LocalCluster, system: KafkaSystem) -> None:
+    """The row `MSG_SIZE_TOO_LARGE` by the leader. The library demands the abort of a transaction with it: `aborted`."""
+    from confluent_kafka.cimpl import NewTopic  # noqa: PLC0415 - an extra
+
+    new = NewTopic(SMALL, num_partitions=1, replica_assignment=[[1, 2, 3]], config={"max.message.bytes": "1000"})
+    administer(cluster, lambda admin: admin.create_topics([new]))
+    asyncio.run(led(cluster.nodes[0], SMALL))
+    first = cluster.nodes[0]
+    by_transaction = Records(node=first, nodes=cluster.nodes, options=KafkaOptions(transactional=True), name="small")
+
+    async def appended() -> tuple[Outcome, Outcome]:
+        client = client_at(cluster, first, SMALL)
+        refused = await client.invoke(Invocation("append", "x" * 5000))
+        return refused, await until_ok(client, "read", [0, 9])
+
+    aborted = by_transaction.send(SMALL, b"x" * 5000, 0)
+    later = [by_transaction.send(SMALL, b"1", 0) for _ in range(3)]
+    by_transaction.end()
+    refused, read = asyncio.run(appended())
+    assert isinstance(refused, Fail)
+    assert isinstance(aborted, Fail)
+    assert errors_of([refused, aborted]) == ["too-large", "aborted"]
+    assert errors_of(later) == ["aborted", "", ""]  # the library also gives up the transaction after that
+    assert isinstance(read, Ok)
+    assert [value for _, value in read.value] == ["not an entry of this test: b'1'"] * 2
+
+
+@pytest.mark.usefixtures("quick")
 def test_without_brokers_an_append_is_open_and_a_read_fails(cluster: LocalCluster, system: KafkaSystem) -> None:
     """The row `_MSG_TIMED_OUT`: the library does not say whether it sent the record."""
     on_all(cluster.nodes, system.kill)

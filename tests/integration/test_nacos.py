@@ -18,6 +18,7 @@ from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
 from tests.outcomes import asked
+from tests.software import obtained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +33,8 @@ READY_S = 90.0
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached."""
+    """Three nodes; the tests run where their addresses can be reached, and nothing else can."""
+    obtained("Nacos", lambda: NacosSystem.build(NacosOptions(), print))
     with LocalCluster.up(f"nacos-{os.getpid()}", nodes=3) as made, made.entered():
         yield made
 

@@ -13,11 +13,12 @@ from clusters.systems.redis import client as redis_client
 from clusters.systems.redis.connection import Connection, Refused
 from clusters.systems.redis.options import Asks, QueueBy, RedisOptions
 from clusters.systems.redis.outcomes import WRITE_NEVER_HAPPENED, refused
-from clusters.systems.redis.system import RedisSystem
+from clusters.systems.redis.system import PACKAGES, RedisSystem
 from harness import readiness
 from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
+from tests.software import obtained
 from workloads.lock.workload import LockWorkload
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ LEASE_S = 0.5
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached."""
+    """Three nodes; the tests run where their addresses can be reached, and nothing else can."""
+    obtained("Redis", PACKAGES.fetch)
     with LocalCluster.up(f"redis-{os.getpid()}", nodes=3) as made, made.entered():
         yield made
 

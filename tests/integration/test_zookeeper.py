@@ -19,6 +19,7 @@ from harness.cluster import on_all
 from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
 from tests.outcomes import asked, without_order
+from tests.software import obtained
 from workloads.lock.workload import LockWorkload
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ SESSION_MS = 4000
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached."""
+    """Three nodes; the tests run where their addresses can be reached, and nothing else can."""
+    obtained("ZooKeeper", lambda: ZooKeeperSystem.build(ZooKeeperOptions(), print))
     with LocalCluster.up(f"zookeeper-{os.getpid()}", nodes=3) as made, made.entered():
         yield made
 

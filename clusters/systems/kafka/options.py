@@ -29,7 +29,8 @@ class KafkaOptions:
     )
     idempotent: bool = option(
         default=False,
-        help="Whether the producer numbers its records and tries again; a broker then drops records that it has already.",
+        help="Whether the producer numbers its records and tries again after every error; a broker then drops records that it "
+        "has already. Without it, the producer tries again only after an answer that another broker leads.",
     )
     transactional: bool = option(
         default=False,

@@ -62,17 +62,17 @@ class Records:
             options: How it is configured.
             name: Its name if it is transactional; a later producer with it ends what an earlier one left open.
         """
-        self._once = not (options.idempotent or options.transactional)
+        numbered = options.idempotent or options.transactional
         self._transactional = options.transactional
         self._configuration = {
             **connection(node, nodes),
             "acks": "all" if options.acks is Acks.ALL else "1",
-            "enable.idempotence": not self._once,
+            "enable.idempotence": numbered,
             "message.timeout.ms": DELIVERY_MS,
             "request.timeout.ms": REQUEST_MS,
             "linger.ms": 0,
         }
-        if self._once:
+        if not numbered:
             self._configuration["retries"] = 0
         if options.transactional:
             self._configuration |= {"transactional.id": name, "transaction.timeout.ms": DELIVERY_MS}
@@ -111,7 +111,7 @@ class Records:
             if self._transactional:
                 self.end()
             name, text = error.args[0].name(), error.args[0].str()
-            return refused(name, text, once=self._once) if sent else not_sent(name, text)
+            return refused(name, text) if sent else not_sent(name, text)
         return self._reported(reports, deadline_s)
 
     def _reported(self, reports: Sequence[tuple[Any, int | None]], deadline_s: float) -> Outcome:
@@ -122,7 +122,7 @@ class Records:
             return Info(f"no-report: librdkafka did not say in {DELIVERY_MS / 1000 + LATE_S:g} s how the record ended")
         trouble, offset = reports[0]
         if trouble is not None:
-            return refused(trouble.name(), trouble.str(), once=self._once)
+            return refused(trouble.name(), trouble.str())
         if offset is None or offset < 0:
             return Info(f"no-offset: librdkafka reports the offset {offset}")
         return Ok(offset, order=offset)

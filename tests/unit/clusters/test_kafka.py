@@ -13,7 +13,7 @@ from clusters.systems.answers import NoAnswer, NotSent
 from clusters.systems.kafka import system, wire
 from clusters.systems.kafka.consumer import Members
 from clusters.systems.kafka.options import Acks, KafkaOptions
-from clusters.systems.kafka.outcomes import BEFORE_APPENDING, BEFORE_SENDING, not_sent, refused
+from clusters.systems.kafka.outcomes import NEVER_APPENDED, not_sent, refused
 from clusters.systems.kafka.queue import KafkaQueueClient
 from harness.errors import InputError
 from harness.node import Node
@@ -43,23 +43,22 @@ def batch(base: int, values: Sequence[bytes], *, attributes: int = 0, magic: int
     return header + records
 
 
-@pytest.mark.parametrize("name", sorted({**BEFORE_SENDING, **BEFORE_APPENDING}))
-def test_an_error_before_the_append_is_certain_if_the_record_was_sent_once(name: str) -> None:
-    """With an attempt before it, only an error of the library itself is certain."""
-    assert isinstance(refused(name, "", once=True), Fail)
-    assert isinstance(refused(name, "", once=False), Fail if name in BEFORE_SENDING else Info)
+def test_only_a_record_that_is_too_large_is_certainly_in_no_log() -> None:
+    """The library and each leader refuse it, however often it is sent."""
+    assert refused("MSG_SIZE_TOO_LARGE", "text") == Fail("too-large: text")
+    assert list(NEVER_APPENDED) == ["MSG_SIZE_TOO_LARGE"]
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "REQUEST_TIMED_OUT", "_MSG_TIMED_OUT", "_TRANSPORT",
-        "UNKNOWN_TOPIC_OR_PART", "KAFKA_STORAGE_ERROR", "an error of next year",
+        *("NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PART", "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"),
+        *("REQUEST_TIMED_OUT", "_MSG_TIMED_OUT", "_TRANSPORT", "KAFKA_STORAGE_ERROR", "an error of next year"),
     ],
 )  # fmt: skip
 def test_every_other_error_leaves_the_append_open(name: str) -> None:
-    """A leader that stops leading answers appended records with errors that look certain."""
-    assert isinstance(refused(name, "text", once=True), Info)
+    """A leader that stops leading answers appended records with errors that look certain, and the library repeats records."""
+    assert isinstance(refused(name, "text"), Info)
 
 
 def test_the_records_of_whole_batches_have_their_offsets() -> None:
