@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import no_answer
-from harness.op import Fail
+from clusters.systems.answers import refused_with
 
 if TYPE_CHECKING:
-    from harness.op import Info
+    from harness.op import Fail, Info
 
 # Message of etcd to the code of the error in the history.
 WRITE_NEVER_HAPPENED: Final = {
@@ -39,7 +38,4 @@ def refused(message: str, *, is_read: bool) -> Fail | Info:
         message: The message of the error.
         is_read: Whether the operation is a read, which never has an effect.
     """
-    code = WRITE_NEVER_HAPPENED.get(message)
-    if code is not None:
-        return Fail(f"{code}: {message}")
-    return no_answer(f"refused: {message}", is_read=is_read)
+    return refused_with(WRITE_NEVER_HAPPENED.get(message), message, is_read=is_read)

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import no_answer
-from harness.op import Fail
+from clusters.systems.answers import refused_with
 
 if TYPE_CHECKING:
-    from harness.op import Info
+    from harness.op import Fail, Info
 
 NO_SERVICE: Final = "no-service"
 
@@ -52,7 +51,4 @@ def refused(text: str, *, is_read: bool) -> Fail | Info:
         text: The error as the node sent it.
         is_read: Whether the operation is a read, which never has an effect.
     """
-    code = code_of(text)
-    if code is not None:
-        return Fail(f"{code}: {text[:MAX_MESSAGE]}")
-    return no_answer(f"refused: {text[:MAX_MESSAGE]}", is_read=is_read)
+    return refused_with(code_of(text), text[:MAX_MESSAGE], is_read=is_read)

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import no_answer
-from harness.op import Fail
+from clusters.systems.answers import refused_with
 
 if TYPE_CHECKING:
-    from harness.op import Info
+    from harness.op import Fail, Info
 
 # The code of Redis to the code of the error in the history.
 WRITE_NEVER_HAPPENED: Final = {
@@ -43,8 +42,4 @@ def refused(text: str, *, is_read: bool) -> Fail | Info:
         text: The error as Redis sent it, e.g. `READONLY You can't write against a read only replica.`
         is_read: Whether the operation is a read, which never has an effect.
     """
-    code, _, more = text.partition(" ")
-    known = WRITE_NEVER_HAPPENED.get(code)
-    if known is not None:
-        return Fail(f"{known}: {more[:200]}")
-    return no_answer(f"refused: {text[:200]}", is_read=is_read)
+    return refused_with(WRITE_NEVER_HAPPENED.get(text.partition(" ")[0]), text[:200], is_read=is_read)

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from clusters.systems.answers import no_answer
-from harness.op import Fail
+from clusters.systems.answers import refused_with
 
 if TYPE_CHECKING:
-    from harness.op import Info
+    from harness.op import Fail, Info
 
 NO_NODE: Final = -101
 BAD_VERSION: Final = -103
@@ -51,7 +50,4 @@ def refused(code: int, *, is_read: bool) -> Fail | Info:
         code: The code of the error.
         is_read: Whether the operation is a read, which never has an effect.
     """
-    known = WRITE_NEVER_HAPPENED.get(code)
-    if known is not None:
-        return Fail(f"{known}: error {code}")
-    return no_answer(f"refused: error {code}", is_read=is_read)
+    return refused_with(WRITE_NEVER_HAPPENED.get(code), f"error {code}", is_read=is_read)
