@@ -116,5 +116,40 @@ def solve(
 ) -> list[Outcome]:
     """Decides problems on that many threads, without the interpreter lock; without a limit half of the free memory is used."""
 
+def transactions(
+    workload: str,
+    *,
+    kind: Any,
+    process: Any,
+    start: Any,
+    end: Any,
+    request: Any,
+    answer: Any,
+    texts: list[str],
+    extra: str,
+    sources: list[str] = ...,
+) -> dict[str, Any]:
+    """Finds the anomalies of transactions, without the interpreter lock.
+
+    Args:
+        workload: `list-append` or `rw-register`.
+        kind: By row: 0 ok, 1 fail, 2 info, as int8; the other columns are int64. The starts ascend.
+        process: The number of the process.
+        start: The invoke's index.
+        end: The completion's index.
+        request: The place of the request in `texts`; below 0 for a value that is no list of micro-operations.
+        answer: The place of the answer in `texts`, likewise.
+        texts: Canonical JSON of lists of micro-operations.
+        extra: What orders transactions besides their data: `none`, `process` or `realtime`.
+        sources: For registers, what the order of versions follows from: `writes-follow-reads`, `sequential-keys`,
+            `linearizable-keys`.
+
+    Returns:
+        `malformed` with a row, whether it is the answer, a micro-operation or None, and the reason; or `written_twice` with a
+        key, an element, two rows and two micro-operations. Otherwise `findings` with kind, key, rows, micro-operations and
+        elements; `cycles` with the type, the size of the component, and the links, each with two rows, a kind, a key and two
+        versions; `counts` by kind and type; `keys`, and `data_edges`, the number of dependencies.
+    """
+
 def sort_seconds(count: int) -> float:
     """Seconds to sort that many random records of 16 bytes: the yardstick of the benchmarks."""

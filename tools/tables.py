@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from checker.transactions.models import ANOMALIES, MODELS, ruled_out
 from harness.capabilities import ROOT
 from harness.console import plugins
 from harness.errors import ExitCode
@@ -129,6 +130,24 @@ def _models() -> Rows:
     return rows
 
 
+def _consistency_models() -> Rows:
+    """Returns the consistency models of transactions."""
+    rows: Rows = [("model", "aliases", "implies directly", "prohibits itself")]
+    for model in MODELS:
+        cells = (model.aliases, model.implies, model.prohibits)
+        rows.append((f"`{model.name}`", *(", ".join(f"`{each}`" for each in cell) for cell in cells)))
+    return rows
+
+
+def _anomalies_of_transactions() -> Rows:
+    """Returns the anomalies of transactions, with the weakest models that each contradicts."""
+    rows: Rows = [("type", "what it is", "the weakest models that prohibit it")]
+    for name, meaning in ANOMALIES.items():
+        weakest, _ = ruled_out([name])
+        rows.append((f"`{name}`", meaning[0].upper() + meaning[1:], ", ".join(f"`{each}`" for each in weakest)))
+    return rows
+
+
 def _workloads() -> Rows:
     """Returns the workloads, with what checks them and the systems of Labrys that serve them."""
     systems = [system for _, system in _own(plugins.SYSTEMS)]
@@ -165,6 +184,8 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "measures": measures,
         "exit-codes": exit_codes,
         "models": _models,
+        "consistency-models": _consistency_models,
+        "anomalies-of-transactions": _anomalies_of_transactions,
         "workloads": _workloads,
         "anomalies-of-logs": _found_by(of_logs),
         "anomalies-of-queues": _found_by(of_queues),

@@ -1,8 +1,11 @@
-//! Exact linearizability analyzers over integer columns. Only `python` and `transitions` depend on Python.
+//! Exact analyzers over columns: of linearizability, and of transactions. Only `python`, `judging`, `reading` and `transitions`
+//! depend on Python.
 
 pub mod brute;
 pub mod events;
 mod hash;
+#[cfg(feature = "python")]
+mod judging;
 pub mod models;
 pub mod near;
 pub mod ops;
@@ -12,6 +15,7 @@ mod python;
 mod reading;
 pub mod search;
 pub mod solve;
+pub mod transactions;
 #[cfg(feature = "python")]
 mod transitions;
 

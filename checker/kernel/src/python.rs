@@ -30,10 +30,10 @@ use crate::transitions::{Transitions, REFUSED};
 const POLL: Duration = Duration::from_millis(20);
 
 /// A one-dimensional contiguous buffer that Python keeps alive.
-struct Column<T: Element>(Option<PyBuffer<T>>);
+pub(crate) struct Column<T: Element>(Option<PyBuffer<T>>);
 
 impl<T: Element> Column<T> {
-    fn new(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn new(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
         // Python does not align empty buffers.
         if object.len()? == 0 {
             return Ok(Self(None));
@@ -50,7 +50,7 @@ impl<T: Element> Column<T> {
         Ok(Self(Some(buffer)))
     }
 
-    fn slice(&self) -> &[T] {
+    pub(crate) fn slice(&self) -> &[T] {
         let Some(buffer) = &self.0 else { return &[] };
         // SAFETY: the buffer is contiguous, aligned and of this element type, as `PyBuffer::get` and `new` checked,
         // and the exporter may not move or free it while it is exported. The caller promises not to write to it
@@ -478,5 +478,6 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("REFUSED", REFUSED)?;
     module.add_function(wrap_pyfunction!(solve, module)?)?;
     module.add_function(wrap_pyfunction!(sort_seconds, module)?)?;
+    module.add_function(wrap_pyfunction!(crate::judging::transactions, module)?)?;
     Ok(())
 }

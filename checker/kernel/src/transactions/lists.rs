@@ -1,0 +1,302 @@
+//! Lists: the order of the versions of a key is the longest list that a transaction read.
+
+use std::collections::{HashMap, HashSet};
+
+use super::graph::{Edge, RW, WR, WW};
+use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
+
+/// The order of the appends of each key, as far as reads show it.
+struct Orders {
+    /// By key: the elements in order, each once.
+    of: Vec<Vec<u32>>,
+    /// By micro-operation: whether it is a read of a beginning of the longest list.
+    agrees: Vec<bool>,
+}
+
+/// Returns the dependencies and the anomalies that are no cycles.
+pub fn lists(history: &History<'_>, writers: &Writers, findings: &mut Findings) -> Vec<Edge> {
+    let orders = orders(history, findings);
+    elements(history, writers, findings);
+    internal(history, findings);
+    lost_updates(history, &orders, findings);
+    dirty_updates(history, writers, &orders, findings);
+    edges(history, writers, &orders)
+}
+
+/// Yields each known read of a transaction that did not fail: its row, its place and its place among all.
+fn reads<'a>(history: &'a History<'_>) -> impl Iterator<Item = (usize, usize, &'a Mop)> + 'a {
+    (0..history.len()).filter(|&row| history.kind[row] != FAIL).flat_map(move |row| {
+        let mops = history.of(row).iter().enumerate();
+        mops.filter(|(_, mop)| mop.is_read && mop.known).map(move |(place, mop)| (row, place, mop))
+    })
+}
+
+fn orders(history: &History<'_>, findings: &mut Findings) -> Orders {
+    let keys = history.keys.len();
+    let mut longest: Vec<Option<(usize, usize, &Mop)>> = vec![None; keys];
+    for (row, place, mop) in reads(history) {
+        let best = &mut longest[mop.key as usize];
+        if best.is_none_or(|(_, _, best)| mop.to - mop.from > best.to - best.from) {
+            *best = Some((row, place, mop));
+        }
+    }
+    let mut agrees = vec![true; history.mops.len()];
+    let mut broken = vec![false; keys];
+    for (row, place, mop) in reads(history) {
+        let Some((_, _, best)) = longest[mop.key as usize] else { continue };
+        if !history.list(best).starts_with(history.list(mop)) {
+            agrees[history.offset[row] + place] = false;
+            broken[mop.key as usize] = true;
+        }
+    }
+    incompatible(history, &broken, findings);
+    let mut seen = vec![false; history.elems.len()];
+    let of = longest.iter().map(|best| {
+        let list = best.map_or(&[][..], |(_, _, mop)| history.list(mop));
+        list.iter().copied().filter(|&elem| !std::mem::replace(&mut seen[elem as usize], true)).collect()
+    });
+    Orders { of: of.collect(), agrees }
+}
+
+/// Adds each two neighbours, in the order of length, of the distinct lists of a key of which none is a beginning of the other.
+fn incompatible(history: &History<'_>, broken: &[bool], findings: &mut Findings) {
+    let mut distinct: Vec<Vec<(usize, usize, &Mop)>> = vec![Vec::new(); broken.len()];
+    let mut known: HashSet<(u32, &[u32])> = HashSet::new();
+    for (row, place, mop) in reads(history).filter(|(_, _, mop)| broken[mop.key as usize] && mop.to > mop.from) {
+        if known.insert((mop.key, history.list(mop))) {
+            distinct[mop.key as usize].push((row, place, mop));
+        }
+    }
+    for (key, mut some) in distinct.into_iter().enumerate() {
+        some.sort_by_key(|(_, _, mop)| mop.to - mop.from);
+        for pair in some.windows(2) {
+            let [(row, place, short), (other, at, long)] = pair else { continue };
+            if !history.list(long).starts_with(history.list(short)) {
+                findings.add(Finding {
+                    kind: "incompatible-order",
+                    key: key as u32,
+                    rows: vec![*row as u32, *other as u32],
+                    places: vec![*place as u32, *at as u32],
+                    elems: Vec::new(),
+                });
+            }
+        }
+    }
+}
+
+/// Adds what the elements of each read show: aborted, intermediate, future, repeated and unwritten ones.
+fn elements(history: &History<'_>, writers: &Writers, findings: &mut Findings) {
+    let mut seen = vec![NONE; history.elems.len()];
+    for (number, (row, place, mop)) in reads(history).enumerate() {
+        let mut add = |kind, elem: u32| {
+            let writer = writers.row[elem as usize];
+            let mut finding =
+                Finding { kind, key: mop.key, rows: vec![row as u32], places: vec![place as u32], elems: vec![elem] };
+            if writer != NONE && writer != row as u32 {
+                finding.rows.push(writer);
+                finding.places.push(writers.place[elem as usize]);
+            }
+            findings.add(finding);
+        };
+        let is_ok = history.kind[row] == OK;
+        let list = history.list(mop);
+        let mut reported = [false; 4];
+        for &elem in list {
+            let writer = writers.row[elem as usize];
+            let kinds = [
+                ("duplicate-elements", std::mem::replace(&mut seen[elem as usize], number as u32) == number as u32),
+                ("garbage-read", writer == NONE),
+                ("G1a", is_ok && writer != NONE && history.kind[writer as usize] == FAIL),
+                ("future-read", is_ok && writer == row as u32 && writers.place[elem as usize] > place as u32),
+            ];
+            for (at, (kind, there)) in kinds.into_iter().enumerate() {
+                if there && !std::mem::replace(&mut reported[at], true) {
+                    add(kind, elem);
+                }
+            }
+        }
+        if let Some(&last) = list.last() {
+            let writer = writers.row[last as usize];
+            if is_ok && writer != NONE && writer != row as u32 && writers.intermediate[last as usize] {
+                add("G1b", last);
+            }
+        }
+    }
+}
+
+/// What a transaction knows of a key: the list that it read, if it did, and its own appends after that.
+struct Known {
+    key: u32,
+    read: Option<(usize, usize, u32)>,
+    own: Vec<u32>,
+}
+
+/// Adds each transaction that contradicts itself, once.
+fn internal(history: &History<'_>, findings: &mut Findings) {
+    let mut slot = vec![NONE; history.keys.len()];
+    let mut known: Vec<Known> = Vec::new();
+    for row in (0..history.len()).filter(|&row| history.kind[row] == OK) {
+        known.clear();
+        for (place, mop) in history.of(row).iter().enumerate() {
+            let at = slot[mop.key as usize] as usize;
+            let now = known.get_mut(at).filter(|known| known.key == mop.key);
+            if !mop.is_read {
+                if let Some(now) = now {
+                    now.own.push(mop.elem);
+                } else {
+                    slot[mop.key as usize] = known.len() as u32;
+                    known.push(Known { key: mop.key, read: None, own: vec![mop.elem] });
+                }
+                continue;
+            }
+            let list = history.list(mop);
+            let read = Some((mop.from, mop.to, place as u32));
+            let Some(now) = now else {
+                slot[mop.key as usize] = known.len() as u32;
+                known.push(Known { key: mop.key, read, own: Vec::new() });
+                continue;
+            };
+            let fits = match now.read {
+                Some((from, to, _)) => {
+                    let begin = &history.flat[from..to];
+                    list.len() == begin.len() + now.own.len() && list.starts_with(begin) && list.ends_with(&now.own)
+                }
+                None => list.ends_with(&now.own),
+            };
+            if !fits {
+                let places = now.read.map_or(vec![place as u32], |(_, _, before)| vec![place as u32, before]);
+                findings.add(Finding {
+                    kind: "internal",
+                    key: mop.key,
+                    rows: vec![row as u32; places.len()],
+                    places,
+                    elems: now.own.clone(),
+                });
+                break;
+            }
+            now.read = read;
+            now.own.clear();
+        }
+    }
+}
+
+/// Transactions that read the same version of a key: each with the place of the read.
+type Readers = Vec<(u32, u32)>;
+
+/// Adds the transactions that first read the same version of a key, and then all append to it.
+fn lost_updates(history: &History<'_>, orders: &Orders, findings: &mut Findings) {
+    let mut agreeing: HashMap<(u32, usize), Readers> = HashMap::new();
+    let mut others: HashMap<(u32, &[u32]), Readers> = HashMap::new();
+    let mut first = vec![NONE; history.keys.len()];
+    for row in (0..history.len()).filter(|&row| history.kind[row] == OK) {
+        for (place, mop) in history.of(row).iter().enumerate() {
+            if std::mem::replace(&mut first[mop.key as usize], row as u32) == row as u32 || !mop.is_read {
+                continue;
+            }
+            if !history.of(row)[place..].iter().any(|other| !other.is_read && other.key == mop.key) {
+                continue;
+            }
+            let reader = (row as u32, place as u32);
+            if orders.agrees[history.offset[row] + place] {
+                agreeing.entry((mop.key, mop.to - mop.from)).or_default().push(reader);
+            } else {
+                others.entry((mop.key, history.list(mop))).or_default().push(reader);
+            }
+        }
+    }
+    let all = agreeing.into_iter().map(|((key, _), some)| (key, some));
+    let mut found: Vec<_> = all.chain(others.into_iter().map(|((key, _), some)| (key, some))).collect();
+    found.retain(|(_, some)| some.len() > 1);
+    found.sort_unstable_by(|one, other| one.1.cmp(&other.1));
+    for (key, some) in found {
+        let (rows, places) = some.into_iter().unzip();
+        findings.add(Finding { kind: "lost-update", key, rows, places, elems: Vec::new() });
+    }
+}
+
+/// Adds each version of a failed transaction that an ok one wrote after, with at most unanswered ones between them.
+fn dirty_updates(history: &History<'_>, writers: &Writers, orders: &Orders, findings: &mut Findings) {
+    for (key, order) in orders.of.iter().enumerate() {
+        let mut dirty = NONE;
+        for &elem in order {
+            let writer = writers.row[elem as usize];
+            if writer == NONE {
+                continue;
+            }
+            match history.kind[writer as usize] {
+                FAIL => dirty = elem,
+                OK if dirty != NONE => {
+                    findings.add(Finding {
+                        kind: "dirty-update",
+                        key: key as u32,
+                        rows: vec![writers.row[dirty as usize], writer],
+                        places: vec![writers.place[dirty as usize], writers.place[elem as usize]],
+                        elems: vec![dirty, elem],
+                    });
+                    dirty = NONE;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Returns the dependencies between neighbours in the order of each key.
+///
+/// A version without a writer that may have happened is passed over: its readers precede the next append. An append that no read
+/// returned comes after the last version.
+fn edges(history: &History<'_>, writers: &Writers, orders: &Orders) -> Vec<Edge> {
+    let mut edges = Vec::new();
+    let mut add = |from: u32, to: u32, kind: u8, key: u32, before: u32, after: u32| {
+        if from != to {
+            edges.push(Edge { from, to, kind, key, before, after });
+        }
+    };
+    let mut of_elem: Vec<Vec<u32>> = vec![Vec::new(); history.elems.len()];
+    let mut of_initial: Vec<Vec<u32>> = vec![Vec::new(); history.keys.len()];
+    for (row, _, mop) in reads(history) {
+        let Some(&last) = history.list(mop).last() else {
+            of_initial[mop.key as usize].push(row as u32);
+            continue;
+        };
+        of_elem[last as usize].push(row as u32);
+        if let Some(writer) = writers.live(history, last) {
+            add(writer, row as u32, WR, mop.key, NONE, last);
+        }
+    }
+    let mut ordered = vec![false; history.elems.len()];
+    let mut unseen: Vec<Vec<u32>> = vec![Vec::new(); history.keys.len()];
+    for &elem in orders.of.iter().flatten() {
+        ordered[elem as usize] = true;
+    }
+    for elem in 0..history.elems.len() as u32 {
+        if !ordered[elem as usize] && writers.live(history, elem).is_some() {
+            unseen[history.elems[elem as usize].0 as usize].push(elem);
+        }
+    }
+    for (key, order) in orders.of.iter().enumerate() {
+        let mut last = NONE;
+        let mut readers: Vec<(u32, u32)> = of_initial[key].iter().map(|&row| (row, NONE)).collect();
+        let mut after = |elem: u32, last: u32, readers: &[(u32, u32)]| {
+            let Some(writer) = writers.live(history, elem) else { return false };
+            if last != NONE {
+                add(writers.row[last as usize], writer, WW, key as u32, last, elem);
+            }
+            for &(row, version) in readers {
+                add(row, writer, RW, key as u32, version, elem);
+            }
+            true
+        };
+        for &elem in order {
+            if after(elem, last, &readers) {
+                last = elem;
+                readers.clear();
+            }
+            readers.extend(of_elem[elem as usize].iter().map(|&row| (row, elem)));
+        }
+        for &elem in &unseen[key] {
+            after(elem, last, &readers);
+        }
+    }
+    edges
+}

@@ -1,0 +1,323 @@
+//! Registers: no read shows the order of the versions of a key, so it follows from assumptions about the store.
+//!
+//! The initial version precedes all others. The other sources of the order are chosen by the user: a transaction that reads a
+//! version and writes another one (writes follow reads), and the order of transactions on one key in a process or in real
+//! time. Together they are a graph of versions for each key. A source that makes a cycle contradicts the others: this is
+//! the anomaly cyclic-versions, and the source is left out.
+
+use super::graph::{components, Edge, RW, WR, WW};
+use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
+
+/// Which orders of versions to assume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    pub writes_follow_reads: bool,
+    pub sequential_keys: bool,
+    pub linearizable_keys: bool,
+}
+
+/// What a transaction does with one key as a whole.
+#[derive(Clone, Copy)]
+struct Touch {
+    row: u32,
+    key: u32,
+    /// The version of its first access, if that is a read with a result.
+    read: Option<u32>,
+    /// Its last write.
+    write: Option<u32>,
+}
+
+/// Versions have numbers: an element is itself, and the initial version of a key comes after all elements.
+struct Versions {
+    elems: u32,
+}
+
+impl Versions {
+    fn of_read(&self, mop: &Mop) -> u32 {
+        if mop.elem == NONE {
+            self.elems + mop.key
+        } else {
+            mop.elem
+        }
+    }
+
+    fn shown(&self, version: u32) -> u32 {
+        if version < self.elems {
+            version
+        } else {
+            NONE
+        }
+    }
+}
+
+/// Returns the dependencies and the anomalies that are no cycles.
+pub fn registers(history: &History<'_>, writers: &Writers, sources: Sources, findings: &mut Findings) -> Vec<Edge> {
+    let versions = Versions { elems: history.elems.len() as u32 };
+    values(history, writers, findings);
+    internal(history, findings);
+    let touches = touches(history, &versions);
+    lost_updates(history, &touches, findings);
+    let order = version_order(history, writers, &versions, &touches, sources, findings);
+    edges(history, writers, &versions, &touches, &order)
+}
+
+/// Returns what each transaction that may have happened does with each of its keys, by key and then by row.
+fn touches(history: &History<'_>, versions: &Versions) -> Vec<Touch> {
+    let mut found: Vec<Touch> = Vec::new();
+    let mut last = vec![NONE; history.keys.len()];
+    for row in (0..history.len()).filter(|&row| history.kind[row] != FAIL) {
+        let begin = found.len();
+        for mop in history.of(row) {
+            let at = last[mop.key as usize] as usize;
+            let touch = if last[mop.key as usize] != NONE && at >= begin {
+                &mut found[at]
+            } else {
+                last[mop.key as usize] = found.len() as u32;
+                let read = (mop.is_read && mop.known).then(|| versions.of_read(mop));
+                found.push(Touch { row: row as u32, key: mop.key, read, write: None });
+                let at = found.len() - 1;
+                &mut found[at]
+            };
+            if !mop.is_read {
+                touch.write = Some(mop.elem);
+            }
+        }
+    }
+    found.sort_by_key(|touch| touch.key);
+    found
+}
+
+/// Adds what the value of each read shows: aborted, intermediate, future and unwritten ones.
+fn values(history: &History<'_>, writers: &Writers, findings: &mut Findings) {
+    for row in (0..history.len()).filter(|&row| history.kind[row] == OK) {
+        for (place, mop) in history.of(row).iter().enumerate() {
+            if !mop.is_read || mop.elem == NONE {
+                continue;
+            }
+            let elem = mop.elem as usize;
+            let writer = writers.row[elem];
+            let of_other = writer != NONE && writer != row as u32;
+            let kinds = [
+                ("garbage-read", writer == NONE),
+                ("future-read", writer == row as u32 && writers.place[elem] > place as u32),
+                ("G1a", of_other && history.kind[writer as usize] == FAIL),
+                ("G1b", of_other && writers.intermediate[elem]),
+            ];
+            for (kind, _) in kinds.into_iter().filter(|(_, there)| *there) {
+                let mut finding = Finding {
+                    kind,
+                    key: mop.key,
+                    rows: vec![row as u32],
+                    places: vec![place as u32],
+                    elems: vec![mop.elem],
+                };
+                if of_other {
+                    finding.rows.push(writer);
+                    finding.places.push(writers.place[elem]);
+                }
+                findings.add(finding);
+            }
+        }
+    }
+}
+
+/// Adds each transaction that reads another value than its last access of the key left there, once.
+fn internal(history: &History<'_>, findings: &mut Findings) {
+    let mut last = vec![(NONE, 0u32); history.keys.len()]; // the row and the place of the last access
+    for row in (0..history.len()).filter(|&row| history.kind[row] == OK) {
+        let mops = history.of(row);
+        for (place, mop) in mops.iter().enumerate() {
+            let (of, before) = std::mem::replace(&mut last[mop.key as usize], (row as u32, place as u32));
+            if mop.is_read && of == row as u32 && mops[before as usize].elem != mop.elem {
+                findings.add(Finding {
+                    kind: "internal",
+                    key: mop.key,
+                    rows: vec![row as u32; 2],
+                    places: vec![place as u32, before],
+                    elems: Vec::new(),
+                });
+                break;
+            }
+        }
+    }
+}
+
+/// Adds the transactions that first read the same version of a key, and then all write it.
+fn lost_updates(history: &History<'_>, touches: &[Touch], findings: &mut Findings) {
+    let mut some: Vec<(u32, u32, u32)> = touches
+        .iter()
+        .filter(|touch| history.kind[touch.row as usize] == OK && touch.write.is_some())
+        .filter_map(|touch| touch.read.map(|read| (touch.key, read, touch.row)))
+        .collect();
+    some.sort_unstable();
+    for group in some.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)).filter(|group| group.len() > 1) {
+        let rows: Vec<u32> = group.iter().map(|each| each.2).collect();
+        let place = |row: &u32| {
+            let first = history.of(*row as usize).iter().position(|mop| mop.key == group[0].0);
+            first.unwrap_or_default() as u32
+        };
+        let places = rows.iter().map(place).collect();
+        findings.add(Finding { kind: "lost-update", key: group[0].0, rows, places, elems: Vec::new() });
+    }
+}
+
+type Pair = (u32, u32);
+
+/// Returns which versions precede which others directly.
+fn version_order(
+    history: &History<'_>,
+    writers: &Writers,
+    versions: &Versions,
+    touches: &[Touch],
+    sources: Sources,
+    findings: &mut Findings,
+) -> Vec<Pair> {
+    let mut order: Vec<Pair> = Vec::new();
+    for touch in touches {
+        for version in touch.read.iter().chain(&touch.write).filter(|&&version| version < versions.elems) {
+            order.push((versions.elems + touch.key, *version));
+        }
+    }
+    order.sort_unstable();
+    order.dedup();
+    let mut add = |pairs: Vec<Pair>| {
+        let before = order.len();
+        order.extend(pairs);
+        if cyclic(history, writers, versions, &order, findings) {
+            order.truncate(before);
+        } else {
+            order.sort_unstable();
+            order.dedup();
+        }
+    };
+    if sources.writes_follow_reads {
+        let pairs = touches.iter().filter(|touch| history.kind[touch.row as usize] == OK);
+        add(pairs.filter_map(|touch| touch.read.zip(touch.write)).filter(|(one, other)| one != other).collect());
+    }
+    let by_key = || touches.chunk_by(|one, other| one.key == other.key);
+    if sources.sequential_keys {
+        add(by_key().flat_map(|some| in_processes(history, some)).collect());
+    }
+    if sources.linearizable_keys {
+        add(by_key().flat_map(|some| in_real_time(history, some)).collect());
+    }
+    order
+}
+
+/// Returns the order of the versions of two transactions on a key, one of which precedes the other.
+fn pair(one: &Touch, other: &Touch) -> Option<Pair> {
+    let before = one.write.or(one.read)?;
+    let after = other.read.or(other.write)?;
+    (before != after).then_some((before, after))
+}
+
+fn in_processes(history: &History<'_>, touches: &[Touch]) -> Vec<Pair> {
+    let mut some: Vec<&Touch> = touches.iter().filter(|touch| history.kind[touch.row as usize] == OK).collect();
+    some.sort_by_key(|touch| history.process[touch.row as usize]);
+    let same = |pair: &&[&Touch]| history.process[pair[0].row as usize] == history.process[pair[1].row as usize];
+    some.windows(2).filter(same).filter_map(|two| pair(two[0], two[1])).collect()
+}
+
+/// Returns the order of the versions of a key in real time, without pairs that follow from others.
+///
+/// The transactions that ended and that no later one that ended follows are the frontier; it is as wide as the concurrency.
+fn in_real_time(history: &History<'_>, touches: &[Touch]) -> Vec<Pair> {
+    let mut ended: Vec<&Touch> = touches.iter().filter(|touch| history.kind[touch.row as usize] == OK).collect();
+    ended.sort_by_key(|touch| history.end[touch.row as usize]);
+    let mut ended = ended.into_iter().peekable();
+    let mut frontier: Vec<&Touch> = Vec::new();
+    let mut found = Vec::new();
+    for touch in touches {
+        let start = history.start[touch.row as usize];
+        while let Some(next) = ended.next_if(|next| history.end[next.row as usize] < start) {
+            let began = history.start[next.row as usize];
+            frontier.retain(|other| history.end[other.row as usize] >= began);
+            frontier.push(next);
+        }
+        found.extend(frontier.iter().filter_map(|before| pair(before, touch)));
+    }
+    found
+}
+
+/// Adds each cycle of versions, and returns whether there is one.
+fn cyclic(
+    history: &History<'_>,
+    writers: &Writers,
+    versions: &Versions,
+    order: &[Pair],
+    findings: &mut Findings,
+) -> bool {
+    let count = versions.elems + history.keys.len() as u32;
+    let next = successors(count, order);
+    let parts = components(count, |node, number| next[node as usize].get(number as usize).copied());
+    let mut members: Vec<Vec<u32>> = vec![Vec::new(); parts.count as usize];
+    for version in 0..count {
+        members[parts.of[version as usize] as usize].push(version);
+    }
+    let mut any = false;
+    for some in members.iter().filter(|some| some.len() > 1) {
+        any = true;
+        let key = some.iter().find_map(|&version| history.elems.get(version as usize)).map_or(0, |elem| elem.0);
+        let written =
+            some.iter().filter(|&&version| version < versions.elems && writers.row[version as usize] != NONE);
+        let (rows, places) =
+            written.map(|&version| (writers.row[version as usize], writers.place[version as usize])).unzip();
+        findings.add(Finding {
+            kind: "cyclic-versions",
+            key,
+            rows,
+            places,
+            elems: some.iter().map(|&version| versions.shown(version)).collect(),
+        });
+    }
+    any
+}
+
+fn successors(count: u32, order: &[Pair]) -> Vec<Vec<u32>> {
+    let mut next: Vec<Vec<u32>> = vec![Vec::new(); count as usize];
+    for &(before, after) in order {
+        next[before as usize].push(after);
+    }
+    next
+}
+
+/// Returns the dependencies between the writers and the readers of versions; a version that its transaction replaced has no
+/// writer here.
+fn edges(
+    history: &History<'_>,
+    writers: &Writers,
+    versions: &Versions,
+    touches: &[Touch],
+    order: &[Pair],
+) -> Vec<Edge> {
+    let mut edges = Vec::new();
+    let mut add = |from: u32, to: u32, kind: u8, key: u32, before: u32, after: u32| {
+        if from != to {
+            edges.push(Edge { from, to, kind, key, before, after });
+        }
+    };
+    let writer = |version: u32| {
+        let is_final = version < versions.elems && !writers.intermediate[version as usize];
+        is_final.then(|| writers.live(history, version)).flatten()
+    };
+    let mut readers: Vec<Vec<u32>> = vec![Vec::new(); versions.elems as usize + history.keys.len()];
+    for touch in touches {
+        if let Some(read) = touch.read {
+            readers[read as usize].push(touch.row);
+            if let Some(from) = writer(read) {
+                add(from, touch.row, WR, touch.key, NONE, read);
+            }
+        }
+    }
+    for &(before, after) in order {
+        let Some(to) = writer(after) else { continue };
+        let key = history.elems[after as usize].0;
+        if let Some(from) = writer(before) {
+            add(from, to, WW, key, before, after);
+        }
+        for &reader in &readers[before as usize] {
+            add(reader, to, RW, key, versions.shown(before), after);
+        }
+    }
+    edges
+}

@@ -1,0 +1,200 @@
+"""Judges a history of transactions: reads the columns, asks the kernel, and makes anomalies with their explanations.
+
+The kernel (`checker/kernel/src/transactions`) finds the anomalies. A consistency model decides which of them make the history
+invalid. There is no search and no time-out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from checker._kernel import transactions
+from checker.columns import OTHER
+from checker.formats.parquet import decode_value
+from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
+from checker.transactions.models import find, order_of, prohibited, ruled_out
+from checker.transactions.words import Words
+from harness.console.documents import shown
+from harness.console.plain import counted
+from harness.errors import InputError
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from checker.columns import Columns, Int64s, Values
+    from harness.op import Value
+
+FUNCTION: Final = "txn"
+_FORMS: Final = {
+    "list-append": "[r key null] or [append key element]",
+    "rw-register": "[r key null] or [w key value]",
+}
+_SHAPES: Final[Mapping[str, str]] = {
+    "not-a-list": "a list of micro-operations",
+    "not-a-micro-operation": "a micro-operation [function, key, value]",
+    "unknown-function": "a micro-operation {forms}",
+    "read-no-list": "a list as the result of a read",
+    "written-nil": "a value that is not null in a write, because null is the initial value",
+    "other-shape": "the functions, keys and written values of the request, {request}, in its answer",
+}
+
+
+def judge(history: Columns, *, workload: str, model: str, sources: Sequence[str] = ()) -> Judgement:
+    """Decides the transactions of a history.
+
+    Args:
+        history: The operations; each has the function `txn`.
+        workload: The micro-operations: `list-append` or `rw-register`.
+        model: The name or an alias of a consistency model.
+        sources: For registers, what the order of versions follows from besides the initial version: `writes-follow-reads`,
+            `sequential-keys`, `linearizable-keys`.
+
+    Raises:
+        InputError: An operation is no transaction of the workload, or the model is unknown.
+    """
+    chosen = find(model)
+    history = _in_order(history)
+    _hold_function(history)
+    found = transactions(
+        workload,
+        kind=history.type,
+        process=history.process,
+        start=history.start,
+        end=history.end,
+        request=_places(history.value),
+        answer=_places(history.result),
+        texts=list(history.texts),
+        extra=order_of(chosen.name),
+        sources=list(sources),
+    )
+    if "malformed" in found:
+        raise _malformed(history, workload, found["malformed"])
+    if "written_twice" in found:
+        return _written_twice(history, *found["written_twice"])
+    return _Judged(history, workload, chosen.name, found).judgement()
+
+
+def _in_order(history: Columns) -> Columns:
+    """Returns the rows in the order of their invokes."""
+    if len(history) and (np.diff(history.start) < 0).any():
+        return history.only(np.argsort(history.start, kind="stable"))
+    return history
+
+
+def _hold_function(history: Columns) -> None:
+    place = {name: number for number, name in enumerate(history.functions)}.get(FUNCTION, -1)
+    other = np.flatnonzero(history.function != place)
+    if len(other):
+        row = int(other[0])
+        found = shown(history.functions[int(history.function[row])])
+        raise InputError(
+            f"event {history.start[row]}: expected the function {FUNCTION}, whose value is a list of micro-operations, found "
+            f"{found}"
+        )
+
+
+def _places(values: Values) -> Int64s:
+    """Returns the places of the texts of values; -1 for a value that is no list of micro-operations."""
+    return np.where(values.kind == OTHER, values.first, -1).astype(np.int64)
+
+
+def _malformed(history: Columns, workload: str, wrong: tuple[int, bool, int | None, str]) -> InputError:
+    """Returns the error of a transaction, given its row, whether the answer is wrong, the micro-operation, and the reason."""
+    row, answer, place, what = wrong
+    values, event = (history.result, history.end[row]) if answer else (history.value, history.start[row])
+    found = value_at(history, values, row)
+    where, request = f"event {event}", value_at(history, history.value, row)
+    if place is not None and isinstance(found, list) and place < len(found):
+        where, found = f"{where}, micro-operation {place + 1}", found[place]
+        request = request[place] if isinstance(request, list) and place < len(request) else request
+    expected = _SHAPES[what].format(forms=_FORMS[workload], request=shown(request))
+    return InputError(f"{where}: expected {expected}, found {shown(found)}")
+
+
+def _written_twice(history: Columns, key: str, elem: str, rows: tuple[int, int], places: tuple[int, int]) -> Judgement:
+    first, second = (
+        f"event {history.start[row]}, micro-operation {at + 1}" for row, at in zip(rows, places, strict=True)
+    )
+    what = f"{shown(decode_value(elem))} to the key {shown(decode_value(key))}"
+    return Judgement(
+        verdict=Verdict.UNKNOWN,
+        reason=f"{second[0].upper()}{second[1:]} writes {what} again, after {first}; expected each value at most once for a "
+        "key, because a read shows its writer by the value alone.",
+    )
+
+
+class _Judged:
+    """Makes the judgement of what the kernel found."""
+
+    def __init__(self, history: Columns, workload: str, model: str, found: Mapping[str, Any]) -> None:
+        self._history = history
+        self._model = model
+        self._found = found
+        self._words = Words(history, workload)
+        self._counts: dict[str, int] = found["counts"]
+
+    def judgement(self) -> Judgement:
+        """Returns the verdict with its anomalies."""
+        bad = prohibited(self._model)
+        types = sorted(self._counts)
+        wrong = [name for name in types if name in bad]
+        weakest, stronger = ruled_out(types)
+        anomalies = [each for each in self._anomalies() if each.kind in bad]
+        anomalies.sort(key=lambda each: (-sum(map(len, ruled_out([each.kind]))), len(each.rows)))
+        verdict = Verdict.INVALID if wrong else Verdict.VALID if self._found["data_edges"] else Verdict.UNKNOWN
+        return Judgement(
+            verdict=verdict,
+            reason=self._reason(verdict, [name for name in types if name not in bad]),
+            counts={"transactions": len(self._history), **{name: self._counts[name] for name in wrong}},
+            anomalies=_varied(anomalies)[:MAX_ANOMALIES],
+            figures={
+                "consistency-model": self._model,
+                "anomaly-types": wrong,
+                "allowed-anomaly-types": [name for name in types if name not in bad],
+                "not": weakest,
+                "also-not": stronger,
+                "dependencies": self._found["data_edges"],
+            },
+        )
+
+    def _reason(self, verdict: Verdict, allowed: list[str]) -> str:
+        size = counted(len(self._history), "transaction")
+        if verdict is Verdict.INVALID:
+            return f"{size} contradict {self._model}."
+        if verdict is Verdict.UNKNOWN:
+            return f"No transaction of {size} depends on another one, so nothing was tested."
+        others = f" {self._model} allows these anomalies, which are there: {', '.join(allowed)}." if allowed else ""
+        return f"{size} have no anomaly that {self._model} prohibits.{others}"
+
+    def _anomalies(self) -> list[Anomaly]:
+        found = []
+        for kind, key, rows, places, elems in self._found["findings"]:
+            text = self._words.finding(kind, key, rows, places, elems)
+            subject: Value = [decode_value(key), *(decode_value(elem) for elem in elems[:1] if elem is not None)]
+            found.append(self._anomaly(kind, subject, text, rows, decisive=rows[0] if len(rows) == 1 else None))
+        for kind, component, links in self._found["cycles"]:
+            keys = dict.fromkeys(key for _, _, _, key, _, _ in links if key is not None)
+            text = self._words.cycle(component, links)
+            rows = [link[0] for link in links]
+            found.append(self._anomaly(kind, [decode_value(key) for key in keys], text, rows, decisive=None))
+        return found
+
+    def _anomaly(self, kind: str, subject: Value, text: str, rows: list[int], *, decisive: int | None) -> Anomaly:
+        weakest, _ = ruled_out([kind])
+        falls = f" So the history is not {' and not '.join(weakest)}." if weakest else ""
+        return Anomaly(
+            kind=kind,
+            subject=subject,
+            explanation=f"{kind}: {text}{falls}",
+            rows=tuple(dict.fromkeys(rows)),
+            decisive=decisive,
+        )
+
+
+def _varied(anomalies: list[Anomaly]) -> list[Anomaly]:
+    """Returns anomalies with the first one of each kind before all others."""
+    first = {id(each) for each in {each.kind: each for each in reversed(anomalies)}.values()}
+    return [each for each in anomalies if id(each) in first] + [each for each in anomalies if id(each) not in first]

@@ -1,0 +1,273 @@
+"""Consistency models by name, and which anomalies each of them prohibits.
+
+The models and their order are those of Adya (*Weak consistency*, MIT, 1999), Bailis and others (*Highly available
+transactions*, VLDB 2014) and Cerone, Bernardi and Gotsman (CONCUR 2015), with the names and the prohibited anomalies of
+Jepsen's Elle.
+
+A model prohibits its own anomalies, those of the models that it implies, and each anomaly that implies one of these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from harness.console.plain import name as plain_name
+from harness.console.suggest import did_you_mean
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+DEFAULT: Final = "strict-serializable"
+NONE: Final = "none"
+PROCESS: Final = "process"
+REALTIME: Final = "realtime"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsistencyModel:
+    """A consistency model.
+
+    Attributes:
+        name: Its name.
+        aliases: Other names of it.
+        implies: The models that it directly implies.
+        prohibits: The anomalies that it prohibits, besides those of the models that it implies.
+    """
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    implies: tuple[str, ...] = ()
+    prohibits: tuple[str, ...] = ()
+
+
+def _model(name: str, aliases: str = "", *, implies: str = "", prohibits: str = "") -> ConsistencyModel:
+    return ConsistencyModel(
+        name=name,
+        aliases=tuple(aliases.split()),
+        implies=tuple(implies.split()),
+        prohibits=tuple(prohibits.split()),
+    )
+
+
+MODELS: Final = (
+    _model("read-uncommitted", "PL-1", prohibits="G0 duplicate-elements cyclic-versions garbage-read"),
+    _model("read-committed", "PL-2", implies="read-uncommitted", prohibits="G1"),
+    _model("monotonic-atomic-view", implies="read-committed"),
+    _model("read-atomic", implies="monotonic-atomic-view", prohibits="internal G1a future-read"),
+    _model("causal-cerone", implies="read-atomic", prohibits="internal G1a"),
+    _model("update-atomic", implies="read-atomic", prohibits="lost-update"),
+    _model("prefix", implies="causal-cerone", prohibits="internal G1a"),
+    _model("parallel-snapshot-isolation", implies="causal-cerone update-atomic", prohibits="internal G1a"),
+    _model("monotonic-view", "PL-2L", implies="read-committed", prohibits="G1"),
+    _model("monotonic-snapshot-read", "PL-MSR", implies="read-committed", prohibits="G1"),
+    _model("cursor-stability", "PL-CS", implies="read-committed", prohibits="G1 lost-update"),
+    _model("consistent-view", "PL-2+", implies="cursor-stability monotonic-view", prohibits="G1 G-single"),
+    _model("forward-consistent-view", "PL-FCV", implies="consistent-view", prohibits="G1"),
+    _model("update-serializable", "PL-3U", implies="forward-consistent-view", prohibits="G1"),
+    _model(
+        "repeatable-read",
+        "PL-2.99",
+        implies="cursor-stability monotonic-atomic-view",
+        prohibits="G1 G2-item lost-update",
+    ),
+    _model(
+        "snapshot-isolation",
+        "PL-SI SI",
+        implies="forward-consistent-view monotonic-atomic-view monotonic-snapshot-read parallel-snapshot-isolation prefix",
+        prohibits="internal G1 G-nonadjacent",
+    ),
+    _model(
+        "serializable",
+        "PL-3 conflict-serializable",
+        implies="repeatable-read update-serializable snapshot-isolation",
+        prohibits="internal G1 G2",
+    ),
+    _model(
+        "strong-session-read-uncommitted", "strong-session-PL-1", implies="read-uncommitted", prohibits="G0-process"
+    ),
+    _model(
+        "strong-session-read-committed",
+        "strong-session-PL-2",
+        implies="read-committed strong-session-read-uncommitted",
+        prohibits="G1c-process",
+    ),
+    _model(
+        "strong-session-snapshot-isolation",
+        "strong-session-SI",
+        implies="snapshot-isolation strong-session-read-committed",
+        prohibits="internal G1-process G-nonadjacent-process",
+    ),
+    _model(
+        "strong-session-serializable",
+        "strong-session-PL-3",
+        implies="serializable strong-session-snapshot-isolation",
+        prohibits="G1-process G2-process",
+    ),
+    _model(
+        "strong-read-uncommitted",
+        "strong-PL-1",
+        implies="strong-session-read-uncommitted",
+        prohibits="G0-realtime",
+    ),
+    _model(
+        "strong-read-committed",
+        "strong-PL-2",
+        implies="strong-session-read-committed strong-read-uncommitted",
+        prohibits="G1c-realtime",
+    ),
+    _model(
+        "strong-snapshot-isolation",
+        "strong-SI",
+        implies="strong-session-snapshot-isolation strong-read-committed",
+        prohibits="internal G1-realtime G-nonadjacent-realtime",
+    ),
+    _model(
+        "strict-serializable",
+        "strong-serializable PL-SS",
+        implies="serializable strong-snapshot-isolation strong-session-serializable",
+        prohibits="G1 G1c-realtime G2-realtime",
+    ),
+)
+
+UNDECIDED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "causal": "causal consistency",
+        "linearizable": "linearizability",
+        "monotonic-reads": "a session guarantee",
+        "monotonic-writes": "a session guarantee",
+        "PRAM": "PRAM",
+        "read-your-writes": "a session guarantee",
+        "sequential": "sequential consistency",
+        "session-serializable": "session serializability",
+        "view-serializable": "view serializability",
+        "1SR": "one-copy serializability",
+        "writes-follow-reads": "a session guarantee",
+    }
+)
+
+ANOMALIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "G0": "a cycle of transactions in which each overwrites a version of the one before it",
+        "G1a": "a transaction reads what a failed transaction wrote",
+        "G1b": "a transaction reads a version that another transaction replaced itself",
+        "G1c": "a cycle of transactions in which each overwrites or reads a version of the one before it",
+        "G-single-item": "a cycle with one anti-dependency: one transaction reads a version that the next one replaces",
+        "G-nonadjacent-item": "a cycle with several anti-dependencies, and no two of them follow each other",
+        "G2-item": "a cycle with anti-dependencies that follow each other",
+        "lost-update": "transactions read the same version of a key first, and then all write the key",
+        "dirty-update": "a transaction that succeeded wrote after a version of a failed one",
+        "internal": "a transaction contradicts its own earlier reads and writes",
+        "future-read": "a transaction reads a value that it writes only later",
+        "garbage-read": "a transaction reads a value that nobody wrote",
+        "duplicate-elements": "a list has an element twice",
+        "cyclic-versions": "the assumed orders of the versions of a register contradict each other",
+        "incompatible-order": "of two lists that were read of a key, neither is the beginning of the other",
+    }
+)
+
+
+def _implied() -> dict[str, set[str]]:
+    """Returns what each anomaly implies directly."""
+    found: dict[str, set[str]] = {
+        "G1a": {"G1"},
+        "G1b": {"G1"},
+        "incompatible-order": {"G1a"},
+        "dirty-update": {"G1a"},
+        "future-read": {"G1c"},
+        "lost-update": {"G2-item"},
+    }
+    for suffix in ("", f"-{PROCESS}", f"-{REALTIME}"):
+        found |= {
+            f"G0{suffix}": {f"G1c{suffix}"},
+            f"G1c{suffix}": {f"G1{suffix}"},
+            f"G1{suffix}": set(),
+            f"G-single-item{suffix}": {f"G-single{suffix}", f"G-nonadjacent-item{suffix}"},
+            f"G-nonadjacent-item{suffix}": {f"G-nonadjacent{suffix}", f"G2-item{suffix}"},
+            f"G2-item{suffix}": {f"G2{suffix}"},
+            f"G-single{suffix}": {f"G-nonadjacent{suffix}"},
+            f"G-nonadjacent{suffix}": {f"G2{suffix}"},
+            f"G2{suffix}": set(),
+        }
+    for name, implied in found.items():
+        for weaker, stronger in (("", f"-{PROCESS}"), (f"-{PROCESS}", f"-{REALTIME}")):
+            base = name.removesuffix(weaker)
+            if (
+                name.endswith(weaker)
+                and not base.endswith((f"-{PROCESS}", f"-{REALTIME}"))
+                and base + stronger in found
+            ):
+                implied.add(base + stronger)
+    return found
+
+
+IMPLIED: Final[Mapping[str, Collection[str]]] = MappingProxyType(_implied())
+
+
+def find(name: str) -> ConsistencyModel:
+    """Returns a model by its name or an alias, whatever the case of the letters.
+
+    Raises:
+        InputError: Labrys does not decide the model, or there is none with this name.
+    """
+    folded = name.casefold()
+    for model in MODELS:
+        if folded in {model.name.casefold(), *(alias.casefold() for alias in model.aliases)}:
+            return model
+    for other, what in UNDECIDED.items():
+        if folded == other.casefold():
+            raise InputError(
+                f"the consistency model {other} is {what}, and no anomaly of transactions decides it; name one of "
+                f"{', '.join(model.name for model in MODELS)}"
+            )
+    known = [each for model in MODELS for each in (model.name, *model.aliases)]
+    raise InputError(
+        f"expected a consistency model, found {plain_name(name)}; there are {', '.join(model.name for model in MODELS)}. "
+        f"{did_you_mean(name, known)}".rstrip()
+    )
+
+
+def _closed(names: Iterable[str], next_of: Mapping[str, Collection[str]]) -> frozenset[str]:
+    found, left = set[str](), list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += next_of.get(name, ())
+    return frozenset(found)
+
+
+def _weaker(name: str) -> frozenset[str]:
+    """Returns a model and all that it implies."""
+    return _closed([name], {model.name: model.implies for model in MODELS})
+
+
+@cache
+def prohibited(name: str) -> frozenset[str]:
+    """Returns all anomalies that contradict a model, by its name."""
+    direct = {anomaly for model in MODELS if model.name in _weaker(name) for anomaly in model.prohibits}
+    known = {*IMPLIED, *direct, *ANOMALIES}
+    return frozenset(anomaly for anomaly in known if not _closed([anomaly], IMPLIED).isdisjoint(direct))
+
+
+def order_of(name: str) -> str:
+    """Returns what orders transactions besides their data in a model: `realtime`, `process` or `none`."""
+    for order in (REALTIME, PROCESS):
+        if any(
+            anomaly.endswith(f"-{order}")
+            for model in MODELS
+            if model.name in _weaker(name)
+            for anomaly in model.prohibits
+        ):
+            return order
+    return NONE
+
+
+def ruled_out(anomalies: Collection[str]) -> tuple[list[str], list[str]]:
+    """Returns the weakest models that some anomalies contradict, and the other ones, each sorted by name."""
+    out = {model.name for model in MODELS if not prohibited(model.name).isdisjoint(anomalies)}
+    weakest = {name for name in out if not out & (_weaker(name) - {name})}
+    return sorted(weakest), sorted(out - weakest)

@@ -1,0 +1,176 @@
+"""Explains anomalies of transactions in words: each edge of a cycle with its reason.
+
+Transactions are T1, T2, ... in the order of the cycle.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from checker.explain.words import value_text
+from checker.formats.parquet import decode_value
+from checker.judging import value_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from checker.columns import Columns
+    from harness.op import Value
+
+Link = tuple[int, int, str, str | None, str | None, str | None]
+_READS: Final = frozenset({"r", "read"})
+_MAX_LINKS: Final = 12  # of a cycle, in words
+_MAX_LIST: Final = 12  # elements of a list, in words; a longer one shows its last elements
+
+
+class Words:
+    """Explains the anomalies of one history."""
+
+    def __init__(self, history: Columns, workload: str) -> None:
+        """Takes the operations and the name of the workload."""
+        self._history = history
+        self._is_list = workload == "list-append"
+        self._write = "appended" if self._is_list else "wrote"
+        self._written = "appended" if self._is_list else "written"
+
+    def cycle(self, component: int, links: Sequence[Link]) -> str:
+        """Returns the explanation of a cycle.
+
+        Args:
+            component: The number of transactions in its component.
+            links: For each edge its two rows, its kind, the key, the version before and the version after.
+        """
+        names: dict[int, str] = {}
+        parts = []
+        for link in links[:_MAX_LINKS]:
+            before, after = (self._name(row, names) for row in link[:2])
+            parts.append(f"{self._because(link, before, after)}, so {names[link[0]]} precedes {names[link[1]]}.")
+        left = len(links) - len(parts)
+        if left:
+            parts.append(f"{left} more edges lead back to T1.")
+        size = f" among {component} transactions that depend on each other" if component > len(links) else ""
+        head = f"a cycle of {len(links)} transactions{size}."
+        return " ".join([head, *parts, "A transaction cannot precede itself."])
+
+    def _name(self, row: int, names: dict[int, str]) -> str:
+        """Returns the name of a transaction; at the first use with its process and events."""
+        known = names.get(row)
+        if known is not None:
+            return known
+        names[row] = f"T{len(names) + 1}"
+        return f"{names[row]} ({self._place(row)})"
+
+    def _place(self, row: int) -> str:
+        history = self._history
+        end = "" if history.type[row] == 2 else str(history.end[row])
+        return f"process {history.process[row]}, events {history.start[row]}-{end}"
+
+    def _because(self, link: Link, one: str, other: str) -> str:
+        first, second, kind, key_text, before_text, after_text = link
+        history = self._history
+        if kind == "process":
+            return f"{one} and {other} are transactions of process {history.process[first]}, in this order"
+        if kind == "realtime":
+            return f"{one} ended at event {history.end[first]}, before {other} began at event {history.start[second]}"
+        key = _text(key_text)
+        after = _text(after_text)
+        if kind == "wr":
+            return f"{one} {self._write} {after} to {key}, and {other} read {key} as {self._read(second, key_text, after_text)}"
+        if kind == "ww":
+            return f"{one} {self._write} {_text(before_text)} to {key}, and {other} {self._write} {after} after it"
+        return f"{one} read {key} as {self._read(first, key_text, before_text)}, and {other} {self._write} {after} after that"
+
+    def _read(self, row: int, key: str | None, last: str | None) -> str:
+        """Returns what a transaction read: a list whose last element is known, or a value; None for the initial version."""
+        if not self._is_list:
+            return _text(last)
+        wanted = None if last is None else decode_value(last)
+        for function, read_key, value in self._mops(row):
+            if function not in _READS or read_key != decode_value(key or "null"):
+                continue
+            if isinstance(value, list) and value and value[-1] == wanted:
+                return list_text(value)
+            if not value and last is None:
+                return "[]"
+        return _text(last)
+
+    def _mops(self, row: int) -> list[Value]:
+        history = self._history
+        found = value_at(history, history.result if history.type[row] == 0 else history.value, row)
+        return found if isinstance(found, list) else []
+
+    def finding(
+        self, kind: str, key: str, rows: Sequence[int], places: Sequence[int], elems: Sequence[str | None]
+    ) -> str:
+        """Returns the explanation of an anomaly that is no cycle.
+
+        Args:
+            kind: Its name.
+            key: The canonical JSON of the key.
+            rows: The transactions.
+            places: For each of them, the place of its micro-operation.
+            elems: The canonical JSON of the elements that it is about.
+        """
+        names: dict[int, str] = {}
+        if kind == "cyclic-versions":
+            return self._cyclic(_text(key), rows, elems)
+        who = [self._name(row, names) for row in rows]
+        values = [self._shown(self._mops(row)[place][2]) for row, place in zip(rows, places, strict=True)]
+        where, elem, next_elem = _text(key), *(_text(each) for each in [*elems, None, None][:2])
+        if kind == "internal":
+            return self._internal(who[0], where, rows, places, elems)
+        if kind == "lost-update":
+            readers = " and ".join(who[:2]) + (f" and {len(rows) - 2} more" if len(rows) > 2 else "")
+            return f"{readers} each read {where} as {values[0]} first, and then {self._write} to it."
+        other, other_value = [*who, ""][1], [*values, ""][1]
+        saw = f"{who[0]} read {where} as {values[0]}"
+        with_it = f"{saw}, with {elem}," if self._is_list else f"{saw},"
+        ends = f" which ends with {elem}," if self._is_list else ""
+        return {
+            "garbage-read": f"{saw}, but no transaction {self._write} {elem}.",
+            "duplicate-elements": f"{saw}, which has {elem} twice.",
+            "future-read": f"{with_it} which the same transaction {self._write} only later.",
+            "G1a": f"{with_it} but {other} {self._write} {elem} and failed.",
+            "G1b": f"{saw},{ends} but {other} {self._write} to {where} again after {elem}.",
+            "dirty-update": f"{who[0]} {self._write} {elem} to {where} and failed, but {other}, which succeeded, {self._write} "
+            f"{next_elem} after it.",
+            "incompatible-order": f"{saw}, and {other} read it as {other_value}; neither list is the beginning of the other.",
+        }[kind]
+
+    def _cyclic(self, where: str, rows: Sequence[int], elems: Sequence[str | None]) -> str:
+        versions = ", ".join(_text(elem) for elem in elems[:_MAX_LIST])
+        more = f" and {len(elems) - _MAX_LIST} more" if len(elems) > _MAX_LIST else ""
+        writers = "; ".join(self._place(row) for row in rows[:_MAX_LIST])
+        return (
+            f"the assumed order of the versions of {where} has a cycle of {versions}{more}, so each of them precedes "
+            f"itself. Their writers are: {writers}."
+        )
+
+    def _shown(self, value: Value) -> str:
+        return list_text(value) if self._is_list else value_text(value)
+
+    def _internal(
+        self, who: str, where: str, rows: Sequence[int], places: Sequence[int], elems: Sequence[str | None]
+    ) -> str:
+        mops = self._mops(rows[0])
+        read = f"{who} read {where} as {self._shown(mops[places[0]][2])}"
+        own = ", ".join(map(_text, elems))
+        wrote = f" and {self._write} {own} after that" if own else ""
+        if len(places) > 1 and mops[places[1]][0] not in _READS:
+            return f"{read}, but it had {self._written} {value_text(mops[places[1]][2])} before."
+        if len(places) > 1:
+            return f"{read}, but it had read {where} as {self._shown(mops[places[1]][2])}{wrote}."
+        return f"{read}, but it had {self._written} {own} before."
+
+
+def _text(text: str | None) -> str:
+    return value_text(None if text is None else decode_value(text))
+
+
+def list_text(value: Value) -> str:
+    """Returns a list, with only the last elements of a long one; nil is the empty list."""
+    if value is None:
+        return "[]"
+    if isinstance(value, list) and len(value) > _MAX_LIST:
+        return f"[… {' '.join(map(value_text, value[-_MAX_LIST:]))}]"
+    return value_text(value)

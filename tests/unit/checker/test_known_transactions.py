@@ -1,0 +1,141 @@
+"""Histories of transactions have the verdicts and the types of Elle, except where Elle is known to be wrong."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import tarfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from checker.columns import of_operations
+from checker.formats.errors import BadHistory
+from checker.formats.read import read_histories
+from checker.transactions.judge import judge
+
+if TYPE_CHECKING:
+    from checker.columns import Columns
+
+DATA: Final = Path(__file__).parents[2] / "data" / "histories" / "transactions"
+SAME_NAME: Final = {"strong-serializable": "strict-serializable"}
+SOURCES: Final = {"wfr-keys": "writes-follow-reads"}
+UNKNOWN_TYPES: Final = {"empty-transaction-graph"}  # an unknown verdict here, and no anomaly
+
+# Labrys' reader refuses these histories: its rules of histories are the same for all checks.
+REFUSED: Final = {
+    "list-append/0078.edn": "a failed operation keeps its value",
+    "list-append/0102.edn": "a failed operation keeps its value",
+    "list-append/0338.edn": "a failed operation keeps its value",
+    "list-append/0362.edn": "a failed operation keeps its value",
+    "list-append/0492.edn": "a failed operation keeps its value",
+    "list-append/0598.edn": "a failed operation keeps its value",
+    "list-append/0244.edn": "a process whose operation is unknown never works again",
+    "list-append/0358.edn": "a process whose operation is unknown never works again",
+    "rw-register/0579.edn": "a process whose operation is unknown never works again",
+}
+# Verdict and types of Labrys by file and model, where they differ from the exact ones of the data, and the reason.
+INFO_READ: Final = "the reads of an info completion are not used, and the second cycle needs one"
+ONLY_REAL_TIME: Final = "only real time orders the transactions, so nothing was tested"
+UNTESTED: Final = {
+    "list-append/0246.edn": ("",),
+    "list-append/0322.edn": ("",),
+    "rw-register/0249.edn": ("", "wfr-keys"),
+    "rw-register/0477.edn": ("", "wfr-keys"),
+    "rw-register/0583.edn": ("", "wfr-keys", "sequential-keys", "linearizable-keys"),
+    "rw-register/0591.edn": ("", "wfr-keys"),
+}
+DIFFERENT: Final[dict[tuple[str, str, str], tuple[str, set[str], str]]] = {
+    ("list-append/0560.edn", "", "strict-serializable"): ("false", {"G-single-item", "lost-update"}, INFO_READ),
+    ("list-append/0560.edn", "", "serializable"): ("false", {"G-single-item", "lost-update"}, INFO_READ),
+    ("list-append/0560.edn", "", "strong-session-serializable"): ("false", {"G-single-item", "lost-update"}, INFO_READ),
+    **{
+        (file, options, "strict-serializable"): ("unknown", set(), ONLY_REAL_TIME)
+        for file, several in UNTESTED.items()
+        for options in several
+    },
+}
+KINDS: Final = {
+    "garbage-read": "Elle raises an error on lists, and accepts it in registers",
+    "written-twice": "Elle raises an error on lists, and accepts it in registers",
+    "open-invocation": "Elle raises an error",
+    "failed-read": "Elle raises an error",
+    "nil-empty": "Elle takes nil and the empty list for two versions",
+    "search": "Elle's search for cycles misses a type",
+    "info-writer": "Elle does not count the writes of transactions without an answer in registers",
+    "future-read": "Elle accepts a register's value before its write",
+    "lost-update-own-write": "Elle reports a lost update of transactions that did not read the version first",
+    "tie": "two longest lists of one length contradict each other, and either may be the order; Labrys takes the first",
+}
+
+
+def _table(name: str) -> list[dict[str, str]]:
+    data = (DATA / name).read_bytes()
+    text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+    return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
+
+
+@cache
+def _folder(root: Path) -> Path:
+    with tarfile.open(DATA / "histories.tar.gz") as archive:
+        archive.extractall(root, filter="data")
+    return root
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a folder with the histories."""
+    return _folder(tmp_path_factory.mktemp("transactions"))
+
+
+def _columns(folder: Path, file: str) -> Columns | None:
+    """Returns a history; None if the reader refuses it."""
+    if file in REFUSED:
+        with pytest.raises(BadHistory, match=REFUSED[file]):
+            read_histories(str(folder / file))
+        return None
+    [history] = read_histories(str(folder / file))
+    return of_operations(history.operations, file)
+
+
+@pytest.mark.parametrize(("workload", "rows"), [("list-append", 1452), ("rw-register", 2392)])
+def test_types_are_those_of_elle(folder: Path, workload: str, rows: int) -> None:
+    """Verdict, types and models are those of Elle or, where the data has a deviation of Elle, the exact ones."""
+    deviations = {(row["file"], row["options"], row["models"]): row for row in _table("deviations.tsv")}
+    columns: dict[str, Columns | None] = {}
+    seen, compared = set(), 0
+    for row in _table("verdicts.tsv.gz"):
+        file, options, model = case = row["file"], row["options"], row["models"]
+        if row["workload"] != workload:
+            continue
+        if file not in columns:
+            columns[file] = _columns(folder, file)
+        history = columns[file]
+        if history is None:
+            continue
+        sources = [SOURCES.get(name, name) for name in options.split()]
+        found = judge(history, workload=workload, model=model, sources=sources)
+        verdict = str(found.verdict.as_json).lower()
+        types = set(found.figures.get("anomaly-types", ()))
+        deviation = deviations.get(case)
+        if deviation is None:
+            expected, wanted = row["valid"], set(row["anomaly_types"].split())
+        else:
+            assert deviation["kind"] in KINDS
+            expected, wanted = deviation["exact_valid"], set(deviation["exact_anomaly_types"].split())
+        if not expected:  # a tie
+            assert verdict == "false"
+            continue
+        if case in DIFFERENT:
+            seen.add(case)
+            expected, wanted, _ = DIFFERENT[case]
+        compared += 1
+        assert (verdict, types) == (expected, wanted - UNKNOWN_TYPES), case
+        if deviation is None and case not in DIFFERENT and verdict == "false":
+            ruled_out = {SAME_NAME.get(name, name) for name in row["not"].split()}
+            assert set(found.figures["not"]) == ruled_out, case
+    assert seen == {case for case in DIFFERENT if case[0].startswith(workload)}
+    assert compared == rows

@@ -1,0 +1,356 @@
+"""Anomalies of transactions, their explanations, the models that they contradict, and bad input."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from checker.columns import of_operations
+from checker.transactions.judge import judge
+from checker.transactions.models import MODELS, UNDECIDED, find, order_of, prohibited, ruled_out
+from harness.errors import ExitCode, InputError
+from harness.op import OpType
+from harness.verdict import Verdict
+from tests.unit.checker.transaction_orders import transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from checker.judging import Judgement
+    from harness.op import Operation
+    from tests.unit.checker.conftest import Ran
+
+
+def history(*transactions: str) -> list[Operation]:
+    """Returns transactions one after the other, each on its own process: `ax1 rx12 ry`, with `!` failed and `?` unknown."""
+    found = []
+    for number, text in enumerate(transactions):
+        mops: list[list[Any]] = [
+            ["append", word[1], int(word[2:])] if word[0] == "a" else ["r", word[1], [int(each) for each in word[2:]]]
+            for word in text.strip("!?").split()
+        ]
+        type_ = OpType.FAIL if text[0] == "!" else OpType.INFO if text[0] == "?" else OpType.OK
+        end = None if type_ is OpType.INFO else 100 + number
+        found.append(transaction(number, type_, mops, start=number, end=end))
+    return found
+
+
+def judged(operations: Sequence[Operation], model: str = "strict-serializable") -> Judgement:
+    """Returns the judgement of lists."""
+    return judge(of_operations(operations), workload="list-append", model=model)
+
+
+def of_registers(*transactions: str, model: str = "strict-serializable", sources: Sequence[str] = ()) -> Judgement:
+    """Returns the judgement of registers: `wx1 rx2 ry`, all at the same time."""
+    found = []
+    for number, text in enumerate(transactions):
+        mops = [[word[0], word[1], int(word[2:]) if word[2:] else None] for word in text.strip("!?").split()]
+        type_ = OpType.FAIL if text[0] == "!" else OpType.INFO if text[0] == "?" else OpType.OK
+        end = None if type_ is OpType.INFO else 100 + number
+        found.append(transaction(number, type_, mops, start=number, end=end))
+    return judge(of_operations(found), workload="rw-register", model=model, sources=sources)
+
+
+@pytest.mark.parametrize(
+    ("kind", "transactions", "sentence"),
+    [
+        (
+            "G0",
+            ("ax1 ay2", "ax2 ay1", "rx12 ry12"),
+            "T1 (process 0, events 0-100) appended 1 to x, and T2 (process 1, events 1-101) appended 2 after it, so T1",
+        ),
+        ("G1a", ("!ax1", "rx1"), "read x as [1], with 1, but T2 (process 0, events 0-100) appended 1 and failed"),
+        (
+            "G1b",
+            ("ax1 ax2", "rx1"),
+            "read x as [1], which ends with 1, but T2 (process 0, events 0-100) appended to x again after 1",
+        ),
+        (
+            "G1c",
+            ("ax1 ry1", "ay1 rx1"),
+            "appended 1 to x, and T2 (process 1, events 1-101) read x as [1], so T1 precedes T2",
+        ),
+        (
+            "G-single-item",
+            ("ax1 ay1", "rx1 ry"),
+            "read y as [], and T2 (process 0, events 0-100) appended 1 after that, so T1 precedes T2",
+        ),
+        ("G2-item", ("rx ay1", "ry ax1", "rx1 ry1"), "T2 precedes T1. A transaction cannot precede itself."),
+        ("lost-update", ("rx ax1", "rx ax2"), "each read x as [] first, and then appended to it"),
+        ("dirty-update", ("!ax1", "ax2", "rx12"), "appended 1 to x and failed, but T2"),
+        ("internal", ("rx ax1 rx2", "ax2"), "read x as [2], but it had read x as [] and appended 1 after that"),
+        ("internal", ("ax1 rx2", "ax2"), "read x as [2], but it had appended 1 before"),
+        ("future-read", ("rx1 ax1",), "read x as [1], with 1, which the same transaction appended only later"),
+        ("garbage-read", ("rx7",), "read x as [7], but no transaction appended 7"),
+        ("duplicate-elements", ("ax1", "rx11"), "read x as [1 1], which has 1 twice"),
+        (
+            "incompatible-order",
+            ("ax1", "ax2", "rx12", "rx21"),
+            "read x as [1 2], and T2 (process 3, events 3-103) read it as [2 1]; neither list is the beginning of the other",
+        ),
+    ],
+)
+def test_each_type_has_an_explanation(kind: str, transactions: tuple[str, ...], sentence: str) -> None:
+    """The smallest history of each type has the type, and words that name the transactions and the reason."""
+    found = judged(history(*transactions))
+    assert found.verdict is Verdict.INVALID
+    [anomaly] = [each for each in found.anomalies if each.kind == kind]
+    assert sentence in anomaly.explanation
+    assert anomaly.explanation.endswith(f"So the history is not {' and not '.join(ruled_out([kind])[0])}.")
+
+
+def test_three_anti_dependencies_apart() -> None:
+    """A cycle with two anti-dependencies that do not follow each other is G-nonadjacent-item: a long fork."""
+    found = judged(history("ax1", "ay1", "rx1 ry", "rx ry1"))
+    assert found.counts["G-nonadjacent-item"] == 1
+    assert "G-single-item" not in found.counts
+    assert judged(history("ax1", "ay1", "rx1 ry", "rx ry1"), "repeatable-read").verdict is Verdict.INVALID
+    assert judged(history("ax1", "ay1", "rx1 ry", "rx ry1"), "read-committed").verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize(
+    ("model", "suffix"), [("strict-serializable", "realtime"), ("strong-session-serializable", "process")]
+)
+def test_order_besides_the_data(model: str, suffix: str) -> None:
+    """A stale read contradicts real time, or the order of its process, and the words name it."""
+    write = transaction(0, OpType.OK, [["append", "x", 1]], start=0, end=1)
+    read = transaction(0, OpType.OK, [["r", "x", None]], start=2, end=3)
+    found = judged([write, read], model)
+    [anomaly] = found.anomalies
+    assert anomaly.kind == f"G-single-item-{suffix}"
+    assert (
+        "ended at event 1, before" if suffix == "realtime" else "are transactions of process 0"
+    ) in anomaly.explanation
+    assert judged([write, read], "serializable").verdict is Verdict.VALID
+
+
+def test_a_long_ring_is_found_among_many() -> None:
+    """A cycle of 2,000 transactions with one anti-dependency is found, in a component of all of them."""
+    count = 2_000
+    ring = [
+        transaction(n, OpType.OK, [["append", f"k{n}", 1], ["r", f"k{n - 1}", [1]]], start=n, end=10_000 + n)
+        for n in range(1, count)
+    ]
+    first = transaction(0, OpType.OK, [["append", "k0", 1], ["r", f"k{count - 1}", None]], start=0, end=10_000)
+    last = transaction(count, OpType.OK, [["r", f"k{count - 1}", [1]], ["r", "k0", None]], start=count, end=20_000)
+    found = judged([first, *ring, last])
+    assert [(each.kind, len(each.rows)) for each in found.anomalies] == [("G-single-item", count + 1)]
+    assert "among" not in found.anomalies[0].explanation
+    assert f"{count + 1 - 12} more edges lead back to T1" in found.anomalies[0].explanation
+
+
+def test_types_that_a_model_allows_are_named() -> None:
+    """A valid verdict states the anomalies that the model allows."""
+    found = judged(history("rx ay1", "ry ax1", "rx1 ry1"), "snapshot-isolation")
+    assert found.verdict is Verdict.VALID
+    assert "snapshot-isolation allows these anomalies, which are there: G2-item." in found.reason
+    assert found.figures["not"] == ["repeatable-read"]
+
+
+def test_nothing_is_tested_without_a_dependency() -> None:
+    """Appends that nobody reads, and no transactions, are unknown."""
+    for some in (history("ax1", "ax2"), []):
+        found = judged(some)
+        assert found.verdict is Verdict.UNKNOWN
+        assert "nothing was tested" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "transactions", "sentence"),
+    [
+        ("G1a", ("!wx1", "rx1"), "read x as 1, but T2 (process 0, events 0-100) wrote 1 and failed"),
+        ("G1b", ("wx1 wx2", "rx1"), "read x as 1, but T2 (process 0, events 0-100) wrote to x again after 1"),
+        (
+            "G1c",
+            ("wx1 ry1", "wy1 rx1"),
+            "wrote 1 to x, and T2 (process 1, events 1-101) read x as 1, so T1 precedes T2",
+        ),
+        ("G-single-item", ("wx1 wy1", "rx1 ry"), "read y as nil, and T2 (process 0, events 0-100) wrote 1 after that"),
+        ("G2-item", ("rx wy1", "ry wx1"), "T2 precedes T1. A transaction cannot precede itself."),
+        ("lost-update", ("rx wx1", "rx wx2"), "each read x as nil first, and then wrote to it"),
+        ("internal", ("wx1 rx2", "wx2"), "read x as 2, but it had written 1 before"),
+        ("internal", ("rx rx2", "wx2"), "read x as 2, but it had read x as nil"),
+        ("future-read", ("rx1 wx1",), "read x as 1, which the same transaction wrote only later"),
+        ("garbage-read", ("rx7",), "read x as 7, but no transaction wrote 7"),
+    ],
+)
+def test_each_type_of_registers_has_an_explanation(kind: str, transactions: tuple[str, ...], sentence: str) -> None:
+    """The smallest history of each type has the type, and words that name the transactions and the reason."""
+    found = of_registers(*transactions)
+    assert found.verdict is Verdict.INVALID
+    [anomaly] = [each for each in found.anomalies if each.kind == kind]
+    assert sentence in anomaly.explanation
+
+
+def test_versions_follow_what_is_assumed() -> None:
+    """Without an assumption two writes have no order; each source gives one, and sources that disagree are cyclic-versions."""
+    fork = ("wx1", "rx1 wx2", "rx2 ry", "wy1", "ry1 rx1")
+    assert of_registers(*fork, model="serializable").verdict is Verdict.VALID
+    found = of_registers(*fork, model="serializable", sources=["writes-follow-reads"])
+    assert found.counts == {"transactions": 5, "G-nonadjacent-item": 1}
+    assert found.anomalies[0].kind == "G-nonadjacent-item"
+    disagree = of_registers("rx2 wx1", "rx1 wx2", sources=["writes-follow-reads"])
+    assert "cyclic-versions" in disagree.counts
+    [cyclic] = [each for each in disagree.anomalies if each.kind == "cyclic-versions"]
+    assert "the assumed order of the versions of x has a cycle of 2, 1" in cyclic.explanation
+    assert sorted(cyclic.rows) == [0, 1]
+
+
+@pytest.mark.parametrize(("source", "process"), [("sequential-keys", 0), ("linearizable-keys", 1)])
+def test_versions_follow_processes_and_real_time(source: str, process: int) -> None:
+    """A later write of the same process, or a write that began after another one had ended, has the later version."""
+    first = transaction(0, OpType.OK, [["w", "x", 1]], start=0, end=1)
+    second = transaction(process, OpType.OK, [["w", "x", 2], ["w", "y", 1]], start=3, end=4)
+    read = transaction(7, OpType.OK, [["r", "y", 1], ["r", "x", 1]], start=2, end=5)
+    columns = of_operations([first, read, second])
+    assert judge(columns, workload="rw-register", model="serializable").verdict is Verdict.VALID
+    found = judge(columns, workload="rw-register", model="serializable", sources=[source])
+    assert found.counts == {"transactions": 3, "G-single-item": 1}
+
+
+def test_an_unanswered_writer_whose_value_was_read_counts() -> None:
+    """Its other writes happened too."""
+    found = of_registers("?wx1 wy1", "rx1 ry", model="serializable")
+    assert found.counts["G-single-item"] == 1
+
+
+def test_a_register_holds_no_null_but_its_initial_value() -> None:
+    """A write of null is refused, because a read of null shows the initial value."""
+    with pytest.raises(InputError, match="micro-operation 1: expected a value that is not null in a write"):
+        of_registers("wx")
+
+
+def test_an_element_that_was_appended_twice_is_unknown() -> None:
+    """The reason has both places."""
+    found = judged(history("ax1", "ay1 ax1"))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.reason.startswith(
+        "Event 1, micro-operation 2 writes 1 to the key 'x' again, after event 0, micro-operation 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer", "message"),
+    [
+        (3, 3, r"event 1: expected a list of micro-operations, found 3"),
+        ([1, 2], [1, 2], r"event 1: expected a list of micro-operations, found \[1, 2\]"),
+        (None, None, r"event 1: expected a list of micro-operations, found None"),
+        (
+            [["r", "x"]],
+            [["r", "x"]],
+            r"event 1, micro-operation 1: expected a micro-operation \[function, key, value\]",
+        ),
+        ([["r", "x", None], 7], [["r", "x", None], 7], r"event 1, micro-operation 2: expected a micro-operation"),
+        (
+            [["w", "x", 1]],
+            [["w", "x", 1]],
+            r"expected a micro-operation \[r key null\] or \[append key element\], found",
+        ),
+        ([["r", "x", None]], [["r", "x", 5]], r"event 1, micro-operation 1: expected a list as the result of a read"),
+        (
+            [["r", "x", None]],
+            [["r", "y", [1]]],
+            r"event 1, micro-operation 1: expected the functions, keys and written",
+        ),
+        ([["append", "x", 1]], [["append", "x", 2]], r"event 1, micro-operation 1: expected the functions, keys and"),
+        ([["r", "x", None]], [], r"event 1: expected the functions, keys and written values of the request"),
+    ],
+)
+def test_what_is_no_transaction_is_refused(request_: Any, answer: Any, message: str) -> None:
+    """The message has the event, the micro-operation, what was expected and what was found."""
+    wrong = transaction(0, OpType.OK, [], start=0, end=1, request=request_)
+    object.__setattr__(wrong, "result", answer)
+    with pytest.raises(InputError, match=message):
+        judged([wrong])
+
+
+def test_another_function_is_refused() -> None:
+    """The message has the event and the function."""
+    wrong = transaction(0, OpType.OK, [], start=4, end=5)
+    object.__setattr__(wrong, "f", "read")
+    with pytest.raises(InputError, match="event 4: expected the function txn, whose value is a list"):
+        judged([wrong])
+
+
+def test_strange_keys_and_elements_are_themselves() -> None:
+    """Keys and elements are any JSON values; 1 and "1" are two elements."""
+    strange = ['a"]', [1, [2]], {"b": "]"}, "1", 1, 10**30, -5, 1.5, None, True]
+    writes = [
+        transaction(n, OpType.OK, [["append", strange, each]], start=n, end=50 + n) for n, each in enumerate(strange)
+    ]
+    read = transaction(20, OpType.OK, [["r", strange, strange]], start=100, end=101)
+    found = judged([*writes, read])
+    assert found.verdict is Verdict.VALID
+    assert found.figures["dependencies"] == 10
+
+
+def test_models_have_names_and_aliases() -> None:
+    """A model is found by each name in any case; one that no anomaly decides is refused with the reason."""
+    for model in MODELS:
+        assert all(find(name.upper()) is model for name in (model.name, *model.aliases))
+    for name in UNDECIDED:
+        with pytest.raises(
+            InputError, match=f"the consistency model {name} is .* no anomaly of transactions decides it"
+        ):
+            find(name)
+    with pytest.raises(InputError, match="Did you mean 'serializable'"):
+        find("serialisable")
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "weakest", "stronger"),
+    [
+        ("G0", ["read-uncommitted"], 24),
+        ("G1a", ["read-committed"], 21),
+        ("internal", ["read-atomic"], 10),
+        ("lost-update", ["cursor-stability", "update-atomic"], 11),
+        ("G-single-item", ["consistent-view", "repeatable-read"], 8),
+        ("G-nonadjacent-item", ["repeatable-read", "snapshot-isolation"], 5),
+        ("G2-item", ["repeatable-read"], 3),
+        ("G0-process", ["strong-session-read-uncommitted"], 7),
+        ("G1c-process", ["strong-session-read-committed"], 5),
+        ("G2-item-process", ["strong-session-serializable"], 1),
+        ("G0-realtime", ["strong-read-uncommitted"], 3),
+        ("G-single-item-realtime", ["strong-snapshot-isolation"], 1),
+        ("G2-item-realtime", ["strict-serializable"], 0),
+    ],
+)
+def test_models_that_an_anomaly_contradicts(anomaly: str, weakest: list[str], stronger: int) -> None:
+    """The weakest models and the number of stronger ones are those that Elle 0.2.7 prints."""
+    found = ruled_out([anomaly])
+    assert (found[0], len(found[1])) == (weakest, stronger)
+    assert all((anomaly in prohibited(model.name)) is (model.name in {*found[0], *found[1]}) for model in MODELS)
+
+
+def test_order_of_models() -> None:
+    """A model that needs real time or processes has this order, and no other one has."""
+    assert {order_of(name) for name in ("strict-serializable", "strong-read-uncommitted")} == {"realtime"}
+    assert {order_of(name) for name in ("strong-session-serializable",)} == {"process"}
+    assert {order_of(name) for name in ("serializable", "read-committed")} == {"none"}
+
+
+HISTORY = """\
+{:index 0, :type :invoke, :process 0, :f :txn, :value [[:append :x 1] [:append :y 1]]}
+{:index 1, :type :invoke, :process 1, :f :txn, :value [[:r :x nil] [:r :y nil]]}
+{:index 2, :type :ok, :process 0, :f :txn, :value [[:append :x 1] [:append :y 1]]}
+{:index 3, :type :ok, :process 1, :f :txn, :value [[:r :x [1]] [:r :y nil]]}
+"""
+
+
+def test_the_command_decides_a_history_of_jepsen(tmp_path: Path, run: Callable[..., Ran]) -> None:
+    """The option of the workload chooses the model, and the text and the JSON have the cycle."""
+    path = tmp_path / "history.edn"
+    path.write_text(HISTORY)
+    command = (path, "--workload", "list-append")
+    found = run(*command)
+    assert found.code == ExitCode.INVALID
+    assert "G-single-item: a cycle of 2 transactions." in found.out
+    assert run(*command, "--workload-option", "consistency-model=PL-2").code == ExitCode.VALID
+    document = json.loads(run(*command, "--format", "json").out)
+    assert document["figures"][""]["anomaly-types"] == ["G-single-item"]
+    assert document["kind"] == "G-single-item"
+    with pytest.raises(InputError, match="causal consistency"):
+        run(*command, "--workload-option", "consistency-model=causal")

@@ -1,0 +1,258 @@
+"""Small histories of transactions, and models decided by definition: by every order of them, without any graph.
+
+A serial order executes whole transactions one after the other. Snapshot isolation executes starts and commits: a transaction
+reads what was committed at its start and its own writes. Of two transactions that write the same key, one commits before the
+other starts.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from harness.op import Operation, OpType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from random import Random
+
+Mop = list[Any]
+State = dict[Any, tuple[Any, ...]]
+
+
+def transaction(
+    process: int,
+    type_: OpType,
+    mops: Sequence[Mop],
+    *,
+    start: int,
+    end: int | None,
+    request: Sequence[Mop] | None = None,
+) -> Operation:
+    """Returns a transaction; the request of a read has no result."""
+    asked = [[f, key, None if f == "r" else value] for f, key, value in mops] if request is None else request
+    return Operation(
+        process=process,
+        f="txn",
+        value=asked,
+        result=[list(mop) for mop in mops] if type_ is OpType.OK else None,
+        type=type_,
+        start_ns=start,
+        end_ns=end,
+        invoke_index=start,
+        complete_index=end,
+        key=None,
+    )
+
+
+def random_history(random: Random, *, most: int, lists: bool) -> list[Operation]:
+    """Returns transactions on two keys that a store of random strength answered.
+
+    Args:
+        random: Draws everything.
+        most: The largest number of transactions.
+        lists: Whether the values are lists, and not registers.
+    """
+    count = random.randint(3, most)
+    written = dict.fromkeys("xy", 0)
+    plans: list[list[Mop]] = []
+    for _ in range(count):
+        plan: list[Mop] = []
+        for _ in range(random.randint(1, 3)):
+            key = random.choice("xy")
+            if random.random() < 0.5:
+                plan.append(["r", key, None])
+            else:
+                written[key] += 1
+                plan.append(["append" if lists else "w", key, written[key]])
+        plans.append(plan)
+    types = random.choices([OpType.OK, OpType.INFO, OpType.FAIL], [12, 2, 1], k=count)
+    spans = _spans(random, types)
+    answers = _answered(random, plans, types, spans, lists=lists)
+    found = [
+        transaction(process, type_, answer, start=start, end=end, request=plan)
+        for plan, answer, type_, (process, start, end) in zip(plans, answers, types, spans, strict=True)
+    ]
+    return sorted(found, key=lambda operation: operation.invoke_index)
+
+
+def _spans(random: Random, types: Sequence[OpType]) -> list[tuple[int, int, int | None]]:
+    """Returns a process, a start and an end for each transaction; starts ascend, and some overlap."""
+    events: list[tuple[str, int]] = []
+    waiting = list(range(len(types)))
+    open_: list[int] = []
+    while waiting or open_:
+        if waiting and (not open_ or (len(open_) < 3 and random.random() < 0.5)):
+            open_.append(waiting.pop(0))
+            events.append(("start", open_[-1]))
+        else:
+            events.append(("end", open_.pop(random.randrange(len(open_)))))
+    start = {number: at for at, (what, number) in enumerate(events) if what == "start"}
+    end = {number: at for at, (what, number) in enumerate(events) if what == "end"}
+    free: list[int] = []
+    process: dict[int, int] = {}
+    fresh = 0
+    for what, number in events:
+        if what == "end":
+            if types[number] is not OpType.INFO:
+                free.append(process[number])
+        elif free and random.random() < 0.8:
+            process[number] = free.pop(random.randrange(len(free)))
+        else:
+            process[number], fresh = fresh, fresh + 1
+    return [(process[n], start[n], None if types[n] is OpType.INFO else end[n]) for n in range(len(types))]
+
+
+def _answered(
+    random: Random,
+    plans: Sequence[Sequence[Mop]],
+    types: Sequence[OpType],
+    spans: Sequence[tuple[int, int, int | None]],
+    *,
+    lists: bool,
+) -> list[list[Mop]]:
+    """Executes the transactions in a random order on snapshots that may be old, and rarely corrupts a read."""
+    slack = random.choice([0, 1, 1, 2])
+    order = sorted(range(len(plans)), key=lambda number: spans[number][1] + random.random() * 4 * slack)
+    history: list[State] = [{}]
+    answers: list[list[Mop]] = [[] for _ in plans]
+    for number in order:
+        seen = dict(history[max(0, len(history) - 1 - random.randint(0, slack))])
+        newest = dict(history[-1])
+        applies = types[number] is OpType.OK or (types[number] is OpType.INFO and random.random() < 0.6)
+        if types[number] is OpType.FAIL and random.random() < 0.2:
+            applies = True
+        for f, key, value in plans[number]:
+            if f == "r":
+                shown = seen.get(key, ())
+                if random.random() < 0.04:
+                    shown = random.choice([shown[:-1], (*shown, 99), shown[::-1], shown + shown[-1:]])
+                answers[number].append([f, key, (list(shown) or None) if lists else (shown[-1] if shown else None)])
+            else:
+                seen[key] = (*seen.get(key, ()), value)
+                newest[key] = (*newest.get(key, ()), value)
+                answers[number].append([f, key, value])
+        if applies:
+            history.append(newest)
+    return answers
+
+
+def is_serial(operations: Sequence[Operation], before: Callable[[Operation, Operation], bool]) -> bool:
+    """Returns whether an order of the transactions explains all answers.
+
+    Args:
+        operations: The transactions; some of those without an answer may be left out.
+        before: Whether the first transaction must precede the second one.
+    """
+    return any(_has_serial_order(some, before) for some in _possible(operations))
+
+
+def _possible(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
+    sure = [operation for operation in operations if operation.type is OpType.OK]
+    perhaps = [operation for operation in operations if operation.type is OpType.INFO]
+    for count in range(len(perhaps) + 1):
+        for some in combinations(perhaps, count):
+            yield [*sure, *some]
+
+
+def _executed(operation: Operation, seen: State) -> State | None:
+    """Returns the state after a transaction; None if its answers contradict the state."""
+    state = dict(seen)
+    known = operation.type is OpType.OK
+    mops: Any = operation.result if known else operation.value
+    for f, key, value in mops:
+        now = state.get(key, ())
+        if f == "append":
+            state[key] = (*now, value)
+        elif f == "w":
+            state[key] = (value,)
+        elif known and not _fits(value, now):
+            return None
+    return state
+
+
+def _fits(value: Any, now: tuple[Any, ...]) -> bool:
+    if isinstance(value, list):
+        return tuple(value) == now
+    return (value is None and not now) or now == (value,)
+
+
+def _has_serial_order(operations: Sequence[Operation], before: Callable[[Operation, Operation], bool]) -> bool:
+    def search(left: list[Operation], state: State) -> bool:
+        if not left:
+            return True
+        for each in left:
+            others = [other for other in left if other is not each]
+            if any(before(other, each) for other in others):
+                continue
+            after = _executed(each, state)
+            if after is not None and search(others, after):
+                return True
+        return False
+
+    return search(list(operations), {})
+
+
+def is_snapshot_isolated(operations: Sequence[Operation], before: Callable[[Operation, Operation], bool]) -> bool:
+    """Returns whether an order of starts and commits explains all answers; `before` orders a commit and a start."""
+    return any(_has_snapshots(some, before) for some in _possible(operations))
+
+
+def _has_snapshots(operations: Sequence[Operation], before: Callable[[Operation, Operation], bool]) -> bool:
+    keys = {id(each): {key for f, key, _ in _mops(each) if f != "r"} for each in operations}
+
+    def search(waiting: list[Operation], begun: Mapping[int, set[int]], open_: list[Operation], state: State) -> bool:
+        if not waiting and not open_:
+            return True
+        for each in waiting:
+            uncommitted = [other for other in (*waiting, *open_) if other is not each]
+            if any(before(other, each) for other in uncommitted) or _executed(each, state) is None:
+                continue
+            rest = [other for other in waiting if other is not each]
+            if search(rest, {**begun, id(each): set()}, [*open_, each], state):
+                return True
+        for each in open_:
+            if any(keys[id(each)] & keys[other] for other in begun[id(each)]):
+                continue
+            rest = [other for other in open_ if other is not each]
+            after = {
+                other: ({*some, id(each)} if other in {id(o) for o in rest} else some) for other, some in begun.items()
+            }
+            if search(waiting, after, rest, _committed(each, state)):
+                return True
+        return False
+
+    return search(list(operations), {}, [], {})
+
+
+def _mops(operation: Operation) -> Any:
+    return operation.result if operation.type is OpType.OK else operation.value
+
+
+def _committed(operation: Operation, state: State) -> State:
+    found = dict(state)
+    for f, key, value in _mops(operation):
+        if f != "r":
+            found[key] = (*found.get(key, ()), value) if f == "append" else (value,)
+    return found
+
+
+def any_order(one: Operation, other: Operation) -> bool:
+    """Orders nothing."""
+    del one, other
+    return False
+
+
+def session_order(one: Operation, other: Operation) -> bool:
+    """Orders the transactions of a process that succeeded."""
+    return (
+        one.type is OpType.OK
+        and other.type is OpType.OK
+        and one.process == other.process
+        and one.invoke_index < other.invoke_index
+    )
+
+
+def real_time(one: Operation, other: Operation) -> bool:
+    """Orders a transaction that succeeded before another one began."""
+    return one.type is OpType.OK and one.complete_index is not None and one.complete_index < other.invoke_index
