@@ -15,7 +15,7 @@ from checker.columns import OTHER
 from checker.formats.parquet import decode_value
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
 from checker.transactions.models import find, order_of, prohibited, ruled_out
-from checker.transactions.words import Words
+from checker.transactions.words import MAX_LINKS, Words
 from harness.console.documents import shown
 from harness.console.plain import counted
 from harness.errors import InputError
@@ -189,7 +189,7 @@ class _Judged:
             kind=kind,
             subject=subject,
             explanation=f"{kind}: {text}{falls}",
-            rows=tuple(dict.fromkeys(rows)),
+            rows=tuple(dict.fromkeys(rows))[: MAX_LINKS + 1],  # those that the words name
             decisive=decisive,
         )
 

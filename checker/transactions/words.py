@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Link = tuple[int, int, str, str | None, str | None, str | None]
 _READS: Final = frozenset({"r", "read"})
-_MAX_LINKS: Final = 12  # of a cycle, in words
+MAX_LINKS: Final = 12  # of a cycle, in words
 _MAX_LIST: Final = 12  # elements of a list, in words; a longer one shows its last elements
 
 
@@ -42,7 +42,7 @@ class Words:
         """
         names: dict[int, str] = {}
         parts = []
-        for link in links[:_MAX_LINKS]:
+        for link in links[:MAX_LINKS]:
             before, after = (self._name(row, names) for row in link[:2])
             parts.append(f"{self._because(link, before, after)}, so {names[link[0]]} precedes {names[link[1]]}.")
         left = len(links) - len(parts)
@@ -114,13 +114,13 @@ class Words:
         names: dict[int, str] = {}
         if kind == "cyclic-versions":
             return self._cyclic(_text(key), rows, elems)
-        who = [self._name(row, names) for row in rows]
-        values = [self._shown(self._mops(row)[place][2]) for row, place in zip(rows, places, strict=True)]
+        who = [self._name(row, names) for row in rows[:2]]
+        values = [self._shown(self._mops(row)[place][2]) for row, place in zip(rows[:2], places[:2], strict=True)]
         where, elem, next_elem = _text(key), *(_text(each) for each in [*elems, None, None][:2])
         if kind == "internal":
             return self._internal(who[0], where, rows, places, elems)
         if kind == "lost-update":
-            readers = " and ".join(who[:2]) + (f" and {len(rows) - 2} more" if len(rows) > 2 else "")
+            readers = " and ".join(who) + (f" and {len(rows) - 2} more" if len(rows) > 2 else "")
             return f"{readers} each read {where} as {values[0]} first, and then {self._write} to it."
         other, other_value = [*who, ""][1], [*values, ""][1]
         saw = f"{who[0]} read {where} as {values[0]}"

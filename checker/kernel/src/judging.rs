@@ -47,12 +47,12 @@ fn judge<'a>(
         }
     };
     let mut findings = Findings::default();
-    let edges = match workload {
+    let dependencies = match workload {
         Workload::Lists => lists(&history, &writers, &mut findings),
         Workload::Registers => registers(&history, &writers, sources, &mut findings),
     };
-    let data_edges = edges.len();
-    let graph = Graph::new(&history, edges, extra);
+    let data_edges = dependencies.len();
+    let graph = Graph::new(&history, dependencies, extra);
     let cycles = cycles(&graph, KEPT);
     Ok(Judged { history, findings, graph, data_edges, cycles })
 }
@@ -162,8 +162,8 @@ fn fill(out: &Bound<'_, PyDict>, judged: &Judged<'_>) -> PyResult<()> {
                     };
                     let edge = (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
                     let key = edge.filter(|edge| edge.key != NONE).map(|edge| history.keys[edge.key as usize]);
-                    let [before, after] =
-                        [edge.and_then(|edge| elem(edge.before)), edge.and_then(|edge| elem(edge.after))];
+                    let before = edge.and_then(|edge| elem(edge.before));
+                    let after = elem(link.written).or(edge.and_then(|edge| elem(edge.after)));
                     (link.from, link.to, name, key, before, after)
                 })
                 .collect();

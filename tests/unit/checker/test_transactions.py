@@ -137,9 +137,27 @@ def test_a_long_ring_is_found_among_many() -> None:
     first = transaction(0, OpType.OK, [["append", "k0", 1], ["r", f"k{count - 1}", None]], start=0, end=10_000)
     last = transaction(count, OpType.OK, [["r", f"k{count - 1}", [1]], ["r", "k0", None]], start=count, end=20_000)
     found = judged([first, *ring, last])
-    assert [(each.kind, len(each.rows)) for each in found.anomalies] == [("G-single-item", count + 1)]
+    assert [(each.kind, len(each.rows)) for each in found.anomalies] == [("G-single-item", 13)]
+    assert f"a cycle of {count + 1} transactions." in found.anomalies[0].explanation
     assert "among" not in found.anomalies[0].explanation
     assert f"{count + 1 - 12} more edges lead back to T1" in found.anomalies[0].explanation
+
+
+def test_many_readers_before_many_writers_take_little_room() -> None:
+    """In a store that lost everything, each of 20,000 transactions that read nothing precedes all writers but itself."""
+    count = 20_000
+    some = [
+        transaction(n % 50, OpType.OK, [["r", "x", None], ["append", "x", n]], start=2 * n, end=2 * n + 1)
+        for n in range(count)
+    ]
+    found = judged(some, "serializable")
+    assert found.figures["dependencies"] == count * count
+    assert found.counts == {"transactions": count, "G2-item": 1, "lost-update": 1}
+    lost, cycle = sorted(found.anomalies, key=lambda each: each.kind, reverse=True)
+    assert "and 19998 more each read x as [] first" in lost.explanation
+    assert len(cycle.rows) == 2
+    assert "read x as [], and T2 (process" in cycle.explanation
+    assert "appended " in cycle.explanation
 
 
 def test_types_that_a_model_allows_are_named() -> None:

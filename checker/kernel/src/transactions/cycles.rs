@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 
-use super::graph::{components, Components, Graph, Step, PROCESS, REALTIME, RW, WR, WW};
+use super::graph::{components, Components, Graph, Step, PASS, PROCESS, REALTIME, RW, WR, WW};
 use super::NONE;
 
 /// Steps of the searches for the witness of one type in one component. They decide only its length.
@@ -32,6 +32,8 @@ pub struct Link {
     pub kind: u8,
     /// The place of the edge in `Graph::edges`; `NONE` for real time.
     pub edge: u32,
+    /// The version that `to` wrote, if the edge leads to a hub; else `NONE`.
+    pub written: u32,
 }
 
 /// A cycle of one type; the end of each link is the start of the next one.
@@ -125,7 +127,7 @@ impl<'a> Search<'a> {
             return None;
         }
         let step = self.graph.step(node, number)?;
-        let counts = step.kind & mask != 0 && self.whole.of[step.to as usize] == part;
+        let counts = step.kind & (mask | PASS) != 0 && self.whole.of[step.to as usize] == part;
         Some(if counts { step } else { Step { to: NONE, ..step } })
     }
 
@@ -137,6 +139,7 @@ impl<'a> Search<'a> {
                 Step { to: NONE, .. } => NONE,
                 Step { to, kind: RW, .. } if state % 2 == 0 => to * 2 + 1,
                 Step { kind: RW, .. } => NONE,
+                Step { to, kind: PASS, .. } => to * 2 + state % 2,
                 Step { to, .. } => to * 2,
             })
         });
@@ -159,7 +162,7 @@ impl<'a> Search<'a> {
             edges[*number as usize].push(place as u32);
             extra |= edge.kind & PROCESS;
         }
-        if self.graph.nodes > self.graph.rows {
+        if self.graph.barriers > self.graph.rows {
             extra = REALTIME;
         }
         let mut members: Vec<Vec<u32>> = vec![Vec::new(); edges.len()];
@@ -320,11 +323,14 @@ impl<'a> Search<'a> {
 
     /// Returns the shortest cycle with an edge, if it has fewer links than a bound.
     ///
-    /// A step to a barrier counts as a link, and the others of real time count nothing.
+    /// A step to a barrier or a hub counts as a link, and those from there count nothing.
     fn shortest(&mut self, place: u32, mask: u8, apart: bool, bound: u32, left: &mut usize) -> Option<Vec<Link>> {
         let edge = self.graph.edges[place as usize];
-        let layer = |kind: u8| u32::from(apart && kind == RW);
-        let (origin, goal) = (edge.to * 2 + layer(edge.kind), edge.from * 2);
+        let layer = |state: u32, kind: u8| match kind {
+            PASS => state % 2,
+            _ => u32::from(apart && kind == RW),
+        };
+        let (origin, goal) = (edge.to * 2 + layer(0, edge.kind), edge.from * 2);
         for state in self.touched.drain(..) {
             self.distance[state as usize] = NONE;
         }
@@ -347,7 +353,7 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 let cost = u32::from(node < self.graph.rows);
-                let (next, far) = (step.to * 2 + layer(step.kind), distance + cost);
+                let (next, far) = (step.to * 2 + layer(state, step.kind), distance + cost);
                 if far >= bound || far >= self.distance[next as usize] {
                     continue;
                 }
@@ -368,16 +374,19 @@ impl<'a> Search<'a> {
         }
         let mut links = Vec::new();
         let mut state = goal;
-        let mut to = edge.from;
+        let (mut to, mut written) = (edge.from, NONE);
         while state != origin {
             let (before, step) = self.parent[state as usize];
+            if step.to == to {
+                written = self.graph.written(before / 2);
+            }
             if before / 2 < self.graph.rows {
-                links.push(Link { from: before / 2, to, kind: step.kind, edge: step.edge });
-                to = before / 2;
+                links.push(Link { from: before / 2, to, kind: step.kind, edge: step.edge, written });
+                (to, written) = (before / 2, NONE);
             }
             state = before;
         }
-        links.push(Link { from: edge.from, to: edge.to, kind: edge.kind, edge: place });
+        links.push(Link { from: edge.from, to, kind: edge.kind, edge: place, written });
         links.reverse();
         Some(links)
     }

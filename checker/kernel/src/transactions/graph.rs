@@ -4,6 +4,11 @@
 //! barriers form a chain in the order of time, a transaction leads to its barrier, and a barrier leads to the
 //! transactions that began before the next one. A path through barriers is one edge of real time. So the graph is
 //! linear in the number of transactions, whatever the concurrency.
+//!
+//! If several transactions read one version and several others may have written the next one, each reader precedes each
+//! other writer. This *fan* has *hubs* in place of an edge for each pair. The writers stand in a row. Two chains of hubs
+//! lead along it, one to the right and one to the left, and each hub leads to its writer. A reader that is no writer leads
+//! to the beginning of the first chain. A reader that is a writer leads to the hubs beside its own, so never to itself.
 
 use super::{History, NONE, OK};
 
@@ -12,8 +17,11 @@ pub const WR: u8 = 2;
 pub const RW: u8 = 4;
 pub const PROCESS: u8 = 8;
 pub const REALTIME: u8 = 16;
+/// A step from a hub. Only an anti-dependency leads to a hub, so such a step is a part of it.
+pub const PASS: u8 = 32;
 
-/// A dependency. `key`, `before` and `after` are the reason: the versions of a key that it is about.
+/// A dependency. `key`, `before` and `after` are the reason: the versions of a key that it is about. An edge that leads to a
+/// hub has no `after`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
     pub from: u32,
@@ -22,6 +30,54 @@ pub struct Edge {
     pub key: u32,
     pub before: u32,
     pub after: u32,
+}
+
+/// Anti-dependencies from each reader of a version to each writer of a next one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fan {
+    pub key: u32,
+    /// Rows, each with the version that it read.
+    pub readers: Vec<(u32, u32)>,
+    /// Rows, each with the version that it wrote.
+    pub writers: Vec<(u32, u32)>,
+}
+
+/// The edges that follow from the data.
+#[derive(Default)]
+pub struct Dependencies {
+    pub edges: Vec<Edge>,
+    pub fans: Vec<Fan>,
+}
+
+impl Dependencies {
+    /// Adds an edge, but none from a transaction to itself.
+    pub fn add(&mut self, edge: Edge) {
+        if edge.from != edge.to {
+            self.edges.push(edge);
+        }
+    }
+
+    /// Adds the anti-dependencies between readers and writers.
+    pub fn add_fan(&mut self, fan: Fan) {
+        if fan.readers.len() > 1 && fan.writers.len() > 1 {
+            self.fans.push(fan);
+            return;
+        }
+        for &(from, before) in &fan.readers {
+            for &(to, after) in &fan.writers {
+                self.add(Edge { from, to, kind: RW, key: fan.key, before, after });
+            }
+        }
+    }
+
+    /// Returns how many edges there are, at most; a fan counts each pair.
+    pub fn len(&self) -> usize {
+        self.edges.len() + self.fans.iter().map(|fan| fan.readers.len() * fan.writers.len()).sum::<usize>()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// What orders transactions besides their data.
@@ -37,13 +93,23 @@ pub enum Extra {
 pub struct Step {
     pub to: u32,
     pub kind: u8,
-    /// The place of the edge; `NONE` for a step to or from a barrier.
+    /// The place of the edge; `NONE` for a step to or from a barrier, and from a hub.
     pub edge: u32,
 }
 
-/// Nodes below `rows` are transactions; the others are barriers in the order of time.
+/// A node between the readers and the writers of a fan.
+#[derive(Clone, Copy)]
+struct Hub {
+    /// The next node of its chain, or `NONE`.
+    next: u32,
+    row: u32,
+    elem: u32,
+}
+
+/// Nodes below `rows` are transactions, those below `barriers` barriers in the order of time, and the others hubs.
 pub struct Graph {
     pub rows: u32,
+    pub barriers: u32,
     pub nodes: u32,
     pub edges: Vec<Edge>,
     /// By row: the first of its edges; one more at the end.
@@ -52,23 +118,16 @@ pub struct Graph {
     barrier: Vec<u32>,
     /// By barrier: the first row that began after it; one more at the end.
     began: Vec<u32>,
+    hubs: Vec<Hub>,
 }
 
 impl Graph {
     /// Makes the graph from the edges of the data.
-    pub fn new(history: &History<'_>, mut edges: Vec<Edge>, extra: Extra) -> Self {
+    pub fn new(history: &History<'_>, dependencies: Dependencies, extra: Extra) -> Self {
         let rows = history.len();
+        let Dependencies { mut edges, fans } = dependencies;
         if extra == Extra::Process {
             edges.extend(process_edges(history));
-        }
-        edges.sort_unstable_by_key(|edge| (edge.from, edge.kind, edge.to, edge.key, edge.before, edge.after));
-        edges.dedup_by_key(|edge| (edge.from, edge.kind, edge.to));
-        let mut first = vec![0u32; rows + 1];
-        for edge in &edges {
-            first[edge.from as usize + 1] += 1;
-        }
-        for row in 0..rows {
-            first[row + 1] += first[row];
         }
         let mut barrier = vec![NONE; rows];
         let mut began = Vec::new();
@@ -81,8 +140,27 @@ impl Graph {
             }
             began.push(rows as u32);
         }
-        let nodes = (rows + began.len().saturating_sub(1)) as u32;
-        Self { rows: rows as u32, nodes, edges, first, barrier, began }
+        let barriers = (rows + began.len().saturating_sub(1)) as u32;
+        let mut hubs = Vec::new();
+        for fan in fans {
+            add_hubs(fan, barriers, &mut hubs, &mut edges);
+        }
+        edges.sort_unstable_by_key(|edge| (edge.from, edge.kind, edge.to, edge.key, edge.before, edge.after));
+        edges.dedup_by_key(|edge| (edge.from, edge.kind, edge.to));
+        let mut first = vec![0u32; rows + 1];
+        for edge in &edges {
+            first[edge.from as usize + 1] += 1;
+        }
+        for row in 0..rows {
+            first[row + 1] += first[row];
+        }
+        let nodes = barriers + hubs.len() as u32;
+        Self { rows: rows as u32, barriers, nodes, edges, first, barrier, began, hubs }
+    }
+
+    /// Returns what the transaction behind a hub wrote; `NONE` for another node.
+    pub fn written(&self, node: u32) -> u32 {
+        node.checked_sub(self.barriers).map_or(NONE, |place| self.hubs[place as usize].elem)
     }
 
     /// Returns a step from a node by its number; None after the last one.
@@ -101,17 +179,60 @@ impl Graph {
                 edge: NONE,
             });
         }
+        if node >= self.barriers {
+            let hub = self.hubs[(node - self.barriers) as usize];
+            let to = match number {
+                0 if hub.next != NONE => hub.next,
+                0 => hub.row,
+                1 if hub.next != NONE => hub.row,
+                _ => return None,
+            };
+            return Some(Step { to, kind: PASS, edge: NONE });
+        }
         let place = (node - self.rows) as usize;
-        let to = if number == 0 && node + 1 < self.nodes {
+        let to = if number == 0 && node + 1 < self.barriers {
             node + 1
         } else {
-            let row = self.began[place] + number - u32::from(node + 1 < self.nodes);
+            let row = self.began[place] + number - u32::from(node + 1 < self.barriers);
             if row >= self.began[place + 1] {
                 return None;
             }
             row
         };
         Some(Step { to, kind: REALTIME, edge: NONE })
+    }
+}
+
+/// Adds the hubs of a fan, and the edges of its readers to them.
+fn add_hubs(mut fan: Fan, barriers: u32, hubs: &mut Vec<Hub>, edges: &mut Vec<Edge>) {
+    fan.writers.sort_unstable();
+    fan.writers.dedup_by_key(|(row, _)| *row);
+    let count = fan.writers.len() as u32;
+    let right = barriers + hubs.len() as u32;
+    let left = right + count;
+    for (place, &(row, elem)) in (1..).zip(&fan.writers) {
+        let next = if place < count { right + place } else { NONE };
+        hubs.push(Hub { next, row, elem });
+    }
+    let mut before = NONE;
+    for &(row, elem) in &fan.writers {
+        hubs.push(Hub { next: before, row, elem });
+        before = barriers + hubs.len() as u32 - 1;
+    }
+    for &(from, version) in &fan.readers {
+        let mut add = |to| edges.push(Edge { from, to, kind: RW, key: fan.key, before: version, after: NONE });
+        match fan.writers.binary_search_by_key(&from, |(row, _)| *row) {
+            Ok(own) => {
+                let own = own as u32;
+                if own + 1 < count {
+                    add(right + own + 1);
+                }
+                if own > 0 {
+                    add(left + own - 1);
+                }
+            }
+            Err(_) => add(right),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::graph::{Edge, RW, WR, WW};
+use super::graph::{Dependencies, Edge, Fan, RW, WR, WW};
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
 
 /// The order of the appends of each key, as far as reads show it.
@@ -14,7 +14,7 @@ struct Orders {
 }
 
 /// Returns the dependencies and the anomalies that are no cycles.
-pub fn lists(history: &History<'_>, writers: &Writers, findings: &mut Findings) -> Vec<Edge> {
+pub fn lists(history: &History<'_>, writers: &Writers, findings: &mut Findings) -> Dependencies {
     let orders = orders(history, findings);
     elements(history, writers, findings);
     internal(history, findings);
@@ -245,13 +245,8 @@ fn dirty_updates(history: &History<'_>, writers: &Writers, orders: &Orders, find
 ///
 /// A version without a writer that may have happened is passed over: its readers precede the next append. An append that no read
 /// returned comes after the last version.
-fn edges(history: &History<'_>, writers: &Writers, orders: &Orders) -> Vec<Edge> {
-    let mut edges = Vec::new();
-    let mut add = |from: u32, to: u32, kind: u8, key: u32, before: u32, after: u32| {
-        if from != to {
-            edges.push(Edge { from, to, kind, key, before, after });
-        }
-    };
+fn edges(history: &History<'_>, writers: &Writers, orders: &Orders) -> Dependencies {
+    let mut found = Dependencies::default();
     let mut of_elem: Vec<Vec<u32>> = vec![Vec::new(); history.elems.len()];
     let mut of_initial: Vec<Vec<u32>> = vec![Vec::new(); history.keys.len()];
     for (row, _, mop) in reads(history) {
@@ -260,43 +255,43 @@ fn edges(history: &History<'_>, writers: &Writers, orders: &Orders) -> Vec<Edge>
             continue;
         };
         of_elem[last as usize].push(row as u32);
-        if let Some(writer) = writers.live(history, last) {
-            add(writer, row as u32, WR, mop.key, NONE, last);
+        if let Some(from) = writers.live(history, last) {
+            found.add(Edge { from, to: row as u32, kind: WR, key: mop.key, before: NONE, after: last });
         }
     }
     let mut ordered = vec![false; history.elems.len()];
-    let mut unseen: Vec<Vec<u32>> = vec![Vec::new(); history.keys.len()];
     for &elem in orders.of.iter().flatten() {
         ordered[elem as usize] = true;
     }
-    for elem in 0..history.elems.len() as u32 {
-        if !ordered[elem as usize] && writers.live(history, elem).is_some() {
-            unseen[history.elems[elem as usize].0 as usize].push(elem);
+    let mut unseen: Vec<Vec<(u32, u32)>> = vec![Vec::new(); history.keys.len()];
+    for elem in (0..history.elems.len() as u32).filter(|&elem| !ordered[elem as usize]) {
+        if let Some(row) = writers.live(history, elem) {
+            unseen[history.elems[elem as usize].0 as usize].push((row, elem));
         }
     }
-    for (key, order) in orders.of.iter().enumerate() {
-        let mut last = NONE;
-        let mut readers: Vec<(u32, u32)> = of_initial[key].iter().map(|&row| (row, NONE)).collect();
-        let mut after = |elem: u32, last: u32, readers: &[(u32, u32)]| {
-            let Some(writer) = writers.live(history, elem) else { return false };
-            if last != NONE {
-                add(writers.row[last as usize], writer, WW, key as u32, last, elem);
-            }
-            for &(row, version) in readers {
-                add(row, writer, RW, key as u32, version, elem);
-            }
-            true
-        };
+    for (number, order) in orders.of.iter().enumerate() {
+        let key = number as u32;
+        let mut last = None;
+        let mut readers: Vec<(u32, u32)> = of_initial[number].iter().map(|&row| (row, NONE)).collect();
         for &elem in order {
-            if after(elem, last, &readers) {
-                last = elem;
+            if let Some(row) = writers.live(history, elem) {
+                if let Some((from, before)) = last {
+                    found.add(Edge { from, to: row, kind: WW, key, before, after: elem });
+                }
+                for &(from, before) in &readers {
+                    found.add(Edge { from, to: row, kind: RW, key, before, after: elem });
+                }
+                last = Some((row, elem));
                 readers.clear();
             }
             readers.extend(of_elem[elem as usize].iter().map(|&row| (row, elem)));
         }
-        for &elem in &unseen[key] {
-            after(elem, last, &readers);
+        if let Some((from, before)) = last {
+            for &(to, after) in &unseen[number] {
+                found.add(Edge { from, to, kind: WW, key, before, after });
+            }
         }
+        found.add_fan(Fan { key, readers, writers: std::mem::take(&mut unseen[number]) });
     }
-    edges
+    found
 }

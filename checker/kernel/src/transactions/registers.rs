@@ -5,7 +5,7 @@
 //! time. Together they are a graph of versions for each key. A source that makes a cycle contradicts the others: this is
 //! the anomaly cyclic-versions, and the source is left out.
 
-use super::graph::{components, Edge, RW, WR, WW};
+use super::graph::{components, Dependencies, Edge, Fan, RW, WR, WW};
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
 
 /// Which orders of versions to assume.
@@ -51,7 +51,12 @@ impl Versions {
 }
 
 /// Returns the dependencies and the anomalies that are no cycles.
-pub fn registers(history: &History<'_>, writers: &Writers, sources: Sources, findings: &mut Findings) -> Vec<Edge> {
+pub fn registers(
+    history: &History<'_>,
+    writers: &Writers,
+    sources: Sources,
+    findings: &mut Findings,
+) -> Dependencies {
     let versions = Versions { elems: history.elems.len() as u32 };
     values(history, writers, findings);
     internal(history, findings);
@@ -289,13 +294,8 @@ fn edges(
     versions: &Versions,
     touches: &[Touch],
     order: &[Pair],
-) -> Vec<Edge> {
-    let mut edges = Vec::new();
-    let mut add = |from: u32, to: u32, kind: u8, key: u32, before: u32, after: u32| {
-        if from != to {
-            edges.push(Edge { from, to, kind, key, before, after });
-        }
-    };
+) -> Dependencies {
+    let mut found = Dependencies::default();
     let writer = |version: u32| {
         let is_final = version < versions.elems && !writers.intermediate[version as usize];
         is_final.then(|| writers.live(history, version)).flatten()
@@ -305,19 +305,29 @@ fn edges(
         if let Some(read) = touch.read {
             readers[read as usize].push(touch.row);
             if let Some(from) = writer(read) {
-                add(from, touch.row, WR, touch.key, NONE, read);
+                found.add(Edge { from, to: touch.row, kind: WR, key: touch.key, before: NONE, after: read });
             }
         }
     }
+    let mut after_initial: Vec<Vec<(u32, u32)>> = vec![Vec::new(); history.keys.len()];
     for &(before, after) in order {
         let Some(to) = writer(after) else { continue };
         let key = history.elems[after as usize].0;
-        if let Some(from) = writer(before) {
-            add(from, to, WW, key, before, after);
+        if before >= versions.elems {
+            after_initial[key as usize].push((to, after));
+            continue;
         }
-        for &reader in &readers[before as usize] {
-            add(reader, to, RW, key, versions.shown(before), after);
+        if let Some(from) = writer(before) {
+            found.add(Edge { from, to, kind: WW, key, before, after });
+        }
+        for &from in &readers[before as usize] {
+            found.add(Edge { from, to, kind: RW, key, before, after });
         }
     }
-    edges
+    for (number, writers) in after_initial.into_iter().enumerate() {
+        let of_initial = &readers[versions.elems as usize + number];
+        let readers = of_initial.iter().map(|&row| (row, NONE)).collect();
+        found.add_fan(Fan { key: number as u32, readers, writers });
+    }
+    found
 }
