@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from harness.op import Op, Operation
     from harness.verdict import Part
 
-PAUSE_S: Final = 0.2
+PAUSE_S: Final = 1.2  # so that the attempts outlast the sessions of clients that are gone: 4 s in ZooKeeper, by default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class LockWorkload(JudgedWorkload[LockOptions]):
         return system if takes is Takes.NONE else holders(system, Resource(fenced=takes is Takes.FENCED))
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns one acquire and one release of every lock in the history. The retries wait for the end of leases."""
+        """Returns one acquire and one release of every lock in the history. The retries outlast leases and sessions."""
         lease_s = self.options.lease_s
         return OnceEach(keys_of(history), pause_s=PAUSE_S if lease_s is None else lease_s / (ATTEMPTS - 2))
 

@@ -179,16 +179,18 @@ def test_each_lock_is_acquired_and_released_once_in_the_end() -> None:
         assert succeeded["acquire"] == succeeded["release"]
 
 
-def test_a_lock_that_cannot_be_had_does_not_hold_up_the_end() -> None:
-    """The attempts take longer than the lease, and then end."""
+@pytest.mark.parametrize(("lease_s", "least_s", "most_s"), [(6, 6, 12), (None, 4, 8)])
+def test_a_lock_that_cannot_be_had_does_not_hold_up_the_end(lease_s: float | None, least_s: int, most_s: int) -> None:
+    """The attempts take longer than the lease, or without one than a session of 4 s, and then end."""
     history = simulate(LockWorkload().generator(seed=1, streams=3), respond=Locks(), stop_s=2)
 
     def respond(process: int, invocation: Invocation) -> Outcome:
         return Fail("held")
 
-    ops = simulate(LockWorkload(LockOptions(lease_s=6)).final_generator(history=history, node=NODE), respond=respond)
+    options = LockOptions(lease_s=lease_s)
+    ops = simulate(LockWorkload(options).final_generator(history=history, node=NODE), respond=respond)
     assert Counter(op.key for op in ops if op.type is OpType.INVOKE) == {"l0": 5, "l1": 5, "l2": 5}
-    assert 6e9 < ops[-1].time_ns < 12e9
+    assert least_s * 1e9 < ops[-1].time_ns < most_s * 1e9
 
 
 def test_locks_that_could_not_be_had_make_the_run_unknown() -> None:
