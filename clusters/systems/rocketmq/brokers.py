@@ -209,7 +209,7 @@ def broker_settings(
         "minInSyncReplicas": options.min_in_sync_replicas,
         "flushDiskType": "SYNC_FLUSH" if options.flush is Flush.SYNC else "ASYNC_FLUSH",
         "transientStorePoolEnable": str(options.transient_store_pool).lower(),
-        "transientStorePoolSize": 2,
+        "transientStorePoolSize": 5,
         "slaveReadEnable": "true",
         "autoCreateTopicEnable": "false",
         "mappedFileSizeCommitLog": 16 * 1024 * 1024,

@@ -346,7 +346,8 @@ def test_the_nodes_of_each_service(count: int, names: str, controllers: str, gro
     [
         ({}, {"flushDiskType": "ASYNC_FLUSH", "minInSyncReplicas": "2", "transientStorePoolEnable": "false"}),
         ({"flush": Flush.SYNC, "min_in_sync_replicas": 1}, {"flushDiskType": "SYNC_FLUSH", "minInSyncReplicas": "1"}),
-        ({"transient_store_pool": True}, {"transientStorePoolEnable": "true"}),
+        # With two buffers or less, a master rejects every message: both are in use.
+        ({"transient_store_pool": True}, {"transientStorePoolEnable": "true", "transientStorePoolSize": "5"}),
     ],
 )
 def test_the_configuration_of_a_broker(options: Any, lines: dict[str, str]) -> None:
