@@ -19,6 +19,7 @@ from harness.cluster import on_all
 from harness.leaders import LEADER
 from harness.op import Fail, Invocation, Ok
 from harness.service import first_status
+from tests.software import obtained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,8 @@ OPTIONS = RocketMQOptions(routing=Routing.LEADER, route_interval_s=0.5)
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the tests run where their addresses can be reached."""
+    """Three nodes; the tests run where their addresses can be reached, and nothing else can."""
+    obtained("RocketMQ", lambda: RocketMQSystem.build(OPTIONS, print))
     with LocalCluster.up(f"rmq-{os.getpid()}", nodes=3) as made, made.entered():
         yield made
 
