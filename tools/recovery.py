@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-BEFORE_S, AFTER_S = 2.0, 16.0
+BEFORE_S, AFTER_S, MOST_AFTER_S = 2.0, 16.0, 40.0
 SHOWN_S = 0.3  # shorter gaps are those between operations
 READS = frozenset({"read", "state", "replica", "next"})
 CHANGES_COLOUR, READS_COLOUR = "#c2483d", "#e0a458"
@@ -48,6 +48,7 @@ class Loss:
         kind: The kind of the fault.
         changes: The gaps of changes, an array of shape (gaps, 2): starts and ends in seconds since the start of the fault.
         reads: The same of reads.
+        after_s: The seconds after the start of the fault in which gaps were looked for.
         effective: Whether the proof says that the fault took effect.
     """
 
@@ -55,6 +56,7 @@ class Loss:
     kind: str
     changes: np.ndarray
     reads: np.ndarray
+    after_s: float
     effective: bool
 
 
@@ -69,6 +71,7 @@ def loss(run: Run) -> Loss | None:
     fault = results.faults[0]
     if results.availability is None or results.availability.end_s < fault.start_s + AFTER_S:
         return None
+    after_s = min(results.availability.end_s - fault.start_s, MOST_AFTER_S)
     table = pq.read_table(run.operations_parquet, columns=["f", "type", "error", "end_ns"])
     codes = Codes(answers=frozenset(test["answers"]), refusals=frozenset(test["refusals"]))
     times: dict[bool, list[float]] = {True: [], False: []}
@@ -78,8 +81,9 @@ def loss(run: Run) -> Loss | None:
     return Loss(
         system=_system(test),
         kind=fault.kind,
-        changes=_gaps(times[False]),
-        reads=_gaps(times[True]),
+        changes=_gaps(times[False], after_s),
+        reads=_gaps(times[True], after_s),
+        after_s=after_s,
         effective=fault.effective,
     )
 
@@ -90,9 +94,9 @@ def _system(test: Mapping[str, object]) -> str:
     return f"{test['system']} on {consensus}" if consensus else str(test["system"])
 
 
-def _gaps(times_s: list[float]) -> np.ndarray:
-    inside = np.sort(np.array([each for each in times_s if -BEFORE_S <= each <= AFTER_S]))
-    edges = np.concatenate(([-BEFORE_S], inside, [AFTER_S]))
+def _gaps(times_s: list[float], after_s: float) -> np.ndarray:
+    inside = np.sort(np.array([each for each in times_s if -BEFORE_S <= each <= after_s]))
+    edges = np.concatenate(([-BEFORE_S], inside, [after_s]))
     return np.stack((edges[:-1], edges[1:]), axis=1)
 
 
@@ -149,14 +153,14 @@ def _column(axes: Axes, kind: str, rows: Sequence[tuple[str, int, Sequence[Loss]
     places = []
     for system, most, several in rows:
         for number, each in enumerate(several):
-            axes.broken_barh([(-BEFORE_S, BEFORE_S + AFTER_S)], (y + number, 0.86), facecolor=GRID, linewidth=0)
+            axes.broken_barh([(-BEFORE_S, BEFORE_S + each.after_s)], (y + number, 0.86), facecolor=GRID, linewidth=0)
             for gaps, colour, top in ((each.changes, CHANGES_COLOUR, 0.0), (each.reads, READS_COLOUR, 0.43)):
                 shown = [(start, end - start) for start, end in gaps.tolist() if end - start >= SHOWN_S]
                 axes.broken_barh(shown, (y + number + top, 0.43), facecolor=colour, linewidth=0)
         places.append((y + most / 2, system))
         y += most + 0.9
     axes.axvline(0, color=INK, linewidth=0.8)
-    axes.set_xlim(-BEFORE_S, AFTER_S)
+    axes.set_xlim(-BEFORE_S, max(each.after_s for _, _, several in rows for each in several))
     axes.set_ylim(y, -0.5)
     axes.set_yticks([place for place, _ in places], [system for _, system in places], fontsize=8)
     axes.tick_params(length=0, labelcolor=INK, labelsize=8)
