@@ -14,7 +14,7 @@ import pytest
 
 import cli
 import clusters.options
-from commands import choosing
+from commands import choosing, subjects
 from commands.session import Session
 from commands.suite import known_options
 from commands.test import run_test
@@ -396,7 +396,7 @@ def test_a_test_records_what_the_file_decides(
         tells_time=lambda: True, telling_log_texts=(),
     )  # fmt: skip
     monkeypatch.setattr(choosing, "system_of", lambda *_: system)
-    monkeypatch.setattr(choosing, "builder_of", lambda _: None)
+    monkeypatch.setattr(subjects, "builder_of", lambda _: None)
     begun: list[TestInfo] = []
 
     def carry_out(_: object, info: TestInfo, **__: object) -> None:
@@ -557,7 +557,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
         tells_time=lambda: True, telling_log_texts=(),
     )  # fmt: skip
     monkeypatch.setattr(choosing, "system_of", lambda *_: system)
-    monkeypatch.setattr(choosing, "builder_of", lambda _: None)
+    monkeypatch.setattr(subjects, "builder_of", lambda _: None)
     begun: list[tuple[TestInfo, str]] = []
 
     def carry_out(_: object, info: TestInfo, *, plan: str, **__: object) -> None:
@@ -585,7 +585,7 @@ def test_what_broke_a_run_off_does_not_mask_an_invalid_verdict(
     """What was recorded before is a definite failure; without one the exit code is that of the error."""
     cluster = SimpleNamespace(nodes=(), capabilities=dict)
     monkeypatch.setattr(clusters.options, "open_cluster", lambda *_: contextlib.nullcontext(cluster))
-    monkeypatch.setattr(choosing, "builder_of", lambda _: None)
+    monkeypatch.setattr(subjects, "builder_of", lambda _: None)
     monkeypatch.setattr("commands.compose.compose", lambda *_: (None, None))
     monkeypatch.setattr("commands.session.info_of", lambda *_: SimpleNamespace(left_out={}, name="t"))
     monkeypatch.setattr("nemesis.planfile.to_json", lambda _: "")
