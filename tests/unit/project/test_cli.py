@@ -14,7 +14,7 @@ import pytest
 
 import cli
 import clusters.options
-from commands import choosing, subjects
+from commands import subjects
 from commands.session import Session
 from commands.suite import known_options
 from commands.test import run_test
@@ -395,7 +395,7 @@ def test_a_test_records_what_the_file_decides(
         front=lambda: service, faketime=True, simulated=False,
         tells_time=lambda: True, telling_log_texts=(),
     )  # fmt: skip
-    monkeypatch.setattr(choosing, "system_of", lambda *_: system)
+    monkeypatch.setattr(subjects, "system_of", lambda *_: system)
     monkeypatch.setattr(subjects, "builder_of", lambda _: None)
     begun: list[TestInfo] = []
 
@@ -556,7 +556,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
         front=lambda: service, faketime=True, simulated=False,
         tells_time=lambda: True, telling_log_texts=(),
     )  # fmt: skip
-    monkeypatch.setattr(choosing, "system_of", lambda *_: system)
+    monkeypatch.setattr(subjects, "system_of", lambda *_: system)
     monkeypatch.setattr(subjects, "builder_of", lambda _: None)
     begun: list[tuple[TestInfo, str]] = []
 
