@@ -45,7 +45,7 @@ async def wait_until_complete(
     missing = await _wait(service, nodes, timeout_s, examine, system_name)
     if missing:
         reasons = "; ".join(f"{name} {reason}" for name, reason in missing.items())
-        raise InfrastructureError(f"{system_name} does not serve within {timeout_s:g} s: {reasons}")
+        raise InfrastructureError(f"expected {system_name} to serve within {timeout_s:g} s, but {reasons}")
 
 
 async def _wait(
