@@ -163,11 +163,11 @@ class _Judged:
     def _reason(self, verdict: Verdict, allowed: list[str]) -> str:
         size = counted(len(self._history), "transaction")
         if verdict is Verdict.INVALID:
-            return f"{size} contradict {self._model}."
+            return f"The history of {size} contradicts {self._model}."
         if verdict is Verdict.UNKNOWN:
-            return f"No transaction of {size} depends on another one, so nothing was tested."
+            return f"In the history of {size}, none depends on another one, so nothing was tested."
         others = f" {self._model} allows these anomalies, which are there: {', '.join(allowed)}." if allowed else ""
-        return f"{size} have no anomaly that {self._model} prohibits.{others}"
+        return f"The history of {size} has no anomaly that {self._model} prohibits.{others}"
 
     def _anomalies(self) -> list[Anomaly]:
         found = []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from checker.columns import INFO, OK
 from checker.explain.words import value_text
 from checker.formats.parquet import decode_value
 from checker.judging import value_at
@@ -62,7 +63,7 @@ class Words:
 
     def _place(self, row: int) -> str:
         history = self._history
-        end = "" if history.type[row] == 2 else str(history.end[row])
+        end = "" if history.type[row] == INFO else str(history.end[row])
         return f"process {history.process[row]}, events {history.start[row]}-{end}"
 
     def _because(self, link: Link, one: str, other: str) -> str:
@@ -96,7 +97,7 @@ class Words:
 
     def _mops(self, row: int) -> list[Value]:
         history = self._history
-        found = value_at(history, history.result if history.type[row] == 0 else history.value, row)
+        found = value_at(history, history.result if history.type[row] == OK else history.value, row)
         return found if isinstance(found, list) else []
 
     def finding(
