@@ -34,12 +34,12 @@ class Pool(ProcessPoolExecutor):
     At its end as a context, it waits for work that runs, and drops the rest. After Ctrl-C it ends the processes at once.
     """
 
-    def __init__(self, processes: int, begin: Callable[..., object], *arguments: object) -> None:
+    def __init__(self, processes: int, begin: Callable[..., object] | None = None, *arguments: object) -> None:
         """Makes a pool.
 
         Args:
             processes: The maximum number of processes.
-            begin: Called once in each process, with `arguments`; all must be picklable.
+            begin: Called once in each process, with `arguments`; all must be picklable. None: nothing is called.
             arguments: The arguments.
         """
         super().__init__(
@@ -67,9 +67,10 @@ class Pool(ProcessPoolExecutor):
         self.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin(begin: Callable[..., object], arguments: tuple[object, ...]) -> None:
+def _begin(begin: Callable[..., object] | None, arguments: tuple[object, ...]) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    begin(*arguments)
+    if begin is not None:
+        begin(*arguments)
 
 
 def _end_with_parent() -> None:

@@ -48,7 +48,6 @@ class Loss:
         kind: The kind of the fault.
         changes: The gaps of changes, an array of shape (gaps, 2): starts and ends in seconds since the start of the fault.
         reads: The same of reads.
-        after_s: The seconds after the start of the fault in which gaps were looked for.
         effective: Whether the proof says that the fault took effect.
     """
 
@@ -56,8 +55,12 @@ class Loss:
     kind: str
     changes: np.ndarray
     reads: np.ndarray
-    after_s: float
     effective: bool
+
+    @property
+    def after_s(self) -> float:
+        """The seconds after the start of the fault in which gaps were looked for."""
+        return float(self.changes[-1, 1])
 
 
 def loss(run: Run) -> Loss | None:
@@ -83,7 +86,6 @@ def loss(run: Run) -> Loss | None:
         kind=fault.kind,
         changes=_gaps(times[False], after_s),
         reads=_gaps(times[True], after_s),
-        after_s=after_s,
         effective=fault.effective,
     )
 

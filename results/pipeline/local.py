@@ -69,12 +69,8 @@ def analyze_here(options: AnalysisOptions, steps: Steps) -> Summary:
     for path in (*options.paths, options.out):
         if not is_local(path):
             raise NotSuited(f"{path}: is not a plain path of this machine")
-    with Pool(processes(), _prepare) as pool:
+    with Pool(processes()) as pool:
         return analyze(LocalRunner(options.in_process, pool), options, steps)
-
-
-def _prepare() -> None:
-    """A process of the pool has loaded this module, and needs no more."""
 
 
 def _require_small(sources: Sequence[Input], limit: int) -> int:
