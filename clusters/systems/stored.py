@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.systems.answers import NoAnswer
+from harness.op import Fail
 
 if TYPE_CHECKING:
     from harness.op import Value
@@ -32,6 +33,20 @@ def entry_body(key: str | None, value: Value) -> bytes:
         ValueError: JSON does not have this value.
     """
     return json.dumps({"key": key, "value": value}, separators=(",", ":"), allow_nan=False).encode()
+
+
+def entry_or_fail(key: str | None, value: Value) -> bytes | Fail:
+    """Returns `entry_body`; the outcome of the operation if JSON does not have this value."""
+    try:
+        return entry_body(key, value)
+    except (ValueError, TypeError, RecursionError):
+        return Fail(f"unsupported: {str(value)[:MAX_FOREIGN_CHARACTERS]} is not a value of JSON")
+
+
+def queued_value(body: bytes, key: str) -> Value:
+    """Returns the value in the body of a message; a text that names the message if no client of this queue sent it."""
+    found = values_in(body, key)
+    return found[0] if found else f"not an entry of this queue: {body[:MAX_FOREIGN_CHARACTERS]!r}"
 
 
 def values_in(body: bytes, key: str | None) -> list[Value]:

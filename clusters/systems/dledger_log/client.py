@@ -23,7 +23,7 @@ from clusters.systems.dledger.routing import Seat
 from clusters.systems.dledger_log.entries import BARRIER, entry_of, values_of
 from clusters.systems.dledger_protocol import SUCCESS
 from clusters.systems.remoting import HEADER_OK, Answer
-from clusters.systems.stored import entry_body
+from clusters.systems.stored import entry_or_fail
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
@@ -96,10 +96,9 @@ class LogClient:
 
     async def _append(self, key: str | None, value: Value) -> int | Fail | Info:
         """Appends a value. Returns its index; without one, the outcome of the operation."""
-        try:
-            body = entry_body(key, value)
-        except (ValueError, TypeError, RecursionError):
-            return Fail(f"unsupported: {str(value)[:100]} is not a value of JSON")
+        body = entry_or_fail(key, value)
+        if isinstance(body, Fail):
+            return body
         answer = await self._seat.ask(lambda peer: peer.append(body), is_read=False, timeout_s=ANSWER_TIMEOUT_S)
         if not isinstance(answer, Answer):
             return answer

@@ -19,7 +19,7 @@ from clusters.systems.answers import PAUSE_S, NoAnswer, NotSent, RefusedByCode, 
 from clusters.systems.kafka.outcomes import NOT_LEADER
 from clusters.systems.kafka.producer import Records
 from clusters.systems.kafka.wire import NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, Broker
-from clusters.systems.stored import entry_body, values_in
+from clusters.systems.stored import entry_or_fail, values_in
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
@@ -85,10 +85,9 @@ class KafkaClient:
         self._closed = True
 
     async def _append(self, key: str | None, value: Value) -> Outcome:
-        try:
-            body = entry_body(key, value)
-        except (ValueError, TypeError, RecursionError):
-            return Fail(f"unsupported: {str(value)[:100]} is not a value of JSON")
+        body = entry_or_fail(key, value)
+        if isinstance(body, Fail):
+            return body
         await self._know_leader()
         outcome = await asyncio.get_running_loop().run_in_executor(
             self._thread, self._sender.send, self._topic, body, 0

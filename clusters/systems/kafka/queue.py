@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from clusters.systems.answers import PAUSE_S, unsupported
 from clusters.systems.kafka.outcomes import NOT_ASSIGNED, NOTHING_CAME
 from clusters.systems.kafka.producer import Records
-from clusters.systems.stored import entry_body, values_in
+from clusters.systems.stored import entry_or_fail, queued_value
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
@@ -90,10 +90,9 @@ class KafkaQueueClient:
         return unsupported(invocation.f, invocation.value)
 
     def _enqueue(self, topic: str, key: str, value: Value) -> Outcome:
-        try:
-            body = entry_body(key, value)
-        except (ValueError, TypeError, RecursionError):
-            return Fail(f"unsupported: {str(value)[:100]} is not a value of JSON")
+        body = entry_or_fail(key, value)
+        if isinstance(body, Fail):
+            return body
         outcome = self._records.send(topic, body)
         return Ok(value) if isinstance(outcome, Ok) else outcome
 
@@ -113,7 +112,4 @@ class KafkaQueueClient:
 
 
 def _value(record: object, key: str) -> Value:
-    """Returns the value of a record; a text that names the record if no client of this queue wrote it."""
-    body: bytes = record.value() or b""  # type: ignore[attr-defined]
-    found = values_in(body, key)
-    return found[0] if found else f"not an entry of this queue: {body[:100]!r}"
+    return queued_value(record.value() or b"", key)  # type: ignore[attr-defined]

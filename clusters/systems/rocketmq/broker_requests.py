@@ -19,6 +19,7 @@ from clusters.systems.rocketmq.broker_outcomes import (
     SUCCESS,
     TOPIC_NOT_EXIST,
 )
+from clusters.systems.rocketmq.numbers import integer, number_in
 from clusters.systems.rocketmq.records import records_in
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ EPOCHS, REPLICATION = 1007, 907
 MASTER: Final = "0"  # the id of a master, in a route and in its own answers
 SUBSCRIPTION: Final = 4  # the system flag of a pull that has its subscription with it
 READ_AND_WRITE: Final = 6
-MAX_DIGITS: Final = 19
 
 
 class Refused(BadAnswer):
@@ -49,13 +49,11 @@ class Refused(BadAnswer):
 
     Attributes:
         status: The code.
-        remark: What it says of it.
     """
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(f"code {answer.status}: {answer.remark[:200] or 'no remark'}")
         self.status = answer.status
-        self.remark = answer.remark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,10 +177,10 @@ def offset_of(answer: Answer, queue: int) -> int:
     Raises:
         BadAnswer: The answer has no offset, or names another queue.
     """
-    found = _number(answer.extension, "queueId")
+    found = _from_zero(answer.extension, "queueId")
     if found != queue:
         raise BadAnswer(f"expected an offset of the queue {queue}, found one of the queue {found}")
-    return _number(answer.extension, "queueOffset")
+    return _from_zero(answer.extension, "queueOffset")
 
 
 async def pull(connection: Connection, topic: str, queue: int, offset: int, *, most: int = MOST_MESSAGES) -> Pulled:
@@ -215,7 +213,7 @@ async def pull(connection: Connection, topic: str, queue: int, offset: int, *, m
     answer, body = await connection.call_bytes(PULL, b"", extension=fields)
     if answer.status not in {SUCCESS, PULL_NOT_FOUND, PULL_RETRY_IMMEDIATELY, PULL_OFFSET_MOVED}:
         raise Refused(answer)
-    end = _number(answer.extension, "maxOffset")
+    end = _from_zero(answer.extension, "maxOffset")
     records = list(records_in(body)) if answer.status == SUCCESS else []
     if not records and offset < end:
         raise Refused(answer)  # e.g. the queue has the place of a message that the log lacks
@@ -235,7 +233,7 @@ async def max_offset(connection: Connection, topic: str, queue: int) -> int:
         Refused: It answers with an error.
     """
     answer = await connection.call(MAX_OFFSET, None, extension={"topic": topic, "queueId": str(queue)})
-    return _number(_succeeded(answer).extension, "offset")
+    return _from_zero(_succeeded(answer).extension, "offset")
 
 
 async def committed(connection: Connection, topic: str, queue: int) -> int:
@@ -248,7 +246,7 @@ async def committed(connection: Connection, topic: str, queue: int) -> int:
     answer = await connection.call(COMMITTED, None, extension=fields)
     if answer.status == QUERY_NOT_FOUND:
         return 0
-    return _number(_succeeded(answer).extension, "offset")
+    return _from_zero(_succeeded(answer).extension, "offset")
 
 
 async def commit(connection: Connection, topic: str, queue: int, offset: int) -> None:
@@ -273,9 +271,9 @@ async def epochs(connection: Connection) -> Epochs:
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise BadAnswer(f"expected a list of epochs, found {str(body)[:100]}")
     return Epochs(
-        broker=_whole(body.get("brokerId")),
-        epochs=[(_whole(each.get("epoch")), _whole(each.get("startOffset"))) for each in found],
-        end=_whole(body.get("maxOffset")),
+        broker=integer(body.get("brokerId")),
+        epochs=[(integer(each.get("epoch")), integer(each.get("startOffset"))) for each in found],
+        end=integer(body.get("maxOffset")),
     )
 
 
@@ -294,7 +292,7 @@ async def replication(connection: Connection) -> Replication:
     return Replication(
         leads=leads,
         master=master if isinstance(master, str) else None,
-        in_sync=_whole(body.get("inSyncSlaveNums")) if leads else 0,
+        in_sync=integer(body.get("inSyncSlaveNums")) if leads else 0,
     )
 
 
@@ -304,15 +302,9 @@ def _succeeded(answer: Answer) -> Answer:
     return answer
 
 
-def _number(fields: Mapping[str, str], name: str) -> int:
+def _from_zero(fields: Mapping[str, str], name: str) -> int:
     """Returns a field that is a whole number from 0 on."""
-    text = fields.get(name, "")
-    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
-        raise BadAnswer(f"expected a whole number as {name}, found {text[:100]!r}")
-    return int(text)
-
-
-def _whole(found: Value) -> int:
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise BadAnswer(f"expected a whole number, found {str(found)[:100]}")
+    found = number_in(fields, name)
+    if fields[name].startswith("-"):
+        raise BadAnswer(f"expected a whole number from 0 on as {name}, got {fields[name]}")
     return found

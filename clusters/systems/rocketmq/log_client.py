@@ -15,7 +15,7 @@ from clusters.systems.remoting import BadAnswer, NotSent, RemotingError
 from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.broker_requests import Refused
 from clusters.systems.rocketmq.producer import WITHOUT_MASTER
-from clusters.systems.stored import entry_body, values_in
+from clusters.systems.stored import entry_or_fail, values_in
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
@@ -59,10 +59,9 @@ class LogClient:
         """Carries out an append, or a read of an offset or of a range."""
         match invocation.f, invocation.value:
             case "append", value:
-                try:
-                    body = entry_body(invocation.key, value)
-                except (ValueError, TypeError, RecursionError):
-                    return Fail(f"unsupported: {str(value)[:100]} is not a value of JSON")
+                body = entry_or_fail(invocation.key, value)
+                if isinstance(body, Fail):
+                    return body
                 outcome = await self._producer.send(self._topic, QUEUE, body)
             case "read", int(offset):
                 outcome = await self._read(invocation.key, offset, offset)

@@ -19,7 +19,7 @@ from clusters.systems.answers import PAUSE_S, unsupported
 from clusters.systems.remoting import NotSent, RemotingError
 from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.broker_outcomes import NO_MASTER, NOTHING_CAME
-from clusters.systems.stored import entry_body, values_in
+from clusters.systems.stored import entry_or_fail, queued_value
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
@@ -98,10 +98,9 @@ class QueueClient:
         self._producer.close()
 
     async def _enqueue(self, topic: Topic, key: str, value: Value) -> Outcome:
-        try:
-            body = entry_body(key, value)
-        except (ValueError, TypeError, RecursionError):
-            return Fail(f"unsupported: {str(value)[:100]} is not a value of JSON")
+        body = entry_or_fail(key, value)
+        if isinstance(body, Fail):
+            return body
         outcome = await self._producer.send(topic.name, self._process % len(topic.consumers), body)
         return Ok(value) if isinstance(outcome, Ok) else outcome
 
@@ -194,7 +193,7 @@ async def _dequeue(topic: Topic, key: str, turn: int, limit: asyncio.Timeout) ->
             if pulled.records:
                 limit.reschedule(None)
                 await consumer.take(place + 1)
-                return Ok(_value(pulled.records[0].body, key))
+                return Ok(queued_value(pulled.records[0].body, key))
     return Fail(f"{NOTHING_CAME}: no message is in {topic.name}")
 
 
@@ -207,7 +206,7 @@ async def _drain(topic: Topic, key: str, limit: asyncio.Timeout) -> Outcome:
         limit.reschedule(None)
         for consumer, (place, _) in zip(topic.consumers, found, strict=True):
             await consumer.take(place)
-    return Ok([_value(body, key) for _, bodies in found for body in bodies])
+    return Ok([queued_value(body, key) for _, bodies in found for body in bodies])
 
 
 async def _limited(operation: Callable[[asyncio.Timeout], Awaitable[Outcome]], limit_s: float) -> Outcome:
@@ -221,9 +220,3 @@ async def _limited(operation: Callable[[asyncio.Timeout], Awaitable[Outcome]], l
         return Fail(f"not-connected: {error}")
     except RemotingError as error:
         return Fail(f"no-answer: {error}")
-
-
-def _value(body: bytes, key: str) -> Value:
-    """Returns the value of a message; a text that names the message if no client of this queue sent it."""
-    found = values_in(body, key)
-    return found[0] if found else f"not an entry of this queue: {body[:100]!r}"

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from clusters.systems.remoting import BadAnswer
+from clusters.systems.rocketmq.numbers import integer, number, number_in
 from clusters.systems.rocketmq.outcomes import SUCCESS
 
 if TYPE_CHECKING:
@@ -104,9 +105,9 @@ def _master(answer: Answer, *, epoch: bool = True) -> Values:
     values: Values = {}
     fields = answer.extension
     if epoch:
-        values["master_epoch"] = _whole(fields, "masterEpoch")
+        values["master_epoch"] = number_in(fields, "masterEpoch")
     if "masterBrokerId" in fields:
-        values["master"] = _whole(fields, "masterBrokerId")
+        values["master"] = number_in(fields, "masterBrokerId")
     if "masterAddress" in fields:
         values["address"] = _text(fields["masterAddress"])
     return values
@@ -117,24 +118,24 @@ def _sync_set(answer: Answer) -> list[int]:
 
 
 def _register(_: str, answer: Answer) -> Values:
-    values: Values = {"sync_set": _sync_set(answer), "sync_epoch": _integer(answer.body.get("syncStateSetEpoch"))}
+    values: Values = {"sync_set": _sync_set(answer), "sync_epoch": integer(answer.body.get("syncStateSetEpoch"))}
     # Without a living master the header lacks the master, or has a meaningless epoch.
     return values | (_master(answer) if "masterBrokerId" in answer.extension else {})
 
 
 def _elect(_: str, answer: Answer) -> Values:
-    values: Values = {"sync_set": _sync_set(answer), "sync_epoch": _whole(answer.extension, "syncStateSetEpoch")}
+    values: Values = {"sync_set": _sync_set(answer), "sync_epoch": number_in(answer.extension, "syncStateSetEpoch")}
     if answer.status == SUCCESS:
         group = answer.body.get("brokerMemberGroup")
         members = group.get("brokerAddrs") if isinstance(group, dict) else None
         if not isinstance(members, dict):
             raise BadAnswer(f"expected a brokerMemberGroup with brokerAddrs, got {str(group)[:100]}")
-        values["members"] = sorted([_number(key), _text(value)] for key, value in members.items())
+        values["members"] = sorted([number(key), _text(value)] for key, value in members.items())
     return values | _master(answer)
 
 
 def _replica(_: str, answer: Answer) -> Values:
-    values: Values = {"sync_set": _sync_set(answer), "sync_epoch": _integer(answer.body.get("syncStateSetEpoch"))}
+    values: Values = {"sync_set": _sync_set(answer), "sync_epoch": integer(answer.body.get("syncStateSetEpoch"))}
     return values | _master(answer)
 
 
@@ -149,13 +150,13 @@ def _state(name: str, answer: Answer) -> Values:
         raise BadAnswer(f"expected the replicas of {name}, got {str(found)[:100]}")
     values: Values = {
         "known": True,
-        "master_epoch": _integer(found.get("masterEpoch")),
-        "sync_epoch": _integer(found.get("syncStateSetEpoch")),
+        "master_epoch": integer(found.get("masterEpoch")),
+        "sync_epoch": integer(found.get("syncStateSetEpoch")),
         "in_sync": _replicas(found.get("inSyncReplicas")),
         "not_in_sync": _replicas(found.get("notInSyncReplicas")),
     }
     if found.get("masterBrokerId") is not None:
-        values["master"] = _integer(found["masterBrokerId"])
+        values["master"] = integer(found["masterBrokerId"])
     if found.get("masterAddress") is not None:
         values["address"] = _text(found["masterAddress"])
     return values
@@ -164,7 +165,7 @@ def _state(name: str, answer: Answer) -> Values:
 def _replicas(found: Value) -> list[Value]:
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise BadAnswer(f"expected a list of replicas, got {str(found)[:100]}")
-    replicas = [[_integer(each.get("brokerId")), _text(each.get("brokerAddress")), each.get("alive")] for each in found]
+    replicas = [[integer(each.get("brokerId")), _text(each.get("brokerAddress")), each.get("alive")] for each in found]
     if not all(isinstance(alive, bool) for *_, alive in replicas):
         raise BadAnswer(f"expected whether each replica is alive, got {str(found)[:100]}")
     return sorted(replicas)
@@ -173,26 +174,7 @@ def _replicas(found: Value) -> list[Value]:
 def _ids(found: Value) -> list[int]:
     if not isinstance(found, list):
         raise BadAnswer(f"expected a set of broker ids, got {str(found)[:100]}")
-    return sorted(map(_integer, found))
-
-
-def _integer(found: Value) -> int:
-    if not isinstance(found, int) or isinstance(found, bool) or not -(2**63) <= found < 2**63:
-        raise BadAnswer(f"expected a whole number, got {str(found)[:100]}")
-    return found
-
-
-def _number(text: str) -> int:
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
-        raise BadAnswer(f"expected a whole number, got {text[:100]!r}")
-    return _integer(int(text))
-
-
-def _whole(fields: Mapping[str, str], name: str) -> int:
-    if name not in fields:
-        raise BadAnswer(f"expected the header field {name}, got {', '.join(fields)[:100] or 'none'}")
-    return _number(fields[name])
+    return sorted(map(integer, found))
 
 
 def _text(found: Value) -> str:
@@ -207,7 +189,7 @@ REQUESTS: Mapping[str, Request] = MappingProxyType(
             code=1012,
             is_read=True,
             fields=_group,
-            read=lambda _, answer: {"next": _whole(answer.extension, "nextBrokerId")},
+            read=lambda _, answer: {"next": number_in(answer.extension, "nextBrokerId")},
         ),
         "apply": Request(
             code=1013,
@@ -249,7 +231,7 @@ REQUESTS: Mapping[str, Request] = MappingProxyType(
             },
             body=lambda _, it: {"syncStateSet": it["sync_set"], "syncStateSetEpoch": it["sync_epoch"]},
             # The epoch in a refusal is 0, and has no meaning.
-            read=lambda _, answer: {"sync_epoch": _whole(answer.extension, "newSyncStateSetEpoch")},
+            read=lambda _, answer: {"sync_epoch": number_in(answer.extension, "newSyncStateSetEpoch")},
         ),
         "replica": Request(code=1004, is_read=True, fields=_group, read=_replica),
         "state": Request(code=1006, is_read=True, fields=lambda _, __: {}, body=lambda name, _: [name], read=_state),
