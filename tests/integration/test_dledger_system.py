@@ -260,7 +260,7 @@ def test_a_wait_that_is_too_short_says_what_is_missing(system: DLedgerSystem, cl
     node = others(cluster, leader_of(system, cluster))[0]
     system.pause(node)
     try:
-        with pytest.raises(InfrastructureError, match=f"within 1 s: {node.name} does not answer") as raised:
+        with pytest.raises(InfrastructureError, match=f"within 1 s, but {node.name} does not answer") as raised:
             run(readiness.until_ready(system, 1.0))
     finally:
         system.resume(node)
