@@ -45,3 +45,7 @@ class Disagreement(LabrysError):  # noqa: N818 - the name states the problem
         )
         self.operations = tuple(operations)
         self.conventions: Mapping[str, str] = {}
+
+
+class Unsuited(Exception):  # noqa: N818 - not an error: the caller uses objects
+    """Arrays cannot represent these operations."""

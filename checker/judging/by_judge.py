@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from checker.columns import ColumnReader, Columns, batches_of, joined, of_operations
+from checker.errors import Unsuited
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.formats.read import PARQUET, History
 from checker.judging import composed, judge_keys
 from checker.judging.judged import Judged
-from checker.models.base import Unsuited
 from checker.search.tables import Rules
 from harness.errors import LabrysError
 

@@ -20,13 +20,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
+from checker.errors import Unsuited
 from checker.identity import identity
 from harness.op import OpType
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from checker.search.coding import Rows
+    from checker.models.rows import Rows
     from harness.op import Operation, Process, Value
 
 State: TypeAlias = Any  # any hashable object
@@ -93,10 +94,6 @@ class Code(NamedTuple):
     a: int = 0
     b: int = 0
     items: tuple[int, ...] = ()
-
-
-class Unsuited(Exception):  # noqa: N818 - not an error: the caller uses objects
-    """Arrays cannot represent these operations."""
 
 
 class Numbers:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from checker.errors import ModelError
+from checker.errors import ModelError, Unsuited
 from checker.explain.words import value_text
-from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers, Unsuited
+from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import ACQUIRE, RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from checker.models.base import State
-    from checker.search.coding import Rows
+    from checker.models.rows import Rows
     from harness.op import Value
 
 _WRITE: Final = "write"  # of a holder to a resource, see the workload `lock`

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
-from checker.errors import ModelError
+from checker.errors import ModelError, Unsuited
 from checker.explain.words import value_text
 from checker.identity import identity, is_collection, same
-from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers, Unsuited
+from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import DEQUEUE, DEQUEUE_ANY, DEQUEUE_EMPTY, ENQUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from checker.models.base import State
-    from checker.search.coding import Rows
+    from checker.models.rows import Rows
     from harness.op import Value
 
 CrashedDequeue: TypeAlias = Literal["takes", "never"]

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
-from checker.errors import ModelError
+from checker.errors import ModelError, Unsuited
 from checker.explain.words import value_text
 from checker.identity import plain_name, same
-from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers, Unsuited
+from checker.models.base import Call, Code, Inconsistent, NativeModel, Numbers
 from checker.models.opcodes import CAS, CAS_FAIL, READ, TXN, WRITE
 
 if TYPE_CHECKING:
     from checker.models.base import State
-    from checker.search.coding import Rows
+    from checker.models.rows import Rows
     from harness.op import Value
 
 NilRead: TypeAlias = Literal["any", "exact"]

@@ -16,7 +16,6 @@ the integers, because the kernel is fastest with dense numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -24,26 +23,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from checker._kernel import Problem
-from checker.columns import FAIL, GREAT, INTEGER, NEVER, NOTHING, OK, OTHER, PAIR
+from checker.columns import GREAT, NEVER
+from checker.errors import Unsuited
 from checker.formats.parquet import decode_value, json_text
-from checker.models.base import Code, Numbers, Unsuited
+from checker.models.base import Code, Numbers
+from checker.models.rows import NIL, TEXT, Batch, Rows
 from checker.near.necessary import lack_of
 from checker.search.encode import Events
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from checker.columns import ColumnReader, Columns, Values
+    from checker.columns import ColumnReader, Columns
     from checker.models.base import NativeModel
     from checker.near.necessary import Lack
     from harness.op import Value
 
     Int64s = npt.NDArray[np.int64]
     Bytes = npt.NDArray[np.uint8]
-    Flags = npt.NDArray[np.bool_]
 
-_NIL: Final = -(1 << 62)
-_TEXT: Final = 1 << 61
 _NEGATIVE_ZERO: Final = "-0.0"
 
 
@@ -116,94 +114,6 @@ class Arrays:
         return None
 
 
-class Rows:
-    """The operations of one function in a batch, for a model that codes them; arrays have an entry for each row of the batch.
-
-    Attributes:
-        possible: Rows of operations that may have happened: they did not fail.
-        ok: Rows of operations that returned ok.
-        failed: Rows of operations that failed.
-        without_result: Rows of any function whose result is nil.
-        argument: The arguments.
-        result: The results.
-    """
-
-    def __init__(self, columns: Columns, place: int, batch: Batch, coder: Coder) -> None:
-        """Selects the operations of a function by its place in `columns.functions`."""
-        chosen = columns.function == place
-        self.failed = chosen & (columns.type == FAIL)
-        self.possible = chosen & (columns.type != FAIL)
-        self.ok = chosen & (columns.type == OK)
-        self.without_result = columns.result.kind == NOTHING
-        self.argument = columns.value
-        self.result = columns.result
-        self._process = columns.process
-        self._batch = batch
-        self._coder = coder
-
-    def put(self, rows: Flags, opcode: int, a: Int64s | int = 0, b: Int64s | int = 0) -> None:
-        """Codes some rows; `a` and `b` have an entry for each of them."""
-        batch = self._batch
-        batch.keep[rows] = True
-        batch.f[rows], batch.a[rows], batch.b[rows] = opcode, a, b
-
-    def numbers(self, values: Values, rows: Flags) -> Int64s:
-        """Returns the numbers of the values of some rows.
-
-        Raises:
-            Unsuited: One is a pair of integers, which has two codings.
-        """
-        kind, first = values.kind[rows], values.first[rows]
-        if (kind == PAIR).any():
-            raise Unsuited
-        numbers = first.copy()
-        numbers[kind == NOTHING] = _NIL
-        numbers[kind == OTHER] += _TEXT
-        return numbers
-
-    def pairs(self, values: Values, rows: Flags) -> tuple[Int64s, Int64s]:
-        """Returns the numbers of both members of the values of some rows.
-
-        Raises:
-            Unsuited: A value is no pair.
-        """
-        kind, first, second = values.kind[rows], values.first[rows].copy(), values.second[rows].copy()
-        if ((kind == NOTHING) | (kind == INTEGER)).any():
-            raise Unsuited
-        others = np.flatnonzero(kind == OTHER)
-        if len(others):
-            places, codes = np.unique(first[others], return_inverse=True)
-            pairs = np.array(self._coder.pairs_at(places.tolist()), np.int64)
-            first[others], second[others] = pairs[codes, 0], pairs[codes, 1]
-        return first, second
-
-    def integers(self, values: Values, rows: Flags, *, absent: int | None = None) -> Int64s:
-        """Returns the values of some rows, which are integers; `absent` stands for nil.
-
-        Raises:
-            Unsuited: One is something else.
-        """
-        kind, first = values.kind[rows], values.first[rows]
-        nothing = kind == NOTHING
-        if ((kind != INTEGER) & ~nothing).any() or (absent is None and nothing.any()):
-            raise Unsuited
-        return first if absent is None else np.where(nothing, absent, first)
-
-    def processes(self, rows: Flags) -> Int64s:
-        """Returns the processes of some rows."""
-        return self._process[rows]
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The columns of some operations for the kernel, and which of them matter to the verdict."""
-
-    keep: Flags
-    f: Bytes
-    a: Int64s
-    b: Int64s
-
-
 class Coder(Numbers):
     """Codes the operations of one model, batch by batch."""
 
@@ -232,7 +142,7 @@ class Coder(Numbers):
             b=np.zeros(len(columns), np.int64),
         )
         for place in np.unique(columns.function).tolist():
-            self._model.code_rows(str(columns.functions[place]), Rows(columns, place, batch, self))
+            self._model.code_rows(str(columns.functions[place]), Rows(columns, place, batch, self.pairs_at))
         return batch
 
     def initial(self) -> list[int]:
@@ -250,14 +160,14 @@ class Coder(Numbers):
             Unsuited: It is a pair of integers, which has two codings.
         """
         if value is None:
-            return _NIL
+            return NIL
         if type(value) is int and abs(value) < GREAT:
             return value
         is_list = isinstance(value, Sequence) and not isinstance(value, str)
         if is_list and len(value) == 2 and all(type(member) is int for member in value):
             raise Unsuited
         text = json_text(value) or ""
-        return _TEXT + self._reader.place_of(text)
+        return TEXT + self._reader.place_of(text)
 
     def pairs_at(self, places: Sequence[int]) -> list[tuple[int, int]]:
         """Returns the numbers of both members of values, by their places in the texts.
@@ -353,15 +263,15 @@ class Coded:
         """Moves the numbers of nil and of texts next to the integers; returns the initial state in these numbers."""
         begin = np.array(self._initial, np.int64)
         columns = (self._a[: self.count], self._b[: self.count], begin)
-        plain = [(column > _NIL) & (column < _TEXT) for column in columns]
+        plain = [(column > NIL) & (column < TEXT) for column in columns]
         pairs = list(zip(columns, plain, strict=True))
-        lowest = min(int(column.min(where=mask, initial=_TEXT)) for column, mask in pairs)
-        greatest = max(int(column.max(where=mask, initial=_NIL)) for column, mask in pairs)
+        lowest = min(int(column.min(where=mask, initial=TEXT)) for column, mask in pairs)
+        greatest = max(int(column.max(where=mask, initial=NIL)) for column, mask in pairs)
         if greatest < lowest:  # there is no integer at all
             lowest = greatest = 0
         for column in columns:
-            column[column == _NIL] = lowest - 1
-            texts = column >= _TEXT
-            column[texts] += greatest + 1 - _TEXT
+            column[column == NIL] = lowest - 1
+            texts = column >= TEXT
+            column[texts] += greatest + 1 - TEXT
         numbered: list[int] = begin.tolist()
         return numbered

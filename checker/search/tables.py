@@ -31,7 +31,7 @@ from checker.columns import (
     ColumnReader,
     batches_of,
 )
-from checker.errors import Disagreement
+from checker.errors import Disagreement, Unsuited
 from checker.explain.contradictions import MAKERS, observed
 from checker.explain.hardness import CAUSES, of_columns
 from checker.explain.sentences import Evidence, explain
@@ -40,7 +40,6 @@ from checker.formats.parquet import decode_value, json_text, open_parquet, read_
 from checker.identity import identity
 from checker.independent import EXPLAINED, KeyedAnalysis
 from checker.models import NativeModel
-from checker.models.base import Unsuited
 from checker.models.opcodes import CAS, CAS_FAIL, DEQUEUE, ENQUEUE, OBSERVERS, WRITE
 from checker.result import Analysis
 from checker.search.coding import Coded
