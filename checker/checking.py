@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from checker.formats.plain import Plain
     from checker.formats.source import Source
-    from checker.independent import KeyedAnalysis
     from checker.judging.judged import Judged
+    from checker.keyed import KeyedAnalysis
     from checker.models import Model
 
 RUN_HISTORY: Final = "history.jsonl"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from checker.explain.violations import Violation
-    from checker.independent import KeyedAnalysis
+    from checker.keyed import KeyedAnalysis
     from checker.models import Model
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord

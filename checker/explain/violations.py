@@ -19,7 +19,7 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from checker.independent import KeyedAnalysis
+    from checker.keyed import KeyedAnalysis
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.op import Operation, Value

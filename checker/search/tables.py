@@ -38,7 +38,7 @@ from checker.explain.sentences import Evidence, explain
 from checker.explain.weakening import CONVENTION, READS_OF_NIL, silenced
 from checker.formats.parquet import decode_value, json_text, open_parquet, read_rows_of
 from checker.identity import identity
-from checker.independent import EXPLAINED, KeyedAnalysis
+from checker.keyed import EXPLAINED, KeyedAnalysis
 from checker.models import NativeModel
 from checker.models.opcodes import CAS, CAS_FAIL, DEQUEUE, ENQUEUE, OBSERVERS, WRITE
 from checker.result import Analysis

@@ -25,7 +25,7 @@ from checker.checking import conventions_of, make_model
 from checker.deciders import DEFAULT_MODEL
 from checker.formats.parquet import Values
 from checker.formats.read import PARQUET
-from checker.independent import EXPLAINED
+from checker.keyed import EXPLAINED
 from harness.verdict import Verdict
 from results.pipeline.decide import judges, kernel
 from results.pipeline.decide.coding import ADDRESS, TEXTS, coded, coding_of, made

@@ -11,7 +11,8 @@ import pytest
 
 from checker.analysis import analysis
 from checker.explain.words import value_text
-from checker.independent import EXPLAINED, check_keys
+from checker.independent import check_keys
+from checker.keyed import EXPLAINED
 from checker.models import model as chosen
 from checker.near.patterns import patterns
 from checker.search import brute
