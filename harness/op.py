@@ -188,6 +188,11 @@ class Operation:
     order: int | None = None
 
     @property
+    def last_ns(self) -> int:
+        """Returns the time of its last event: its end, or its start if it has no end."""
+        return self.start_ns if self.end_ns is None else self.end_ns
+
+    @property
     def contact(self) -> Contact | None:
         """Returns the node that answered, else the node that the operation was sent to; None if it has none."""
         if self.phase == RESOURCE_PHASE:

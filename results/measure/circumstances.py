@@ -15,7 +15,6 @@ from harness.leaders import LEADER, in_polls
 from harness.op import OpType
 from harness.units import NS_PER_S
 from results.page.formatting import in_term, seconds
-from results.page.timeline import end_ns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +38,7 @@ def circumstances(example: Counterexample, record: RunRecord) -> list[str]:
         record: The run's record.
     """
     first_ns = min(operation.start_ns for operation in example.operations)
-    last_ns = max(end_ns_of(operation) for operation in example.operations)
+    last_ns = max(operation.last_ns for operation in example.operations)
     sentences = [*_faults(record.faults, first_ns, last_ns), *_leaders(record.sightings, first_ns, last_ns)]
     culprit = example.culprit
     if culprit is not None and culprit.type is OpType.OK:
@@ -101,7 +100,7 @@ def _answered_by(operation: Operation, sightings: Sequence[Sighting], positions:
 
 def _reported(node: str, operation: Operation, sightings: Sequence[Sighting]) -> Iterator[str]:
     """Yields what a node reported about itself in the polls from before an operation until after it."""
-    start_ns, end_ns = operation.start_ns, end_ns_of(operation)
+    start_ns, end_ns = operation.start_ns, operation.last_ns
     own = sorted((seen for seen in sightings if seen.node == node), key=lambda seen: seen.time_ns)
     first = bisect_right(own, start_ns, key=lambda seen: seen.time_ns) - 1
     last = bisect_left(own, end_ns, key=lambda seen: seen.last_ns)
@@ -131,7 +130,7 @@ def _role(seen: Sighting) -> str:
 
 def _behind(node: str, operation: Operation, positions: Positions) -> Iterator[str]:
     """Yields how far a node was behind in the last poll before an operation and in the first one after it."""
-    start_ns, end_ns = operation.start_ns, end_ns_of(operation)
+    start_ns, end_ns = operation.start_ns, operation.last_ns
     before = bisect_right(positions.time_ns, start_ns) - 1
     after = bisect_left(positions.time_ns, end_ns)
     if before < 0 or after == len(positions.time_ns):

@@ -19,7 +19,6 @@ from harness.console import below
 from harness.console.plain import counted, name
 from harness.units import NS_PER_S
 from results.measure.time_stamps import stamp_of
-from results.page.timeline import end_ns_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -146,7 +145,7 @@ def read_logs(run: Run, record: RunRecord, spans: Sequence[Span]) -> Logs:
 
 def spans_of(example: Counterexample) -> list[Span]:
     """Returns the times of the operations of a counterexample."""
-    return [(operation.start_ns, end_ns_of(operation)) for operation in example.operations]
+    return [(operation.start_ns, operation.last_ns) for operation in example.operations]
 
 
 def log_files(run: Run) -> Iterator[Path]:

@@ -21,7 +21,6 @@ from harness.op import Operation, OpType
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.verdict import Verdict
 from results.page.bounds import label
-from results.page.timeline import end_ns_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -185,7 +184,7 @@ def contradiction(example: Counterexample, operations: Sequence[Operation]) -> l
     zones = []
     for name, (value, knowing) in known.items():
         initial = value is None and writers[name] == 0
-        ends = [end_ns_of(op) for op in knowing if op.type is OpType.OK]
+        ends = [op.last_ns for op in knowing if op.type is OpType.OK]
         if not ends or (writers[name] != 1 and not initial):
             continue
         # The register held the initial value before everything.
@@ -319,7 +318,7 @@ def _bar(op: Operation, columns: Mapping[int, float], y: float, *, culprit: bool
 
 
 def _arrow(first: Operation, second: Operation, columns: Mapping[int, float], y1: float, y2: float) -> Markup:
-    x1, x2 = columns[end_ns_of(first)], columns[second.start_ns]
+    x1, x2 = columns[first.last_ns], columns[second.start_ns]
     from_y, to_y = y1 + 12 + BAR / 2, y2 + 12 + BAR / 2
     bend = (x1 + x2) / 2
     return Markup('<path class="before" d="M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}"/>').format(

@@ -17,7 +17,6 @@ from results.measure.leadership import leaders
 from results.page.bounds import label
 from results.page.counterexample import operation_text
 from results.page.formatting import fired, in_term
-from results.page.timeline import end_ns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -98,7 +97,7 @@ def story(
 
 def _own_times(example: Counterexample) -> list[int]:
     """Returns the times of the starts and ends of the operations, in order."""
-    return sorted({time_ns for each in example.operations for time_ns in (each.start_ns, end_ns_of(each))})
+    return sorted({time_ns for each in example.operations for time_ns in (each.start_ns, each.last_ns)})
 
 
 def _operations(example: Counterexample) -> Iterator[Moment]:

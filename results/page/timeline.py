@@ -82,7 +82,7 @@ def timeline(
         lines: Lines of the nodes' logs.
     """
     shown = _stretch(operations, marked, faults)
-    end_ns = max([*(end_ns_of(operation) for operation in shown), *(fault.end_ns for fault in faults), 1])
+    end_ns = max([*(operation.last_ns for operation in shown), *(fault.end_ns for fault in faults), 1])
     if len(shown) == len(operations):
         end_ns = max([end_ns, *(seen.last_ns for seen in sightings)])
     reached = {contact.node for op in shown if (contact := op.contact) is not None}
@@ -154,11 +154,6 @@ def timeline(
             if seen
         ][:MAX_LEADERS],
     }
-
-
-def end_ns_of(operation: Operation) -> int:
-    """Returns the end of an operation; its start if it has no end."""
-    return operation.start_ns if operation.end_ns is None else operation.end_ns
 
 
 def embedded(data: Mapping[str, Value]) -> str:
@@ -233,7 +228,7 @@ def _stays(operations: Sequence[Operation]) -> list[_Stay]:
         if stay is None or stay.node != node:
             stay = latest[operation.process] = _Stay(node, operation.start_ns, operation.start_ns, [])
             stays.append(stay)
-        stay.end_ns = max(stay.end_ns, end_ns_of(operation))
+        stay.end_ns = max(stay.end_ns, operation.last_ns)
         stay.indexes.append(operation.invoke_index)
     return stays
 

@@ -14,7 +14,7 @@ from harness.op import Operation, OpType
 from harness.watch import Sighting
 from results.measure.op_outcomes import OUTCOMES, REFUSED, Codes
 from results.page import timeline as module
-from results.page.timeline import embedded, end_ns_of, timeline
+from results.page.timeline import embedded, timeline
 
 if TYPE_CHECKING:
     import pytest
@@ -86,7 +86,7 @@ def test_lanes_never_collide(lives: list[tuple[int, int, int, str | None]]) -> N
         assert (None if place is None else data["nodes"][place]) == op.node
         assert isinstance(op.process, int)
         first, last = lanes.setdefault(lane, {}).get(op.process, (op.start_ns, 0))
-        lanes[lane][op.process] = (first, max(last, end_ns_of(op)))
+        lanes[lane][op.process] = (first, max(last, op.last_ns))
     assert all(len({lane for lane, own in lanes.items() if process in own}) == 1 for process in free)
     for own in lanes.values():
         for (_, end), (start, _) in pairwise(sorted(own.values())):
