@@ -83,7 +83,7 @@ def check_keys(
     began = time.perf_counter()
     decided = None
     if plain is not None:
-        from checker.search.tables import decide_plain  # noqa: PLC0415 - loads numpy and pyarrow
+        from checker.search.plain import decide_plain  # noqa: PLC0415 - loads numpy and pyarrow
 
         decided = decide_plain(chosen, plain, limits, cross_check=cross_check, fail_fast=fail_fast)
     groups = _by_key(operations) if decided is None else decided.operations

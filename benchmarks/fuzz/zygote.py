@@ -35,6 +35,7 @@ _MODULES = (
     "commands.check",
     "checker.checking",
     "checker.presentation",
+    "checker.search.plain",
     "checker.search.tables",
     "commands.clusters",
     "clusters.ssh",

@@ -16,9 +16,9 @@ from checker.columns import ColumnReader, Columns, batches_of, joined, of_operat
 from checker.errors import Unsuited
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.formats.read import PARQUET, History
+from checker.formats.row_rules import Rules
 from checker.judging import composed, judge_keys
 from checker.judging.judged import Judged
-from checker.search.tables import Rules
 from harness.errors import LabrysError
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import pytest
 
 from checker.checking import make_model
 from checker.result import operation_json
+from checker.search.excerpts import OBJECTS
 from checker.search.solving import Limits
-from checker.search.tables import OBJECTS, check_table, read_table
+from checker.search.tables import check_table, read_table
 from harness.op import OpType
 from results.pipeline.decide.kernel import BYTES_PER_OPERATION, KERNEL
 from results.pipeline.decide.rows import BYTES_PER_OPERATION as BYTES_PER_OBJECT

@@ -17,8 +17,8 @@ from checker._kernel import Problem
 from checker.models.opcodes import CAS, READ
 from checker.search.coding import Arrays, KernelColumns
 from checker.search.deciding import decide_all
+from checker.search.excerpts import OBJECTS, likely_invalid
 from checker.search.solving import Limits, solve
-from checker.search.tables import OBJECTS, likely_invalid
 from results.pipeline.decide.coding import ADDRESS, CODED, GENERAL
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from checker.formats.parquet import write_operations
 from checker.independent import check_keys
 from checker.models import model
 from checker.models.opcodes import CAS, DEQUEUE_ANY, DEQUEUE_EMPTY
-from checker.search import brute, solving, tables
+from checker.search import brute, excerpts, solving, tables
 from checker.search.encode import encode
 from checker.search.solving import Limits
 from harness.op import Operation, OpType
@@ -109,7 +109,7 @@ def test_arrays_say_what_objects_say(
     for number in range(HISTORIES):
         object_, operations = _keyed(draw, name, random, options, KEYS if number % 2 else 1)
         write_operations(path, operations, run="r")
-        monkeypatch.setattr(tables, "OBJECTS", 2 if number % 3 == 0 else 100)
+        monkeypatch.setattr(excerpts, "OBJECTS", 2 if number % 3 == 0 else 100)
         table = tables.read_table(path, "table", object_)
         assert table is not None
         found = tables.check_table(table, Limits(), cross_check=number % 5 == 0)
@@ -226,7 +226,7 @@ def test_a_part_of_a_history_is_told_like_the_whole(
     long: Path, monkeypatch: pytest.MonkeyPatch, value: Any, changes: dict[int, dict[str, Any]]
 ) -> None:
     """The sentence names the operations that made the value, failed ones too, or says that there are none."""
-    monkeypatch.setattr(tables, "OBJECTS", 100)
+    monkeypatch.setattr(excerpts, "OBJECTS", 100)
     operations = _register(1000)
     operations[901] = replace(operations[901], result=value)
     for place, change in changes.items():
