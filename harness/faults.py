@@ -85,6 +85,10 @@ class PlannedFault:
         """Returns the planned duration in seconds, without the wait for its trigger."""
         return self.end_s - self.start_s - self.wait_s
 
+    def goes_with(self, other: PlannedFault) -> bool:
+        """Returns whether both have the same times. Faults in turn then take their turn together."""
+        return (self.start_s, self.end_s) == (other.start_s, other.end_s)
+
 
 def wait_s(trigger: Trigger | None) -> float:
     """Returns the longest time in seconds for which a fault with this trigger waits."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from harness.console.plain import counted, counted_of
 from harness.errors import LabrysError, headline
+from harness.faults import called
 from harness.leaders import LEADER, rivals
 from harness.op import FINAL_PHASE, OpType
 from harness.pace import RECOVERY
@@ -52,7 +53,7 @@ OF_ANY_RUN = frozenset(
 
 
 def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]) -> Part:
-    """Returns the part `faults-effective`: whether each planned kind of fault has a proven effect at least once.
+    """Returns the part `faults-effective`: whether each planned kind has a proven effect at least once, at each planned role.
 
     Args:
         faults: The record of each fault that began.
@@ -61,12 +62,12 @@ def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]
     name = "faults-effective"
     if not plan:
         return Part(name=name, verdict=Verdict.VALID, reason="No faults were planned.")
-    effective = Counter(fault.planned.kind for fault in faults if fault.proof is not None and fault.proof.effective)
-    planned = Counter(fault.kind for fault in plan)
+    effective = Counter(_name(fault.planned) for fault in faults if fault.proof is not None and fault.proof.effective)
+    planned = Counter(map(_name, plan))
     details = {kind: {"planned": count, "effective": effective[kind]} for kind, count in sorted(planned.items())}
     idle = sorted(kind for kind in planned if not effective[kind])
     if idle:
-        first = next((fault for fault in faults if fault.planned.kind == idle[0]), None)
+        first = next((fault for fault in faults if _name(fault.planned) == idle[0]), None)
         proof = first.proof if first else None
         why = headline(
             (first.error if first else None) or (proof.reason if proof else _not_begun(idle[0], faults, plan))
@@ -77,14 +78,18 @@ def faults_effective(faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
 
 
-def _not_begun(kind: str, faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]) -> str:
-    """Returns that no fault of a kind began, and which fault ended after the first one was due: faults in turn wait for it."""
-    due_s = min(fault.start_s for fault in plan if fault.kind == kind)
+def _name(fault: PlannedFault) -> str:
+    return called(fault.kind, fault.options)
+
+
+def _not_begun(name: str, faults: Sequence[FaultRecord], plan: Sequence[PlannedFault]) -> str:
+    """Returns that no such fault began, and which fault ended after the first one was due: faults in turn wait for it."""
+    due_s = min(fault.start_s for fault in plan if _name(fault) == name)
     last = max(faults, key=lambda fault: fault.end_ns, default=None)
     if last is None or last.planned.end_s > due_s or last.end_ns < due_s * NS_PER_S:
         return "it never began"
     late_s = last.end_ns / NS_PER_S - last.planned.end_s
-    return f"it never began; {last.planned.kind} ended {late_s:.1f} s later than planned, so a longer --time-limit may help"
+    return f"it never began; {_name(last.planned)} ended {late_s:.1f} s later than planned, so a longer --time-limit may help"
 
 
 def one_leader_per_term(sightings: Sequence[Sighting], promise: str, lane: str | None = None) -> Part:

@@ -6,8 +6,9 @@ Invariants:
 - An error of a fault is in its record, and never stops the run. All waits are bounded.
 - A fault with a trigger begins when this fires, and ends so much earlier as it began earlier. If the trigger does not fire
   within its limit, the fault never begins. Its record then has no proof, no duration, and the reason as its error.
-- Faults in turn never overlap. If one has not ended when the next one is due, the next one waits for that end and for the
-  planned pause after it. Each lasts as long as planned, from the moment when it has begun.
+- Faults in turn never overlap, but those with the same times take their turn together. If one has not ended when the next
+  one is due, the next one waits for that end and for the planned pause after it. Each lasts as long as planned, from the
+  moment when it has begun.
 - In the history, each fault has two events `start-<kind>` and two `stop-<kind>`, before and after the commands, as in Jepsen.
   The effect begins between the first two, and ends between the last two.
 """
@@ -72,33 +73,41 @@ async def conduct(
     sight = Sight(clock=clock, history=history, watch=watch)
     performances = [_Performance(fault, nemesis, sight, stop) for fault in plan]
     if in_turn:
-        await _one_after_the_other(performances, plan, clock, finished)
+        await _one_after_the_other(performances, clock, finished)
     else:
-        tasks = [asyncio.create_task(performance.carry_out(finished)) for performance in performances]
-        # Waits for all, even if one fails; a cancellation reaches each of them.
-        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(outcome, BaseException):
-                raise outcome
+        await _together([performance.carry_out(finished) for performance in performances])
     return sorted(finished, key=lambda record: record.planned.id)
 
 
-async def _one_after_the_other(
-    performances: Sequence[_Performance], plan: Sequence[PlannedFault], clock: Clock, records: list[FaultRecord]
-) -> None:
+async def _one_after_the_other(performances: Sequence[_Performance], clock: Clock, records: list[FaultRecord]) -> None:
     planned_end_s = 0.0
-    for performance, fault in zip(performances, plan, strict=True):
+    turns: list[list[_Performance]] = []
+    for performance in performances:
+        if turns and performance.fault.goes_with(turns[-1][0].fault):
+            turns[-1].append(performance)
+        else:
+            turns.append([performance])
+    for turn in turns:
+        fault = turn[0].fault
         late_s = 0.0
         if clock.now_s() > fault.start_s:
             late_s = clock.now_s() - planned_end_s  # the planned pause follows the late end
-        await performance.carry_out(records, late_s=late_s, in_turn=True)
+        await _together([each.carry_out(records, late_s=late_s, in_turn=True) for each in turn])
         planned_end_s = fault.end_s
+
+
+async def _together(work: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Waits for all, even if one fails; a cancellation reaches each of them."""
+    for outcome in await asyncio.gather(*map(asyncio.create_task, work), return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
 
 
 class _Performance:
     """One fault, from its start to its record."""
 
     def __init__(self, fault: PlannedFault, nemesis: Nemesis, sight: Sight, stop: asyncio.Event) -> None:
-        self._fault = fault
+        self.fault = fault
         self._nemesis = nemesis
         self._sight = sight
         self._clock = sight.clock
@@ -114,7 +123,7 @@ class _Performance:
 
     async def carry_out(self, records: list[FaultRecord], *, late_s: float = 0.0, in_turn: bool = False) -> None:
         """Begins, proves and ends the fault, `late_s` after the times of the plan."""
-        fault = self._fault
+        fault = self.fault
         self._end_s, self._in_turn = fault.end_s + late_s, in_turn
         await self._until(fault.start_s + late_s)
         if fault.trigger is not None and not self._stop.is_set():
@@ -145,7 +154,7 @@ class _Performance:
 
     def _record(self, start_ns: int, end_ns: int) -> FaultRecord:
         return FaultRecord(
-            planned=self._fault,
+            planned=self.fault,
             targets=self._targets,
             start_ns=start_ns,
             end_ns=end_ns,
@@ -157,7 +166,7 @@ class _Performance:
 
     async def _wait_for_trigger(self) -> None:
         """Waits for the trigger, and moves the end of the fault to an earlier time if it fires early."""
-        fault = self._fault
+        fault = self.fault
         by_s = self._clock.now_s() + fault.wait_s
         waiting = self._nemesis.wait(fault, self._sight)
         self._fired = await self._attempt("wait", waiting, fault.wait_s + WAIT_MARGIN_S, until_stop=True)
@@ -173,16 +182,16 @@ class _Performance:
         self._note({}, begins=True)
         self._proof = Proof(effective=False, reason="The effect was not measured before the fault ended.")
         if self._in_turn:
-            self._end_s = max(self._end_s, self._clock.now_s() + self._fault.lasts_s)
+            self._end_s = max(self._end_s, self._clock.now_s() + self.fault.lasts_s)
         left_s = self._end_s - self._clock.now_s()
         if left_s <= 0:
             took_s = self._clock.now_s() - start_ns / NS_PER_S
             self._errors.append(
-                f"its start took {took_s:.1f} s, and {self._fault.lasts_s:.1f} s were planned for it and its proof; "
+                f"its start took {took_s:.1f} s, and {self.fault.lasts_s:.1f} s were planned for it and its proof; "
                 "plan longer faults with --fault-on"
             )
             return
-        proof = await self._attempt("proof", self._nemesis.prove(self._fault), left_s, until_stop=True)
+        proof = await self._attempt("proof", self._nemesis.prove(self.fault), left_s, until_stop=True)
         if proof is not None:
             self._proof = proof
 
@@ -216,13 +225,13 @@ class _Performance:
     def _note(self, more: Mapping[str, Value], *, begins: bool) -> int:
         """Records an event, and returns its time even if it could not be recorded."""
         now_ns = self._clock.now_ns()
-        value = {"fault": self._fault.id, "targets": list(self._targets), **more}
+        value = {"fault": self.fault.id, "targets": list(self._targets), **more}
         try:
             self._history.append(
                 time_ns=now_ns,
                 op_type=OpType.INFO,
                 process=NEMESIS,
-                f=event_name(self._fault.kind, begins=begins),
+                f=event_name(self.fault.kind, begins=begins),
                 value=value,
             )
         except LabrysError as error:

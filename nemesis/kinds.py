@@ -72,6 +72,7 @@ class Choice:
         role: The role of the targeted processes; None: whole nodes.
         label: The name of its random stream: the text of the request.
         by_all: Whether only `all` requests it; then a plan may leave it out.
+        beside: The same kind at further roles. Each of its faults begins and ends together with one at each of them.
     """
 
     kind: Kind
@@ -80,11 +81,17 @@ class Choice:
     role: str | None = None
     label: str
     by_all: bool = False
+    beside: tuple[Choice, ...] = ()
 
     @property
     def occupied(self) -> Occupied:
         """Returns what its faults keep to themselves, without their nodes."""
         return Occupied(groups=self.kind.fault.GROUPS, role=self.role)
+
+    @property
+    def parts(self) -> tuple[Choice, ...]:
+        """Returns this choice and those beside it: one for each role."""
+        return (self, *self.beside)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +197,7 @@ def choose(
     *,
     roles: Mapping[str, Sequence[str]] | None = None,
 ) -> Choice:
-    """Parses one kind in the form of the command line: `kind` or `kind:target`. A target can be a role, or begin with one.
+    """Parses one kind in the form of the command line: `kind` or `kind:target`. A target can be roles, or begin with them.
 
     Args:
         text: The text.
@@ -204,21 +211,21 @@ def choose(
     where = tgt.layout(nodes, roles)
     name, separator, aim = text.partition(TARGET_SEPARATOR)
     kind = find_kind(name.strip())
-    role, target = tgt.parse_aim(aim.strip(), where) if separator else (None, None)
-    members = members_of(kind, role, where)
-    if target is None:
-        target = kind.target
-    if target is None:
-        asked = f"{role}{tgt.NAME_SEPARATOR}{members[0]}" if role else members[0]
-        raise PlanError(f"{kind.name} needs the names of its nodes, e.g. {kind.name}{TARGET_SEPARATOR}{asked}")
-    target = kind.fault.check_target(kind.name, target, members)
+    roles_hit, target = tgt.parse_aim(aim.strip(), where) if separator else ((), None)
     settled = opt.settle(kind.name, kind.fault.OPTIONS, options or {})
-    if role:
-        named = aim.strip().partition(tgt.NAME_SEPARATOR)[2]
-        label = f"{kind.name}{TARGET_SEPARATOR}{role}{tgt.NAME_SEPARATOR if named else ''}{named}"
-    else:
-        label = f"{kind.name}{separator}{aim.strip()}"
-    return Choice(kind=kind, target=target, options=settled, role=role, label=label)
+    words = [*roles_hit, *aim.strip().split(tgt.NAME_SEPARATOR)[len(roles_hit) :]]
+    label = f"{kind.name}{separator}{tgt.NAME_SEPARATOR.join(words)}"
+    parts = []
+    for role in roles_hit or (None,):
+        members = members_of(kind, role, where)
+        wanted = kind.target if target is None else target
+        if wanted is None:
+            asked = f"{role}{tgt.NAME_SEPARATOR}{members[0]}" if role else members[0]
+            raise PlanError(f"{kind.name} needs the names of its nodes, e.g. {kind.name}{TARGET_SEPARATOR}{asked}")
+        wanted = kind.fault.check_target(kind.name, wanted, members)
+        parts.append(Choice(kind=kind, target=wanted, options=settled, role=role, label=label))
+    first, *others = parts
+    return replace(first, beside=tuple(others))
 
 
 def members_of(kind: Kind, role: str | None, where: tgt.Layout) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ placement makes sure that each kind finds a node. Drawing resolves the targets t
 from __future__ import annotations
 
 import heapq
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.faults import ROLE, PlannedFault
@@ -42,14 +42,28 @@ MAX_FAULTS = 100_000  # the same limit as in a plan file
 DECIMALS = 3  # times are whole milliseconds
 
 
-class _Candidate:
-    """The next fault of a kind. Its times are drawn; `fault` draws its target."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A kind at one role, or at whole nodes.
 
-    def __init__(self, choice: Choice, rhythm: Rhythm, *, seed: int, at_most: int, pool: tuple[str, ...]) -> None:
-        self.choice = choice
+    Attributes:
+        choice: The kind, with its role.
+        at_most: The maximum number of targets, if the kind chooses it.
+        pool: The only nodes that it may affect.
+    """
+
+    choice: Choice
+    at_most: int
+    pool: tuple[str, ...]
+
+
+class _Candidate:
+    """The next fault of a kind, or the next ones at several roles together. Their times are drawn before their targets."""
+
+    def __init__(self, parts: Sequence[_Part], rhythm: Rhythm, *, seed: int) -> None:
+        self.parts = parts
+        self.choice = parts[0].choice
         self.rhythm = rhythm
-        self.at_most = at_most
-        self.pool = pool
         self.placed = 0
         self.start_s = 0.0
         self._seed = seed
@@ -83,8 +97,18 @@ class _Candidate:
         """Draws the planned time of a fault, its wait included."""
         return self.rhythm.wait_s + self._rhythm_rng.uniform(*self.rhythm.on_s)
 
-    def fault(
+    def faults(
+        self, end_s: float, placed: Sequence[Placed], where: Layout, *, keep_majority: bool, take_majority: bool
+    ) -> list[Placed]:
+        """Draws the target and the options at each role; see `_fault`."""
+        return [
+            self._fault(part, end_s, placed, where, keep_majority=keep_majority, take_majority=take_majority)
+            for part in self.parts
+        ]
+
+    def _fault(
         self,
+        part: _Part,
         end_s: float,
         placed: Sequence[Placed],
         where: Layout,
@@ -96,23 +120,25 @@ class _Candidate:
 
         Each call restarts the stream, so that waiting does not change the draws.
         """
-        nodes = where.of(self.choice.role)
-        room = occupancy(self.choice, self.start_s, placed)
+        choice = part.choice
+        nodes = where.of(choice.role)
+        room = occupancy(choice, self.start_s, placed)
+        place = str(self.placed)
         drawing = Drawing(
             nodes=nodes,
-            rng=self._stream(str(self.placed)),
-            target=self.choice.target,
-            options=self.choice.options,
-            at_most=self.at_most,
-            pool=self.pool,
+            rng=self._stream(f"{choice.role}/{place}" if len(self.parts) > 1 else place),
+            target=choice.target,
+            options=choice.options,
+            at_most=part.at_most,
+            pool=part.pool,
             # With `take_majority`, the free nodes are usually too few. The fault then waits.
             held=frozenset() if take_majority else room.held,
             worn=room.worn,
         )
         for _ in range(REDRAWS):
-            target, options = self.choice.kind.fault.draw(drawing)
+            target, options = choice.kind.fault.draw(drawing)
             drawn = Placed(
-                choice=self.choice,
+                choice=choice,
                 start_s=self.start_s,
                 end_s=end_s,
                 trigger=self.rhythm.trigger,
@@ -124,9 +150,9 @@ class _Candidate:
                 return drawn
         if keep_majority:
             raise PlanError(
-                f"{self.choice.label} always takes the majority away from {len(nodes)} nodes, and it must be kept"
+                f"{choice.label} always takes the majority away from {len(nodes)} nodes, and it must be kept"
             )
-        raise PlanError(f"{self.choice.label} never takes the majority away from {len(nodes)} nodes, and it must")
+        raise PlanError(f"{choice.label} never takes the majority away from {len(nodes)} nodes, and it must")
 
     def _stream(self, name: str) -> Random:
         return stream(self._seed, f"nemesis/{self.choice.label}/{name}")
@@ -169,14 +195,17 @@ def draw_plan(
     if keep_majority and take_majority:
         raise PlanError("the majority cannot be both kept and taken away")
     heap: list[tuple[float, int, _Candidate]] = []
+    every = [part for choice in choices for part in choice.parts]
     for index, choice in enumerate(choices):
-        candidate = _Candidate(
-            choice,
-            (rhythms or {}).get(choice.kind.name, Rhythm()),
-            seed=seed,
-            at_most=_at_most(choice, choices, where.of(choice.role), keep_majority=keep_majority),
-            pool=_pool(choice, choices, where, seed),
-        )
+        parts = [
+            _Part(
+                choice=part,
+                at_most=_at_most(part, every, where.of(part.role), keep_majority=keep_majority),
+                pool=_pool(part, every, where, seed),
+            )
+            for part in choice.parts
+        ]
+        candidate = _Candidate(parts, (rhythms or {}).get(choice.kind.name, Rhythm()), seed=seed)
         candidate.first(time_limit_s, at_once=in_turn)
         heapq.heappush(heap, (candidate.start_s, index, candidate))
     placed: list[Placed] = []
@@ -200,16 +229,17 @@ def draw_plan(
                 )
             continue
         recent = [other for other in recent if other.end_s + MATTERS_S > candidate.start_s]
-        fault = candidate.fault(end_s, recent, where, keep_majority=keep_majority, take_majority=take_majority)
-        wait_s = must_wait(fault, recent, where, keep_majority=keep_majority)
+        faults = candidate.faults(end_s, recent, where, keep_majority=keep_majority, take_majority=take_majority)
+        waits = [must_wait(fault, recent, where, keep_majority=keep_majority) for fault in faults]
+        wait_s = max((each for each in waits if each is not None), default=None)
         if in_turn and placed:
             free_s = placed[-1].end_s + candidate.rhythm.off_s[0]
             wait_s = free_s if candidate.start_s < free_s - SLACK_S else wait_s
         if wait_s is not None:
             candidate.start_s = wait_s
         else:
-            placed.append(fault)
-            recent.append(fault)
+            placed.extend(faults)
+            recent.extend(faults)
             if in_turn:
                 continue
             candidate.next(end_s)

@@ -299,7 +299,10 @@ def _aim(given: Any, role: Any, where: tgt.Layout) -> tuple[str | None, str | tu
     if role is not None and not isinstance(role, str):
         raise PlanError(f"a role is a text, not {shown(role)}")
     if role is None and isinstance(given, str):
-        role, target = tgt.parse_aim(given, where)
+        roles, target = tgt.parse_aim(given, where)
+        if len(roles) > 1:
+            raise PlanError(f"{shown(given)} names several roles; write a fault for each, with the same times")
+        role = next(iter(roles), None)
         if target is None:
             raise PlanError(
                 f"{shown(given)} names a role without nodes; write e.g. {role}{tgt.NAME_SEPARATOR}{tgt.ALL}"
@@ -411,7 +414,7 @@ def _check_together(faults: Sequence[PlannedFault], where: tgt.Layout, source: s
 
 def _check_turns(faults: Sequence[PlannedFault], source: str) -> None:
     for fault, later in itertools.pairwise(faults):
-        if later.start_s < fault.end_s:
+        if later.start_s < fault.end_s and not later.goes_with(fault):
             raise PlanError(
                 f"{source}: {fault.kind} ends at {fault.end_s:g} s and {later.kind} begins at {later.start_s:g} s, but the "
                 "plan has in_turn; let one end before the other begins, or remove in_turn"

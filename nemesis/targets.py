@@ -8,6 +8,7 @@ with a process of that role count.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -85,30 +86,46 @@ def _plurals(role: str) -> tuple[str, ...]:
     return (f"{role}s", f"{role}es", f"{role[:-1]}ies") if role.endswith("y") else (f"{role}s", f"{role}es")
 
 
-def parse_aim(text: str, where: Layout) -> tuple[str | None, str | tuple[str, ...] | None]:
-    """Parses the text after a kind: a target, a role, or a role and a target among its nodes, joined by `+`.
+def parse_aim(text: str, where: Layout) -> tuple[tuple[str, ...], str | tuple[str, ...] | None]:
+    """Parses the text after a kind: a target, or roles and a target among the nodes of each role, joined by `+`.
 
     Returns:
-        The role, or None without one; and the target, or None if the text has only a role.
+        The roles, empty without one; and the target, or None if the text has only roles.
 
     Raises:
         PlanError: The text is none of these, or is ambiguous. The message has a suggestion.
     """
-    first, separator, rest = text.partition(NAME_SEPARATOR)
-    role = next((role for role in where.roles if first == role or first in _plurals(role)), None)
-    if role is not None and (first in where.nodes or first in WORDS):
-        what = "the name of a node" if first in where.nodes else "a target"
-        raise PlanError(f"{first!r} is {what}, and it means a role of the system too; rename one of them")
+    rest = text.split(NAME_SEPARATOR)
+    roles: list[str] = []
+    while rest and (role := _role_called(rest[0], where)) is not None:
+        if role in roles:
+            raise PlanError(f"a target names the role {role} twice: {shown(text)}")
+        roles.append(role)
+        rest = rest[1:]
     if text in WORDS:
-        return None, text
-    if role is None:
-        return None, check_names(text.split(NAME_SEPARATOR), where.nodes, roles=where.roles)
-    if not separator:
-        return role, None
-    for name in rest.split(NAME_SEPARATOR):
+        return (), text
+    if not roles:
+        return (), check_names(rest, where.nodes, roles=where.roles)
+    if not rest:
+        return tuple(roles), None
+    for name, role in itertools.product(rest, roles):
         if name in where.nodes and name not in where.roles[role]:
             raise PlanError(f"{name} runs no {role}; {', '.join(where.roles[role])} {_verb(where.roles[role])}")
-    return role, parse_target(rest, where.roles[role])
+    targets = [parse_target(NAME_SEPARATOR.join(rest), where.roles[role]) for role in roles]
+    return tuple(roles), targets[0]
+
+
+def _role_called(word: str, where: Layout) -> str | None:
+    """Returns the role with this name or plural; None if there is none.
+
+    Raises:
+        PlanError: The word is also the name of a node, or a target.
+    """
+    role = next((role for role in where.roles if word == role or word in _plurals(role)), None)
+    if role is not None and (word in where.nodes or word in WORDS):
+        what = "the name of a node" if word in where.nodes else "a target"
+        raise PlanError(f"{word!r} is {what}, and it means a role of the system too; rename one of them")
+    return role
 
 
 def _verb(names: Sequence[str]) -> str:

@@ -82,6 +82,24 @@ def test_one_effective_fault_of_each_kind_is_enough() -> None:
     assert part.details == {"kill": {"planned": 2, "effective": 1}}
 
 
+def test_each_role_of_a_kind_needs_a_proven_effect() -> None:
+    """A kill of the brokers does not prove one of the controllers."""
+    kills = [
+        replace(each, planned=replace(each.planned, options={"role": role}))
+        for role, each in {
+            "broker": fault("kill", effective=True),
+            "controller": fault("kill", effective=False),
+        }.items()
+    ]
+    part = effective_of(kills)
+    assert part.verdict is Verdict.UNKNOWN
+    assert part.reason == "No kill:controller has a proven effect: 12 packets were dropped"
+    assert part.details == {
+        "kill:broker": {"planned": 1, "effective": 1},
+        "kill:controller": {"planned": 1, "effective": 0},
+    }
+
+
 def test_a_planned_fault_that_never_began_makes_the_run_unknown() -> None:
     """The run ended before the fault began."""
     kill, pause = fault("kill", effective=True), fault("pause", effective=None)

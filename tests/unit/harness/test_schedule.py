@@ -214,6 +214,22 @@ def test_faults_in_turn_begin_at_their_times() -> None:
     assert [record.planned.id for record in records] == [0, 1, 2]
 
 
+def test_faults_in_turn_with_the_same_times_go_together() -> None:
+    """They are one turn: both begin after the end of the one before, and the next one waits for both."""
+    nemesis = FakeNemesis(end=7.0)
+    carry_out([fault(0, 1, 5), fault(1, 10, 15), fault(2, 10, 15), fault(3, 20, 25)], nemesis, in_turn=True)
+    assert [call for call in nemesis.calls if call[0] != "prove"] == [
+        ("begin", 0, 1.0),
+        ("end", 0, 5.0),
+        ("begin", 1, 17.0),
+        ("begin", 2, 17.0),
+        ("end", 1, 22.0),
+        ("end", 2, 22.0),
+        ("begin", 3, 34.0),
+        ("end", 3, 39.0),
+    ]
+
+
 def test_faults_in_turn_wait_for_a_late_end() -> None:
     """The next fault begins the planned pause after the late end, lasts as long as planned, and catches up if it can."""
     nemesis = FakeNemesis(prove=1.0, end=7.0)

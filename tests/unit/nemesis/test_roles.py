@@ -60,6 +60,20 @@ def test_what_can_be_said(text: str, role: str | None, target: object, label: st
     assert (choice.role, choice.target, choice.label) == (role, target, label)
 
 
+def test_several_roles_are_one_choice_with_parts() -> None:
+    """Each part has the same target, among the nodes of its role, and the label has the singular of each role."""
+    choice = choose("leader-kill:brokers+controllers+leader+minority", NODES, roles=ROLES)
+    assert choice.label == "leader-kill:broker+controller+leader+minority"
+    assert [(part.role, part.target) for part in choice.parts] == [
+        ("broker", "leader+minority"),
+        ("controller", "leader+minority"),
+    ]
+    bare = choose("kill:controller+namesrv+broker", NODES, roles=ROLES)
+    assert [(part.role, part.target) for part in bare.parts] == [
+        (role, "random") for role in ("controller", "namesrv", "broker")
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -67,7 +81,11 @@ def test_what_can_be_said(text: str, role: str | None, target: object, label: st
         ("kill:queen", "Known are: all, broker, controller, "),
         ("kill:broker+n1", "n1 runs no broker; n2, n3, n4, n5 do"),
         ("kill:namesrv+n2+n1", "n2 runs no namesrv; n1 does"),
-        ("kill:broker+broker", "unknown target 'broker'"),
+        ("kill:broker+brokers", "a target names the role broker twice: 'broker+brokers'"),
+        ("kill:broker+minority+controller", "'minority' stands alone"),
+        ("kill:broker+controller+n4", "n4 runs no controller; n1, n2, n3 do"),
+        ("kill:broker+controller+queen", "unknown target 'queen'"),
+        ("packet-loss:broker+controller", "packet-loss cannot be aimed at the role broker"),
         ("kill:n1+broker", "unknown target 'broker'"),
         ("fixed-kill:controller", "needs the names of its nodes, e.g. fixed-kill:controller+n1"),
         ("packet-loss:broker", "packet-loss cannot be aimed at the role broker: it drops a part of all"),
@@ -106,6 +124,40 @@ def test_faults_at_a_role_hit_its_nodes_and_say_so() -> None:
     assert {len(fault.target) for fault in plan if fault.kind == "bridge"} == {4}
     assert {len(fault.target) for fault in plan if fault.kind == "partition-random-halves"} == {1}
     assert {len(fault.target) for fault in plan if fault.kind == "kill"} == {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_faults_at_several_roles_begin_and_end_together(in_turn: bool) -> None:
+    """Each role has a fault of its own, with the size that its own nodes give, and the plan comes back from its file."""
+    plan = drawn("kill:broker+controller+majority,bridge:broker", in_turn=in_turn)
+    kills = [fault for fault in plan if fault.kind == "kill"]
+    assert len(kills) == 2 if in_turn else len(kills) > 20
+    for one, other in zip(kills[::2], kills[1::2], strict=True):
+        assert one.goes_with(other)
+        sizes = {fault.options["role"]: len(fault.target) for fault in (one, other)}
+        assert sizes == {"broker": 3, "controller": 2}
+        assert all(set(fault.target) <= set(ROLES[fault.options["role"]]) for fault in (one, other))
+    whole = Plan(nodes=NODES, seed=3, time_limit_s=600.0, faults=plan, roles=ROLES, in_turn=in_turn)
+    assert from_json(to_json(whole), nodes=NODES, source="plan.json", roles=ROLES) == whole
+
+
+def test_faults_at_several_roles_wait_until_each_role_is_free() -> None:
+    """A pause of the controllers delays the kills of both, and never one alone."""
+    plan = drawn("kill:broker+controller+all,pause:controller+all")
+    kills = [fault for fault in plan if fault.kind == "kill"]
+    assert {fault.options["role"] for fault in kills} == {"broker", "controller"}
+    assert all(one.goes_with(other) for one, other in zip(kills[::2], kills[1::2], strict=True))
+    assert not overlaps([fault for fault in plan if fault.options["role"] == "controller"], "kill", "pause")
+
+
+def test_the_majority_is_kept_at_each_of_several_roles() -> None:
+    """Both faults of a pair hit a minority of the nodes of their roles."""
+    plan = drawn("kill:broker+controller", keep_majority=True)
+    assert {(fault.options["role"], len(fault.target)) for fault in plan} == {("broker", 1), ("controller", 1)}
+    with pytest.raises(
+        PlanError, match="kill:broker\\+controller\\+majority always takes the majority away from 4 nodes"
+    ):
+        drawn("kill:broker+controller+majority", keep_majority=True)
 
 
 def test_an_order_of_a_role_has_its_nodes_only() -> None:
@@ -227,6 +279,7 @@ def test_a_role_may_stand_in_the_target_of_a_file() -> None:
         (entry(options={"role": 7}), "a role is a text, not 7"),
         (entry(target="broker", options={}), "names a role without nodes; write e.g. broker+all"),
         (entry(target="leader", options={"role": "broker", "order": list(NODES)}), "must name every node once: n2, n3, n4, n5"),
+        (entry(target="broker+controller+all", options={}), "names several roles; write a fault for each, with the same times"),
         (entry(kind="packet-loss"), "packet-loss cannot be aimed at the role broker"),
         (entry(kind="file-truncate", target=["n2", "n3"]), "at most 1 of 4 nodes of the role broker may be"),
         (
