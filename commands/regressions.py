@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from commands.run_options import reproduce_words
 from harness.console.plugins import PLACE_SEPARATOR, is_file_place, split_place
 from harness.errors import InputError
-from harness.suites.suite import THRESHOLD
+from harness.suites.case import THRESHOLD
 from nemesis.choices import DRAWING
 
 if TYPE_CHECKING:

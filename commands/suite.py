@@ -27,14 +27,16 @@ from harness.console.terminal import echo, open_console
 from harness.declare import with_option
 from harness.errors import ExitCode, InputError
 from harness.randomness import fresh_seed
+from harness.suites.case import THRESHOLD
 from harness.suites.expectation import Expectation, SuiteCase
-from harness.suites.suite import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from commands.suite_jobs import Place
-    from harness.suites.suite import Case, CaseResult, Suite
+    from harness.suites.case import Case
+    from harness.suites.case_result import CaseResult
+    from harness.suites.suite import Suite
 
 MAX_SHOWN = 5
 MAX_JOBS = 1000
@@ -110,7 +112,7 @@ def run_whole_suite(
     from commands.suite_folder import SuiteFolder
     from commands.suite_jobs import Jobs
     from commands.suites import run_suite
-    from harness.suites.suite import exit_code
+    from harness.suites.case_result import exit_code
 
     suite, console = chosen.suite, open_console()
     folder = SuiteFolder.create(store_dir, suite, datetime.now(UTC)) if resume is None else SuiteFolder(resume)

@@ -23,8 +23,9 @@ from harness.console.members import Whole, read
 from harness.console.plain import name as plain_text
 from harness.errors import InputError
 from harness.outcome import RunOutcome, behind, failures
+from harness.suites.case_result import CaseResult
 from harness.suites.expectation import SuiteCase
-from harness.suites.suite import PLAN, CaseResult
+from harness.suites.suite import PLAN
 from harness.verdict import Verdict
 from results.store.errors import BadRecord, StoreError
 from results.store.junit import junit_xml, of_cases
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from harness.suites.suite import Case, Suite
+    from harness.suites.case import Case
+    from harness.suites.suite import Suite
 
 MAX_PLAIN_NAME = 120
 DIGEST_CHARACTERS = 12

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from commands.run_options import RunOptions
-    from harness.suites.suite import Case
+    from harness.suites.case import Case
 
 BYTES_PER_MIB = 1 << 20
 SIMULATED_BYTES = 512 * BYTES_PER_MIB

@@ -16,7 +16,7 @@ from results.page.formatting import seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from harness.suites.suite import CaseResult
+    from harness.suites.case_result import CaseResult
 
 MAX_ROWS = 100
 MAX_REASON = 300

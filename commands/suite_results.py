@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from harness.console.plain import counted_of
 from harness.errors import ExitCode
 from harness.outcome import RunOutcome, behind, failures
-from harness.suites.suite import CaseResult
+from harness.suites.case_result import CaseResult
 from harness.verdict import CONTROL_NODE, Part, Verdict
 from results.measure.outcome import crossed, fault_violations
 from results.store.reading import parts_from
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from harness.op import Value
-    from harness.suites.suite import Case
+    from harness.suites.case import Case
 
 REASON_LINES = 3
 ERROR_PREFIX = "labrys: "  # of each error that a command writes

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from harness.console.plain import counted, one_line, plain
 from harness.console.terminal import annotation
-from harness.suites.suite import standing
+from harness.suites.case_result import standing
 from harness.verdict import Verdict
 from results.page.formatting import seconds
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from harness.op import Value
-    from harness.suites.suite import Case, CaseResult
+    from harness.suites.case import Case
+    from harness.suites.case_result import CaseResult
 
 COLOURS = {True: "green", False: "bold red"}
 SIGNS = {True: "✓", False: "✗"}

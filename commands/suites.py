@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from commands.suite_folder import SuiteFolder
     from commands.suite_jobs import Jobs
     from harness.op import Value
-    from harness.suites.suite import Case, CaseResult, Suite
+    from harness.suites.case import Case
+    from harness.suites.case_result import CaseResult
+    from harness.suites.suite import Suite
 
 EXTRA_S = 900.0  # allowed per run beside its workload on usual nodes: set-up, recovery, final reads, checking
 

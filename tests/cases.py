@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.outcome import RunOutcome
-from harness.suites.suite import CaseResult
+from harness.suites.case_result import CaseResult
 from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.suites.suite import Case
+    from harness.suites.case import Case
 
 
 def case_result(

@@ -43,18 +43,17 @@ import itertools
 import math
 import shlex
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from harness.console.documents import read_toml, shown
 from harness.console.parameters import MAX_SEED
-from harness.console.plain import counted_of
 from harness.console.plugins import is_file_place
 from harness.console.suggest import did_you_mean
-from harness.errors import ExitCode, InputError, worst_code
-from harness.outcome import behind
+from harness.errors import InputError
 from harness.randomness import SEED_BITS, repeat_seed, stream
-from harness.suites.expectation import CaseOutcome, Expectation, Shown, SuiteCase
+from harness.suites.case import Case
+from harness.suites.expectation import SuiteCase
 from harness.suites.thresholds import Threshold, read_threshold
 from harness.verdict import Verdict
 
@@ -62,8 +61,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
-
-    from harness.outcome import RunOutcome
 
     KnownOptions: TypeAlias = Callable[[Mapping[str, Any]], Collection[str]]
 
@@ -73,7 +70,6 @@ DURING_FAULT = "expect-during-fault"
 EXPECT_PARTS = "expect-parts"
 AT_LEAST = "at-least"
 THRESHOLDS = "thresholds"
-THRESHOLD = "threshold"  # the option of `labrys test`
 OWN_KEYS = frozenset(
     {"name", "seed", "repeat", AT_LEAST, "expect", DURING_FAULT, EXPECT_PARTS, KNOWN_FAILURES, THRESHOLDS}
 )
@@ -83,193 +79,6 @@ PLACES = (*CHOOSING, "fault")  # options that can name a file of Python
 MAX_CASES = 10_000
 MAX_NAME = 60
 NAME_RULE = f"a printable text of 1 to {MAX_NAME} characters"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """One run of a suite.
-
-    Attributes:
-        name: Unique in its suite, e.g. `partitions[nemesis=bridge]#2`.
-        test: The name of the `[[test]]` it comes from.
-        options: The options of `labrys test`, by long name without dashes in front, in the order of the file.
-        seed: The root seed.
-        reproduce: The command that runs this case of the suite again.
-        expect: The expected verdict; a negative control expects `invalid`.
-        known_failures: Parts with their verdicts, `name=verdict`, that do not fail the case.
-        expect_during_fault: Whether a violation must be during or after a fault.
-        expect_parts: The parts of the verdict that must be invalid.
-        thresholds: The limits for numbers of the run.
-        runs: The number of runs, each with its own seed.
-        at_least: The minimum number of runs that must end as expected.
-        repetition: The number of the repetition of its combination, from 1; None if the combination runs once.
-    """
-
-    name: str
-    test: str
-    options: Mapping[str, str | int | float | bool]
-    seed: int
-    reproduce: str
-    expect: Verdict
-    known_failures: frozenset[str] = frozenset()
-    expect_during_fault: bool = False
-    expect_parts: frozenset[str] = frozenset()
-    thresholds: Sequence[Threshold] = ()
-    runs: int = 1
-    at_least: int = 1
-    repetition: int | None = None
-
-    @property
-    def line(self) -> str:
-        """Returns the name without the number of the repetition."""
-        return self.name if self.repetition is None else self.name.removesuffix(f"#{self.repetition}")
-
-    @property
-    def expectation(self) -> Expectation:
-        """Returns the expectation for its run."""
-        return Expectation(
-            verdict=self.expect,
-            during_fault=self.expect_during_fault,
-            known_failures=self.known_failures,
-            parts=self.expect_parts,
-        )
-
-    def arguments(self) -> list[str]:
-        """Returns the arguments of `labrys` that run this case."""
-        arguments = ["test", "--seed", str(self.seed)]
-        for name, value in self.options.items():
-            if isinstance(value, bool):
-                arguments.append(f"--{name}" if value else f"--no-{name}")
-            else:
-                arguments += [f"--{name}", str(value)]
-        for threshold in self.thresholds:
-            arguments += [f"--{THRESHOLD}", str(threshold)]
-        if self.runs > 1:
-            arguments += ["--repeat", str(self.runs)]
-            arguments += ["--until-fail"] if self.at_least == 1 and self.expect is Verdict.INVALID else []
-        return arguments
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
-    """The result of a case.
-
-    Attributes:
-        case: The case.
-        outcome: The outcome of its run, or of the run that decides. Without a verdict, its error is the end of the command's
-            error output.
-        code: The exit code of its command if there is no verdict.
-        seconds: Its duration.
-        run: The folder of the run; None if there is none.
-        left_out: The kinds of faults that `all` asked for and that are not in the plan.
-        fault_violations: The number of violations during or after a fault; None if it is unknown.
-    """
-
-    case: Case
-    outcome: RunOutcome
-    code: int
-    seconds: float
-    run: str | None
-    left_out: Sequence[str] = ()
-    fault_violations: int | None = None
-
-    @property
-    def exit_code(self) -> int:
-        """Returns the exit code of its verdict; that of its command if there is none."""
-        return self.code if self.verdict is None else int(self.verdict.exit_code)
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """Returns the run's verdict; None if there is none."""
-        return self.outcome.verdict
-
-    @property
-    def agreement(self) -> CaseOutcome | None:
-        """Returns its outcome beside the expected one; None without a verdict."""
-        shown = self.shown
-        return None if shown is None else self.case.expectation.outcome(shown)
-
-    @property
-    def shown(self) -> Shown | None:
-        """Returns what its run showed; None without a verdict."""
-        shown = self.outcome.shown
-        return None if shown is None else replace(shown, fault_violations=self.fault_violations)
-
-    @property
-    def decides(self) -> ExitCode:
-        """Returns the exit code of a suite with this case alone."""
-        if self.passed:
-            return ExitCode.VALID
-        if self.undecided:
-            return ExitCode.UNKNOWN
-        return ExitCode.INTERNAL if self.verdict is None and not self.outcome.crossed else ExitCode.INVALID
-
-    @property
-    def ended(self) -> str:
-        """Returns how the case ended, with what was expected where that is not `valid`."""
-        shown = self.shown
-        if shown is None:
-            return f"error {self.exit_code}"
-        if shown.crossed:
-            return shown.words
-        if self.failed_as_known:
-            return f"{self.verdict}, as known"
-        if self.verdict is not self.case.expect:
-            return f"{self.verdict}, expected {self.case.expect}"
-        if self.verdict is Verdict.VALID:
-            return str(self.verdict)
-        return f"{self.verdict}, {'as expected' if self.passed else 'not as expected'}"
-
-    @property
-    def failed_as_known(self) -> bool:
-        """Returns whether it is not valid, and only by known failures."""
-        return self.agreement is CaseOutcome.KNOWN
-
-    @property
-    def passed(self) -> bool:
-        """Returns whether it is as expected, or a known failure."""
-        return self.agreement in {CaseOutcome.EXPECTED, CaseOutcome.KNOWN}
-
-    @property
-    def undecided(self) -> bool:
-        """Returns whether the result is unknown: by its verdict, or because its control node was behind."""
-        return self.agreement is CaseOutcome.UNDECIDED
-
-    @property
-    def without_fault(self) -> str | None:
-        """Returns why an invalid verdict does not count: no violation was seen during or after a fault; None if it counts."""
-        if not self.case.expect_during_fault or self.verdict is not Verdict.INVALID:
-            return None
-        if self.fault_violations is None:
-            return "invalid, but it is unknown whether a violation was seen during or after a fault"
-        return None if self.fault_violations > 0 else "invalid, but no violation was seen during or after a fault"
-
-    @property
-    def without_parts(self) -> str | None:
-        """Returns why an invalid verdict does not count: an expected part is not invalid; None if it counts."""
-        lacking = sorted(self.case.expect_parts.difference(self.outcome.invalid))
-        if not lacking or self.verdict is not Verdict.INVALID:
-            return None
-        return f"invalid, but not by {', '.join(lacking)}"
-
-    @property
-    def why(self) -> str:
-        """Returns the reason of the verdict, after why it does not count or which threshold it crosses."""
-        if self.without_fault or self.without_parts:
-            return f"{self.without_fault or self.without_parts}: {self.outcome.reason}"
-        if not self.outcome.crossed:
-            return self.outcome.reason
-        thresholds, late = "; and ".join(self.outcome.crossed), behind(self.outcome.parts)
-        if late is None:
-            return f"crossed the threshold {thresholds}. {self.outcome.reason}"
-        return f"it is unknown whether the system keeps the threshold {thresholds}. {late} {self.outcome.reason}"
-
-    @property
-    def message(self) -> str:
-        """Returns the case's sentence, after the two verdicts if it has another one than was expected."""
-        if self.verdict in {None, self.case.expect} or self.failed_as_known:
-            return self.why
-        return f"{self.verdict}, expected {self.case.expect}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -474,25 +283,3 @@ def _thresholds(where: str, table: Mapping[str, Any]) -> tuple[Threshold, ...]:
         return tuple(read_threshold(text) for text in texts)
     except InputError as error:
         raise InputError(f"{where}: {THRESHOLDS}: {error}") from error
-
-
-def standing(*, passed: int, ran: int, selected: int, cases: int) -> str:
-    """Returns how many cases of a suite were as expected, in the words of the terminal, of files and of pages.
-
-    Args:
-        passed: The number of cases that were as expected.
-        ran: The number of cases with a result.
-        selected: The number of cases that should run.
-        cases: The number of all cases of the suite.
-    """
-    text = f"{counted_of(passed, selected, 'case', 'were')} as expected"
-    text += f"; {selected - ran} did not run" if ran < selected else ""
-    return text + (f"; {counted_of(selected, cases, 'case')} selected" if selected < cases else "")
-
-
-def exit_code(results: Iterable[CaseResult]) -> ExitCode:
-    """Returns the exit code of a suite.
-
-    The worst case decides: an unexpected verdict or a crossed threshold, then an error, then an unknown, then valid.
-    """
-    return worst_code([ExitCode.VALID, *(result.decides for result in results)])

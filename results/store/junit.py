@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.op import Value
-    from harness.suites.suite import CaseResult
+    from harness.suites.case_result import CaseResult
     from results.store.record import RunRecord, TestInfo
 
 

@@ -18,7 +18,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from harness.console import below
 from harness.console.documents import shown
 from harness.console.members import MAX_WHOLE, Seconds, Whole, read
-from harness.suites.suite import standing
+from harness.suites.case_result import standing
 from harness.verdict import Verdict
 from results.store.errors import BadRecord
 
@@ -38,7 +38,7 @@ MAX_LEFT_OUT = 50
 
 
 class StoredCaseResult(Struct, frozen=True, kw_only=True):
-    """The result of a case in `suite.json`; see `harness.suites.suite.CaseResult`. Earlier versions lack what has a default.
+    """The result of a case in `suite.json`; see `harness.suites.case_result`. Earlier versions lack what has a default.
 
     Attributes:
         passed: Whether it was as expected.

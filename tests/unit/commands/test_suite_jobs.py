@@ -23,14 +23,15 @@ from commands.suite_folder import SuiteFolder
 from commands.suite_jobs import CLUSTER_BYTES, SIMULATED_BYTES, Jobs, Machine, Place, place_of
 from commands.suites import run_suite
 from harness.errors import Terminated
-from harness.suites.suite import Case, Suite
+from harness.suites.case import Case
+from harness.suites.suite import Suite
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from harness.suites.suite import CaseResult
+    from harness.suites.case_result import CaseResult
 
 SIMULATED, LOCAL, SHARED = Place.SIMULATED, Place.LOCAL, Place.SHARED
 TIGHT = Machine(cores=2, free_bytes=4 * CLUSTER_BYTES)

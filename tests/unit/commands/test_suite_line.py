@@ -14,7 +14,8 @@ from harness.suites.thresholds import MEASURES
 from tests.cases import case_result
 
 if TYPE_CHECKING:
-    from harness.suites.suite import CaseResult, Suite
+    from harness.suites.case_result import CaseResult
+    from harness.suites.suite import Suite
 
 SUITE = """
 name = "short"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from commands.suite_markdown import MAX_ROWS, suite_markdown
-from harness.suites.suite import Case, CaseResult
+from harness.suites.case import Case
 from harness.verdict import Verdict
 from tests.cases import case_result
+
+if TYPE_CHECKING:
+    from harness.suites.case_result import CaseResult
 
 
 def result(name: str, exit_code: int, reason: str = "Fine.") -> CaseResult:

@@ -20,7 +20,9 @@ from commands.suite_jobs import Jobs
 from commands.suite_summary import github_lines, print_summary
 from commands.suites import EXTRA_S, limit_s, run_suite, workload_s
 from harness.errors import ExitCode, InputError
-from harness.suites.suite import Case, CaseResult, Suite, exit_code, load_suite
+from harness.suites.case import Case
+from harness.suites.case_result import CaseResult, exit_code
+from harness.suites.suite import Suite, load_suite
 from harness.suites.thresholds import read_threshold
 from harness.verdict import Part, Verdict
 from results.store.errors import StoreError

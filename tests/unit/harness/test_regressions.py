@@ -9,7 +9,8 @@ import pytest
 from commands.suite_results import how_often
 from harness.errors import InputError
 from harness.randomness import repeat_seed
-from harness.suites.suite import Case, load_suite
+from harness.suites.case import Case
+from harness.suites.suite import load_suite
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:

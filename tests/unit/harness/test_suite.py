@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.errors import ExitCode, InputError
-from harness.suites.suite import exit_code, load_suite
+from harness.suites.case_result import exit_code
+from harness.suites.suite import load_suite
 from tests.cases import case_result
 
 if TYPE_CHECKING:

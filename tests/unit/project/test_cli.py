@@ -25,7 +25,7 @@ from harness.errors import ExitCode, InfrastructureError
 from harness.node import Node
 from harness.outcome import RunOutcome
 from harness.run import RunResult
-from harness.suites.suite import CaseResult, load_suite
+from harness.suites.suite import load_suite
 from harness.verdict import Part, Verdict
 from results.store import record as records
 from results.store.document import build
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from commands.compose import Settled
+    from harness.suites.case_result import CaseResult
     from results.store.store import Run
 
 ROOT = Path(__file__).parents[3]

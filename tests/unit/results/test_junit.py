@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import ExitCode
-from harness.suites.suite import Case, CaseResult
+from harness.suites.case import Case
 from harness.verdict import Part, Verdict
 from results.store.document import build
 from results.store.junit import junit_xml, of_cases, of_run
 from tests.cases import case_result
 
 if TYPE_CHECKING:
+    from harness.suites.case_result import CaseResult
     from results.store.record import RunRecord
 
 
