@@ -3,6 +3,7 @@
 #   make demo   five local nodes, a partition, a verdict, a report
 #   make test   all tests; those on real nodes too, where this user may make network namespaces (root)
 #
+# `make test-night` runs what `make test` leaves to the night: more seeds of tests that it has too.
 # `make dist` builds a wheel and a source distribution in dist/. `make programs` builds all that a test on nodes needs; what a
 # system builds itself (`labrys build`) is in the user's cache.
 # `make docs` writes the documentation as a site to build/site; a link that leads nowhere is an error.
@@ -31,7 +32,7 @@ TEST_TARGET := build/cargo-test
 
 export MATURIN_NO_INSTALL_RUST := 1
 
-.PHONY: demo test lint docs bench dist clean setup programs dledger-node vm-box vm-night
+.PHONY: demo test test-night lint docs bench dist clean setup programs dledger-node vm-box vm-night
 
 demo:
 	@$(SUDO) true
@@ -41,6 +42,9 @@ demo:
 
 test: programs build/kernel-test.stamp build/node-test.stamp
 	$(BIN)/pytest --numprocesses 3 --durations 25
+
+test-night: programs
+	$(BIN)/pytest -m night --numprocesses 3 --durations 25
 
 lint: setup build/clippy.stamp docs
 	$(BIN)/ruff check $(PYTHON)
