@@ -88,14 +88,23 @@ class Settled:
 
 
 def settle(options: RunOptions, sources: Sources, *, assume_nodes: bool = False) -> Settled:
-    """Fills in missing options, and refuses impossible ones, before a cluster is opened.
+    """Does what `fitted` does, and prints its lines on standard error."""
+    settled, lines = fitted(options, sources, assume_nodes=assume_nodes)
+    for line in lines:
+        echo(line, err=True)
+    return settled
 
-    Prints a line on standard error for each option that has no effect, and for each option that overrides a plan.
+
+def fitted(options: RunOptions, sources: Sources, *, assume_nodes: bool = False) -> tuple[Settled, Sequence[str]]:
+    """Fills in missing options, and refuses impossible ones, before a cluster is opened.
 
     Args:
         options: The options.
         sources: Where their values come from.
         assume_nodes: Whether to assume names of nodes instead of reading an inventory.
+
+    Returns:
+        The options; and a line for each option that has no effect, and for each option that overrides a plan.
 
     Raises:
         InputError: The options contradict each other.
@@ -111,8 +120,6 @@ def settle(options: RunOptions, sources: Sources, *, assume_nodes: bool = False)
     if given is not None:
         faults, load, told = nemesis.choices.follow_plan(given, options.faults, options.load, given=sources.origins)
         options, lines = replace(options, faults=faults, load=load), lines + told
-    for line in lines:
-        echo(line, err=True)
     if options.load.seed is None:
         options = options.seeded(fresh_seed())
     nemesis.choices.check_triggers(options.faults, given, subjects.subject_of(options))
@@ -125,7 +132,7 @@ def settle(options: RunOptions, sources: Sources, *, assume_nodes: bool = False)
         roles=roles,
     )
     harness.console.choices.make_load(options.load, len(names))
-    return Settled(options=options, sources=sources, nodes=names, roles=roles, given=given)
+    return Settled(options=options, sources=sources, nodes=names, roles=roles, given=given), lines
 
 
 def thresholds_of(options: RunOptions) -> tuple[Threshold, ...]:

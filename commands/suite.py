@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from commands import choosing
-from commands.compose import thresholds_of
-from commands.run_options import OutputOptions, RepeatOptions, RunOptions, flags_of
+from commands.compose import fitted
+from commands.run_options import OutputOptions, RepeatOptions, RunOptions, Sources, flags_of
 from commands.suite_case import SUITE_CASE
 from commands.test import run_test
 from harness.console import plugins
@@ -290,10 +290,10 @@ class _Checked:
 
 
 def _check_cases(ctx: click.Context, cases: Sequence[Case]) -> _Checked:
-    """Checks the command line of each case before the first case runs.
+    """Checks the command line of each case before the first case runs: its options, and whether they fit together.
 
     Raises:
-        InputError: `labrys test` refuses the command line of a case; the message names the case.
+        InputError: `labrys test` refuses a case before it opens a cluster; the message names the case.
     """
     from commands.suite_jobs import place_of
     from results.store.record import suite_case_document
@@ -308,7 +308,7 @@ def _check_cases(ctx: click.Context, cases: Sequence[Case]) -> _Checked:
         try:
             test = run_test.make_context("test", [*case.arguments()[1:], *mark], parent=ctx.parent)
             options = RunOptions.of(test.params)
-            thresholds_of(options)
+            fitted(options, Sources.of(test))
         except click.UsageError as error:
             text = f"{error.format_message()} {opt.source_of(error)}".rstrip()
             raise InputError(f"the case {plain_name(case.name)}: {text}") from error

@@ -30,9 +30,10 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 # What takes longest begins first, so that no process is left with it at the end.
 FIRST = ("integration", "spark")
 # Who goes first on processors that all share: real nodes, whose answers are timed; then Spark, whose tests
-# run one after the other.
+# run one after the other. The numbers are added to the niceness that the run was started with.
 NICENESS = {"integration": 0, "spark": 5}
 LAST = 15
+OWN = os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,7 +51,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Gives this process its place among those that run tests at once; only root may go forward."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         with contextlib.suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, 0, NICENESS.get(_folder(item.nodeid), LAST))
+            os.setpriority(os.PRIO_PROCESS, 0, OWN + NICENESS.get(_folder(item.nodeid), LAST))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -92,6 +92,28 @@ def test_a_case_that_cannot_run_is_refused_before_the_first_runs(
     assert [path.name for path in tmp_path.iterdir()] == ["short.toml"]
 
 
+@pytest.mark.parametrize("words", [[], ["--dry-run"]], ids=["run", "dry-run"])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('nemesis = "kill:nobody"', "the case control: unknown target 'nobody'"),
+        ('workload = "queue"', "the case control: the system dledger serves "),
+        ('plan = "none.json"', "the case control: Invalid value for '--plan': File 'none.json' does not exist."),
+        ('cluster = "sim"', "the case control: the system dledger runs on machines, and --cluster sim has none"),
+        ('nemesis = "kill"\nfault-on = "500"', "the case control: kill does not fit into 60 s: "),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused_before_the_first_case(
+    capsys: pytest.CaptureFixture[str], suite: Path, tmp_path: Path, *, line: str, message: str, words: list[str]
+) -> None:
+    """What `labrys test` refuses before it opens a cluster, a suite and its dry run refuse too; no folder is made."""
+    suite.write_text(f"{SUITE}{line}\n".replace('read-mode = "unsafe"\n', ""))
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (ExitCode.BAD_ARGUMENTS, "")
+    assert message in err
+    assert [path.name for path in tmp_path.iterdir()] == ["short.toml"]
+
+
 def test_the_name_of_a_case_selects_this_case_alone(capsys: pytest.CaptureFixture[str], suite: Path) -> None:
     """So the command that a summary prints for a case runs no other, also if its name is a part of another name."""
     suite.write_text('[[test]]\nname = "kill"\n[[test]]\nname = "kill-leader or not (all)"\n')

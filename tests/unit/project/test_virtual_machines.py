@@ -63,7 +63,7 @@ def test_the_emulator_gets_a_small_translation_cache(tmp_path: Path) -> None:
 
 def test_the_suite_of_the_night_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each case has options that exist, for nodes of the control node's inventory."""
-    (tmp_path / "key").touch()
+    (tmp_path / "key").touch(mode=0o600)
     hosts = "".join(
         f'[[hosts]]\nname = "n{number}"\nhost = "192.0.2.{number}"\nhost_key = "ssh-ed25519 AAAA"\n'
         for number in range(1, 6)
