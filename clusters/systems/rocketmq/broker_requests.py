@@ -83,6 +83,16 @@ class Epochs:
     epochs: Sequence[tuple[int, int]]
     end: int
 
+    @property
+    def leads(self) -> bool:
+        """Returns whether it has the id of a master."""
+        return str(self.broker) == MASTER
+
+    @property
+    def last(self) -> int | None:
+        """Returns the number of the last epoch; None if there is none."""
+        return self.epochs[-1][0] if self.epochs else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replication:

@@ -1,9 +1,9 @@
 """The brokers of RocketMQ, which clients use: one group, whose master the controllers elect.
 
-The last epoch in the log of a broker is the term. A master that is elected again before its log has grown does not write its
-new epoch down, so its term can be lower than the epoch that the controllers name. The master has a sync set: the members that
-have all messages which the master has acknowledged. A broker says itself whether it is a master, so an old master that is cut
-off goes on to claim its epoch.
+The last epoch in the log of a broker is the term. A master that is elected before its log has grown in the epoch before does
+not write its new epoch down, so its term can be lower than the epoch that the controllers name. The master has a sync set: the
+members that have all messages which the master has acknowledged. A broker says itself whether it is a master, so an old master
+that is cut off goes on to claim its epoch.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from clusters.systems.rocketmq import broker_requests, settings
 from clusters.systems.rocketmq.broker_options import Flush
 from clusters.systems.rocketmq.broker_requests import BROKER, FAST_PORT, HA_PORT, NAME_SERVER_PORT, PORT
 from clusters.systems.rocketmq.controllers import PORT as CONTROLLER_PORT
+from clusters.systems.rocketmq.replica import copy_of
 from clusters.systems.rocketmq.requests import CLUSTER
 from harness.cluster import on_all
 from harness.errors import InfrastructureError
 from harness.leaders import LEADER
-from harness.service import NodeStatus
+from harness.service import NodeStatus, ReplicaState
 from harness.slowness import slowed
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from clusters.systems.rocketmq.broker_options import RocketMQOptions
     from clusters.systems.rocketmq.broker_requests import Epochs, Replication
     from clusters.systems.rocketmq.controller_service import ControllerService
+    from clusters.systems.rocketmq.replica import Copy
     from clusters.systems.rocketmq.system import RocketMQSystem
     from harness.daemon import Daemon
     from harness.node import Node
@@ -40,6 +42,7 @@ CLASS: Final = "org.apache.rocketmq.broker.BrokerStartup"
 LOGS: Final = ("broker", "broker_default", "store", "storeerror", "remoting")
 MEMORY: Final = ("-Xmx160m", "-XX:MaxMetaspaceSize=128m")
 STABLE_S: Final = 2.0  # the sync set often changes while brokers start
+SHORT_S: Final = 10.0  # a master tells its slaves every second up to which place consumers may read
 TRY_AGAIN_S: Final = 0.2
 CREATE_S: Final = 5.0
 
@@ -58,12 +61,20 @@ class Brokers(jvm.JvmGroup):
 
     role = ROLE
     software = "RocketMQ's brokers"
+    dumps_replicas = True
+    one_leader_per_term = (
+        "RocketMQ finds the place at which two logs part by the epochs that their masters wrote down, so each epoch has one "
+        "master; Labrys asks for the epochs before and after it asks whether the broker is a master."
+    )
 
     def __init__(self, system: RocketMQSystem, nodes: Sequence[Node], controllers: ControllerService) -> None:
         super().__init__(system, nodes)
         self._rocketmq = system
         self._controllers = controllers
         self._whole_since_s: float | None = None  # since when nothing was lacking
+        self._short: dict[
+            str, tuple[Copy, float]
+        ] = {}  # copies that are not whole, and since when they are as they are
 
     def daemon(self, node: Node) -> Daemon:
         """Returns the broker of a node."""
@@ -90,27 +101,59 @@ class Brokers(jvm.JvmGroup):
         await asyncio.to_thread(on_all, self.nodes, lambda node: self.system.cluster.remote(node).run(sync))
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """Returns whether a broker is the master (request 907), its last epoch, and the end of its log (1007)."""
+        """Returns whether a broker is the master (request 907), its last epoch, and the end of its log (1007).
 
-        async def ask(connection: Connection) -> tuple[Replication, Epochs]:
-            return await broker_requests.replication(connection), await broker_requests.epochs(connection)
+        A master has written its epoch down before it has the id of a master. A slave takes epochs over from its master. So a
+        broker led in its last epoch if it had the id of a master, and this last epoch, before and after it said that it leads.
+        """
+
+        async def ask(connection: Connection) -> tuple[Epochs, Replication, Epochs]:
+            return (
+                await broker_requests.epochs(connection),
+                await broker_requests.replication(connection),
+                await broker_requests.epochs(connection),
+            )
 
         answer = await asked_once(connect, node, timeout_s, ask)
         if answer is None:
             return ()
-        replication, epochs = answer
+        before, replication, epochs = answer
+        if replication.leads and not (before.leads and epochs.leads and before.last == epochs.last):
+            return (NodeStatus(node=node.name, role="candidate", term=epochs.last, applied_index=epochs.end),)
         master = node.name if replication.leads else self._name_at(replication.master)
         details = {"epochs": [list(each) for each in epochs.epochs[-3:]]}
         return (
             NodeStatus(
                 node=node.name,
                 role=LEADER if replication.leads else "follower" if master else "candidate",
-                term=epochs.epochs[-1][0] if epochs.epochs else None,
+                term=epochs.last,
                 leader=master,
                 applied_index=epochs.end,
                 details=details | ({"slaves_in_sync": replication.in_sync} if replication.leads else {}),
             ),
         )
+
+    async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
+        """Returns the messages and epochs of a broker at the end of its log; None if it is not in the sync set, or busy.
+
+        A slave gives messages to consumers a moment after they are in its log. So a copy that does not reach to the end of the
+        log counts only if it stays as it is for `SHORT_S`.
+        """
+        known = await self._controllers.brokers()
+        if known is None or node.name not in map(self._name_of, known.in_sync):
+            return None
+        topics = self._rocketmq.topics()
+        copy = await asked_once(connect, node, timeout_s, lambda asked: copy_of(asked, topics))
+        if copy is None:
+            return None
+        if not copy.whole:
+            now_s = time.monotonic()
+            earlier, since_s = self._short.get(node.name, (copy, now_s))
+            since_s = since_s if earlier == copy else now_s
+            self._short[node.name] = (copy, since_s)
+            if now_s - since_s < SHORT_S:
+                return None
+        return ReplicaState(node=node.name, applied_index=copy.end, state=copy.state)
 
     async def lacking(self, statuses: Mapping[str, NodeStatus | None]) -> Mapping[str, str]:
         """Returns what each broker lacks: the one master of the controllers, and a place in the sync set for a while."""

@@ -51,12 +51,16 @@ class Record:
     Attributes:
         queue: The number of the queue.
         offset: Its offset in the queue.
+        place: Its offset in the commit log, in bytes.
+        size: The size of its record, in bytes.
         topic: The topic.
         body: The body.
     """
 
     queue: int
     offset: int
+    place: int
+    size: int
     topic: str
     body: bytes
 
@@ -78,7 +82,7 @@ def records_in(data: bytes) -> Iterator[Record]:
 
 
 def _record(data: bytes, where: int) -> Record:
-    _, magic, _, queue, _, offset, _, flag = _unpacked(HEAD, data, 0)
+    _, magic, _, queue, _, offset, place, flag = _unpacked(HEAD, data, 0)
     if magic not in LENGTH_OF_TOPIC:
         raise BadAnswer(f"expected a record of version 1 or 2 at {where}, found the magic {magic}")
     if flag & COMPRESSED:
@@ -91,7 +95,8 @@ def _record(data: bytes, where: int) -> Record:
     _, at = _bytes(LENGTH_OF_PROPERTIES, data, at)
     if at != len(data):
         raise BadAnswer(f"expected a record of {len(data)} bytes at {where}, found fields of {at} bytes")
-    return Record(queue=queue, offset=offset, topic=topic.decode(errors="replace"), body=body)
+    name = topic.decode(errors="replace")
+    return Record(queue=queue, offset=offset, place=place, size=len(data), topic=name, body=body)
 
 
 def _bytes(length: struct.Struct, data: bytes, at: int) -> tuple[bytes, int]:

@@ -21,6 +21,7 @@ def record(
     *,
     queue: int = 0,
     offset: int = 0,
+    place: int = 4096,
     topic: str = "labrys",
     magic: int = VERSION_1,
     flag: int = 0,
@@ -30,7 +31,7 @@ def record(
     name = topic.encode()
     born, stored = (bytes(20 if flag & bit else 8) for bit in (BORN_V6, STORED_V6))
     rest = (
-        struct.pack(">iiiiqqi", magic, 7, queue, 0, offset, 4096, flag)
+        struct.pack(">iiiiqqi", magic, 7, queue, 0, offset, place, flag)
         + struct.pack(">q", 1) + born + struct.pack(">q", 2) + stored + struct.pack(">iq", 0, 0)
         + struct.pack(">i", len(body)) + body
         + struct.pack(">B" if magic == VERSION_1 else ">H", len(name)) + name
@@ -44,6 +45,7 @@ RECORDS: st.SearchStrategy[dict[str, Any]] = st.builds(
     body=st.binary(max_size=50),
     queue=st.integers(0, 2**31 - 1),
     offset=st.integers(0, 2**63 - 1),
+    place=st.integers(0, 2**63 - 1),
     topic=st.text(st.characters(codec="ascii"), max_size=20),
     magic=st.sampled_from([VERSION_1, VERSION_2]),
     flag=st.sampled_from([0, BORN_V6, STORED_V6, BORN_V6 | STORED_V6]),
@@ -56,7 +58,9 @@ def test_what_a_broker_writes_is_read(some: list[dict[str, Any]]) -> None:
     """Each record has its queue, offset, topic and body, in both versions and with both sorts of addresses."""
     data = b"".join(record(**each) for each in some)
     names = ("queue", "offset", "topic", "body")
-    assert list(records_in(data)) == [Record(**{name: each[name] for name in names}) for each in some]
+    assert list(records_in(data)) == [
+        Record(**{name: each[name] for name in names}, place=each["place"], size=len(record(**each))) for each in some
+    ]
 
 
 @given(st.binary(max_size=300))
