@@ -1,8 +1,13 @@
-"""Prints how long systems are away after the loss of their leader, and draws it: `python -m tools.recovery STORE PICTURE`.
+"""Prints how long systems are away after faults, and draws it: `python -m tools.recovery STORE PICTURE [OPTION...]`.
 
-The runs come from `labrys suite suites/leader-loss.toml --store STORE`, once for each seed. A *gap* is the time between two
-answers to changes, or between two answers to reads. A client that waits through a failover is answered after it. So here an
-operation belongs to the moment of its answer; in `results.measure.availability` it belongs to that at which it was wanted.
+The runs come from a suite, e.g. `labrys suite suites/leader-loss.toml --store STORE`. Each fault is a measurement; faults with
+the same times are one. With names of options of the system, e.g. `route_interval_s`, runs with other values have other rows.
+The name `case` stands for the case of the suite.
+
+A *gap* is the time between two answers to changes, or between two answers to reads. A client that waits through a failover is
+answered after it. So for a gap, an operation belongs to the moment of its answer. Changes are *sustained* from the first
+answered change on that begins two seconds in which at least 95 % of the changes are answered. There, an operation belongs to
+the moment at which it was wanted; see `results.measure.availability`.
 """
 
 from __future__ import annotations
@@ -11,8 +16,9 @@ import json
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
+from math import ceil, inf, isfinite
 from pathlib import Path
-from statistics import median
+from statistics import median_low
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,10 +27,11 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from harness.faults import called
 from harness.units import NS_PER_S
 from results.measure.op_outcomes import Codes, answered
 from results.page.plots import FAINT, GRID, INK, PAPER, svg
-from results.store.forms import Results
+from results.store.forms import Results, StoredFault
 from results.store.store import Run, Store
 
 if TYPE_CHECKING:
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-BEFORE_S, AFTER_S, MOST_AFTER_S = 2.0, 16.0, 40.0
+BEFORE_S, AFTER_S, REST_S = 2.0, 16.0, 30.0
 SHOWN_S = 0.3  # shorter gaps are those between operations
 READS = frozenset({"read", "state", "replica", "next"})
 CHANGES_COLOUR, READS_COLOUR = "#c2483d", "#e0a458"
@@ -41,20 +48,23 @@ MOST_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """One loss of a leader.
+    """One fault, or several with the same times.
 
     Attributes:
-        system: The system, with its version.
-        kind: The kind of the fault.
+        system: The system, with the options that tell its runs apart.
+        kind: The kind of the fault, with its role; of several faults, joined by ` and `.
         changes: The gaps of changes, an array of shape (gaps, 2): starts and ends in seconds since the start of the fault.
         reads: The same of reads.
-        effective: Whether the proof says that the fault took effect.
+        sustained_s: The seconds from the start of the fault until changes were sustained; None: not before the next fault, nor
+            before the end of the run.
+        effective: Whether the proofs say that the faults took effect.
     """
 
     system: str
     kind: str
     changes: np.ndarray
     reads: np.ndarray
+    sustained_s: float | None
     effective: bool
 
     @property
@@ -63,37 +73,81 @@ class Loss:
         return float(self.changes[-1, 1])
 
 
-def loss(run: Run) -> Loss | None:
-    """Reads a run with one fault; None if it has no results, ended too early, or has another number of faults."""
+def losses(run: Run, options: Sequence[str] = ()) -> list[Loss]:
+    """Reads the faults of a run; none if it has no results, and none of a fault that the run ends too soon after.
+
+    Args:
+        run: The run.
+        options: The options of the system whose values tell runs apart.
+    """
     if not run.has(run.results_json):
-        return None
+        return []
     results = msgspec.json.decode(run.read_bytes(run.results_json, MOST_BYTES), type=Results)
     test = json.loads(run.read_bytes(run.test_json, MOST_BYTES))
-    if len(results.faults) != 1:
-        return None
-    fault = results.faults[0]
-    if results.availability is None or results.availability.end_s < fault.start_s + AFTER_S:
-        return None
-    after_s = min(results.availability.end_s - fault.start_s, MOST_AFTER_S)
+    if results.availability is None:
+        return []
     table = pq.read_table(run.operations_parquet, columns=["f", "type", "error", "end_ns"])
     codes = Codes(answers=frozenset(test["answers"]), refusals=frozenset(test["refusals"]))
     times: dict[bool, list[float]] = {True: [], False: []}
     for op in table.to_pylist():
         if answered(op["type"], op["error"], codes):
-            times[op["f"] in READS].append(op["end_ns"] / NS_PER_S - fault.start_s)
-    return Loss(
-        system=_system(test),
-        kind=fault.kind,
-        changes=_gaps(times[False], after_s),
-        reads=_gaps(times[True], after_s),
-        effective=fault.effective,
-    )
+            times[op["f"] in READS].append(op["end_ns"] / NS_PER_S)
+    found = []
+    turns = together(results.faults)
+    for several, later in zip(turns, [*turns[1:], None], strict=True):
+        start_s = min(fault.start_s for fault in several)
+        lasts_s = max(fault.end_s for fault in several) - start_s
+        end_s = results.availability.end_s if later is None else min(fault.start_s for fault in later)
+        after_s = min(end_s - start_s, lasts_s + REST_S)
+        if after_s < AFTER_S:
+            continue
+        found.append(
+            Loss(
+                system=_system(test, options),
+                kind=" and ".join(called(fault.kind, fault.planned.options) for fault in several),
+                changes=_gaps([each - start_s for each in times[False]], after_s),
+                reads=_gaps([each - start_s for each in times[True]], after_s),
+                sustained_s=sustained_s(several),
+                effective=all(fault.effective for fault in several),
+            )
+        )
+    return found
 
 
-def _system(test: Mapping[str, object]) -> str:
-    options = test["options"]
-    consensus = options.get("consensus") if isinstance(options, dict) else None
-    return f"{test['system']} on {consensus}" if consensus else str(test["system"])
+def together(faults: Sequence[StoredFault]) -> list[list[StoredFault]]:
+    """Returns the faults in the order of their planned start, those with the same planned times together."""
+    found: defaultdict[tuple[float, float], list[StoredFault]] = defaultdict(list)
+    for fault in faults:
+        found[fault.planned.start_s, fault.planned.end_s].append(fault)
+    return [found[times] for times in sorted(found)]
+
+
+def sustained_s(faults: Sequence[StoredFault]) -> float | None:
+    """Returns the seconds from the start of the faults until changes were sustained; None if they were not."""
+    found = [_sustained_s(fault) for fault in faults]
+    return max((each for each in found if each is not None), default=None) if None not in found else None
+
+
+def _sustained_s(fault: StoredFault) -> float | None:
+    around = fault.availability
+    if around is None:
+        return None
+    found: list[float | None] = []
+    for windows in (windows for f, windows in around.by_f.items() if f not in READS):
+        if windows.during.sustained_ok_s is not None:
+            found.append(windows.during.sustained_ok_s)
+        else:
+            after_s = windows.after.sustained_ok_s if windows.after else None
+            found.append(None if after_s is None else fault.end_s - fault.start_s + after_s)
+    return max((each for each in found if each is not None), default=None) if None not in found else None
+
+
+def _system(test: Mapping[str, object], names: Sequence[str]) -> str:
+    suite, options = test.get("suite"), test["options"]
+    case = suite["case"].partition("[")[0] if isinstance(suite, dict) else "no suite"
+    known = {**options, "case": case} if isinstance(options, dict) else {"case": case}
+    system = f"{test['system']} on {known['consensus']}" if known.get("consensus") else str(test["system"])
+    return ", ".join([system, *(f"{name.replace('_', '-')} {known.get(name)}" for name in names)])
 
 
 def _gaps(times_s: list[float], after_s: float) -> np.ndarray:
@@ -107,20 +161,30 @@ def longest_s(gaps: np.ndarray) -> float:
     return float((gaps[:, 1] - gaps[:, 0]).max())
 
 
-def table(losses: Sequence[Loss]) -> str:
-    """Returns the longest gaps as a Markdown table; of several runs, the median and the maximum."""
-    rows = ["| system | fault | runs | no change answered | no read answered |", "|---|---|---|---|---|"]
-    for (system, kind), several in sorted(_grouped(losses).items()):
+def table(found: Sequence[Loss]) -> str:
+    """Returns the longest gaps, and the times until changes were sustained, as a Markdown table.
+
+    A cell has the median, the 90th percentile (the value that 90 % do not exceed) and the maximum of several faults.
+    """
+    rows = [
+        "| system | fault | faults | no change answered | changes sustained after | no read answered |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (system, kind), several in sorted(_grouped(found).items()):
         cells = [
             _words([longest_s(each.changes) for each in several]),
+            _words([inf if each.sustained_s is None else each.sustained_s for each in several]),
             _words([longest_s(each.reads) for each in several]),
         ]
-        rows.append(f"| `{system}` | `{kind}` | {len(several)} | {cells[0]} | {cells[1]} |")
+        rows.append(f"| `{system}` | `{kind}` | {len(several)} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
-def _words(lengths_s: Sequence[float]) -> str:
-    return f"{max(lengths_s):.1f} s" if len(lengths_s) == 1 else f"{median(lengths_s):.1f} to {max(lengths_s):.1f} s"
+def _words(times_s: Sequence[float]) -> str:
+    ordered = sorted(times_s)
+    shown = [median_low(ordered), ordered[ceil(0.9 * len(ordered)) - 1], ordered[-1]]
+    words = [f"{each:.1f} s" if isfinite(each) else "never" for each in shown]
+    return words[0] if len(ordered) == 1 else " / ".join(words)
 
 
 def _grouped(losses: Sequence[Loss]) -> Mapping[tuple[str, str], list[Loss]]:
@@ -172,9 +236,9 @@ def _column(axes: Axes, kind: str, rows: Sequence[tuple[str, int, Sequence[Loss]
         spine.set_visible(False)
 
 
-def main(store: str, place: str) -> None:
+def main(store: str, place: str, *options: str) -> None:
     """Prints the table of all runs in a store, and writes the picture."""
-    found = [each for run in Store(Path(store)).runs() if (each := loss(run)) is not None]
+    found = [each for run in Store(Path(store)).runs() for each in losses(run, options)]
     for each in found:
         if not each.effective:
             print(f"left out: {each.system} with {each.kind}, whose fault was not proved", file=sys.stderr)
