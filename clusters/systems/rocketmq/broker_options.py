@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Literal
 
+from clusters.systems.rocketmq.bodies import Sizes, parse_sizes
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from clusters.systems.routing import Routing
 from harness.declare import option
@@ -46,6 +47,11 @@ class RocketMQOptions:
     message_queues: int = option(
         4, "The message queues of each queue; a producer always sends to the same one.", low=1, high=100
     )
+    body_bytes: str = option(
+        "0",
+        "The size of the body of a message in bytes: a number, or a range such as 100-65536. 0: as short as possible.",
+        metavar="BYTES|LOW-HIGH",
+    )
     routing: Routing = option(
         Routing.MIXED,
         "pinned: a client stays at the broker of its node. leader: it goes to the master in its route. mixed: half of them do "
@@ -57,6 +63,15 @@ class RocketMQOptions:
 
     def __post_init__(self) -> None:
         self.of_controllers()  # it refuses what does not go together
+        self.sizes()
+
+    def sizes(self) -> Sizes:
+        """Returns the sizes of bodies.
+
+        Raises:
+            InputError: They are not sizes.
+        """
+        return parse_sizes(self.body_bytes)
 
     def of_controllers(self) -> ControllerOptions:
         """Returns the options of the controllers.

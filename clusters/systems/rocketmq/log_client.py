@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from clusters.systems.answers import PAUSE_S, no_answer, unsupported
 from clusters.systems.remoting import BadAnswer, NotSent, RemotingError
 from clusters.systems.rocketmq import broker_requests
+from clusters.systems.rocketmq.bodies import entry_in
 from clusters.systems.rocketmq.broker_requests import Refused
 from clusters.systems.rocketmq.producer import WITHOUT_MASTER
 from clusters.systems.stored import entry_or_fail, values_in
@@ -115,7 +116,7 @@ class LogClient:
             if not pulled.records:
                 break
             for record in pulled.records:
-                found += [[record.offset, value] for value in values_in(record.body, key)]
+                found += [[record.offset, value] for value in values_in(entry_in(record.body), key)]
             offset += len(pulled.records)
         return Ok(found)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from clusters.systems.remoting import NotSent, RemotingError
 from clusters.systems.rocketmq import broker_requests
+from clusters.systems.rocketmq.bodies import Sizes, filled
 from clusters.systems.rocketmq.broker_outcomes import NO_MASTER, NOT_MASTER, SUCCESS, refused
 from clusters.systems.rocketmq.brokers import connect
 from harness.op import Fail, Info, Ok
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S: Final = 1.0
 MS_PER_S: Final = 1000
+UNFILLED: Final = Sizes(least=0, most=0)
 WITHOUT_MASTER: Final = Fail(f"{NO_MASTER}: the route has no master")
 
 
@@ -33,18 +35,20 @@ class Producer:
         routes: Its route.
     """
 
-    def __init__(self, *, node: Node, routes: Routes, follows: bool) -> None:
+    def __init__(self, *, node: Node, routes: Routes, follows: bool, sizes: Sizes = UNFILLED) -> None:
         """Connects with the first request.
 
         Args:
             node: The node at whose broker it stays if it does not follow.
             routes: Its route.
             follows: Whether it goes to the master in its route.
+            sizes: The sizes of the bodies of its messages.
         """
         self.via: str | None = None
         self.routes = routes
         self._node = node
         self._follows = follows
+        self._sizes = sizes
         self._connections: dict[str, Connection] = {}
 
     async def at(self) -> Node | None:
@@ -64,13 +68,14 @@ class Producer:
             found = self._connections[node.name] = await connect(node, CONNECT_TIMEOUT_S)
         return found
 
-    async def send(self, topic: str, queue: int, body: bytes) -> Outcome:
-        """Sends a message once; its offset is the answer. Only the timeout of the caller ends the wait for the answer."""
+    async def send(self, topic: str, queue: int, entry: bytes) -> Outcome:
+        """Sends an entry once; its offset is the answer. Only the timeout of the caller ends the wait for the answer."""
         try:
             node = await self.at()
             if node is None:
                 return WITHOUT_MASTER
             connection = await self.connected(node)
+            body = filled(entry, self._sizes)
             answer = await broker_requests.send(connection, topic, queue, body, int(time.time() * MS_PER_S))
             if answer.status != SUCCESS:
                 return self._refused(answer.status, answer.remark)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from clusters.systems.answers import PAUSE_S, unsupported
 from clusters.systems.remoting import NotSent, RemotingError
 from clusters.systems.rocketmq import broker_requests
+from clusters.systems.rocketmq.bodies import entry_in
 from clusters.systems.rocketmq.broker_outcomes import NO_MASTER, NOTHING_CAME
 from clusters.systems.stored import entry_or_fail, queued_value
 from harness.op import Fail, Ok
@@ -193,7 +194,7 @@ async def _dequeue(topic: Topic, key: str, turn: int, limit: asyncio.Timeout) ->
             if pulled.records:
                 limit.reschedule(None)
                 await consumer.take(place + 1)
-                return Ok(queued_value(pulled.records[0].body, key))
+                return Ok(queued_value(entry_in(pulled.records[0].body), key))
     return Fail(f"{NOTHING_CAME}: no message is in {topic.name}")
 
 
@@ -206,7 +207,7 @@ async def _drain(topic: Topic, key: str, limit: asyncio.Timeout) -> Outcome:
         limit.reschedule(None)
         for consumer, (place, _) in zip(topic.consumers, found, strict=True):
             await consumer.take(place)
-    return Ok([queued_value(body, key) for _, bodies in found for body in bodies])
+    return Ok([queued_value(entry_in(body), key) for _, bodies in found for body in bodies])
 
 
 async def _limited(operation: Callable[[asyncio.Timeout], Awaitable[Outcome]], limit_s: float) -> Outcome:

@@ -133,7 +133,7 @@ class RocketMQSystem(jvm.JvmInstallation):
             topic=next(iter(self.topics())),
             interval_s=self.options.route_interval_s,
         )
-        return Producer(node=node, routes=routes, follows=follows)
+        return Producer(node=node, routes=routes, follows=follows, sizes=self.options.sizes())
 
     def _topic_of(self) -> Mapping[str, str]:
         """Returns the topic of each queue."""
