@@ -138,7 +138,8 @@ def test_a_new_master_has_everything_and_goes_on(cluster: LocalCluster, system: 
         while not (led := [each for each in asyncio.run(views(system)).values() if each and each.role == LEADER]):
             assert time.monotonic() < deadline_s
         assert led[0].node != gone.name
-        assert led[0].term == 2
+        assert led[0].term is not None
+        assert led[0].term >= 2, led  # a busy machine can make the controllers elect twice
     finally:
         system.start(gone, ROLE)
     alive = next(node for node in cluster.nodes if node != gone)
