@@ -84,17 +84,27 @@ class Events:
     """Reads a plain history; a `line` is that of the first byte.
 
     The name is `jsonl` (after its header), `json-lines` (without one), `edn` or `etcd-log`. `keyed` says whether values are
-    pairs of a key and a value.
+    pairs of a key and a value. `transactions` is the workload of transactions, `list-append` or `rw-register`.
     """
 
-    def __new__(cls, name: str, *, keyed: bool = False, line: int = 1) -> Self: ...
+    def __new__(cls, name: str, *, keyed: bool = False, line: int = 1, transactions: str | None = None) -> Self: ...
     @property
     def line(self) -> int: ...
     def feed(self, text: bytes) -> int | None:
         """Takes the whole events at the beginning of a text, and returns their length; None if the history is not plain."""
 
     def finish(self) -> dict[str, Any] | None:
-        """Returns the operations as columns of bytes, and the distinct texts; None if the history is not plain."""
+        """Returns the operations as columns of bytes, and the distinct texts; None if the history is not plain.
+
+        The text of a value of transactions is in the member `transactions`.
+        """
+
+class Transactions:
+    """The requests and the answers of transactions: the request of a row has twice its number, and the answer one more."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, place: int) -> str:
+        """Returns canonical JSON."""
 
 class Cancellation:
     """Ends the searches of a `solve` that runs in another thread."""
@@ -125,7 +135,7 @@ def transactions(
     end: Any,
     request: Any,
     answer: Any,
-    texts: list[str],
+    texts: list[str] | Transactions,
     extra: str,
     sources: list[str] = ...,
 ) -> dict[str, Any]:
@@ -139,7 +149,8 @@ def transactions(
         end: The completion's index.
         request: The place of the request in `texts`; below 0 for a value that is no list of micro-operations.
         answer: The place of the answer in `texts`, likewise.
-        texts: Canonical JSON of lists of micro-operations.
+        texts: Canonical JSON of lists of micro-operations, or the transactions of a file. A file's request has an even place,
+            and its answer the next one.
         extra: What orders transactions besides their data: `none`, `process` or `realtime`.
         sources: For registers, what the order of versions follows from: `writes-follow-reads`, `sequential-keys`,
             `linearizable-keys`.

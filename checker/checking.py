@@ -168,7 +168,8 @@ def check_file(name: str, request: Request) -> Iterator[Checked | Judged | Refus
         if detect(source) == PARQUET:
             yield from _check_parquet(source, decider, request)
             return
-        histories = read_source(source, keyed=request.keyed)
+        transactions = getattr(decider.judge, "transactions", None)
+        histories = read_source(source, keyed=request.keyed, transactions=transactions)
     yield from _check_each(histories, decider, request, began_s)
 
 

@@ -91,7 +91,7 @@ class Columns:
     Attributes:
         keys: The distinct keys, in the order of their first rows; None for operations without a key.
         functions: The distinct functions, likewise.
-        texts: The canonical JSON of the distinct values of kind `OTHER`.
+        texts: The canonical JSON of the distinct values of kind `OTHER`; the kernel's transactions if the values are such.
         key: The place in `keys`.
         function: The place in `functions`.
         type: `OK`, `FAIL` or `INFO`.

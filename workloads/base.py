@@ -6,7 +6,7 @@ A workload of your own may derive from `JudgedWorkload` too. Then it has only it
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from harness.combinators import until_ok
 from harness.op import FINAL_PHASE, Invocation
@@ -70,9 +70,14 @@ class BaseWorkload(abc.ABC, Generic[OptionsT]):
 
 
 class JudgedWorkload(BaseWorkload[OptionsT]):
-    """A workload with a judge, which also decides the histories of `labrys check` and `labrys analyze`."""
+    """A workload with a judge, which also decides the histories of `labrys check` and `labrys analyze`.
+
+    Attributes:
+        transactions: For transactions, the micro-operations of the values, as in `checker.formats.plain.read_plain`.
+    """
 
     model = None
+    transactions: ClassVar[str | None] = None
 
     @abc.abstractmethod
     def judge(self, history: Columns) -> Judgement:

@@ -57,6 +57,7 @@ _TYPE_NAMES: Final = {Keyword(str(op_type)): op_type for op_type in OpType}
 _TYPES: Final[dict[Any, OpType]] = {**_TYPE_NAMES, **{str(op_type): op_type for op_type in OpType}}
 _MINUS_ONE: Final = -1
 _TOO_GREAT: Final = 2**63
+_TRANSACTION: Final = "txn"
 _OBSERVERS: Final = frozenset({"read", "r", "get", "dequeue"})
 _SHOWN_CHARACTERS: Final = 60
 _new: Final[Any] = tuple.__new__  # bypasses the constructor of a NamedTuple, which takes as long as all the rest
@@ -79,7 +80,8 @@ class JepsenEvents:
         Args:
             source: The text.
             keyed: Whether values are tuples of a key and a value, as Jepsen's independent generators make them. None: as in the
-                conventions of the first event; without these, only if the first invoke of a read has such a value.
+                conventions of the first event; without these, only if the first invoke of a read or of a transaction has such
+                a value.
         """
         self.timed = False
         self.keyed = keyed
@@ -161,7 +163,11 @@ class JepsenEvents:
             return True
         if get(_KEY) is not None:
             return False
-        if not isinstance(f, Keyword | str) or str(getattr(f, "name", f)) not in _OBSERVERS:
+        name = str(getattr(f, "name", f)) if isinstance(f, Keyword | str) else None
+        if name == _TRANSACTION and isinstance(value, tuple) and value:
+            # Each member of a transaction is a micro-operation; the key of a tuple is none.
+            return len(value) == 2 and not isinstance(value[0], tuple) and isinstance(value[1], tuple)
+        if name not in _OBSERVERS:
             return None
         return isinstance(value, tuple) and len(value) == 2 and value[0] is not None and value[1] is None
 

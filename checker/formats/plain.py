@@ -3,7 +3,8 @@
 The rule: the result is exactly that of the readers of events, or there is none, and these read the history again. So this
 module needs no error messages. The kernel (`checker/kernel/src/events`) cuts the text and pairs the events. It leaves values
 other than integers and pairs of them, and all names, as texts. Each distinct text is decoded here once, in the order of its
-first use, by the function that the reader of events uses.
+first use, by the function that the reader of events uses. The values of transactions stay in the kernel, as columns of
+micro-operations; the text of one is made when it is used.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, cast, overload
 
 import numpy as np
 
-from checker._kernel import Events
+from checker._kernel import Events, Transactions
 from checker.columns import INFO, INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, Columns, Values
 from checker.edn.reader import loads
 from checker.formats.jepsen_reader import JepsenEvents, error_text, function_name, name_text
@@ -65,31 +66,32 @@ class Plain:
     conventions: Mapping[str, str]
 
 
-def read_plain(found: str, source: Source, *, keyed: bool | None) -> Plain | None:
+def read_plain(found: str, source: Source, *, keyed: bool | None, transactions: str | None = None) -> Plain | None:
     """Reads a history in text; None if it is not plain.
 
     Args:
         found: Its format: `jsonl`, `edn` or `etcd-log`.
         source: The text, at its beginning.
         keyed: As in `JsonlEvents` and `JepsenEvents`.
+        transactions: The micro-operations of its values, `list-append` or `rw-register`; None: the values are no transactions.
     """
     try:
         if found == _ETCD_LOG:
             return _read_etcd_log(source)
-        return _read_edn(source, keyed) if found == _EDN else _read_jsonl(source, keyed)
+        return _read_edn(source, keyed, transactions) if found == _EDN else _read_jsonl(source, keyed, transactions)
     except (InputError, ValueError):
         return None
 
 
-def _read_jsonl(source: Source, keyed: bool | None) -> Plain | None:  # noqa: FBT001 - as given
+def _read_jsonl(source: Source, keyed: bool | None, transactions: str | None) -> Plain | None:  # noqa: FBT001 - as given
     line = source.readline_bytes(MAX_LINE_BYTES)
     first = decode_object(line)
     is_bare = first.keys() >= EVENT
     if is_bare:
-        events, begun = Events("json-lines", keyed=bool(keyed)), line
+        events, begun = Events("json-lines", keyed=bool(keyed), transactions=transactions), line
     else:
         own_header(first)
-        events, begun = Events("jsonl", keyed=bool(keyed), line=2), b""
+        events, begun = Events("jsonl", keyed=bool(keyed), line=2, transactions=transactions), b""
     rest = _fed(events, source, begun)
     torn = []
     if rest and not _is_object(rest):
@@ -120,12 +122,12 @@ def _read_jsonl(source: Source, keyed: bool | None) -> Plain | None:  # noqa: FB
     )
 
 
-def _read_edn(source: Source, keyed: bool | None) -> Plain | None:  # noqa: FBT001 - as given
+def _read_edn(source: Source, keyed: bool | None, transactions: str | None) -> Plain | None:  # noqa: FBT001 - as given
     beginning = JepsenEvents(source, keyed=keyed)
     next(iter(beginning), None)
     if not source.rewind():
         return None
-    events = Events("edn", keyed=bool(beginning.keyed))
+    events = Events("edn", keyed=bool(beginning.keyed), transactions=transactions)
     rest = _fed(events, source)
     if rest is None or rest.strip():
         return None
@@ -224,7 +226,11 @@ def _made(
     reader = ColumnReader(name)
     kinds = [reader.typed(value) for value in values]
     typed = np.array(kinds, np.int64).reshape(len(kinds), 3)
-    value, result = _values(found["value"], typed), _values(found["result"], typed)
+    transactions: Transactions | None = found["transactions"]
+    if transactions is None:
+        value, result = _values(found["value"], typed), _values(found["result"], typed)
+    else:
+        value, result = _as_they_are(found["value"]), _as_they_are(found["result"])
     changed = []
     for row, line, failed, kind, first, second in found["changed"]:
         now = tuple(typed[first].tolist()) if kind == OTHER else (kind, first, second)
@@ -250,12 +256,19 @@ def _made(
         result=result,
         keys=reader.keys,
         functions=reader.functions,
-        texts=reader.texts,
+        texts=reader.texts if transactions is None else cast("Sequence[str]", transactions),
     )
     return Plain(
         columns=columns,
         names=reader,
-        operations=Operations(columns, found, complete=complete, names=names, errors=errors, values=values),
+        operations=Operations(
+            columns,
+            found,
+            complete=complete,
+            names=names,
+            errors=errors,
+            values=values if transactions is None else _Decoded(transactions),
+        ),
         events=found["events"],
         timed=timed,
         warnings=[
@@ -267,9 +280,36 @@ def _made(
     )
 
 
+class _Decoded(Sequence["Value"]):
+    """The values of transactions; each is decoded when it is used."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    def __len__(self) -> int:
+        return len(self._transactions)
+
+    @overload
+    def __getitem__(self, place: int) -> Value: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Value]: ...
+
+    def __getitem__(self, place: int | slice) -> Value | list[Value]:
+        """Returns one value, or some of them."""
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        return decode_value(self._transactions[place])
+
+
+def _as_they_are(parts: tuple[bytes, bytes, bytes]) -> Values:
+    return Values(kind=np.frombuffer(parts[0], np.int8), first=_int64s(parts[1]), second=_int64s(parts[2]))
+
+
 def _values(parts: tuple[bytes, bytes, bytes], typed: Int64s) -> Values:
     """Returns the kernel's values of a column, with the decoded texts in place of texts."""
-    kind, first, second = np.frombuffer(parts[0], np.int8), _int64s(parts[1]), _int64s(parts[2])
+    values = _as_they_are(parts)
+    kind, first, second = values.kind, values.first, values.second
     others = np.flatnonzero(kind == OTHER)
     if len(others):
         decoded = typed[first[others]]

@@ -90,8 +90,13 @@ def read_histories(name: str, *, keyed: bool | None = None) -> list[History]:
         return read_source(source, keyed=keyed)
 
 
-def read_source(source: Source, *, keyed: bool | None = None) -> list[History]:
+def read_source(source: Source, *, keyed: bool | None = None, transactions: str | None = None) -> list[History]:
     """Reads all histories in an open source; see `read_histories`.
+
+    Args:
+        source: The source.
+        keyed: See `read_histories`.
+        transactions: As in `read_plain`; it only makes reading faster.
 
     Raises:
         InputError: It is not a history; the message has the place and the reason.
@@ -100,7 +105,7 @@ def read_source(source: Source, *, keyed: bool | None = None) -> list[History]:
     if found == PARQUET:
         with on_disk(source) as path:
             return from_parquet(path, source.name)
-    plain = _plain(found, source, keyed=keyed) if source.has(LONG_BYTES) else None
+    plain = _plain(found, source, keyed=keyed, transactions=transactions) if source.has(LONG_BYTES) else None
     if plain is not None:
         return [plain]
     source.rewind(last=True)
@@ -111,12 +116,12 @@ def read_source(source: Source, *, keyed: bool | None = None) -> list[History]:
     return [_paired(found, source.name, JepsenEvents(source, keyed=keyed))]
 
 
-def _plain(found: str, source: Source, *, keyed: bool | None) -> History | None:
+def _plain(found: str, source: Source, *, keyed: bool | None, transactions: str | None) -> History | None:
     """Reads a history as arrays; None if it is not plain, or if it is from a pipe and there is no space for its copy."""
     from checker.formats.plain import read_plain  # noqa: PLC0415 - loads numpy, which short histories do not need
 
     try:
-        plain = read_plain(found, source, keyed=keyed)
+        plain = read_plain(found, source, keyed=keyed, transactions=transactions)
     except NoCopy:
         return None
     if plain is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from checker._kernel import transactions
+from checker._kernel import Transactions, transactions
 from checker.columns import OTHER
 from checker.formats.parquet import decode_value
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
@@ -66,7 +66,7 @@ def judge(history: Columns, *, workload: str, model: str, sources: Sequence[str]
         end=history.end,
         request=_places(history.value),
         answer=_places(history.result),
-        texts=list(history.texts),
+        texts=history.texts if isinstance(history.texts, Transactions) else list(history.texts),
         extra=order_of(chosen.name),
         sources=list(sources),
     )

@@ -145,7 +145,7 @@ class _TransactionWorkload(JudgedWorkload[OptionsT]):
 class ListAppendWorkload(_TransactionWorkload[ListAppendOptions]):
     """Reads and appends."""
 
-    name = "list-append"
+    name = transactions = "list-append"
     summary = "Transactions that read and append to several lists, checked for the anomalies of a consistency model."
     Options = ListAppendOptions
     functions = MappingProxyType(
@@ -160,7 +160,7 @@ class ListAppendWorkload(_TransactionWorkload[ListAppendOptions]):
 class RwRegisterWorkload(_TransactionWorkload[RwRegisterOptions]):
     """Reads and writes."""
 
-    name = "rw-register"
+    name = transactions = "rw-register"
     summary = "Transactions that read and write several registers, checked for the anomalies of a consistency model."
     Options = RwRegisterOptions
     functions = MappingProxyType(

@@ -2,7 +2,7 @@
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
@@ -10,51 +10,62 @@ use crate::python::Column;
 use crate::transactions::cycles::{cycles, Cycles};
 use crate::transactions::graph::{Extra, Graph, PROCESS, RW, WR, WW};
 use crate::transactions::lists::lists;
-use crate::transactions::parse::{parse, Malformed, Workload};
+use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::registers::{registers, Sources};
-use crate::transactions::{Findings, History, Writers, WrittenTwice, INFO, KEPT, NONE, OK};
+use crate::transactions::{Findings, History, Table, Workload, Writers, WrittenTwice, INFO, KEPT, NONE, OK};
+
+/// The transactions of a file; see `checker/_kernel.pyi`.
+#[pyclass(frozen, module = "checker._kernel")]
+pub struct Transactions {
+    pub workload: Workload,
+    pub table: Table,
+}
+
+#[pymethods]
+impl Transactions {
+    fn __len__(&self) -> usize {
+        self.table.len() * 2
+    }
+
+    fn __getitem__(&self, place: usize) -> PyResult<String> {
+        if place / 2 >= self.table.len() {
+            return Err(PyIndexError::new_err(place));
+        }
+        Ok(self.table.text(place / 2, self.workload, place % 2 == 1))
+    }
+}
 
 /// The result for a history that could be judged.
-struct Judged<'a> {
-    history: History<'a>,
+struct Judged {
     findings: Findings,
     graph: Graph,
     data_edges: usize,
     cycles: Cycles,
 }
 
-/// Why a history cannot be judged.
-enum Refused<'a> {
-    Malformed(Malformed),
-    WrittenTwice { key: &'a str, elem: &'a str, twice: WrittenTwice },
-}
-
-fn judge<'a>(
-    workload: Workload,
-    kinds: &'a [i8],
-    columns: [&'a [i64]; 3],
-    requests: &[Option<&'a str>],
-    answers: &[Option<&'a str>],
-    sources: Sources,
-    extra: Extra,
-) -> Result<Judged<'a>, Refused<'a>> {
-    let history = parse(workload, columns, kinds, requests, answers).map_err(Refused::Malformed)?;
-    let writers = match Writers::of(&history) {
-        Ok(writers) => writers,
-        Err(twice) => {
-            let (key, elem) = history.elems[twice.elem as usize];
-            return Err(Refused::WrittenTwice { key: history.keys[key as usize], elem, twice });
-        }
-    };
+fn judge(workload: Workload, history: &History<'_>, sources: Sources, extra: Extra) -> Result<Judged, WrittenTwice> {
+    let writers = Writers::of(history)?;
     let mut findings = Findings::default();
     let dependencies = match workload {
-        Workload::Lists => lists(&history, &writers, &mut findings),
-        Workload::Registers => registers(&history, &writers, sources, &mut findings),
+        Workload::Lists => lists(history, &writers, &mut findings),
+        Workload::Registers => registers(history, &writers, sources, &mut findings),
     };
     let data_edges = dependencies.len();
-    let graph = Graph::new(&history, dependencies, extra);
+    let graph = Graph::new(history, dependencies, extra);
     let cycles = cycles(&graph, KEPT);
-    Ok(Judged { history, findings, graph, data_edges, cycles })
+    Ok(Judged { findings, graph, data_edges, cycles })
+}
+
+/// Returns the transactions of the rows of columns in a table, by the places of their requests and answers.
+fn places_in(table: &Table, kinds: &[i8], requests: &[i64], answers: &[i64]) -> PyResult<Vec<u32>> {
+    let place = |row: usize| {
+        let (request, answer) = (requests[row], answers[row]);
+        let fits = request >= 0 && request % 2 == 0 && request / 2 < table.len() as i64;
+        (fits && (kinds[row] != OK || answer == request + 1)).then_some((request / 2) as u32)
+    };
+    (0..kinds.len())
+        .map(|row| place(row).ok_or_else(|| PyValueError::new_err(format!("row {row} is not in the table"))))
+        .collect()
 }
 
 /// Judges transactions; see `checker/_kernel.pyi`.
@@ -70,15 +81,12 @@ pub fn transactions<'py>(
     end: &Bound<'py, PyAny>,
     request: &Bound<'py, PyAny>,
     answer: &Bound<'py, PyAny>,
-    texts: &Bound<'py, PyList>,
+    texts: &Bound<'py, PyAny>,
     extra: &str,
     sources: Vec<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let workload = match workload {
-        "list-append" => Workload::Lists,
-        "rw-register" => Workload::Registers,
-        _ => return Err(PyValueError::new_err(format!("{workload:?} is no workload of transactions"))),
-    };
+    let workload = Workload::of(workload)
+        .ok_or_else(|| PyValueError::new_err(format!("{workload:?} is no workload of transactions")))?;
     let extra = match extra {
         "none" => Extra::None,
         "process" => Extra::Process,
@@ -108,41 +116,60 @@ pub fn transactions<'py>(
     if columns[1].slice().windows(2).any(|pair| pair[0] >= pair[1]) {
         return Err(PyValueError::new_err("expected starts in ascending order"));
     }
-    let held: Vec<Bound<'py, PyString>> = texts.iter().map(Bound::cast_into).collect::<Result<_, _>>()?;
+    let [process, start, end] = columns.each_ref().map(Column::slice);
+    let kind = kinds.slice();
+    let work = |table: &Table, place: Vec<u32>| {
+        let history = History { kind, process, start, end, table, place };
+        let judged = || judge(workload, &history, assumed, extra);
+        let result = py
+            .detach(|| catch_unwind(AssertUnwindSafe(judged)))
+            .map_err(|_| PyRuntimeError::new_err("the kernel failed while it judged transactions"))?;
+        let out = PyDict::new(py);
+        match result {
+            Ok(judged) => fill(&out, table, &judged)?,
+            Err(WrittenTwice { elem, rows, places }) => {
+                let key = table.key_text(history.key_of(elem));
+                out.set_item("written_twice", (key, table.elem_text(elem), rows, places))?;
+            }
+        }
+        Ok(out)
+    };
+    if let Ok(known) = texts.cast::<Transactions>() {
+        let known = known.get();
+        if known.workload != workload {
+            return Err(PyValueError::new_err("expected the workload of the transactions"));
+        }
+        return work(&known.table, places_in(&known.table, kind, values[0].slice(), values[1].slice())?);
+    }
+    let held: Vec<Bound<'py, PyString>> =
+        texts.cast::<PyList>()?.iter().map(Bound::cast_into).collect::<Result<_, _>>()?;
     let texts: Vec<&str> = held.iter().map(|text| text.to_str()).collect::<PyResult<_>>()?;
     let [requests, answers] = values.each_ref().map(|column| {
         let text = |&place: &i64| usize::try_from(place).ok().and_then(|place| texts.get(place).copied());
         column.slice().iter().map(text).collect::<Vec<Option<&str>>>()
     });
-    let slices = columns.each_ref().map(Column::slice);
-    let result = py
-        .detach(|| {
-            let judged = || judge(workload, kinds.slice(), slices, &requests, &answers, assumed, extra);
-            catch_unwind(AssertUnwindSafe(judged))
-        })
-        .map_err(|_| PyRuntimeError::new_err("the kernel failed while it judged transactions"))?;
-    let out = PyDict::new(py);
-    match result {
-        Ok(judged) => fill(&out, &judged)?,
-        Err(Refused::Malformed(wrong)) => {
-            out.set_item("malformed", (wrong.row, wrong.answer, wrong.place, wrong.what))?;
-        }
-        Err(Refused::WrittenTwice { key, elem, twice }) => {
-            out.set_item("written_twice", (key, elem, twice.rows, twice.places))?;
+    let parsed = py
+        .detach(|| catch_unwind(AssertUnwindSafe(|| parse(workload, kind, &requests, &answers))))
+        .map_err(|_| PyRuntimeError::new_err("the kernel failed while it read transactions"))?;
+    match parsed {
+        Ok(table) => work(&table, (0..rows as u32).collect()),
+        Err(Malformed { row, answer, place, what }) => {
+            let out = PyDict::new(py);
+            out.set_item("malformed", (row, answer, place, what))?;
+            Ok(out)
         }
     }
-    Ok(out)
 }
 
-fn fill(out: &Bound<'_, PyDict>, judged: &Judged<'_>) -> PyResult<()> {
-    let Judged { history, findings, graph, data_edges, cycles } = judged;
-    let elem = |elem: u32| (elem != NONE).then(|| history.elems[elem as usize].1);
+fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()> {
+    let Judged { findings, graph, data_edges, cycles } = judged;
+    let elem = |elem: u32| (elem != NONE).then(|| table.elem_text(elem));
     let shown: Vec<_> = findings
         .kept
         .iter()
         .map(|each| {
             let elems: Vec<_> = each.elems.iter().map(|&each| elem(each)).collect();
-            (each.kind, history.keys[each.key as usize], each.rows.clone(), each.places.clone(), elems)
+            (each.kind, table.key_text(each.key), each.rows.clone(), each.places.clone(), elems)
         })
         .collect();
     let drawn: Vec<_> = cycles
@@ -161,7 +188,7 @@ fn fill(out: &Bound<'_, PyDict>, judged: &Judged<'_>) -> PyResult<()> {
                         _ => "realtime",
                     };
                     let edge = (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
-                    let key = edge.filter(|edge| edge.key != NONE).map(|edge| history.keys[edge.key as usize]);
+                    let key = edge.filter(|edge| edge.key != NONE).map(|edge| table.key_text(edge.key));
                     let before = edge.and_then(|edge| elem(edge.before));
                     let after = elem(link.written).or(edge.and_then(|edge| elem(edge.after)));
                     (link.from, link.to, name, key, before, after)
@@ -177,6 +204,6 @@ fn fill(out: &Bound<'_, PyDict>, judged: &Judged<'_>) -> PyResult<()> {
         counts.set_item(name, count)?;
     }
     out.set_item("counts", counts)?;
-    out.set_item("keys", history.keys.len())?;
+    out.set_item("keys", table.keys.len())?;
     out.set_item("data_edges", data_edges)
 }

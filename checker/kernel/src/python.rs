@@ -475,6 +475,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Cancellation>()?;
     module.add_class::<Transitions>()?;
     module.add_class::<crate::reading::Events>()?;
+    module.add_class::<crate::judging::Transactions>()?;
     module.add("REFUSED", REFUSED)?;
     module.add_function(wrap_pyfunction!(solve, module)?)?;
     module.add_function(wrap_pyfunction!(sort_seconds, module)?)?;

@@ -5,6 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::events::{Events as Inner, Names, Value};
+use crate::judging::Transactions;
+use crate::transactions::Workload;
 
 /// Reads a plain history; see `checker/_kernel.pyi`.
 #[pyclass(module = "checker._kernel")]
@@ -13,9 +15,15 @@ pub struct Events(Option<Inner>);
 #[pymethods]
 impl Events {
     #[new]
-    #[pyo3(signature = (name, *, keyed = false, line = 1))]
-    fn new(name: &str, keyed: bool, line: usize) -> PyResult<Self> {
-        let inner = Inner::new(name, keyed, line);
+    #[pyo3(signature = (name, *, keyed = false, line = 1, transactions = None))]
+    fn new(name: &str, keyed: bool, line: usize, transactions: Option<&str>) -> PyResult<Self> {
+        let workload = transactions
+            .map(|name| {
+                Workload::of(name)
+                    .ok_or_else(|| PyValueError::new_err(format!("{name:?} is no workload of transactions")))
+            })
+            .transpose()?;
+        let inner = Inner::new(name, keyed, line, workload);
         inner.map_or_else(
             || Err(PyValueError::new_err(format!("{name:?} is no format of events"))),
             |inner| Ok(Self(Some(inner))),
@@ -67,8 +75,7 @@ impl Events {
             ("phase", rows.phase),
             ("via", rows.via),
         ] {
-            let bytes: Vec<u8> = column.iter().flat_map(|number| number.to_ne_bytes()).collect();
-            dict.set_item(name, PyBytes::new(py, &bytes))?;
+            dict.set_item(name, bytes_of(py, column.len(), column.iter().map(|number| number.to_ne_bytes()))?)?;
         }
         for (name, column) in [
             ("process", rows.process),
@@ -78,24 +85,42 @@ impl Events {
             ("end_ns", rows.end_ns),
             ("scheduled_ns", rows.scheduled),
         ] {
-            dict.set_item(name, PyBytes::new(py, &bytes_of(column.iter().copied())))?;
+            dict.set_item(name, int64s(py, column.len(), column.iter().copied())?)?;
         }
         for (name, column) in [("value", rows.value), ("result", rows.result)] {
             let kinds: Vec<u8> = column.iter().map(|value: &Value| value.kind as u8).collect();
             let parts = (
                 PyBytes::new(py, &kinds),
-                PyBytes::new(py, &bytes_of(column.iter().map(|value| value.first))),
-                PyBytes::new(py, &bytes_of(column.iter().map(|value| value.second))),
+                int64s(py, column.len(), column.iter().map(|value| value.first))?,
+                int64s(py, column.len(), column.iter().map(|value| value.second))?,
             );
             dict.set_item(name, parts)?;
         }
         dict.set_item("order", rows.order)?;
+        let transactions = inner.transactions.map(|parser| {
+            let workload = parser.workload();
+            Transactions { workload, table: parser.into_table() }
+        });
+        dict.set_item("transactions", transactions)?;
         Ok(Some(dict))
     }
 }
 
-fn bytes_of(numbers: impl Iterator<Item = i64>) -> Vec<u8> {
-    numbers.flat_map(i64::to_ne_bytes).collect()
+fn int64s(py: Python<'_>, count: usize, numbers: impl Iterator<Item = i64>) -> PyResult<Bound<'_, PyBytes>> {
+    bytes_of(py, count, numbers.map(i64::to_ne_bytes))
+}
+
+fn bytes_of<const SIZE: usize>(
+    py: Python<'_>,
+    count: usize,
+    numbers: impl Iterator<Item = [u8; SIZE]>,
+) -> PyResult<Bound<'_, PyBytes>> {
+    PyBytes::new_with(py, count * SIZE, |bytes| {
+        for (place, number) in bytes.chunks_exact_mut(SIZE).zip(numbers) {
+            place.copy_from_slice(&number);
+        }
+        Ok(())
+    })
 }
 
 fn texts(names: Names) -> PyResult<Vec<String>> {

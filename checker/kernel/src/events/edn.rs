@@ -110,7 +110,23 @@ impl<'a> Cursor<'a> {
             }
             let Some(name) = self.value()? else { return Ok(None) };
             self.space();
-            let Some(value) = self.value()? else { return Ok(None) };
+            let begin = self.at;
+            if name == b":value" && self.next() == b'[' {
+                match events.transaction(self.text, begin) {
+                    Err(_) => return Ok(None),
+                    Ok(Some(end)) if end - begin <= MOST_BYTES => {
+                        event.is_transaction = true;
+                        self.at = end;
+                    }
+                    Ok(_) => {}
+                }
+            }
+            let value = if self.at > begin {
+                &self.text[begin..self.at]
+            } else {
+                let Some(value) = self.value()? else { return Ok(None) };
+                value
+            };
             let text = (value != b"nil").then_some(value);
             let place = match name {
                 b":index" => {

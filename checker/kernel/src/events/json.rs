@@ -15,7 +15,7 @@ pub fn feed(events: &mut Events, text: &[u8]) -> Plain<usize> {
     let mut begin = 0;
     while begin < whole {
         let mut line = Line { text: &text[begin..whole], at: 0 };
-        let mut event = line.event()?;
+        let mut event = line.event(events)?;
         if events.format == Format::Bare {
             event.index = None;
             event.value = event.value.or(Some(b"null"));
@@ -79,14 +79,21 @@ impl<'a> Line<'a> {
         }
     }
 
-    fn event(&mut self) -> Plain<Event<'a>> {
+    fn event(&mut self, events: &mut Events) -> Plain<Event<'a>> {
         let mut event = Event::default();
         let mut seen = 0_u16;
         self.sign(b'{')?;
         loop {
             let name = self.string()?;
             self.sign(b':')?;
-            let value = self.value()?;
+            let begin = self.at;
+            if name == b"\"value\"" && self.next() == b'[' {
+                if let Ok(Some(end)) = events.transaction(self.text, begin) {
+                    event.is_transaction = true;
+                    self.at = end;
+                }
+            }
+            let value = if self.at > begin { &self.text[begin..self.at] } else { self.value()? };
             let text = (value != b"null").then_some(value);
             let string = text.map(|text| if text[0] == b'"' { Ok(text) } else { Err(Unplain) });
             let place = match name {

@@ -12,11 +12,18 @@ mod tests;
 
 use std::collections::HashMap;
 
+use crate::hash::FastHasher;
+use crate::transactions::parse::{Parser, Stop, Syntax};
+use crate::transactions::Workload;
+
 /// A history that the readers in Python have to read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unplain;
 
 pub type Plain<T> = Result<T, Unplain>;
+
+/// The text ends within a value.
+struct Torn;
 
 /// The text of an event, without the members that have an own field in `Event`.
 type Text<'a> = Option<&'a [u8]>;
@@ -64,6 +71,8 @@ struct Event<'a> {
     has_process: bool,
     f: Text<'a>,
     value: Text<'a>,
+    /// Whether the value was read as a transaction, the last one of `Events::transactions`.
+    is_transaction: bool,
     key: Text<'a>,
     node: Text<'a>,
     error: Text<'a>,
@@ -141,6 +150,9 @@ pub struct Events {
     format: Format,
     /// Whether values are pairs of a key and a value, in JSON of events without a key.
     keyed: bool,
+    /// The transactions, if the values are such. In a column of values, a text has the place of twice the row for a request, and one
+    /// more for its answer.
+    pub transactions: Option<Parser>,
     pub rows: Rows,
     pub keys: Names,
     pub functions: Names,
@@ -159,7 +171,7 @@ pub struct Events {
     pub timed: Option<bool>,
     index: i64,
     time_ns: i64,
-    processes: HashMap<i64, Process>,
+    processes: HashMap<i64, Process, FastHasher>,
     /// EDN: the closing bracket around everything, once it was opened, and whether it was closed.
     around: Option<u8>,
     is_closed: bool,
@@ -167,8 +179,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// Starts a history at a line; None if there is no such format.
-    pub fn new(format: &str, keyed: bool, line: usize) -> Option<Self> {
+    /// Starts a history at a line, maybe of transactions; None if there is no such format.
+    pub fn new(format: &str, keyed: bool, line: usize, transactions: Option<Workload>) -> Option<Self> {
         let format = match format {
             "jsonl" => Format::Jsonl,
             "json-lines" => Format::Bare,
@@ -179,6 +191,9 @@ impl Events {
         Some(Self {
             format,
             keyed,
+            transactions: transactions.map(|workload| {
+                Parser::new(workload, if format == Format::Edn { Syntax::Edn } else { Syntax::Json })
+            }),
             rows: Rows::default(),
             keys: Names::default(),
             functions: Names::default(),
@@ -193,7 +208,7 @@ impl Events {
             timed: None,
             index: -1,
             time_ns: -1,
-            processes: HashMap::new(),
+            processes: HashMap::default(),
             around: None,
             is_closed: false,
             has_begun: false,
@@ -227,6 +242,16 @@ impl Events {
             first: i64::from(self.values.place(text)),
             second: 0,
         })
+    }
+
+    /// Reads the value that begins at a place of a text as a transaction; returns its end, if it is one.
+    fn transaction(&mut self, text: &[u8], at: usize) -> Result<Option<usize>, Torn> {
+        let Some(parser) = &mut self.transactions else { return Ok(None) };
+        match parser.read(text, at, true) {
+            Ok(end) => Ok(Some(end)),
+            Err(Stop::Torn) => Err(Torn),
+            Err(Stop::Wrong(..)) => Ok(None),
+        }
     }
 
     /// Adds an event of the nemesis.
@@ -309,7 +334,11 @@ impl Events {
                 value = Some(second).filter(|&text| text != nil);
             }
         }
-        let value = self.value_of(value);
+        let is_transaction = event.is_transaction && !self.keyed;
+        if self.transactions.is_some() && !is_transaction && (value.is_some() || kind == INVOKE || kind == OK) {
+            return Err(Unplain);
+        }
+        let value = if is_transaction { Value::default() } else { self.value_of(value) };
         let key = self.keys.optional(key);
         let f = self.functions.place(f);
         let (node, error) = (self.names.optional(event.node), self.names.optional(event.error));
@@ -323,6 +352,14 @@ impl Events {
         if kind == INVOKE {
             if state.open.is_some() || state.has_ended || time_ns < state.free_ns || event.order.is_some() {
                 return Err(Unplain);
+            }
+            let mut value = value;
+            if let Some(parser) = &mut self.transactions {
+                if !parser.is_request() {
+                    return Err(Unplain);
+                }
+                parser.add(false);
+                value = of_transaction(rows.start.len(), false);
             }
             state.open = Some(rows.start.len());
             rows.key.push(key);
@@ -347,7 +384,14 @@ impl Events {
         if f != rows.f[row] || time_ns < rows.start_ns[row] || other_key {
             return Err(Unplain);
         }
-        if kind == OK {
+        if let (Some(parser), true) = (&mut self.transactions, is_transaction) {
+            if kind == OK {
+                parser.answer(row).map_err(|_| Unplain)?;
+                rows.result[row] = of_transaction(row, true);
+            } else if !parser.is_same(row) {
+                return Err(Unplain);
+            }
+        } else if kind == OK {
             rows.result[row] = value;
         } else if has_value && value != rows.value[row] {
             self.changed.push(Changed { row, line, failed: kind == FAIL, value });
@@ -366,6 +410,11 @@ impl Events {
     }
 }
 
+/// Returns the value of a row that is a transaction.
+fn of_transaction(row: usize, is_answer: bool) -> Value {
+    Value { kind: OTHER, first: row as i64 * 2 + i64::from(is_answer), second: 0 }
+}
+
 /// Returns the value of a text if it is no number, an integer or a pair of integers in the usual form; else None.
 fn typed(text: &[u8], format: Format) -> Option<Value> {
     if let Some(first) = integer(text) {
@@ -382,7 +431,7 @@ fn typed(text: &[u8], format: Format) -> Option<Value> {
 }
 
 /// Returns the integer of a text in its canonical form, if it has at most 18 digits.
-fn integer(text: &[u8]) -> Option<i64> {
+pub fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let number = count(digits)?;
     match (digits.len() < text.len(), number) {

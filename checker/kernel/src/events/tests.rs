@@ -3,7 +3,7 @@
 use super::{Events, Unplain, Value, FAIL, INFO, OK};
 
 fn fed(format: &str, text: &str) -> Result<Events, Unplain> {
-    let mut events = Events::new(format, false, 1).unwrap();
+    let mut events = Events::new(format, false, 1, None).unwrap();
     events.feed(text.as_bytes()).map(|_| events)
 }
 
@@ -28,7 +28,7 @@ fn texts_come_in_pieces() {
     let text = "[{:index 0, :time 5, :type :invoke, :process 3, :f :read, :value nil}\n\
         {:index 1, :time 6, :type :fail, :process 3, :f :read, :value nil, :error [:x \"y\"]}]\n";
     for cut in 0..text.len() {
-        let mut events = Events::new("edn", false, 1).unwrap();
+        let mut events = Events::new("edn", false, 1, None).unwrap();
         let taken = events.feed(&text.as_bytes()[..cut]).unwrap_or_else(|_| panic!("cut at {cut}"));
         events.feed(&text.as_bytes()[taken..]).unwrap_or_else(|_| panic!("cut at {cut}"));
         assert!(events.may_end());

@@ -32,7 +32,7 @@ fn reads<'a>(history: &'a History<'_>) -> impl Iterator<Item = (usize, usize, &'
 }
 
 fn orders(history: &History<'_>, findings: &mut Findings) -> Orders {
-    let keys = history.keys.len();
+    let keys = history.keys();
     let mut longest: Vec<Option<(usize, usize, &Mop)>> = vec![None; keys];
     for (row, place, mop) in reads(history) {
         let best = &mut longest[mop.key as usize];
@@ -40,17 +40,18 @@ fn orders(history: &History<'_>, findings: &mut Findings) -> Orders {
             *best = Some((row, place, mop));
         }
     }
-    let mut agrees = vec![true; history.mops.len()];
+    let mut agrees = vec![true; history.table.mops.len()];
     let mut broken = vec![false; keys];
     for (row, place, mop) in reads(history) {
         let Some((_, _, best)) = longest[mop.key as usize] else { continue };
-        if !history.list(best).starts_with(history.list(mop)) {
-            agrees[history.offset[row] + place] = false;
+        let agreed = mop.shared && best.shared && mop.to <= best.to;
+        if !agreed && !history.list(best).starts_with(history.list(mop)) {
+            agrees[history.first(row) + place] = false;
             broken[mop.key as usize] = true;
         }
     }
     incompatible(history, &broken, findings);
-    let mut seen = vec![false; history.elems.len()];
+    let mut seen = vec![false; history.elems()];
     let of = longest.iter().map(|best| {
         let list = best.map_or(&[][..], |(_, _, mop)| history.list(mop));
         list.iter().copied().filter(|&elem| !std::mem::replace(&mut seen[elem as usize], true)).collect()
@@ -84,9 +85,46 @@ fn incompatible(history: &History<'_>, broken: &[bool], findings: &mut Findings)
     }
 }
 
+/// The lists that most reads return a beginning of, so that such a read needs no look at its elements.
+struct Shared {
+    /// By element: its place in the list of its key, or `NONE`.
+    place: Vec<u32>,
+    /// By key: how many elements at the beginning are there once, and were written by transactions that may have happened.
+    sound: Vec<u32>,
+}
+
+impl Shared {
+    fn of(history: &History<'_>, writers: &Writers) -> Self {
+        let mut place = vec![NONE; history.elems()];
+        let sound = history.table.lists.iter().map(|list| {
+            let mut sound = list.len();
+            for (at, &elem) in list.iter().enumerate() {
+                let known = &mut place[elem as usize];
+                if *known != NONE || writers.live(history, elem).is_none() {
+                    sound = sound.min(at);
+                }
+                *known = (*known).min(at as u32);
+            }
+            sound as u32
+        });
+        let sound = sound.collect();
+        Self { place, sound }
+    }
+
+    /// Returns whether no element of a read is wrong by itself, and the transaction writes none of them later.
+    fn is_sound(&self, mop: &Mop, later: &[Mop]) -> bool {
+        mop.shared
+            && mop.to <= self.sound[mop.key as usize]
+            && !later
+                .iter()
+                .any(|other| !other.is_read && other.key == mop.key && self.place[other.elem as usize] < mop.to)
+    }
+}
+
 /// Adds what the elements of each read show: aborted, intermediate, future, repeated and unwritten ones.
 fn elements(history: &History<'_>, writers: &Writers, findings: &mut Findings) {
-    let mut seen = vec![NONE; history.elems.len()];
+    let shared = Shared::of(history, writers);
+    let mut seen = vec![NONE; history.elems()];
     for (number, (row, place, mop)) in reads(history).enumerate() {
         let mut add = |kind, elem: u32| {
             let writer = writers.row[elem as usize];
@@ -100,8 +138,9 @@ fn elements(history: &History<'_>, writers: &Writers, findings: &mut Findings) {
         };
         let is_ok = history.kind[row] == OK;
         let list = history.list(mop);
+        let suspects = if shared.is_sound(mop, &history.of(row)[place..]) { &[][..] } else { list };
         let mut reported = [false; 4];
-        for &elem in list {
+        for &elem in suspects {
             let writer = writers.row[elem as usize];
             let kinds = [
                 ("duplicate-elements", std::mem::replace(&mut seen[elem as usize], number as u32) == number as u32),
@@ -127,13 +166,13 @@ fn elements(history: &History<'_>, writers: &Writers, findings: &mut Findings) {
 /// What a transaction knows of a key: the list that it read, if it did, and its own appends after that.
 struct Known {
     key: u32,
-    read: Option<(usize, usize, u32)>,
+    read: Option<(Mop, u32)>,
     own: Vec<u32>,
 }
 
 /// Adds each transaction that contradicts itself, once.
 fn internal(history: &History<'_>, findings: &mut Findings) {
-    let mut slot = vec![NONE; history.keys.len()];
+    let mut slot = vec![NONE; history.keys()];
     let mut known: Vec<Known> = Vec::new();
     for row in (0..history.len()).filter(|&row| history.kind[row] == OK) {
         known.clear();
@@ -150,21 +189,21 @@ fn internal(history: &History<'_>, findings: &mut Findings) {
                 continue;
             }
             let list = history.list(mop);
-            let read = Some((mop.from, mop.to, place as u32));
+            let read = Some((*mop, place as u32));
             let Some(now) = now else {
                 slot[mop.key as usize] = known.len() as u32;
                 known.push(Known { key: mop.key, read, own: Vec::new() });
                 continue;
             };
             let fits = match now.read {
-                Some((from, to, _)) => {
-                    let begin = &history.flat[from..to];
+                Some((before, _)) => {
+                    let begin = history.list(&before);
                     list.len() == begin.len() + now.own.len() && list.starts_with(begin) && list.ends_with(&now.own)
                 }
                 None => list.ends_with(&now.own),
             };
             if !fits {
-                let places = now.read.map_or(vec![place as u32], |(_, _, before)| vec![place as u32, before]);
+                let places = now.read.map_or(vec![place as u32], |(_, before)| vec![place as u32, before]);
                 findings.add(Finding {
                     kind: "internal",
                     key: mop.key,
@@ -185,9 +224,9 @@ type Readers = Vec<(u32, u32)>;
 
 /// Adds the transactions that first read the same version of a key, and then all append to it.
 fn lost_updates(history: &History<'_>, orders: &Orders, findings: &mut Findings) {
-    let mut agreeing: HashMap<(u32, usize), Readers> = HashMap::new();
+    let mut agreeing: HashMap<(u32, u32), Readers> = HashMap::new();
     let mut others: HashMap<(u32, &[u32]), Readers> = HashMap::new();
-    let mut first = vec![NONE; history.keys.len()];
+    let mut first = vec![NONE; history.keys()];
     for row in (0..history.len()).filter(|&row| history.kind[row] == OK) {
         for (place, mop) in history.of(row).iter().enumerate() {
             if std::mem::replace(&mut first[mop.key as usize], row as u32) == row as u32 || !mop.is_read {
@@ -197,7 +236,7 @@ fn lost_updates(history: &History<'_>, orders: &Orders, findings: &mut Findings)
                 continue;
             }
             let reader = (row as u32, place as u32);
-            if orders.agrees[history.offset[row] + place] {
+            if orders.agrees[history.first(row) + place] {
                 agreeing.entry((mop.key, mop.to - mop.from)).or_default().push(reader);
             } else {
                 others.entry((mop.key, history.list(mop))).or_default().push(reader);
@@ -247,8 +286,8 @@ fn dirty_updates(history: &History<'_>, writers: &Writers, orders: &Orders, find
 /// returned comes after the last version.
 fn edges(history: &History<'_>, writers: &Writers, orders: &Orders) -> Dependencies {
     let mut found = Dependencies::default();
-    let mut of_elem: Vec<Vec<u32>> = vec![Vec::new(); history.elems.len()];
-    let mut of_initial: Vec<Vec<u32>> = vec![Vec::new(); history.keys.len()];
+    let mut of_elem: Vec<Vec<u32>> = vec![Vec::new(); history.elems()];
+    let mut of_initial: Vec<Vec<u32>> = vec![Vec::new(); history.keys()];
     for (row, _, mop) in reads(history) {
         let Some(&last) = history.list(mop).last() else {
             of_initial[mop.key as usize].push(row as u32);
@@ -259,14 +298,14 @@ fn edges(history: &History<'_>, writers: &Writers, orders: &Orders) -> Dependenc
             found.add(Edge { from, to: row as u32, kind: WR, key: mop.key, before: NONE, after: last });
         }
     }
-    let mut ordered = vec![false; history.elems.len()];
+    let mut ordered = vec![false; history.elems()];
     for &elem in orders.of.iter().flatten() {
         ordered[elem as usize] = true;
     }
-    let mut unseen: Vec<Vec<(u32, u32)>> = vec![Vec::new(); history.keys.len()];
-    for elem in (0..history.elems.len() as u32).filter(|&elem| !ordered[elem as usize]) {
+    let mut unseen: Vec<Vec<(u32, u32)>> = vec![Vec::new(); history.keys()];
+    for elem in (0..history.elems() as u32).filter(|&elem| !ordered[elem as usize]) {
         if let Some(row) = writers.live(history, elem) {
-            unseen[history.elems[elem as usize].0 as usize].push((row, elem));
+            unseen[history.key_of(elem) as usize].push((row, elem));
         }
     }
     for (number, order) in orders.of.iter().enumerate() {

@@ -10,6 +10,10 @@ pub mod graph;
 pub mod lists;
 pub mod parse;
 pub mod registers;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
 
 /// No element, writer or key.
 pub const NONE: u32 = u32::MAX;
@@ -27,12 +31,123 @@ pub struct Mop {
     pub is_read: bool,
     /// Whether a read has a result. A read of a transaction without an answer has none.
     pub known: bool,
+    /// Whether the result of a read is nil.
+    pub is_nil: bool,
+    /// Whether its function has the long name, `read` or `write`.
+    pub is_long: bool,
+    /// Whether the list that a read returned is a beginning of the key's list in `Table::lists`; otherwise it is in `Table::flat`.
+    pub shared: bool,
     pub key: u32,
     /// The element that is written, or that a read of a register returned; `NONE` for nil.
     pub elem: u32,
-    /// The elements that a read of a list returned, in `History::flat`.
-    pub from: usize,
-    pub to: usize,
+    /// The place of the elements that a read of a list returned; `from` is 0 in a shared list.
+    pub from: u32,
+    pub to: u32,
+}
+
+/// A key or an element: an integer, or the place of its canonical JSON in `Table::texts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Atom {
+    Integer(i64),
+    Text(u32),
+}
+
+/// The micro-operations of transactions as columns.
+///
+/// Most reads of a key return a beginning of one list, so this list is kept once.
+#[derive(Default)]
+pub struct Table {
+    pub mops: Vec<Mop>,
+    /// By transaction: the first micro-operation; one more at the end.
+    pub offset: Vec<usize>,
+    pub flat: Vec<u32>,
+    /// By key: the elements of the list that most reads return a beginning of.
+    pub lists: Vec<Vec<u32>>,
+    pub keys: Vec<Atom>,
+    /// By element: its key and its value. Elements of different keys are different.
+    pub elems: Vec<(u32, Atom)>,
+    pub texts: Vec<Arc<str>>,
+}
+
+impl Table {
+    pub fn new() -> Self {
+        Self { offset: vec![0], ..Self::default() }
+    }
+
+    /// Returns the number of transactions.
+    pub fn len(&self) -> usize {
+        self.offset.len() - 1
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn of(&self, transaction: usize) -> &[Mop] {
+        &self.mops[self.offset[transaction]..self.offset[transaction + 1]]
+    }
+
+    pub fn list(&self, mop: &Mop) -> &[u32] {
+        let all = if mop.shared { &self.lists[mop.key as usize] } else { &self.flat };
+        &all[mop.from as usize..mop.to as usize]
+    }
+
+    /// Returns the canonical JSON of a key.
+    pub fn key_text(&self, key: u32) -> String {
+        self.atom_text(self.keys[key as usize])
+    }
+
+    /// Returns the canonical JSON of an element.
+    pub fn elem_text(&self, elem: u32) -> String {
+        self.atom_text(self.elems[elem as usize].1)
+    }
+
+    fn atom_text(&self, atom: Atom) -> String {
+        match atom {
+            Atom::Integer(value) => value.to_string(),
+            Atom::Text(place) => self.texts[place as usize].to_string(),
+        }
+    }
+
+    /// Returns the canonical JSON of a transaction: of its answer, or of its request, where a read has no result.
+    pub fn text(&self, transaction: usize, workload: Workload, is_answer: bool) -> String {
+        let mops = self.of(transaction).iter().map(|mop| {
+            let name = match (mop.is_read, mop.is_long, workload) {
+                (true, false, _) => "r",
+                (true, true, _) => "read",
+                (false, _, Workload::Lists) => "append",
+                (false, false, Workload::Registers) => "w",
+                (false, true, Workload::Registers) => "write",
+            };
+            let value = if mop.is_read && (!is_answer || !mop.known || mop.is_nil) {
+                "null".to_owned()
+            } else if mop.is_read && workload == Workload::Lists {
+                let elems: Vec<String> = self.list(mop).iter().map(|&elem| self.elem_text(elem)).collect();
+                format!("[{}]", elems.join(","))
+            } else {
+                self.elem_text(mop.elem)
+            };
+            format!("[\"{name}\",{},{value}]", self.key_text(mop.key))
+        });
+        format!("[{}]", mops.collect::<Vec<_>>().join(","))
+    }
+}
+
+/// What a history has micro-operations of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Workload {
+    Lists,
+    Registers,
+}
+
+impl Workload {
+    pub fn of(name: &str) -> Option<Self> {
+        match name {
+            "list-append" => Some(Self::Lists),
+            "rw-register" => Some(Self::Registers),
+            _ => None,
+        }
+    }
 }
 
 /// Transactions as columns; one row for each transaction, in the order of the invokes.
@@ -41,14 +156,9 @@ pub struct History<'a> {
     pub process: &'a [i64],
     pub start: &'a [i64],
     pub end: &'a [i64],
-    /// By row: the first micro-operation; one more at the end.
-    pub offset: Vec<usize>,
-    pub mops: Vec<Mop>,
-    pub flat: Vec<u32>,
-    /// The canonical JSON of each key.
-    pub keys: Vec<&'a str>,
-    /// By element: its key and its canonical JSON. Elements of different keys are different.
-    pub elems: Vec<(u32, &'a str)>,
+    pub table: &'a Table,
+    /// By row: its transaction in the table.
+    pub place: Vec<u32>,
 }
 
 impl History<'_> {
@@ -61,11 +171,29 @@ impl History<'_> {
     }
 
     pub fn of(&self, row: usize) -> &[Mop] {
-        &self.mops[self.offset[row]..self.offset[row + 1]]
+        self.table.of(self.place[row] as usize)
+    }
+
+    /// Returns the place of the first micro-operation of a row among all.
+    pub fn first(&self, row: usize) -> usize {
+        self.table.offset[self.place[row] as usize]
     }
 
     pub fn list(&self, mop: &Mop) -> &[u32] {
-        &self.flat[mop.from..mop.to]
+        self.table.list(mop)
+    }
+
+    /// Returns the key of an element.
+    pub fn key_of(&self, elem: u32) -> u32 {
+        self.table.elems[elem as usize].0
+    }
+
+    pub fn keys(&self) -> usize {
+        self.table.keys.len()
+    }
+
+    pub fn elems(&self) -> usize {
+        self.table.elems.len()
     }
 }
 
@@ -121,9 +249,9 @@ pub struct WrittenTwice {
 impl Writers {
     /// Returns the writers, unless an element was written twice.
     pub fn of(history: &History<'_>) -> Result<Self, WrittenTwice> {
-        let count = history.elems.len();
+        let count = history.elems();
         let mut found = Self { row: vec![NONE; count], place: vec![NONE; count], intermediate: vec![false; count] };
-        let mut last_of_key = vec![NONE; history.keys.len()];
+        let mut last_of_key = vec![NONE; history.keys()];
         for row in 0..history.len() {
             let mops = history.of(row);
             for (place, mop) in mops.iter().enumerate().filter(|(_, mop)| !mop.is_read) {

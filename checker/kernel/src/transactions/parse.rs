@@ -1,20 +1,30 @@
-//! Reads transactions from canonical JSON: `[["r","x",[1,2]],["append","x",3]]`.
+//! Reads transactions from text: `[["r","x",[1,2]],["append","x",3]]`, in JSON or EDN.
 //!
-//! Keys and elements keep their canonical text, so two of them are equal exactly if their texts are. A list that begins
-//! with the elements that the last read of the key returned is not read again; its known part is copied.
+//! Most reads of a key return a beginning of one list, so the parser keeps the text of this list with the ends of its elements. It
+//! compares the text of a read with that, byte by byte, and reads only the elements after it. So the time is that of one
+//! pass over the text, and the memory is linear in the number of writes.
+//!
+//! Canonical JSON has any keys and elements; they keep their text, so two of them are equal exactly if their texts are. In
+//! a file, only those are read whose canonical text is evident. The readers in Python read a file with others.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::{History, Mop, FAIL, INFO, NONE, OK};
+use super::{Atom, Mop, Table, Workload, FAIL, INFO, NONE, OK};
+use crate::events::integer;
 use crate::hash::FastHasher;
 
-const LONGEST_INTEGER: usize = 18;
+/// Bytes that are compared at once.
+const STEP: usize = 32;
 
-/// What a history has micro-operations of.
+/// How a text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workload {
-    Lists,
-    Registers,
+pub enum Syntax {
+    /// JSON without spaces, as `checker/formats/parquet.py` writes it.
+    Canonical,
+    /// JSON of a file.
+    Json,
+    Edn,
 }
 
 /// A transaction that has another form than the workload expects.
@@ -28,193 +38,490 @@ pub struct Malformed {
     pub what: &'static str,
 }
 
-struct Parser<'a> {
-    workload: Workload,
-    keys: HashMap<&'a str, u32>,
-    integers: HashMap<(u32, i64), u32, FastHasher>,
-    others: HashMap<(u32, &'a str), u32>,
-    /// By key: the text of the last list that was read, without its closing bracket, and its elements.
-    last: Vec<(&'a str, usize, usize)>,
-    history: History<'a>,
+/// Why a text is no transaction.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The text ends before the transaction does.
+    Torn,
+    /// The micro-operation, or None for the whole value, has another form.
+    Wrong(Option<usize>, &'static str),
 }
 
-type Wrong = (Option<usize>, &'static str);
+/// Why a text is no micro-operation.
+enum Bad {
+    Torn,
+    Wrong(&'static str),
+}
 
-/// Reads the requests and the answers of all transactions.
+const NO_MOP: Bad = Bad::Wrong("not-a-micro-operation");
+const NO_LIST: Bad = Bad::Wrong("read-no-list");
+
+/// The text of the list of a key, and where each of its elements ends.
+#[derive(Default)]
+struct Known {
+    /// Without the closing bracket.
+    text: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+/// Reads transactions one after the other into a table.
+pub struct Parser {
+    workload: Workload,
+    syntax: Syntax,
+    keys: HashMap<Atom, u32, FastHasher>,
+    elems: HashMap<(u32, Atom), u32, FastHasher>,
+    texts: HashMap<Arc<str>, u32>,
+    /// By key.
+    known: Vec<Known>,
+    /// EDN: whether a keyword, and whether a string, is a key or an element.
+    has_keyword: bool,
+    has_string: bool,
+    /// Whether the transaction that is read now may have results of reads.
+    has_results: bool,
+    /// The transaction that was read last.
+    scratch: Vec<Mop>,
+    table: Table,
+}
+
+/// Reads the requests and the answers of all transactions of a history from canonical JSON.
 ///
 /// # Arguments
 ///
 /// * `requests`, `answers` - by row: the text of the value; None if it is not a list of micro-operations at all.
-pub fn parse<'a>(
+pub fn parse(
     workload: Workload,
-    [process, start, end]: [&'a [i64]; 3],
-    kinds: &'a [i8],
-    requests: &[Option<&'a str>],
-    answers: &[Option<&'a str>],
-) -> Result<History<'a>, Malformed> {
-    let mut parser = Parser {
-        workload,
-        keys: HashMap::new(),
-        integers: HashMap::default(),
-        others: HashMap::new(),
-        last: Vec::new(),
-        history: History {
-            kind: kinds,
-            process,
-            start,
-            end,
-            offset: vec![0],
-            mops: Vec::new(),
-            flat: Vec::new(),
-            keys: Vec::new(),
-            elems: Vec::new(),
-        },
-    };
-    let mut request = Vec::new();
+    kinds: &[i8],
+    requests: &[Option<&str>],
+    answers: &[Option<&str>],
+) -> Result<Table, Malformed> {
+    let mut parser = Parser::new(workload, Syntax::Canonical);
     for row in 0..kinds.len() {
         let has_answer = kinds[row] == OK;
         debug_assert!(has_answer || kinds[row] == FAIL || kinds[row] == INFO);
-        let text = if has_answer { answers[row] } else { requests[row] };
-        let wrong = |(place, what): Wrong| Malformed { row, answer: has_answer, place, what };
-        let begin = parser.history.mops.len();
-        parser.transaction(text.ok_or((None, "not-a-list")).map_err(wrong)?, has_answer).map_err(wrong)?;
-        if has_answer && requests[row] != answers[row] {
-            let wrong = |(place, what): Wrong| Malformed { row, answer: false, place, what };
-            let flat = parser.history.flat.len();
-            let middle = parser.history.mops.len();
-            parser.transaction(requests[row].ok_or((None, "not-a-list")).map_err(wrong)?, false).map_err(wrong)?;
-            request.clear();
-            request.extend(parser.history.mops.drain(middle..));
-            parser.history.flat.truncate(flat);
-            let answer = &parser.history.mops[begin..];
-            let differs = |(one, other): (&Mop, &Mop)| {
-                one.is_read != other.is_read || one.key != other.key || (!one.is_read && one.elem != other.elem)
+        let read = |parser: &mut Parser, text: Option<&str>, answer: bool| {
+            let found = match text {
+                None => Err(Stop::Wrong(None, "not-a-list")),
+                Some(text) => parser.read(text.as_bytes(), 0, answer),
             };
-            let place = request.iter().zip(answer).position(differs);
-            if place.is_some() || request.len() != answer.len() {
-                return Err(Malformed { row, answer: true, place, what: "other-shape" });
-            }
+            found.map(|_| ()).map_err(|stop| {
+                let (place, what) = match stop {
+                    Stop::Torn => (None, "not-a-list"),
+                    Stop::Wrong(place, what) => (place, what),
+                };
+                Malformed { row, answer, place, what }
+            })
+        };
+        if !has_answer || requests[row] == answers[row] {
+            read(&mut parser, if has_answer { answers[row] } else { requests[row] }, has_answer)?;
+            parser.add(has_answer);
+            continue;
         }
-        parser.history.offset.push(parser.history.mops.len());
+        read(&mut parser, answers[row], true)?;
+        let answer = parser.scratch.clone();
+        read(&mut parser, requests[row], false)?;
+        parser.add(false);
+        parser.scratch = answer;
+        if let Err(place) = parser.answer(row) {
+            return Err(Malformed { row, answer: true, place, what: "other-shape" });
+        }
     }
-    Ok(parser.history)
+    Ok(parser.table)
 }
 
-impl<'a> Parser<'a> {
-    /// Adds the micro-operations of a text to the history.
-    fn transaction(&mut self, text: &'a str, has_answer: bool) -> Result<(), Wrong> {
-        let bytes = text.as_bytes();
-        if bytes.first() != Some(&b'[') {
-            return Err((None, "not-a-list"));
+impl Parser {
+    pub fn new(workload: Workload, syntax: Syntax) -> Self {
+        Self {
+            workload,
+            syntax,
+            keys: HashMap::default(),
+            elems: HashMap::default(),
+            texts: HashMap::new(),
+            known: Vec::new(),
+            has_keyword: false,
+            has_string: false,
+            has_results: true,
+            scratch: Vec::new(),
+            table: Table::new(),
         }
-        let mut at = 1;
-        let mut place = 0;
-        while bytes.get(at).is_some_and(|byte| *byte != b']') {
-            at = self.mop(text, at, has_answer).map_err(|what| (Some(place), what))?;
-            place += 1;
-            if bytes.get(at) == Some(&b',') {
-                at += 1;
+    }
+
+    pub fn into_table(self) -> Table {
+        self.table
+    }
+
+    pub fn workload(&self) -> Workload {
+        self.workload
+    }
+
+    /// Reads the transaction that begins at a place of a text, without the results of its reads if it is a request in canonical
+    /// JSON; returns the place after it.
+    pub fn read(&mut self, text: &[u8], at: usize, is_answer: bool) -> Result<usize, Stop> {
+        self.scratch.clear();
+        self.has_results = is_answer || self.syntax != Syntax::Canonical;
+        if self.byte(text, at).map_err(|_| Stop::Torn)? != b'[' {
+            return Err(Stop::Wrong(None, "not-a-list"));
+        }
+        let mut at = at + 1;
+        loop {
+            let place = self.scratch.len();
+            let stop = |bad: Bad| match bad {
+                Bad::Torn => Stop::Torn,
+                Bad::Wrong(what) => Stop::Wrong(Some(place), what),
+            };
+            at = self.member(text, at, place == 0).map_err(stop)?;
+            if text[at] == b']' {
+                return Ok(at + 1);
+            }
+            at = self.mop(text, at).map_err(stop)?;
+        }
+    }
+
+    /// Adds the transaction that was read last to the table; with the results of its reads, or without them.
+    pub fn add(&mut self, is_answer: bool) {
+        for mop in &mut self.scratch {
+            mop.known = is_answer || !mop.is_read;
+            if !mop.known {
+                (mop.shared, mop.is_nil, mop.elem, mop.from, mop.to) = (false, true, NONE, 0, 0);
             }
         }
+        self.table.mops.extend_from_slice(&self.scratch);
+        self.table.offset.push(self.table.mops.len());
+    }
+
+    /// Returns whether no read has a result in the transaction that was read last.
+    pub fn is_request(&self) -> bool {
+        self.scratch.iter().all(|mop| !mop.is_read || mop.is_nil)
+    }
+
+    /// Returns whether the transaction that was read last is the request of one of the table.
+    pub fn is_same(&self, transaction: usize) -> bool {
+        let of = self.table.of(transaction);
+        self.is_request() && of.len() == self.scratch.len() && self.difference(transaction).is_none()
+    }
+
+    /// Sets the transaction that was read last as the answer of one of the table.
+    ///
+    /// # Errors
+    ///
+    /// The place of the first micro-operation that differs from the request; None if only their numbers differ.
+    pub fn answer(&mut self, transaction: usize) -> Result<(), Option<usize>> {
+        let place = self.difference(transaction);
+        let begin = self.table.offset[transaction];
+        let end = self.table.offset[transaction + 1];
+        if place.is_some() || end - begin != self.scratch.len() {
+            return Err(place);
+        }
+        for mop in &mut self.scratch {
+            mop.known = true;
+        }
+        self.table.mops[begin..end].copy_from_slice(&self.scratch);
         Ok(())
     }
 
-    /// Adds the micro-operation that begins at a place of a text; returns the place after it.
-    fn mop(&mut self, text: &'a str, at: usize, has_answer: bool) -> Result<usize, &'static str> {
-        let bytes = text.as_bytes();
-        let end = value_end(bytes, at).ok_or("not-a-micro-operation")?;
-        if bytes[at] != b'[' {
-            return Err("not-a-micro-operation");
-        }
-        let mut parts = [""; 3];
-        let mut count = 0;
-        let mut next = at + 1;
-        while next < end - 1 {
-            let stop = value_end(bytes, next).ok_or("not-a-micro-operation")?;
-            if count == 3 {
-                return Err("not-a-micro-operation");
-            }
-            parts[count] = &text[next..stop];
-            count += 1;
-            next = stop + 1;
-        }
-        if count != 3 {
-            return Err("not-a-micro-operation");
-        }
-        let [name, key, value] = parts;
-        let is_read = match (name, self.workload) {
-            ("\"r\"" | "\"read\"", _) => true,
-            ("\"append\"", Workload::Lists) | ("\"w\"" | "\"write\"", Workload::Registers) => false,
-            _ => return Err("unknown-function"),
+    fn difference(&self, transaction: usize) -> Option<usize> {
+        let differs = |(one, other): (&Mop, &Mop)| {
+            one.is_read != other.is_read || one.key != other.key || (!one.is_read && one.elem != other.elem)
         };
+        self.table.of(transaction).iter().zip(&self.scratch).position(differs)
+    }
+
+    fn byte(&self, text: &[u8], at: usize) -> Result<u8, Bad> {
+        text.get(at).copied().ok_or(Bad::Torn)
+    }
+
+    /// Returns the place of the next member of a list, or of its closing bracket.
+    fn member(&self, text: &[u8], at: usize, first: bool) -> Result<usize, Bad> {
+        let mut at = self.spaces(text, at);
+        if self.syntax != Syntax::Edn && !first && self.byte(text, at)? != b']' {
+            if text[at] != b',' {
+                return Err(NO_MOP);
+            }
+            at = self.spaces(text, at + 1);
+            if self.byte(text, at)? == b']' {
+                return Err(NO_MOP);
+            }
+        }
+        self.byte(text, at)?;
+        Ok(at)
+    }
+
+    fn spaces(&self, text: &[u8], mut at: usize) -> usize {
+        while let Some(byte) = text.get(at) {
+            match (byte, self.syntax) {
+                (b' ', Syntax::Json | Syntax::Edn) | (b',' | b'\t' | b'\r', Syntax::Edn) => at += 1,
+                _ => break,
+            }
+        }
+        at
+    }
+
+    /// Adds the micro-operation that begins at a place of a text; returns the place after it.
+    fn mop(&mut self, text: &[u8], at: usize) -> Result<usize, Bad> {
+        if text[at] != b'[' {
+            return Err(NO_MOP);
+        }
+        let mut parts = [0; 3];
+        parts[0] = self.part(text, at + 1, true)?;
+        let name_end = self.value_end(text, parts[0])?;
+        parts[1] = self.part(text, name_end, false)?;
+        let name = &text[parts[0]..name_end];
+        let (is_read, is_long) = match (name, self.syntax, self.workload) {
+            (b"\"r\"", Syntax::Canonical | Syntax::Json, _) | (b":r", Syntax::Edn, _) => (true, false),
+            (b"\"read\"", Syntax::Canonical | Syntax::Json, _) | (b":read", Syntax::Edn, _) => (true, true),
+            (b"\"append\"", Syntax::Canonical | Syntax::Json, Workload::Lists)
+            | (b":append", Syntax::Edn, Workload::Lists)
+            | (b"\"w\"", Syntax::Canonical | Syntax::Json, Workload::Registers)
+            | (b":w", Syntax::Edn, Workload::Registers) => (false, false),
+            (b"\"write\"", Syntax::Canonical | Syntax::Json, Workload::Registers)
+            | (b":write", Syntax::Edn, Workload::Registers) => (false, true),
+            _ => {
+                let key_end = self.value_end(text, parts[1])?;
+                let value_end = self.part(text, key_end, false).and_then(|value| self.value_end(text, value))?;
+                self.end(text, value_end)?;
+                return Err(Bad::Wrong("unknown-function"));
+            }
+        };
+        let (key, key_end) = self.atom(text, parts[1])?;
         let key = self.key(key);
-        let mut mop = Mop { is_read, known: has_answer || !is_read, key, elem: NONE, from: 0, to: 0 };
-        if !is_read {
-            if value == "null" && self.workload == Workload::Registers {
-                return Err("written-nil");
+        parts[2] = self.part(text, key_end, false)?;
+        let mut mop = Mop {
+            is_read,
+            known: true,
+            is_nil: self.is_nil(text, parts[2])?,
+            is_long,
+            shared: false,
+            key,
+            elem: NONE,
+            from: 0,
+            to: 0,
+        };
+        let value_end = if is_read && !self.has_results {
+            self.value_end(text, parts[2])?
+        } else if is_read && mop.is_nil {
+            mop.shared = true;
+            self.atom(text, parts[2])?.1
+        } else if is_read && self.workload == Workload::Lists {
+            self.list(&mut mop, text, parts[2])?
+        } else {
+            let (value, end) = self.atom(text, parts[2])?;
+            if mop.is_nil && self.workload == Workload::Registers {
+                return Err(Bad::Wrong("written-nil"));
             }
             mop.elem = self.elem(key, value);
-        } else if has_answer && self.workload == Workload::Lists {
-            (mop.from, mop.to) = self.list(key, value)?;
-        } else if has_answer && value != "null" {
-            mop.elem = self.elem(key, value);
-        }
-        self.history.mops.push(mop);
+            end
+        };
+        let end = self.end(text, value_end)?;
+        self.scratch.push(mop);
         Ok(end)
     }
 
-    fn key(&mut self, text: &'a str) -> u32 {
-        if let Some(&known) = self.keys.get(text) {
-            return known;
+    /// Returns the place of the next part of a micro-operation.
+    fn part(&self, text: &[u8], at: usize, first: bool) -> Result<usize, Bad> {
+        let at = self.member(text, at, first)?;
+        if text[at] == b']' {
+            return Err(NO_MOP);
         }
-        let number = self.history.keys.len() as u32;
-        self.keys.insert(text, number);
-        self.history.keys.push(text);
-        self.last.push(("", 0, 0));
-        number
+        Ok(at)
     }
 
-    fn elem(&mut self, key: u32, text: &'a str) -> u32 {
-        let elems = &mut self.history.elems;
-        let mut new = || {
-            elems.push((key, text));
-            elems.len() as u32 - 1
+    /// Returns the place after the closing bracket of a micro-operation.
+    fn end(&self, text: &[u8], at: usize) -> Result<usize, Bad> {
+        let at = self.spaces(text, at);
+        if self.byte(text, at)? != b']' {
+            return Err(NO_MOP);
+        }
+        Ok(at + 1)
+    }
+
+    fn is_nil(&self, text: &[u8], at: usize) -> Result<bool, Bad> {
+        let nil: &[u8] = if self.syntax == Syntax::Edn { b"nil" } else { b"null" };
+        if nil.starts_with(&text[at..]) {
+            return Err(Bad::Torn);
+        }
+        Ok(text[at..].starts_with(nil) && is_delimiter(self.byte(text, at + nil.len())?))
+    }
+
+    /// Returns the end of the value that begins at a place.
+    fn value_end(&self, text: &[u8], at: usize) -> Result<usize, Bad> {
+        if self.syntax == Syntax::Canonical {
+            return value_end(text, at).ok_or(NO_MOP);
+        }
+        if text[at] == b'"' {
+            return string_end(text, at);
+        }
+        let length = text[at..].iter().position(|&byte| is_delimiter(byte)).ok_or(Bad::Torn)?;
+        if length == 0 {
+            return Err(NO_MOP);
+        }
+        Ok(at + length)
+    }
+
+    /// Returns the key or the element that begins at a place, and the place after it.
+    fn atom(&mut self, text: &[u8], at: usize) -> Result<(Atom, usize), Bad> {
+        let end = match text[at] {
+            b'-' | b'0'..=b'9' => {
+                let digits = text[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                let end = at + 1 + digits;
+                if is_delimiter(self.byte(text, end)?) {
+                    if let Some(value) = integer(&text[at..end]) {
+                        return Ok((Atom::Integer(value), end));
+                    }
+                }
+                if self.syntax != Syntax::Canonical {
+                    return Err(NO_MOP);
+                }
+                self.value_end(text, at)?
+            }
+            _ => self.value_end(text, at)?,
         };
-        match integer(text.as_bytes()) {
-            Some(value) => *self.integers.entry((key, value)).or_insert_with(new),
-            None => *self.others.entry((key, text)).or_insert_with(&mut new),
+        let value = &text[at..end];
+        let found = match (self.syntax, value) {
+            (Syntax::Canonical, _) | (Syntax::Json, b"null" | b"true" | b"false" | [b'"', ..]) => self.text(value),
+            (Syntax::Edn, b"nil") => self.text(b"null"),
+            (Syntax::Edn, b"true" | b"false") => self.text(value),
+            (Syntax::Edn, [b'"', ..]) => {
+                self.has_string = true;
+                let is_function =
+                    [&b"r"[..], b"read", b"append", b"w", b"write"].contains(&&value[1..value.len() - 1]);
+                if is_function || self.has_keyword {
+                    return Err(NO_MOP);
+                }
+                self.text(value)
+            }
+            (Syntax::Edn, [b':', name @ ..]) => {
+                self.has_keyword = true;
+                let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+                if self.has_string || name.is_empty() || !name.iter().all(is_plain) {
+                    return Err(NO_MOP);
+                }
+                let quoted = [b"\"", name, b"\""].concat();
+                self.text(&quoted)
+            }
+            _ => return Err(NO_MOP),
+        };
+        if self.syntax != Syntax::Canonical && !is_delimiter(self.byte(text, end)?) {
+            return Err(NO_MOP);
+        }
+        Ok((found, end))
+    }
+
+    fn text(&mut self, value: &[u8]) -> Atom {
+        let value = String::from_utf8_lossy(value);
+        if let Some(&place) = self.texts.get(&*value) {
+            return Atom::Text(place);
+        }
+        let (shared, place): (Arc<str>, u32) = (value.into(), self.table.texts.len() as u32);
+        self.texts.insert(Arc::clone(&shared), place);
+        self.table.texts.push(shared);
+        Atom::Text(place)
+    }
+
+    fn key(&mut self, key: Atom) -> u32 {
+        let number = self.table.keys.len() as u32;
+        let found = *self.keys.entry(key).or_insert(number);
+        if found == number {
+            self.table.keys.push(key);
+            self.table.lists.push(Vec::new());
+            self.known.push(Known { text: vec![b'['], ends: Vec::new() });
+        }
+        found
+    }
+
+    fn elem(&mut self, key: u32, value: Atom) -> u32 {
+        let number = self.table.elems.len() as u32;
+        let found = *self.elems.entry((key, value)).or_insert(number);
+        if found == number {
+            self.table.elems.push((key, value));
+        }
+        found
+    }
+
+    /// Reads the list that begins at a place as the result of a read; returns the place after it.
+    fn list(&mut self, mop: &mut Mop, text: &[u8], at: usize) -> Result<usize, Bad> {
+        let rest = &text[at..];
+        if rest[0] != b'[' {
+            return Err(NO_LIST);
+        }
+        let key = mop.key as usize;
+        let known = &self.known[key];
+        let common = same_bytes(&known.text, rest);
+        let after = *rest.get(common).ok_or(Bad::Torn)?;
+        if common == known.text.len() && (known.ends.is_empty() || is_delimiter(after)) {
+            return self.longer(mop, text, at);
+        }
+        if after == b']' {
+            let count =
+                if common == 1 { Ok(0) } else { known.ends.binary_search(&(common as u32)).map(|place| place + 1) };
+            if let Ok(count) = count {
+                (mop.shared, mop.to) = (true, count as u32);
+                return Ok(at + common + 1);
+            }
+        }
+        let same = known.ends.partition_point(|&end| (end as usize) < common);
+        let mut next = at + if same == 0 { 1 } else { known.ends[same - 1] as usize };
+        let from = self.table.flat.len();
+        self.table.flat.extend_from_slice(&self.table.lists[key][..same]);
+        loop {
+            let place = self.member(text, next, self.table.flat.len() == from)?;
+            if text[place] == b']' {
+                if self.table.flat.len() >= NONE as usize {
+                    return Err(NO_LIST);
+                }
+                (mop.from, mop.to) = (from as u32, self.table.flat.len() as u32);
+                return Ok(place + 1);
+            }
+            let (value, end) = self.atom(text, place)?;
+            let elem = self.elem(mop.key, value);
+            self.table.flat.push(elem);
+            next = end;
         }
     }
 
-    /// Returns the place of a list's elements in `flat`.
-    fn list(&mut self, key: u32, text: &'a str) -> Result<(usize, usize), &'static str> {
-        let from = self.history.flat.len();
-        if text == "null" || text == "[]" {
-            return Ok((from, from));
+    /// Reads a list that begins with the known one of its key, and adds its other elements to that.
+    fn longer(&mut self, mop: &mut Mop, text: &[u8], at: usize) -> Result<usize, Bad> {
+        let key = mop.key as usize;
+        let mut next = at + self.known[key].text.len();
+        loop {
+            let place = self.member(text, next, self.known[key].ends.is_empty())?;
+            if text[place] == b']' {
+                (mop.shared, mop.to) = (true, self.table.lists[key].len() as u32);
+                return Ok(place + 1);
+            }
+            let (value, end) = self.atom(text, place)?;
+            let elem = self.elem(mop.key, value);
+            self.table.lists[key].push(elem);
+            let known = &mut self.known[key];
+            known.text.extend_from_slice(&text[next..end]);
+            known.ends.push(known.text.len() as u32);
+            next = end;
         }
-        let bytes = text.as_bytes();
-        if bytes[0] != b'[' {
-            return Err("read-no-list");
-        }
-        let mut at = 1;
-        let (known, first, last) = self.last[key as usize];
-        if !known.is_empty() && text.starts_with(known) && matches!(bytes[known.len()], b',' | b']') {
-            self.history.flat.extend_from_within(first..last);
-            at = known.len() + 1;
-        }
-        while at < bytes.len() {
-            let end = value_end(bytes, at).ok_or("read-no-list")?;
-            let elem = self.elem(key, &text[at..end]);
-            self.history.flat.push(elem);
-            at = end + 1;
-        }
-        let to = self.history.flat.len();
-        self.last[key as usize] = (&text[..text.len() - 1], from, to);
-        Ok((from, to))
     }
 }
 
-/// Returns the end of the JSON value that begins at a place; None if it does not end.
+/// Returns the number of bytes with which both texts begin.
+fn same_bytes(one: &[u8], other: &[u8]) -> usize {
+    let steps = one.chunks_exact(STEP).zip(other.chunks_exact(STEP));
+    let begin = steps.take_while(|(one, other)| one == other).count() * STEP;
+    begin + one[begin..].iter().zip(&other[begin..]).take_while(|(one, other)| one == other).count()
+}
+
+fn is_delimiter(byte: u8) -> bool {
+    matches!(byte, b' ' | b',' | b']' | b'\t' | b'\r')
+}
+
+/// Returns the end of a string of ASCII without escapes.
+fn string_end(text: &[u8], at: usize) -> Result<usize, Bad> {
+    for (place, byte) in text.iter().enumerate().skip(at + 1) {
+        match byte {
+            b'"' => return Ok(place + 1),
+            b'\\' | 0..=31 | 127.. => return Err(NO_MOP),
+            _ => {}
+        }
+    }
+    Err(Bad::Torn)
+}
+
+/// Returns the end of the canonical JSON that begins at a place; None if it does not end.
 fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     let mut depth = 0usize;
     let mut place = at;
@@ -247,18 +554,4 @@ fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
             return Some(place);
         }
     }
-}
-
-fn integer(bytes: &[u8]) -> Option<i64> {
-    let (sign, digits) = match bytes {
-        [b'-', digits @ ..] => (-1, digits),
-        digits => (1, digits),
-    };
-    if digits.is_empty() || digits.len() > LONGEST_INTEGER || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    if digits[0] == b'0' && (digits.len() > 1 || sign < 0) {
-        return None;
-    }
-    Some(sign * digits.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0')))
 }

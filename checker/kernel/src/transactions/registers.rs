@@ -57,7 +57,7 @@ pub fn registers(
     sources: Sources,
     findings: &mut Findings,
 ) -> Dependencies {
-    let versions = Versions { elems: history.elems.len() as u32 };
+    let versions = Versions { elems: history.elems() as u32 };
     values(history, writers, findings);
     internal(history, findings);
     let touches = touches(history, &versions);
@@ -69,7 +69,7 @@ pub fn registers(
 /// Returns what each transaction that may have happened does with each of its keys, by key and then by row.
 fn touches(history: &History<'_>, versions: &Versions) -> Vec<Touch> {
     let mut found: Vec<Touch> = Vec::new();
-    let mut last = vec![NONE; history.keys.len()];
+    let mut last = vec![NONE; history.keys()];
     for row in (0..history.len()).filter(|&row| history.kind[row] != FAIL) {
         let begin = found.len();
         for mop in history.of(row) {
@@ -128,7 +128,7 @@ fn values(history: &History<'_>, writers: &Writers, findings: &mut Findings) {
 
 /// Adds each transaction that reads another value than its last access of the key left there, once.
 fn internal(history: &History<'_>, findings: &mut Findings) {
-    let mut last = vec![(NONE, 0u32); history.keys.len()]; // the row and the place of the last access
+    let mut last = vec![(NONE, 0u32); history.keys()]; // the row and the place of the last access
     for row in (0..history.len()).filter(|&row| history.kind[row] == OK) {
         let mops = history.of(row);
         for (place, mop) in mops.iter().enumerate() {
@@ -252,7 +252,7 @@ fn cyclic(
     order: &[Pair],
     findings: &mut Findings,
 ) -> bool {
-    let count = versions.elems + history.keys.len() as u32;
+    let count = versions.elems + history.keys() as u32;
     let next = successors(count, order);
     let parts = components(count, |node, number| next[node as usize].get(number as usize).copied());
     let mut members: Vec<Vec<u32>> = vec![Vec::new(); parts.count as usize];
@@ -262,7 +262,7 @@ fn cyclic(
     let mut any = false;
     for some in members.iter().filter(|some| some.len() > 1) {
         any = true;
-        let key = some.iter().find_map(|&version| history.elems.get(version as usize)).map_or(0, |elem| elem.0);
+        let key = some.iter().find_map(|&version| history.table.elems.get(version as usize)).map_or(0, |elem| elem.0);
         let written =
             some.iter().filter(|&&version| version < versions.elems && writers.row[version as usize] != NONE);
         let (rows, places) =
@@ -300,7 +300,7 @@ fn edges(
         let is_final = version < versions.elems && !writers.intermediate[version as usize];
         is_final.then(|| writers.live(history, version)).flatten()
     };
-    let mut readers: Vec<Vec<u32>> = vec![Vec::new(); versions.elems as usize + history.keys.len()];
+    let mut readers: Vec<Vec<u32>> = vec![Vec::new(); versions.elems as usize + history.keys()];
     for touch in touches {
         if let Some(read) = touch.read {
             readers[read as usize].push(touch.row);
@@ -309,10 +309,10 @@ fn edges(
             }
         }
     }
-    let mut after_initial: Vec<Vec<(u32, u32)>> = vec![Vec::new(); history.keys.len()];
+    let mut after_initial: Vec<Vec<(u32, u32)>> = vec![Vec::new(); history.keys()];
     for &(before, after) in order {
         let Some(to) = writer(after) else { continue };
-        let key = history.elems[after as usize].0;
+        let key = history.key_of(after);
         if before >= versions.elems {
             after_initial[key as usize].push((to, after));
             continue;
