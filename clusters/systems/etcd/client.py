@@ -1,4 +1,4 @@
-"""The client of etcd: one connection of one process to one node, for registers, sets, counters, locks and logs.
+"""The client of etcd: one connection of one process to one node, for registers, sets, counters, locks, logs and transactions.
 
 Every node of etcd serves every request, so a client stays at its node. The order of an operation is etcd's revision: the one
 that a write made, or the one that a read saw.
@@ -10,6 +10,8 @@ that a write made, or the one that a read saw.
 - A log is the history of a key: an append is a put, and its revision is its offset. A read is a watch from its first offset on.
   A watch may lag, so a read waits until it has shown the last change that a range of the same node knows. A read that begins
   after the last event that the client has read goes on with the same watch; every other read begins a new one.
+- A transaction reads all its keys in one transaction of etcd. If it writes, a second one compares the revisions of the keys,
+  and puts the new values. If a comparison fails, nothing is written, and the client tries again.
 
 Source: etcd's documentation, "API guarantees" and "Interacting with etcd".
 """
@@ -23,9 +25,10 @@ from typing import TYPE_CHECKING, Final
 
 from clusters.systems.answers import NoAnswer, carried_out, unsupported
 from clusters.systems.etcd.gateway import Gateway, Refused, Watch, after, encoded
-from clusters.systems.etcd.options import Reads
-from clusters.systems.etcd.outcomes import CAS_MISMATCH, HELD, NOT_HELD, refused
+from clusters.systems.etcd.options import Compares, Reads
+from clusters.systems.etcd.outcomes import CAS_MISMATCH, CONFLICT, HELD, NOT_HELD, refused
 from clusters.systems.stored import value_of
+from clusters.systems.transactions import LIST_APPEND, RW_REGISTER, TRANSACTION, applied, keys_of, only_reads
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ ONLY_KEY: Final = "only"  # for a workload with one object and no keys
 READ_TIMEOUT_S: Final = 5.0
 WATCH_TIMEOUT_S: Final = 3.0
 ADD_ATTEMPTS: Final = 30
+TRANSACTION_ATTEMPTS: Final = 10
 
 
 class EtcdClient:
@@ -48,7 +52,15 @@ class EtcdClient:
     """
 
     def __init__(
-        self, *, node: Node, workload: str, reads: Reads, fencing: bool, lease_s: float | None, owner: str
+        self,
+        *,
+        node: Node,
+        workload: str,
+        reads: Reads,
+        fencing: bool,
+        lease_s: float | None,
+        owner: str,
+        compares: Compares = Compares.ALL,
     ) -> None:
         """Connects with the first operation.
 
@@ -59,6 +71,7 @@ class EtcdClient:
             fencing: Whether an acquire returns a fencing token.
             lease_s: The lease of a lock in seconds; None: locks have none.
             owner: A text that no other client of the run has.
+            compares: What a transaction compares when it writes.
         """
         self.node = node
         self._workload = workload
@@ -66,6 +79,7 @@ class EtcdClient:
         self._fencing = fencing
         self._lease_s = lease_s
         self._owner = owner
+        self._compares = compares
         self._acquires = 0
         self._held: dict[str, str] = {}  # by key, the value of the lock that this client acquired last
         self._gateway = Gateway(node.address)
@@ -73,7 +87,7 @@ class EtcdClient:
 
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out an operation of the workload."""
-        is_read = invocation.f == "read"
+        is_read = invocation.f == "read" or (invocation.f == TRANSACTION and only_reads(invocation.value))
         operation = self._carry_out(invocation)
         try:
             return await carried_out(operation, self.node, is_read=is_read, read_timeout_s=READ_TIMEOUT_S)
@@ -93,6 +107,8 @@ class EtcdClient:
             "counter": self._counter,
             "lock": self._lock,
             "log": self._log,
+            LIST_APPEND: self._transaction,
+            RW_REGISTER: self._transaction,
         }
         return await operations[self._workload](PREFIX + (invocation.key or ONLY_KEY), invocation.f, invocation.value)
 
@@ -148,6 +164,38 @@ class EtcdClient:
                 return Ok([[event.modified, value_of(event.value)] for event in found])
         return unsupported(f, value)
 
+    async def _transaction(self, key: str, f: str, value: Value) -> Outcome:
+        if f != TRANSACTION:
+            return unsupported(f, value)
+        names = keys_of(value)
+        for _ in range(TRANSACTION_ATTEMPTS):
+            try:
+                entries, revision = await asyncio.wait_for(self._snapshot(key, names), READ_TIMEOUT_S)
+                state = {name: value_of(entry.value) if entry else None for name, entry in entries.items()}
+                answer, written = applied(value, state)
+            except (TimeoutError, NoAnswer, Refused) as error:  # it only read
+                return Fail(f"not-read: {error or 'no answer in time'}")
+            if not written:
+                return Ok(answer, order=revision)
+            compared = {Compares.ALL: names, Compares.WRITTEN: list(written), Compares.NONE: []}[self._compares]
+            found = await self._if(
+                [_same(f"{key}/{name}", entries[name]) for name in compared],
+                [_put(f"{key}/{name}", json.dumps(new)) for name, new in written.items()],
+            )
+            if found is not None:
+                return Ok(answer, order=found)
+        return Fail(f"{CONFLICT}: others changed its keys in each of {TRANSACTION_ATTEMPTS} attempts")
+
+    async def _snapshot(self, key: str, names: list[str]) -> tuple[dict[str, Entry | None], int]:
+        """Returns the entries of keys, all from one revision, and this revision."""
+        ranges = [
+            {"requestRange": {"key": encoded(f"{key}/{name}"), "serializable": self._serializable}} for name in names
+        ]
+        answer = await self._call("kv/txn", {"success": ranges})
+        found = answer.ranges(len(names))
+        entries = {name: some[0] if some else None for name, some in zip(names, found, strict=True)}
+        return entries, answer.header().number("revision")
+
     async def _watched(self, key: str, first: int, last: int) -> list[Entry]:
         """Returns the events that a watch shows from a revision on, up to the last change that a range knows."""
         entries = await self._get(key)
@@ -185,14 +233,14 @@ class EtcdClient:
         last = max((entry.modified for entry in entries), default=None)
         return Ok([value_of(entry.key.removeprefix(prefix)) for entry in entries], order=last)
 
-    async def _if(self, compare: dict[str, Value], then: dict[str, Value]) -> int | None:
-        """Carries out a request if a comparison holds. Returns the revision, or None if it does not hold."""
-        answer = await self._call("kv/txn", {"compare": [compare], "success": [then]})
+    async def _if(self, compare: list[dict[str, Value]], then: list[dict[str, Value]]) -> int | None:
+        """Carries out requests if all comparisons hold. Returns the revision, or None if one does not hold."""
+        answer = await self._call("kv/txn", {"compare": compare, "success": then})
         return answer.header().number("revision") if answer.flag("succeeded") else None
 
     async def _cas(self, key: str, expected: Value, new: Value) -> Outcome:
         compare = _absent(key) if expected is None else _holds(key, json.dumps(expected))
-        revision = await self._if(compare, _put(key, json.dumps(new)))
+        revision = await self._if([compare], [_put(key, json.dumps(new))])
         if revision is None:
             return Fail(f"{CAS_MISMATCH}: it does not hold {json.dumps(expected)[:100]}")
         return Ok([expected, new], order=revision)
@@ -204,8 +252,8 @@ class EtcdClient:
             except (TimeoutError, NoAnswer, Refused) as error:  # it only read
                 return Fail(f"not-read: {error or 'no answer in time'}")
             total = (value_of(entries[0].value) if entries else 0) + amount
-            compare = _unchanged(key, entries[0].modified) if entries else _absent(key)
-            revision = await self._if(compare, _put(key, json.dumps(total)))
+            compare = _same(key, entries[0] if entries else None)
+            revision = await self._if([compare], [_put(key, json.dumps(total))])
             if revision is not None:
                 return Ok(amount, order=revision)
         return Fail(f"contended: others changed the counter in each of {ADD_ATTEMPTS} attempts")
@@ -223,7 +271,7 @@ class EtcdClient:
             except (NoAnswer, Refused) as error:  # a lease alone locks nothing
                 return Fail(f"no-lease: {error}")
             put["requestPut"]["lease"] = granted.number("ID")
-        revision = await self._if(_absent(key), put)
+        revision = await self._if([_absent(key)], [put])
         if revision is None:
             return Fail(f"{HELD}: another client holds it")
         self._held[key] = mine
@@ -234,7 +282,7 @@ class EtcdClient:
             compare = {"key": encoded(key), "target": "CREATE", "result": "EQUAL", "createRevision": str(token)}
         else:
             compare = _holds(key, self._held.get(key, ""))
-        revision = await self._if(compare, {"requestDeleteRange": {"key": encoded(key)}})
+        revision = await self._if([compare], [{"requestDeleteRange": {"key": encoded(key)}}])
         return Fail(f"{NOT_HELD}: the lock is free, or another client holds it") if revision is None else Ok(token)
 
 
@@ -250,8 +298,11 @@ def _holds(key: str, value: str) -> dict[str, Value]:
     return {"key": encoded(key), "target": "VALUE", "result": "EQUAL", "value": encoded(value)}
 
 
-def _unchanged(key: str, revision: int) -> dict[str, Value]:
-    return {"key": encoded(key), "target": "MOD", "result": "EQUAL", "modRevision": str(revision)}
+def _same(key: str, entry: Entry | None) -> dict[str, Value]:
+    """Returns the comparison that a key is as it was read; None: that it does not exist."""
+    if entry is None:
+        return _absent(key)
+    return {"key": encoded(key), "target": "MOD", "result": "EQUAL", "modRevision": str(entry.modified)}
 
 
 def _read(entries: list[Entry]) -> Ok:

@@ -102,6 +102,26 @@ class Answer:
                 f"expected keys with values and revisions, found {str(kvs)[:MAX_MESSAGE]}: {error!r}"
             ) from error
 
+    def ranges(self, count: int) -> list[list[Entry]]:
+        """Returns the keys of each range of a transaction.
+
+        Args:
+            count: How many ranges the transaction has.
+
+        Raises:
+            NoAnswer: The ranges are not readable, or there are more or fewer of them.
+        """
+        responses = self._body.get("responses", [])
+        try:
+            found = [Answer(response["response_range"]).entries() for response in responses]
+        except _UNREADABLE as error:
+            raise NoAnswer(
+                f"expected the ranges of a transaction, found {str(responses)[:MAX_MESSAGE]}: {error!r}"
+            ) from error
+        if len(found) != count:
+            raise NoAnswer(f"expected {count} ranges of a transaction, found {len(found)}")
+        return found
+
     def events(self) -> list[Entry]:
         """Returns the puts that a message of a watch shows, in its order.
 

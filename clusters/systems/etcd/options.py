@@ -17,6 +17,14 @@ class Reads(enum.StrEnum):
     SERIALIZABLE = "serializable"
 
 
+class Compares(enum.StrEnum):
+    """Which keys the transaction that writes compares with what the client read."""
+
+    ALL = "all"
+    WRITTEN = "written"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtcdOptions:
     """How the nodes and their clients are configured."""
@@ -29,6 +37,12 @@ class EtcdOptions:
         Reads.LINEARIZABLE,
         "linearizable: a node asks a quorum before it answers a read. serializable: it answers from its own state, which may "
         "be old; a negative control.",
+    )
+    etcd_compares: Compares = option(
+        Compares.ALL,
+        "What a transaction of list-append or rw-register compares when it writes. all: every key that it read, for strict "
+        "serializability. written: the keys that it writes, for snapshot isolation. none: no key, so it loses updates; a "
+        "negative control.",
     )
     fencing: bool = option(
         default=True,

@@ -28,7 +28,8 @@ WRITE_NEVER_HAPPENED: Final = {
 CAS_MISMATCH: Final = "cas-mismatch"
 HELD: Final = "held"
 NOT_HELD: Final = "not-held"
-ANSWERS: Final = (CAS_MISMATCH, HELD, NOT_HELD)
+CONFLICT: Final = "conflict"
+ANSWERS: Final = (CAS_MISMATCH, HELD, NOT_HELD, CONFLICT)
 
 
 def refused(message: str, *, is_read: bool) -> Fail | Info:

@@ -18,6 +18,7 @@ from clusters.systems.etcd.options import EtcdOptions
 from clusters.systems.etcd.outcomes import ANSWERS
 from clusters.systems.etcd.releases import DEBIAN, PACKAGES, PROGRAM, built, go
 from clusters.systems.leading import move_leadership
+from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
 from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
 from harness.errors import InputError
@@ -88,6 +89,10 @@ class EtcdSystem(OneServiceSystem):
             "set": "add is a put of a key for the element; read is a range of all these keys",
             "counter": "add reads the key, and writes the sum in a transaction that compares the revision",
             "lock": "acquire creates a key, with a lease if the locks have one; release deletes it",
+            **dict.fromkeys(
+                (LIST_APPEND, RW_REGISTER),
+                "txn reads all its keys in one transaction; a second one compares their revisions, and puts the new values",
+            ),
             "log": "append is a put, and its revision is the offset; read is a watch from a revision on, see --follow",
         }
     )
@@ -180,6 +185,7 @@ class EtcdSystem(OneServiceSystem):
             fencing=self._options.fencing,
             lease_s=lease_s,
             owner=f"{process}/{next(self._clients)}",
+            compares=self._options.etcd_compares,
         )
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:

@@ -1,0 +1,252 @@
+"""Compares `labrys check` of transactions with the crate adya: whole commands, start-up and reading included.
+
+Both commands get the same file of JSON Lines, which a simulated serial store answered, and so every history is valid. A verdict
+that is not, or that differs from the other side, is an error of the benchmark, and makes it end with 1.
+
+`cargo install` builds adya 0.1.0 from crates.io. Without cargo, only Labrys is measured. Each command has a limit of time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ADYA: Final = "0.1.0"
+PROCESSES: Final = 10
+KEYS: Final = 10
+WRITES_PER_KEY: Final = 256  # as Jepsen's generator
+MAX_LENGTH: Final = 4
+LIMIT_S: Final = 600.0
+REPEATS: Final = 3
+SIZES: Final = (10_000, 100_000, 1_000_000)
+REGISTERS: Final = 20_000
+COMPONENT: Final = 20_000
+MEBI: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The result of a command, the fastest of several.
+
+    Attributes:
+        verdict: `valid`, `invalid` or `unknown`; `stopped` at the limit.
+        wall_s: Seconds by the clock.
+        cpu_s: Seconds of processors.
+        bytes: The largest resident memory.
+    """
+
+    verdict: str
+    wall_s: float
+    cpu_s: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A history, and how both sides are asked about it.
+
+    Attributes:
+        name: The first column.
+        path: The file.
+        workload: `list-append` or `rw-register`.
+        options: The options that both have: `linearizable-keys`, or none.
+        verdict: The verdict by construction.
+    """
+
+    name: str
+    path: Path
+    workload: str
+    options: Sequence[str] = ()
+    verdict: str = "valid"
+
+
+def main() -> int:
+    """Prints the table. Returns 1 if a verdict is not the one by construction."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds that a command has")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="how often each command runs; the fastest counts")
+    parser.add_argument("--most", type=int, default=SIZES[-1], help="the largest number of transactions")
+    parser.add_argument("--rows", default="", metavar="PATTERN", help="only rows with this in their names")
+    parser.add_argument("--adya", default=None, metavar="PROGRAM", help="adya itself, if it was built before")
+    options = parser.parse_args()
+    wrong = 0
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory)
+        adya = options.adya or _adya(folder)
+        print(
+            "| history | Labrys: seconds, of CPU, MiB | adya: seconds, of CPU, MiB | seconds | MiB |\n|---|---|---|---|---|"
+        )
+        for row in _rows(folder, options.most, options.rows):
+            ours = _measured(_labrys(row), options.limit, options.repeats)
+            theirs = _measured(_of_adya(adya, row), options.limit, options.repeats) if adya else None
+            wrong += ours.verdict != row.verdict
+            print(_line(row, ours, theirs), flush=True)
+            row.path.unlink()
+    return int(wrong > 0)
+
+
+def _rows(folder: Path, most: int, pattern: str) -> Any:
+    """Yields the rows; the file of each is made when it is asked for."""
+    for size in (size for size in SIZES if size <= most):
+        name = f"{size:,} transactions of list-append"
+        if pattern in name:
+            yield Row(name=name, path=_written(folder, size, lists=True), workload="list-append")
+    name = f"{REGISTERS:,} transactions of rw-register, linearizable keys"
+    if pattern in name:
+        path = _written(folder, REGISTERS, lists=False)
+        yield Row(name=name, path=path, workload="rw-register", options=["linearizable-keys"])
+    name = f"one component of {COMPONENT:,} transactions"
+    if pattern in name:
+        yield Row(name=name, path=_ring(folder, COMPONENT), workload="list-append", verdict="invalid")
+
+
+def _written(folder: Path, count: int, *, lists: bool) -> Path:
+    """Writes a strict serializable history of concurrent transactions; each takes effect at once, while it is open."""
+    random, path = Random(count), folder / "history.jsonl"
+    state: dict[int, Any] = {}
+    writes: dict[int, int] = {}
+    active, fresh = list(range(KEYS)), KEYS
+    open_: dict[int, list[list[Any]]] = {}
+    begun = at_ns = 0
+    with path.open("w", encoding="utf-8") as file:
+        while begun < count or open_:
+            process = random.randrange(PROCESSES)
+            at_ns += 1000
+            if process in open_:
+                answer = _apply(open_.pop(process), state, lists=lists)
+                file.write(_event("ok", process, answer, at_ns))
+            elif begun < count:
+                begun += 1
+                mops: list[list[Any]] = []
+                for _ in range(1 + random.randrange(MAX_LENGTH)):
+                    place = min(KEYS - 1, int(-math.log2(1 - random.random() * (1 - 2.0**-KEYS))))
+                    key = active[place]
+                    if random.random() < 0.5:
+                        mops.append(["r", key, None])
+                        continue
+                    writes[key] = writes.get(key, 0) + 1
+                    mops.append(["append" if lists else "w", key, writes[key]])
+                    if writes[key] >= WRITES_PER_KEY:
+                        active[place], fresh = fresh, fresh + 1
+                open_[process] = mops
+                file.write(_event("invoke", process, mops, at_ns))
+    return path
+
+
+def _apply(mops: list[list[Any]], state: dict[int, Any], *, lists: bool) -> list[list[Any]]:
+    answer = []
+    for f, key, value in mops:
+        if f == "r":
+            answer.append([f, key, list(state.get(key, [])) if lists else state.get(key)])
+            continue
+        state[key] = [*state.get(key, []), value] if lists else value
+        answer.append([f, key, value])
+    return answer
+
+
+def _ring(folder: Path, count: int) -> Path:
+    """Writes transactions that are open at the same time, each of which saw the append of the one before it: a cycle of all."""
+    path = folder / "history.jsonl"
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(count):
+            request = [["append", number, 1], ["r", (number - 1) % count, None]]
+            file.write(_event("invoke", number, request, number))
+        for number in range(count):
+            answer = [["append", number, 1], ["r", (number - 1) % count, [1]]]
+            file.write(_event("ok", number, answer, count + number))
+    return path
+
+
+def _event(kind: str, process: int, value: list[list[Any]], at_ns: int) -> str:
+    event = {"type": kind, "process": process, "f": "txn", "value": value, "time": at_ns}
+    return json.dumps(event, separators=(",", ":")) + "\n"
+
+
+def _adya(folder: Path) -> str | None:
+    """Builds adya, and returns its program; None, with a sentence, if that is impossible."""
+    if shutil.which("cargo") is None:
+        print("adya is not measured: there is no `cargo` on this machine.\n")
+        return None
+    done = subprocess.run(
+        ["cargo", "install", "adya", "--version", ADYA, "--locked", "--no-default-features", "--root", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        print(f"adya is not measured: `cargo install` failed: {done.stderr.strip()[-500:]}\n")
+        return None
+    return str(folder / "bin" / "adya")
+
+
+def _labrys(row: Row) -> list[str]:
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "cli",
+        "check",
+        str(row.path),
+        "--workload",
+        row.workload,
+        "--format",
+        "json",
+    ]
+    for option in row.options:
+        command += ["--workload-option", f"{option}=true"]
+    return command
+
+
+def _of_adya(program: str, row: Row) -> list[str]:
+    options = [f"--{option}" for option in row.options]
+    return [program, "check", "--json", "-m", row.workload, "-c", "strict-serializable", *options, str(row.path)]
+
+
+def _measured(command: Sequence[str], limit_s: float, repeats: int) -> Measured:
+    """Runs a command several times, and returns the fastest result."""
+    return min((_once(command, limit_s) for _ in range(repeats)), key=lambda each: each.wall_s)
+
+
+def _once(command: Sequence[str], limit_s: float) -> Measured:
+    began_s = time.perf_counter()
+    with subprocess.Popen(
+        ["timeout", str(limit_s), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    verdict = {0: "valid", 1: "invalid", 2: "unknown", 124: "stopped"}.get(process.returncode, "failed")
+    return Measured(
+        verdict=verdict,
+        wall_s=time.perf_counter() - began_s,
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        bytes=usage.ru_maxrss * 1024,
+    )
+
+
+def _line(row: Row, ours: Measured, theirs: Measured | None) -> str:
+    def shown(found: Measured) -> str:
+        mark = "" if found.verdict == row.verdict else f" ({found.verdict})"
+        return f"{found.wall_s:.2f}, {found.cpu_s:.2f}, {found.bytes / MEBI:.0f}{mark}"
+
+    if theirs is None:
+        return f"| {row.name} | {shown(ours)} | | | |"
+    seconds, memory = theirs.wall_s / ours.wall_s, theirs.bytes / ours.bytes
+    return f"| {row.name} | {shown(ours)} | {shown(theirs)} | {seconds:.1f} | {memory:.1f} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
