@@ -25,7 +25,7 @@ class ControllerOptions:
     """How the controllers and their clients are configured."""
 
     consensus: Consensus = option(Consensus.DLEDGER, "The consensus library of the controllers.")
-    rocketmq_version: Literal["5.3.3", "5.2.0", "5.1.4"] = option(
+    rocketmq_version: Literal["5.3.3", "5.5.0", "5.2.0", "5.1.4"] = option(
         "5.3.3", "The release of RocketMQ; 5.1.4 has no jraft."
     )
     process_read_event: bool = option(
