@@ -22,6 +22,7 @@ Process: TypeAlias = int | str
 
 NEMESIS = "nemesis"
 NO_KEY: str | None = None
+ONLY_KEY = "only"  # the name in a system of the object of a workload that has one and no keys
 FINAL_PHASE = "final"
 RESOURCE_PHASE = "resource"
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Outcome, Value
 
-PAUSE_S: Final = 0.1  # after a request that could not be sent
+PAUSE_S: Final = 0.1  # after a request that could not be sent, or was refused
 
 
 class NotSent(LabrysError):  # noqa: N818 - as it reads in `except`

@@ -16,7 +16,7 @@ from clusters.systems.sim_raft.messages import Answer, AskTransfer, AskVote, Com
 from clusters.systems.sim_raft.options import Reads, SimRaftOptions
 from clusters.systems.sim_raft.raft import Raft
 from clusters.systems.sim_raft.roles import Role
-from clusters.systems.sim_raft.service import ONLY_KEY
+from harness.op import ONLY_KEY
 from harness.units import NS_PER_MS
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from clusters.systems.answers import no_answer, unsupported
 from clusters.systems.dledger.outcomes import CAS_MISMATCH
 from clusters.systems.dledger.routing import Seat
 from clusters.systems.remoting import Answer
-from harness.op import Fail, Info, Ok
+from harness.op import ONLY_KEY, Fail, Info, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 
-ONLY_KEY = "register"  # for a workload with one object and no keys
 MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 
 

@@ -11,7 +11,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clusters.systems.answers import no_answer
+from clusters.systems.answers import PAUSE_S, no_answer
 from clusters.systems.dledger import outcomes
 from clusters.systems.dledger_protocol import SUCCESS, Peer
 from clusters.systems.remoting import HEADER_OK, Connection, NotSent, RemotingError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 CONNECT_TIMEOUT_S = 2.0
-REFUSAL_PAUSE_S = 0.1
 NOT_SERVING = frozenset({outcomes.NOT_LEADER, outcomes.LEADER_NOT_READY, outcomes.TERM_NOT_READY})
 
 
@@ -93,7 +92,7 @@ class Seat:
                 answer = await question(await self._connected())
         except NotSent as error:
             self._leave(None)
-            await asyncio.sleep(REFUSAL_PAUSE_S)
+            await asyncio.sleep(PAUSE_S)
             return Fail(f"not-connected: {error}")
         except (RemotingError, TimeoutError) as error:
             reason = f"{self._at.name} did not answer in {timeout_s:g} s" if isinstance(error, TimeoutError) else error
@@ -130,7 +129,7 @@ class Seat:
         if code in NOT_SERVING and self._follows and named is not None:
             self._leave(named)
         else:
-            await asyncio.sleep(REFUSAL_PAUSE_S)
+            await asyncio.sleep(PAUSE_S)
             if code in NOT_SERVING and leader_id is None:
                 self._leave(None)
         return outcomes.refused_read(code, named) if is_read else outcomes.refused_write(code, named)

@@ -29,7 +29,7 @@ from clusters.systems.etcd.options import Compares, Reads
 from clusters.systems.etcd.outcomes import CAS_MISMATCH, CONFLICT, HELD, NOT_HELD, refused
 from clusters.systems.stored import value_of
 from clusters.systems.transactions import LIST_APPEND, RW_REGISTER, TRANSACTION, applied, keys_of, only_reads
-from harness.op import Fail, Ok
+from harness.op import ONLY_KEY, Fail, Ok
 
 if TYPE_CHECKING:
     from clusters.systems.etcd.gateway import Answer, Entry
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from harness.op import Info, Invocation, Outcome, Value
 
 PREFIX: Final = "labrys/"
-ONLY_KEY: Final = "only"  # for a workload with one object and no keys
 READ_TIMEOUT_S: Final = 5.0
 WATCH_TIMEOUT_S: Final = 3.0
 ADD_ATTEMPTS: Final = 30

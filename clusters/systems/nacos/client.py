@@ -14,7 +14,7 @@ from clusters.systems.answers import NoAnswer, NotSent, carried_out, unsupported
 from clusters.systems.nacos.naming import Naming, Refused
 from clusters.systems.nacos.outcomes import NO_SERVICE, code_of, refused
 from clusters.systems.stored import value_of
-from harness.op import Fail, Ok
+from harness.op import ONLY_KEY, Fail, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from harness.op import Invocation, Outcome, Value
 
 PREFIX: Final = "labrys-"
-ONLY_KEY: Final = "only"  # for a workload with one object and no keys
 READ_TIMEOUT_S: Final = 3.0
 ATTEMPTS: Final = 10
 PAUSE_S: Final = 0.1  # until a node may know a service that another one created

@@ -16,12 +16,12 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from clusters.systems.answers import NoAnswer, NotSent, no_answer, unsupported
+from clusters.systems.answers import PAUSE_S, NoAnswer, NotSent, no_answer, unsupported
 from clusters.systems.redis.connection import SENTINEL_PORT, Connection, Refused
 from clusters.systems.redis.options import QueueBy
 from clusters.systems.redis.outcomes import CAS_MISMATCH, EMPTY, HELD, NOT_HELD, refused
 from clusters.systems.stored import value_of
-from harness.op import Fail, Info, Ok
+from harness.op import ONLY_KEY, Fail, Info, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,13 +30,11 @@ if TYPE_CHECKING:
     from harness.op import Invocation, Outcome, Value
 
 MASTER: Final = "labrys"  # the name of the group in the sentinels
-ONLY_KEY: Final = "only"  # for a workload with one object and no keys
 ANSWER_TIMEOUT_S: Final = 3.0
 WAIT_MS: Final = 1000
 GROUP: Final = "labrys"  # of the consumers of a stream
 IDLE_MS: Final = 4000  # after which another consumer gets a value; longer than an operation of a client
 FIELD: Final = "value"
-PAUSE_S: Final = 0.1  # after a command that could not be sent, or was refused
 
 CAS: Final = """
 local held = redis.call('get', KEYS[1])

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clusters.systems.answers import no_answer
+from clusters.systems.answers import PAUSE_S, no_answer
 from clusters.systems.remoting import BadAnswer, Connection, NotSent, RemotingError
 from clusters.systems.rocketmq.heartbeats import Heartbeats, heartbeat_outcome
 from clusters.systems.rocketmq.outcomes import NOT_LEADER, SUCCESS, Meaning, meaning_of, not_answered, not_leader
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 ONLY_GROUP = "group"  # for a workload with one object and no keys
 CONNECT_TIMEOUT_S = 2.0
 METADATA_TIMEOUT_S = 1.0
-REFUSAL_PAUSE_S = 0.1
 HEARTBEAT_TIMEOUT_S = 1.0
 
 
@@ -89,7 +88,7 @@ class ControllerClient:
             answer = await request.ask(await self._connected(), name, invocation.value)
         except NotSent as error:
             self._leave(None)
-            await asyncio.sleep(REFUSAL_PAUSE_S)
+            await asyncio.sleep(PAUSE_S)
             return Fail(f"not-connected: {error}")
         except RemotingError as error:
             self._leave(None)
@@ -97,7 +96,7 @@ class ControllerClient:
         if answer.status == NOT_LEADER:
             return await self._refused()
         if meaning_of(answer.status) is not Meaning.ANSWER:
-            await asyncio.sleep(REFUSAL_PAUSE_S)
+            await asyncio.sleep(PAUSE_S)
         return outcome_of(request, name, answer)
 
     async def close(self) -> None:
@@ -114,7 +113,7 @@ class ControllerClient:
         self._heartbeats.leave_others(name)  # the workload uses groups one after the other
         outcome = heartbeat_outcome(await self._heartbeats.beat(name, argument, HEARTBEAT_TIMEOUT_S))
         if isinstance(outcome, Fail):
-            await asyncio.sleep(REFUSAL_PAUSE_S)
+            await asyncio.sleep(PAUSE_S)
         return outcome
 
     async def _connected(self) -> Connection:
@@ -134,7 +133,7 @@ class ControllerClient:
         if named is not None and self._follows:
             self._leave(named)
         else:
-            await asyncio.sleep(REFUSAL_PAUSE_S)
+            await asyncio.sleep(PAUSE_S)
             if named is None:
                 self._leave(None)
         return not_leader(named)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from clusters.sim.errors import Broken, Refused
 from clusters.systems.sim_raft import outcomes
 from clusters.systems.sim_raft.messages import Answer, Command, Query
-from clusters.systems.sim_raft.service import CLOSE, ONLY_KEY
-from harness.op import Fail, Info, Ok
+from clusters.systems.sim_raft.service import CLOSE
+from harness.op import ONLY_KEY, Fail, Info, Ok
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

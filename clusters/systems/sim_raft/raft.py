@@ -19,10 +19,11 @@ from clusters.systems.sim_raft.messages import Answer, Snapshot
 from clusters.systems.sim_raft.reads import ReadService
 from clusters.systems.sim_raft.replication import Replication
 from clusters.systems.sim_raft.roles import Role
-from clusters.systems.sim_raft.service import ONLY_KEY, Service, described, encoded
+from clusters.systems.sim_raft.service import Service, described, encoded
 from clusters.systems.sim_raft.storage import Storage
 from clusters.systems.sim_raft.transfers import Transfers
 from harness.node_states import HeldEntry
+from harness.op import ONLY_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Callable

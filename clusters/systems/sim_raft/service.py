@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 CLOSE: Final = "close"
 _CLOSED: Final = 2**62
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"))
-ONLY_KEY: Final = "only"  # for a workload with one object and no keys
 
 
 def encoded(command: Command) -> bytes:

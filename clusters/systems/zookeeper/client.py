@@ -34,14 +34,13 @@ from clusters.systems.zookeeper.outcomes import (
     NOT_HELD,
     refused,
 )
-from harness.op import Fail, Ok
+from harness.op import ONLY_KEY, Fail, Ok
 
 if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 
 ROOT: Final = "/labrys"
-ONLY_KEY: Final = "only"  # for a workload with one object and no keys
 READ_TIMEOUT_S: Final = 4.0
 ATTEMPTS: Final = 30
 ANY_VERSION: Final = -1

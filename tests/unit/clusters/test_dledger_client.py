@@ -17,7 +17,7 @@ from clusters.systems.dledger.routing import Group
 from clusters.systems.members import Members
 from clusters.systems.routing import Routing
 from harness.node import Node
-from harness.op import Fail, Info, Invocation, Ok
+from harness.op import ONLY_KEY, Fail, Info, Invocation, Ok
 from tests.unit.clusters.remoting_script import answer, frame, scripted
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Script = Callable[[Mapping[str, Any], Mapping[str, Any]], bytes | None]
 
 NODES = tuple(Node(name=f"n{number}", address=f"127.0.0.{number}") for number in (1, 2, 3))
-PAUSE = "clusters.systems.dledger.routing.REFUSAL_PAUSE_S"
+PAUSE = "clusters.systems.dledger.routing.PAUSE_S"
 OPERATIONS = {"read": None, "write": 5, "cas": [4, 5]}
 
 
@@ -150,7 +150,7 @@ def test_a_workload_without_keys_has_one_register() -> None:
 
     async def main() -> None:
         _, node = await outcome(says({"code": 200, "found": False}), "read", None, key=None)
-        assert node.requests[0][1]["key"] == "register"
+        assert node.requests[0][1]["key"] == ONLY_KEY
 
     run(main())
 

@@ -108,7 +108,7 @@ def outcome_of(
 @pytest.fixture(autouse=True)
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Removes the pause after refusals, and gives connections more time on a busy machine."""
-    monkeypatch.setattr("clusters.systems.dledger.routing.REFUSAL_PAUSE_S", 0.0)
+    monkeypatch.setattr("clusters.systems.dledger.routing.PAUSE_S", 0.0)
     monkeypatch.setattr(Group.connect, "__defaults__", (30.0,))
 
 
