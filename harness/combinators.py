@@ -374,7 +374,8 @@ class _Independent(_Over):
         if type(answer) is Invocation:
             self._waits = False
             f, value, key, phase, scheduled_ns = answer
-            return answer if key is stream.key else Invocation(f, value, stream.key, phase, scheduled_ns)
+            # `_make` takes half of the time of the constructor, and this is the most frequent step of a workload with keys.
+            return answer if key is stream.key else Invocation._make((f, value, stream.key, phase, scheduled_ns))
         self._waits = True
         return answer
 
