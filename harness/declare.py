@@ -288,6 +288,30 @@ def build(options: type, values: Mapping[str, Any]) -> Any:
         raise InputError(f"{error}") from error
 
 
+def hold_bounds(options: object) -> None:
+    """Refuses a number outside of the bounds of its option. Options that Python code makes pass no command line.
+
+    Args:
+        options: An object of the dataclass; its `__post_init__` calls this.
+
+    Raises:
+        InputError: There is such a number.
+    """
+    for field in dataclasses.fields(options):  # type: ignore[arg-type]  # a dataclass
+        declared, value = field.metadata.get(_META), getattr(options, field.name)
+        if not isinstance(declared, Declared) or not isinstance(value, int | float) or isinstance(value, bool):
+            continue
+        low, high = declared.low, declared.high
+        if low is None or high is None:
+            continue
+        if not low <= value <= high or (declared.above and value == low):
+            least = f"above {low:,}" if declared.above else f"from {low:,}"
+            raise InputError(
+                f"{field.name.replace('_', '-')}: expected a number {least}{', and at most' if declared.above else ' to'} "
+                f"{high:,}, not {value:,}"
+            )
+
+
 def recorded(options: type, values: Mapping[str, Any], source: str) -> dict[str, Any]:
     """Returns the options of a file that a verdict depends on, and checks their types and ranges.
 

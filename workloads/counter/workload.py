@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from harness.combinators import each_stream, mix
-from harness.declare import option
+from harness.declare import hold_bounds, option
 from harness.errors import InputError
 from harness.op import Invocation
 from workloads.base import JudgedWorkload
@@ -31,15 +31,11 @@ class CounterOptions:
     largest: int = option(5, "The largest amount of an add; the smallest is 1.", low=1, high=1_000_000_000)
 
     def __post_init__(self) -> None:
+        hold_bounds(self)
         if not 0 < self.read_share < 1:
             raise InputError(
                 f"expected a share of reads between 0 and 1, not {self.read_share}; without reads, or without adds, nothing is"
                 " tested"
-            )
-        if self.keys < 1 or self.largest < 1 or not 0 <= self.negative_share <= 1:
-            raise InputError(
-                f"expected keys and largest from 1 and a negative share from 0 to 1, not {self.keys}, {self.largest} and"
-                f" {self.negative_share}"
             )
 
 

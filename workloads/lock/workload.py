@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from harness.combinators import each_stream, independent, mix
-from harness.declare import option
-from harness.errors import InputError
+from harness.declare import hold_bounds, option
 from harness.op import Invocation
 from workloads.base import JudgedWorkload
 from workloads.finals import keys_of
@@ -75,14 +74,7 @@ class LockOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.locks < 1 or (self.ops_per_lock is not None and self.ops_per_lock < 1):
-            raise InputError(f"expected locks and ops-per-lock from 1, not {self.locks} and {self.ops_per_lock}")
-        if not self.hold_ms >= 0 or not 0 <= self.stray_share <= 0.9:
-            raise InputError(
-                f"expected hold-ms from 0 and stray-share from 0 to 0.9, not {self.hold_ms} and {self.stray_share}"
-            )
-        if self.lease_s is not None and not self.lease_s > 0:
-            raise InputError(f"expected a lease above 0 seconds, not {self.lease_s}")
+        hold_bounds(self)
 
 
 class LockWorkload(JudgedWorkload[LockOptions]):

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from harness.combinators import each_stream, independent, mix, on_update
-from harness.declare import option
+from harness.declare import hold_bounds, option
 from harness.errors import InputError
 from harness.op import Invocation
 from workloads.base import JudgedWorkload
@@ -53,15 +53,9 @@ class LogOptions:
     )
 
     def __post_init__(self) -> None:
+        hold_bounds(self)
         if self.read_share >= 1:
             raise InputError("the log workload needs appends; choose a read share below 1")
-        if self.read_share < 0 or not 0 <= self.range_share <= 1:
-            raise InputError(f"expected shares from 0 to 1, not {self.read_share} and {self.range_share}")
-        if min(self.keys, self.range_length, self.recent) < 1:
-            raise InputError(
-                "expected keys, a range length and recent offsets from 1, not "
-                f"{self.keys}, {self.range_length} and {self.recent}"
-            )
 
 
 class LogWorkload(JudgedWorkload[LogOptions]):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from harness.declare import option
-from harness.errors import InputError
+from harness.declare import hold_bounds, option
 
 
 class Delivery(enum.StrEnum):
@@ -49,8 +48,4 @@ class QueueOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.queues < 1 or not 0 < self.enqueue_share <= 1:
-            raise InputError(
-                f"expected queues from 1, and enqueue-share above 0 and at most 1, not {self.queues} and "
-                f"{self.enqueue_share}; without enqueues, nothing is tested"
-            )
+        hold_bounds(self)

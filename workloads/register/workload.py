@@ -12,7 +12,7 @@ from checker.identity import identity
 from harness.combinators import KeysInTurn, each_stream, independent, mix, on_update
 from harness.console.documents import shown
 from harness.console.plain import counted, counted_of
-from harness.declare import option
+from harness.declare import hold_bounds, option
 from harness.errors import InputError
 from harness.op import Invocation, OpType
 from harness.verdict import Part, Verdict
@@ -64,17 +64,13 @@ class RegisterOptions:
         return parse_mix(self.mix)
 
     def __post_init__(self) -> None:
+        hold_bounds(self)
         read, write, cas = self.parts
         if read <= 0 or write + cas <= 0:
             raise InputError("a mix needs reads, and writes or compare-and-sets; without both, nothing is tested")
         if self.values is Values.UNIQUE and write <= 0:
             raise InputError(
                 "a mix of unique values needs writes: a compare-and-set expects a value that was seen before"
-            )
-        if self.hot_keys < 0 or self.ops_per_key < 1 or not 0 <= self.hot_share <= 1:
-            raise InputError(
-                f"expected hot keys from 0, a hot share from 0 to 1, and operations per key from 1, not {self.hot_keys}, "
-                f"{self.hot_share} and {self.ops_per_key}"
             )
 
 

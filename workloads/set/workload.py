@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from harness.combinators import each_stream
-from harness.declare import option
-from harness.errors import InputError
+from harness.declare import hold_bounds, option
 from harness.op import Invocation
 from workloads.base import JudgedWorkload
 
@@ -43,10 +42,7 @@ class SetOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.keys < 1 or self.reads_every < 1 or self.read_cost < 1:
-            raise InputError(
-                f"expected keys, reads-every and read-cost from 1, not {self.keys}, {self.reads_every} and {self.read_cost}"
-            )
+        hold_bounds(self)
 
 
 class SetWorkload(JudgedWorkload[SetOptions]):

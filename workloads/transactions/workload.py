@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from checker.transactions.models import DEFAULT, find
 from harness.combinators import each_stream, until_ok
-from harness.declare import option
+from harness.declare import hold_bounds, option
 from harness.errors import InputError
 from harness.op import FINAL_PHASE, NEMESIS, Invocation, OpType
 from workloads.base import JudgedWorkload
@@ -54,16 +54,12 @@ class TransactionOptions:
     )
 
     def __post_init__(self) -> None:
+        hold_bounds(self)
         find(self.consistency_model)
         if not 0 < self.read_share < 1:
             raise InputError(
                 f"expected a share of reads between 0 and 1, not {self.read_share}; without reads, or without appends, nothing "
                 "is tested"
-            )
-        if self.keys < 1 or self.max_length < 1 or self.ops_per_key < 1:
-            raise InputError(
-                f"expected keys, a largest length and operations per key from 1, not {self.keys}, {self.max_length} and "
-                f"{self.ops_per_key}"
             )
 
 

@@ -48,9 +48,9 @@ def test_operations_are_those_of_the_options() -> None:
     [
         ({"read_share": 0.0}, "expected a share of reads between 0 and 1, not 0.0"),
         ({"read_share": 1.0}, "expected a share of reads between 0 and 1, not 1.0"),
-        ({"keys": 0}, "expected keys and largest from 1"),
-        ({"largest": 0}, "expected keys and largest from 1"),
-        ({"negative_share": 2.0}, "a negative share from 0 to 1"),
+        ({"keys": 0}, "keys: expected a number from 1 to 10,000, not 0"),
+        ({"largest": 0}, "largest: expected a number from 1 to 1,000,000,000, not 0"),
+        ({"negative_share": 2.0}, "negative-share: expected a number from 0 to 1, not 2.0"),
     ],
 )
 def test_options_that_test_nothing_are_refused(wrong: dict[str, Any], message: str) -> None:

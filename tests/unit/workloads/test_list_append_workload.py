@@ -56,8 +56,8 @@ def test_an_element_is_appended_once() -> None:
     [
         ({"read_share": 0.0}, "expected a share of reads between 0 and 1, not 0.0"),
         ({"read_share": 1.0}, "expected a share of reads between 0 and 1, not 1.0"),
-        ({"keys": 0}, "expected keys, a largest length and operations per key from 1"),
-        ({"max_length": 0}, "expected keys, a largest length and operations per key from 1"),
+        ({"keys": 0}, "keys: expected a number from 1 to 10,000, not 0"),
+        ({"max_length": 101}, "max-length: expected a number from 1 to 100, not 101"),
         ({"consistency_model": "casual"}, "expected a consistency model, found casual"),
     ],
 )
