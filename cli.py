@@ -35,6 +35,7 @@ COMMANDS = {
     "cluster": ("commands.clusters:cluster", "Make, show, heal and remove local clusters."),
     "doctor": ("commands.clusters:doctor", "Show what this machine and its nodes lack."),
     "explain": ("commands.explain:explain_run", "Print the violation of a run in order."),
+    "explore": ("commands.explore:explore", "Visit every order of events of a simulated system, within bounds."),
     "faults": ("commands.listing:faults", "List the kinds of faults."),
     "hunt": ("commands.hunt:hunt", "Run many seeds in the simulator until a run is invalid."),
     "new": ("commands.new:new", "Make a package for a system or a workload of your own."),

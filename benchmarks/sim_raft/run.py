@@ -9,18 +9,17 @@ prints each false accusation.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import statistics
 import sys
 from collections import defaultdict
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from clusters.systems.sim_raft.bugs import TABLE, Bug
+from harness.pool import Pool
 from tests.catches.hunts import Hunt
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def hunt_all(names: Sequence[str], ways: Sequence[str], *, series: int, most: in
     taken: dict[str, list[int]] = defaultdict(list)
     print("| bug | hunt | median runs to the first find | found | part | operations in the counterexample |")
     print("|---|---|---|---|---|---|")
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with Pool(jobs) as pool:
         hunts = {row: [pool.submit(first, row[0], seed, most, row[1]) for seed in range(1, series + 1)] for row in rows}
         for (bug, way), futures in hunts.items():
             finds = [future.result() for future in futures]

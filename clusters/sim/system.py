@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from clusters.sim.machine import Machine
     from clusters.sim.world import SimWorld
     from harness.node import Node
+    from harness.op import Invocation, Outcome
 
 ROLE = "node"
 PORT = 1
@@ -83,6 +84,25 @@ class SimSystem(OneServiceSystem):
     @abc.abstractmethod
     def factory(self, node: Node) -> Factory:
         """Returns the function that makes the process of `node` from its host."""
+
+    def why_not_explored(self) -> str | None:
+        """Returns why `labrys explore` cannot visit all orders of this system with its options; None if it can.
+
+        A system that can be explored overrides this, `request_of` and `outcome_of`.
+        """
+        return f"the system {self.name} does not say how a client asks it; see docs/explore.md"
+
+    def request_of(self, client: str, invocation: Invocation) -> Any:
+        """Returns the body of the request by which a client carries out its only operation, at whatever node.
+
+        Raises:
+            InputError: The system does not have this operation.
+        """
+        raise NotImplementedError
+
+    def outcome_of(self, invocation: Invocation, answer: Any) -> Outcome:
+        """Returns the outcome of an operation from the body of a node's reply."""
+        raise NotImplementedError
 
     @property
     def world(self) -> SimWorld:

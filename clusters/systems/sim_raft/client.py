@@ -92,9 +92,9 @@ class SimRaftClient:
         attempts = 0
         while attempts < self._options.attempts:
             answer = await self._ask(request)
-            if answer.code == outcomes.OK:
-                return Ok(answer.value, order=answer.order)
-            found = outcomes.outcome(answer.code, _text(answer), is_read=is_read)
+            found = outcome_of(answer, is_read=is_read)
+            if isinstance(found, Ok):
+                return found
             refused = answer.code in outcomes.REFUSED
             if not refused and isinstance(found, Fail) and not is_read:
                 return found  # the state machine's own answer
@@ -125,16 +125,9 @@ class SimRaftClient:
 
     def _request(self, invocation: Invocation) -> Command | Query | None:
         """Returns the request; None if the state machines do not support it."""
-        key, value = invocation.key or ONLY_KEY, invocation.value
-        if invocation.f == "read":
-            return Query("read", key, value)
-        match invocation.f, value:
-            case "write" | "add", _ if not _is_int64(value):
-                return None
-            case "cas", _ if not (isinstance(value, list) and len(value) == 2):
-                return None
-        self._sequence += 1
-        return Command(self._connection.name, self._sequence, invocation.f, key, value)
+        request = request_of(self._connection.name, self._sequence + 1, invocation)
+        self._sequence += isinstance(request, Command)
+        return request
 
     async def _ask(self, request: Command | Query) -> Answer:
         """Sends the request once."""
@@ -152,6 +145,32 @@ class SimRaftClient:
             following = (self._nodes.index(self._at) + 1) % len(self._nodes)
             named = answer.leader if answer.leader in self._nodes else None
             self._at = named or self._nodes[following]
+
+
+def request_of(session: str, sequence: int, invocation: Invocation) -> Command | Query | None:
+    """Returns the request of an operation; None if the state machines do not support it.
+
+    Args:
+        session: The name of the client.
+        sequence: The number of the command in the session.
+        invocation: The operation.
+    """
+    key, value = invocation.key or ONLY_KEY, invocation.value
+    if invocation.f == "read":
+        return Query("read", key, value)
+    match invocation.f, value:
+        case "write" | "add", _ if not _is_int64(value):
+            return None
+        case "cas", _ if not (isinstance(value, list) and len(value) == 2):
+            return None
+    return Command(session, sequence, invocation.f, key, value)
+
+
+def outcome_of(answer: Answer, *, is_read: bool) -> Outcome:
+    """Returns the outcome of an operation from the answer of a node."""
+    if answer.code == outcomes.OK:
+        return Ok(answer.value, order=answer.order)
+    return outcomes.outcome(answer.code, _text(answer), is_read=is_read)
 
 
 def _text(answer: Answer) -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import SimSystem
 from clusters.systems.sim_raft import messages
-from clusters.systems.sim_raft.client import SimRaftClient
+from clusters.systems.sim_raft.client import SimRaftClient, outcome_of, request_of
 from clusters.systems.sim_raft.node import RaftProcess
-from clusters.systems.sim_raft.options import SimRaftOptions
+from clusters.systems.sim_raft.options import Reads, SimRaftOptions
 from clusters.systems.sim_raft.outcomes import ANSWERS, REFUSALS
+from harness.console.documents import shown
+from harness.errors import InputError
 from harness.leaders import leader_of
 from harness.service import NodeStatus, ReplicaState, first_status
 from harness.system import LogLine
@@ -22,8 +24,10 @@ if TYPE_CHECKING:
 
     from clusters.sim.cluster import SimCluster
     from clusters.sim.host import Factory, Host
+    from clusters.systems.sim_raft.messages import Command, Query
     from harness.node import Node
     from harness.node_states import NodeState
+    from harness.op import Invocation, Outcome
 
 TRANSFER_POLL_S: Final = 0.1
 STATUS_TIMEOUT_S: Final = 0.5
@@ -87,6 +91,23 @@ class SimRaft(SimSystem):
             follows=not pinned and self._options.routing.follows(process, len(nodes)),
             closes=self.workload == "lock",
         )
+
+    def why_not_explored(self) -> str | None:
+        """Refuses leases, which are safe only if clocks have about the same speed."""
+        if self._options.reads is Reads.LEASE:
+            return "with --reads lease, the nodes rely on clocks of about the same speed; in a search, clocks have any speed"
+        return None
+
+    def request_of(self, client: str, invocation: Invocation) -> Command | Query:
+        """Returns the request of a client's only operation."""
+        request = request_of(client, 1, invocation)
+        if request is None:
+            raise InputError(f"sim-raft has no {invocation.f} of {shown(invocation.value)}")
+        return request
+
+    def outcome_of(self, invocation: Invocation, answer: Any) -> Outcome:
+        """Returns the outcome of an operation from an answer, by the table of the client."""
+        return outcome_of(answer, is_read=invocation.f == "read")
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns a node's status; none if it does not answer in time."""

@@ -1,0 +1,409 @@
+"""The search: all states of a simulated cluster within bounds, the nearest first.
+
+A state of the cluster is the state of each node, the messages under way, the operations of the clients so far, and what is used
+of the bounds. Messages arrive in any order, or never. So a lost message needs no event of its own.
+
+Three reductions leave out states and events without leaving out a violation; `Bounds.reduced` turns them off.
+
+- **No effect.** A message that changes nothing in its receiver and causes no message is like a message that never arrives.
+- **Dominance.** A state is left out if a visited state has the same nodes and the same operations, at least the same messages
+  under way, and at most the same use of the bounds. Whatever can follow the one can follow the other.
+- **Order.** Events of different nodes that do not concern clients commute. If such an event was possible before the last event,
+  and its node comes first, the other order was visited, and leads to the same state. This is a sleep set of the last event
+  (P. Godefroid, "Partial-order methods for the verification of concurrent systems", LNCS 1032, 1996). It stays exact beside
+  visited states because the search visits states by their number of events. Several visited states may lead to one state. Of
+  these, the one whose event concerns the last node is never left out.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from clusters.sim.explore.history import Seen, operations
+from clusters.sim.explore.nodes import DEAD, Event, Kind
+from harness.op import Fail, Info
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from clusters.sim.explore.history import Asked, History
+    from clusters.sim.explore.nodes import Nodes, Step
+    from harness.op import Operation, Outcome
+
+COPIES: Final = 4  # of one message under way at the same time; further ones are lost
+_COPY_MASK: Final = (1 << COPIES) - 1
+_PLACES: Final = 64
+_KINDS: Final = tuple(Kind)
+_TOLD_EVERY_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """The bounds of a search.
+
+    Attributes:
+        timers: The number of timers that fire, on all nodes together.
+        restarts: The number of restarts.
+        power_losses: The number of restarts that lose what a disk has not synced.
+        duplicates: The number of messages that arrive twice.
+        states: The number of states, after which the search gives up.
+        seconds: The time, after which the search gives up.
+        reduced: Whether the search leaves out states and events by the reductions.
+    """
+
+    timers: int
+    restarts: int = 0
+    power_losses: int = 0
+    duplicates: int = 0
+    states: int = 1_000_000
+    seconds: float = 600.0
+    reduced: bool = True
+
+
+class Happened(NamedTuple):
+    """An event on the way to a violation, with what the node did.
+
+    Attributes:
+        node: The node.
+        event: The event.
+        step: What the node did.
+    """
+
+    node: str
+    event: Event
+    step: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A violation, after as few events as any.
+
+    Attributes:
+        reason: What is wrong.
+        events: The events that lead to it, in order.
+        operations: The operations of the clients.
+    """
+
+    reason: str
+    events: Sequence[Happened]
+    operations: Sequence[Operation]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explored:
+    """The result of a search.
+
+    Attributes:
+        states: The number of states visited.
+        events: The number of events carried out in them.
+        depth: The number of events of the longest order visited.
+        node_states: The number of states of single nodes.
+        messages: The number of different messages.
+        histories: The number of different histories of the clients, each of which was judged.
+        seconds: The time it took.
+        left: What the search did not visit, as a sentence; empty if it visited everything within the bounds.
+        violation: The violation; None if there is none.
+    """
+
+    states: int
+    events: int
+    depth: int
+    node_states: int
+    messages: int
+    histories: int
+    seconds: float
+    left: str
+    violation: Violation | None
+
+
+class Used(NamedTuple):
+    """What is used of the bounds."""
+
+    timers: int = 0
+    restarts: int = 0
+    power_losses: int = 0
+    duplicates: int = 0
+
+
+class _State(NamedTuple):
+    """A state of the cluster.
+
+    Attributes:
+        nodes: The state of each node.
+        history: The number of the history of the clients.
+        bag: The messages under way. Message `m` has the bits from `COPIES * m` on, as many of them set as there are copies.
+        used: What is used of the bounds.
+        place: The place of the last event's node; -1 at the beginning.
+        free: Whether the last event commutes with events of other nodes.
+        bag_before: The messages under way before the last event.
+        number: The number of the state.
+    """
+
+    nodes: tuple[int, ...]
+    history: int
+    bag: int
+    used: Used
+    place: int
+    free: bool
+    bag_before: int
+    number: int
+
+
+class Search:
+    """A search that has not begun."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        asked: Sequence[Asked],
+        *,
+        bounds: Bounds,
+        outcome: Callable[[int, Any], Outcome],
+        judge: Callable[[Sequence[Operation]], str | None],
+        conflict: Callable[[int, int], str | None],
+    ) -> None:
+        """Makes a search.
+
+        Args:
+            nodes: The nodes.
+            asked: The operations that clients may invoke, each once, at any time, at any node.
+            bounds: The bounds.
+            outcome: Returns the outcome of an operation from its answer.
+            judge: Returns what is wrong with a history; None if nothing is.
+            conflict: Returns what is wrong if two nodes are in two states at the same time; None if nothing is. The order of the
+                two does not matter.
+        """
+        self._nodes = nodes
+        self._asked = asked
+        self._bounds = bounds
+        self._outcome = outcome
+        self._judge = judge
+        self._conflict = conflict
+        self._targets: list[int] = []  # the place of the receiver, by message
+        self._histories: list[History] = []
+        self._history_numbers: dict[str, int] = {}  # by their texts, since answers can be lists
+        self._wrong: list[str | None] = []  # what is wrong with a history, by its number
+        self._conflicts: dict[tuple[int, int], str | None] = {}
+        self._visited: dict[tuple[tuple[int, ...], int], list[tuple[int, Used]]] = {}
+        self._before = array("q")  # the state before, by state
+        self._event = array("q")  # the event that led to a state, packed
+        self._events = 0
+        self._lost_copies = False
+
+    def run(self, look: Callable[[int, Any], None], tell: Callable[[int, int, int], None]) -> Explored:
+        """Visits all states within the bounds, or those up to a violation.
+
+        Args:
+            look: See `Nodes.begin`.
+            tell: Is called about every five seconds with the numbers of states, events, and events from the beginning.
+        """
+        began_s = told_s = time.monotonic()
+        states, steps = self._nodes.begin(look)
+        bag = 0
+        for step in steps:
+            bag = self._with_sent(bag, step)
+        first = _State(
+            nodes=states, history=self._history((None,) * len(self._asked)), bag=bag, used=Used(), place=-1, free=False,
+            bag_before=0, number=self._kept(-1, 0),
+        )  # fmt: skip
+        self._is_new(first)
+        layer, depth, left = [first], 0, ""
+        violation = self._found(first, self._between(states))
+        while layer and violation is None and not left:
+            following: list[_State] = []
+            for state in layer:
+                for found, wrong in self._after(state):
+                    following.append(found)
+                    if wrong is not None:
+                        violation = self._found(found, wrong)
+                        break
+                now_s = time.monotonic()
+                if now_s - told_s >= _TOLD_EVERY_S:
+                    told_s = now_s
+                    tell(len(self._before), self._events, depth + 1)
+                left = self._given_up(now_s - began_s)
+                if violation is not None or left:
+                    break
+            if following:
+                depth += 1
+            layer = following
+        return Explored(
+            states=len(self._before), events=self._events, depth=depth, node_states=self._nodes.count,
+            messages=len(self._nodes.messages), histories=len(self._histories), seconds=time.monotonic() - began_s,
+            left="" if violation is not None else left or self._lost, violation=violation,
+        )  # fmt: skip
+
+    @property
+    def _lost(self) -> str:
+        return f"it kept only {COPIES} copies of a message that was under way more often" if self._lost_copies else ""
+
+    def _given_up(self, seconds: float) -> str:
+        bounds = self._bounds
+        if len(self._before) >= bounds.states:
+            return f"it gave up after {len(self._before):,} states"
+        return f"it gave up after {seconds:.0f} s" if seconds >= bounds.seconds else ""
+
+    def _after(self, state: _State) -> Iterator[tuple[_State, str | None]]:
+        """Yields each new state that follows, with what is wrong with it."""
+        for place, event, spent in self._possible(state):
+            step = self._nodes.step(state.nodes[place], event)
+            silent = event.kind is not Kind.REQUEST and not step.replies
+            if self._bounds.reduced and self._is_left_out(state, place, event, step, silent=silent):
+                continue
+            self._events += 1
+            found, wrong = self._next(state, place, event, step, spent, silent=silent)
+            if wrong is not None or self._is_new(found):
+                yield found._replace(number=self._kept(state.number, _packed(place, event))), wrong
+
+    def _possible(self, state: _State) -> Iterator[tuple[int, Event, Used]]:
+        """Yields the events that can happen, each with its node and what is used of the bounds afterwards."""
+        bounds, used, nodes = self._bounds, state.used, self._nodes
+        bag = state.bag
+        while bag:
+            message = ((bag & -bag).bit_length() - 1) // COPIES
+            bag &= ~(_COPY_MASK << message * COPIES)
+            yield self._targets[message], Event(Kind.MESSAGE, message), used
+            if used.duplicates < bounds.duplicates:
+                yield (
+                    self._targets[message],
+                    Event(Kind.MESSAGE, message),
+                    used._replace(duplicates=used.duplicates + 1),
+                )
+        for place, own in enumerate(state.nodes):
+            if used.timers < bounds.timers and nodes.has_timer(own):
+                yield place, Event(Kind.TIMER), used._replace(timers=used.timers + 1)
+            if used.restarts < bounds.restarts:
+                yield place, Event(Kind.RESTART), used._replace(restarts=used.restarts + 1)
+            if used.power_losses < bounds.power_losses:
+                yield place, Event(Kind.POWER_LOSS), used._replace(power_losses=used.power_losses + 1)
+            for number, seen in enumerate(self._histories[state.history]):
+                if seen is None and self._may_be_asked(state.history, number):
+                    yield place, Event(Kind.REQUEST, number), used
+
+    def _may_be_asked(self, history: int, number: int) -> bool:
+        equal = self._asked[number].equals
+        return equal is None or self._histories[history][equal] is not None
+
+    def _is_left_out(self, state: _State, place: int, event: Event, step: Step, *, silent: bool) -> bool:
+        """Returns whether an event without effect, or one that commutes with the last event, can be left out."""
+        if step.state == state.nodes[place] and not step.sent:
+            if silent:
+                return True
+            if all(isinstance(self._outcome(number, answer), Fail) for number, answer in step.replies):
+                return True
+        if not (silent and state.free and place < state.place):
+            return False
+        return event.kind is not Kind.MESSAGE or bool(state.bag_before >> event.number * COPIES & 1)
+
+    def _next(
+        self, state: _State, place: int, event: Event, step: Step, spent: Used, *, silent: bool
+    ) -> tuple[_State, str | None]:
+        bag = state.bag
+        if event.kind is Kind.MESSAGE and spent.duplicates == state.used.duplicates:
+            bag = _without(bag, event.number)
+        bag = self._with_sent(bag, step)
+        nodes = (*state.nodes[:place], step.state, *state.nodes[place + 1 :])
+        history = state.history if silent else self._continued(state.history, place, event, step)
+        found = _State(nodes, history, bag, spent, place, free=silent, bag_before=state.bag, number=-1)
+        if step.state == DEAD:
+            return found, f"the process of {self._nodes.names[place]} dies: {step.lines[0] if step.lines else ''}"
+        wrong = self._wrong[history] if history != state.history else None
+        return found, wrong or self._between(nodes, place)
+
+    def _continued(self, history: int, place: int, event: Event, step: Step) -> int:
+        """Returns the number of a history after a request or answers."""
+        seen = list(self._histories[history])
+        ended = sum(1 << number for number, each in enumerate(seen) if each is not None and each.outcome is not None)
+        if event.kind is Kind.REQUEST:
+            seen[event.number] = Seen(ended, self._nodes.names[place], None)
+        for number, answer in step.replies:
+            own = seen[number]
+            outcome = self._outcome(number, answer)
+            if own is not None and own.outcome is None and not isinstance(outcome, Info):
+                seen[number] = own._replace(outcome=outcome)
+        return self._history(tuple(seen))
+
+    def _history(self, history: History) -> int:
+        """Returns the number of a history, and judges a new one."""
+        number = self._history_numbers.setdefault(repr(history), len(self._histories))
+        if number == len(self._histories):
+            self._histories.append(history)
+            self._wrong.append(self._judge(operations(history, self._asked)))
+        return number
+
+    def _between(self, nodes: tuple[int, ...], place: int | None = None) -> str | None:
+        """Returns what is wrong between two nodes, one of which is at `place`, if it is given."""
+        for first in range(len(nodes)) if place is None else (place,):
+            for second, other in enumerate(nodes):
+                if second == first:
+                    continue
+                pair = (nodes[first], other)
+                if pair not in self._conflicts:
+                    self._conflicts[pair] = self._conflict(*pair)
+                if self._conflicts[pair] is not None:
+                    return self._conflicts[pair]
+        return None
+
+    def _with_sent(self, bag: int, step: Step) -> int:
+        """Returns the messages under way with those that a step sends."""
+        for message in step.sent:
+            while len(self._targets) <= message:
+                self._targets.append(self._nodes.names.index(self._nodes.messages[len(self._targets)].target))
+            copies = bag >> message * COPIES & _COPY_MASK
+            self._lost_copies |= copies == _COPY_MASK
+            bag |= ((copies << 1 | 1) & _COPY_MASK) << message * COPIES
+        return bag
+
+    def _is_new(self, state: _State) -> bool:
+        """Returns whether no visited state makes this one needless, and remembers it then."""
+        visited = self._visited.setdefault((state.nodes, state.history), [])
+        for bag, used in visited:
+            if self._bounds.reduced:
+                if not state.bag & ~bag and all(least <= own for least, own in zip(used, state.used, strict=True)):
+                    return False
+            elif bag == state.bag and used == state.used:
+                return False
+        visited.append((state.bag, state.used))
+        return True
+
+    def _kept(self, before: int, event: int) -> int:
+        self._before.append(before)
+        self._event.append(event)
+        return len(self._before) - 1
+
+    def _found(self, state: _State, wrong: str | None) -> Violation | None:
+        """Returns the violation in a state, with the events that lead to it."""
+        if wrong is None:
+            return None
+        events, at = [], state.number
+        while self._before[at] >= 0:
+            events.append(_unpacked(self._event[at]))
+            at = self._before[at]
+        now, happened = list(self._nodes.first), []
+        for place, event in reversed(events):
+            step = self._nodes.step(now[place], event)
+            happened.append(Happened(self._nodes.names[place], event, step))
+            now[place] = step.state
+        return Violation(
+            reason=wrong, events=happened, operations=operations(self._histories[state.history], self._asked)
+        )
+
+
+def _without(bag: int, message: int) -> int:
+    """Returns the messages under way without one copy of a message."""
+    copies = bag >> message * COPIES & _COPY_MASK
+    return bag & ~(_COPY_MASK << message * COPIES) | (copies >> 1) << message * COPIES
+
+
+def _packed(place: int, event: Event) -> int:
+    return (event.number * len(_KINDS) + _KINDS.index(event.kind)) * _PLACES + place
+
+
+def _unpacked(packed: int) -> tuple[int, Event]:
+    rest, place = divmod(packed, _PLACES)
+    number, kind = divmod(rest, len(_KINDS))
+    return place, Event(_KINDS[kind], number)

@@ -1,0 +1,273 @@
+"""The exhaustive search: against a plain search over whole clusters, on random protocols."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusters.sim.explore.form import FormError, digest
+from clusters.sim.explore.history import Seen, asked, operations
+from clusters.sim.explore.nodes import Kind, Nodes
+from clusters.sim.explore.search import Bounds, Search
+from harness.op import Invocation, Ok, OpType
+
+if TYPE_CHECKING:
+    from clusters.sim.explore.search import Explored
+    from clusters.sim.host import Host
+
+NAMES = ("a", "b", "c")
+STATES, KINDS = 4, 3
+MOST_STATES = 4000
+
+
+class Table:
+    """A random protocol: what a node in a state does with a message, or when its timer fires."""
+
+    def __init__(self, seed: int) -> None:
+        random = Random(seed)
+
+        def reaction() -> tuple[int, list[tuple[int, int]]]:
+            sent = [(random.randrange(3), random.randrange(KINDS)) for _ in range(random.choice((0, 0, 1, 2)))]
+            return random.randrange(STATES), sent
+
+        self.on_message = {key: reaction() for key in itertools.product(range(3), range(STATES), range(KINDS))}
+        self.on_timer = {key: reaction() for key in itertools.product(range(3), range(STATES))}
+        self.wrong = {(random.randrange(STATES), random.randrange(STATES)) for _ in range(2)}
+
+    def conflict(self, first: int, second: int) -> bool:
+        """Returns whether two nodes must not be in these states at the same time."""
+        return 0 not in (first, second) and bool({(first, second), (second, first)} & self.wrong)
+
+
+class TableProcess:
+    """A process of a random protocol. It sends no message to itself."""
+
+    def __init__(self, host: Host, table: Table) -> None:
+        self.host = host
+        self.table = table
+        self.place = NAMES.index(host.name)
+        self.state = 0
+
+    def start(self) -> None:
+        """Sets the timer."""
+        self.wait()
+
+    def wait(self) -> None:
+        """Sets the timer again."""
+        self.host.after(1, self.fire)
+
+    def fire(self) -> None:
+        """Does what the table has for the timer."""
+        self.react(self.table.on_timer[self.place, self.state])
+        self.wait()
+
+    def receive(self, sender: str, message: Any) -> None:
+        """Does what the table has for a message."""
+        self.react(self.table.on_message[self.place, self.state, message])
+
+    def react(self, reaction: tuple[int, list[tuple[int, int]]]) -> None:
+        """Takes a state and sends messages."""
+        self.state, sent = reaction
+        for to, message in sent:
+            if to != self.place:
+                self.host.send(NAMES[to], message)
+
+
+def explored(table: Table, bounds: Bounds) -> Explored:
+    """Returns the result of a search of a random protocol."""
+    states: dict[int, int] = {}
+    nodes = Nodes(NAMES, lambda name: lambda host: TableProcess(host, table), ())
+    search = Search(
+        nodes,
+        (),
+        bounds=bounds,
+        outcome=lambda number, answer: Ok(answer),
+        judge=lambda operations: None,
+        conflict=lambda first, second: "wrong" if table.conflict(states[first], states[second]) else None,
+    )
+    return search.run(lambda number, live: states.__setitem__(number, live.process.state), lambda *told: None)
+
+
+def nearest(table: Table, timers: int) -> int | None:
+    """Returns after how many events two nodes conflict first, by a plain search of whole clusters.
+
+    None: they never do; -1: there are too many states.
+    """
+    layer: set[tuple[tuple[int, ...], tuple[tuple[int, int], ...], int]] = {((0, 0, 0), (), 0)}
+    seen, depth = set(layer), 0
+    while layer:
+        following = set()
+        for states, bag, used in layer:
+            if any(table.conflict(x, y) for x, y in itertools.permutations(states, 2)):
+                return depth
+            possible: list[tuple[int, tuple[int, list[tuple[int, int]]], int | None]] = [
+                (to, table.on_message[to, states[to], kind], bag.index((to, kind))) for to, kind in set(bag)
+            ]
+            if used < timers:
+                possible += [(place, table.on_timer[place, states[place]], None) for place in range(3)]
+            for place, (state, sent), taken in possible:
+                left = list(bag) if taken is None else [*bag[:taken], *bag[taken + 1 :]]
+                left += [each for each in sent if each[0] != place]
+                after = ((*states[:place], state, *states[place + 1 :]), tuple(sorted(left)), used + (taken is None))
+                if after not in seen:
+                    seen.add(after)
+                    following.add(after)
+        if len(seen) > MOST_STATES:
+            return -1
+        layer, depth = following, depth + 1
+    return None
+
+
+@given(st.integers(0, 2**32), st.integers(1, 3))
+def test_a_search_finds_the_nearest_violation_or_none(seed: int, timers: int) -> None:
+    """The reduced and the full search agree with a plain one on whether there is a violation, and after how many events."""
+    table = Table(seed)
+    expected = nearest(table, timers)
+    if expected == -1:
+        return
+    for reduced in (True, False):
+        found = explored(table, Bounds(timers=timers, reduced=reduced))
+        assert not found.left
+        assert (None if found.violation is None else len(found.violation.events)) == expected
+
+
+def test_the_reductions_leave_out_states() -> None:
+    """Over some protocols without a violation, the reduced search visits fewer states and carries out fewer events."""
+    tables = [Table(seed) for seed in range(30)]
+    for table in tables:
+        table.wrong = set()
+    pairs = [
+        tuple(explored(table, Bounds(timers=2, reduced=reduced)) for reduced in (True, False))
+        for table in tables
+        if nearest(table, 2) is None
+    ]
+    assert pairs
+    assert 3 * sum(reduced.states for reduced, _ in pairs) < 2 * sum(full.states for _, full in pairs)
+    assert 2 * sum(reduced.events for reduced, _ in pairs) < sum(full.events for _, full in pairs)
+    assert all(reduced.states <= full.states and reduced.depth <= full.depth for reduced, full in pairs)
+
+
+def test_a_duplicate_message_arrives_twice() -> None:
+    """Without duplicates a node counts one message; with one duplicate, two."""
+
+    class Counter:
+        def __init__(self, host: Host) -> None:
+            self.host, self.count = host, 0
+
+        def start(self) -> None:
+            if self.host.name == "a":
+                self.host.send("b", "x")
+
+        def receive(self, sender: str, message: Any) -> None:
+            self.count += 1
+
+    def depth(duplicates: int) -> int:
+        nodes = Nodes(NAMES, lambda name: Counter, ())
+        bounds = Bounds(timers=0, duplicates=duplicates)
+        search = Search(
+            nodes,
+            (),
+            bounds=bounds,
+            outcome=lambda number, answer: Ok(),
+            judge=lambda found: None,
+            conflict=lambda one, two: None,
+        )
+        return search.run(lambda number, live: None, lambda *told: None).depth
+
+    assert [depth(duplicates) for duplicates in (0, 1, 2)] == [1, 2, 3]
+
+
+def test_a_process_that_raises_is_a_violation() -> None:
+    """The violation has the exception, and the events up to it."""
+
+    class Fragile:
+        def __init__(self, host: Host) -> None:
+            self.host = host
+
+        def start(self) -> None:
+            self.host.after(1, self.fall)
+
+        def fall(self) -> None:
+            raise RuntimeError("lost its footing")
+
+        def receive(self, sender: str, message: Any) -> None:
+            """Nobody sends anything."""
+
+    nodes = Nodes(("a",), lambda name: Fragile, ())
+    search = Search(
+        nodes, (), bounds=Bounds(timers=1), outcome=lambda number, answer: Ok(), judge=lambda found: None,
+        conflict=lambda one, two: None,
+    )  # fmt: skip
+    found = search.run(lambda number, live: None, lambda *told: None)
+    assert found.violation is not None
+    assert found.violation.reason == "the process of a dies: RuntimeError: lost its footing"
+    assert [happened.event.kind for happened in found.violation.events] == [Kind.TIMER]
+
+
+class Held:
+    """An object with attributes."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__ |= attributes
+
+
+def test_equal_objects_have_equal_forms() -> None:
+    """Attributes, captured values, partial functions, sets and circles count; identity does not."""
+
+    def made(captured: int) -> Held:
+        held = Held(
+            numbers=[1, 2], names={"x", "y", "z"}, call=lambda: captured, later=functools.partial(max, captured)
+        )
+        held.__dict__["itself"] = held
+        return held
+
+    assert digest(made(1), {}) == digest(made(1), {})
+    assert digest(made(1), {}) != digest(made(2), {})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([1, "1"], ["1", 1]),
+        ([1, True], [1, 1]),
+        ([[1], [1]], [[1, 1]]),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        (bytearray(b"a"), bytearray(b"b")),
+        (Held(a=1), Held(b=1)),
+        (Held.__init__, Held.__eq__),
+        ([1].append, [2].append),
+    ],
+)
+def test_different_objects_have_different_forms(one: Any, other: Any) -> None:
+    """Types, nesting, the order of a dict, names of attributes."""
+    assert digest(one, {}) != digest(other, {})
+
+
+def test_a_shared_object_differs_from_two_equal_ones() -> None:
+    """A change of the shared one shows in both places."""
+    shared = [1]
+    assert digest([shared, shared], {}) != digest([[1], [1]], {})
+
+
+def test_an_object_without_a_form_is_an_error() -> None:
+    """The state of a generator cannot be compared."""
+    with pytest.raises(FormError, match="holds a generator, whose state cannot be compared"):
+        digest((number for number in range(3)), {})
+
+
+def test_a_history_has_the_order_of_its_operations() -> None:
+    """An operation that ended before another was invoked has an earlier end; the others overlap."""
+    wanted = asked([Invocation("write", 1), Invocation("read"), Invocation("read"), Invocation("write", 2)])
+    assert [each.equals for each in wanted] == [None, None, 1, None]
+    history = (Seen(0, "a", Ok(1)), Seen(0, "b", Ok(1)), Seen(0b1, "a", None), None)
+    write, read, later = operations(history, wanted)
+    assert write.end_ns is not None
+    assert read.end_ns is not None
+    assert read.start_ns < write.end_ns < later.start_ns < read.end_ns
+    assert (later.type, later.end_ns) == (OpType.INFO, None)

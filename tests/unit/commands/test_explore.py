@@ -1,0 +1,78 @@
+"""`labrys explore`: bugs that no hunt finds, the correct version, the output, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+import cli
+
+RAFT = ("explore", "--system", "sim-raft", "--no-pre-vote", "--operations", "read")
+
+# A candidate repeats its request at the heartbeat interval, so a long one leaves fewer timers to visit.
+SLOW_HEARTBEATS = ("--heartbeat-ms", "400", "--election-ms", "800")
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command. Returns its exit code and its output."""
+
+    def code_and_output(*arguments: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(list(arguments))
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, "".join(capsys.readouterr())
+
+    return code_and_output
+
+
+@pytest.mark.parametrize(("bug", "events"), [("vote-not-persisted", 7), ("term-not-persisted", 7)])
+def test_a_bug_that_no_hunt_finds_is_found(run: Run, bug: str, events: int) -> None:
+    """A forgotten vote needs a restart within one election."""
+    code, output = run(*RAFT, "--restarts", "1", "--bug", bug, "--format", "json")
+    document = json.loads(output[output.index("{") :])
+    assert code == 1
+    assert document["verdict"] == "invalid"
+    assert document["violation"]["reason"].endswith("both lead term 1")
+    assert len(document["violation"]["events"]) == events
+
+
+def test_a_correct_system_has_no_violation(run: Run) -> None:
+    """The search says that it visited everything, or that it gave up."""
+    code, output = run(*RAFT, "--timers", "1")
+    assert code == 0
+    assert "no violation: every state within the bounds was visited" in output
+    code, output = run(*RAFT, "--timers", "1", "--states", "50")
+    assert code == 2
+    assert "no violation: it gave up after" in output
+
+
+def test_a_violation_is_told_in_order(run: Run) -> None:
+    """The text has each event, and what the nodes log."""
+    code, output = run(*RAFT, *SLOW_HEARTBEATS, "--timers", "5", "--bug", "vote-of-old-term")
+    assert code == 1
+    assert "violation after 8 events: n2 and n1 both lead term 2" in output
+    assert "   1  n1  its next timer fires" in output
+    assert "n1 logs: leads term 2" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--system", "dledger"), "the system dledger runs on machines"),
+        (("--reads", "lease"), "in a search, clocks have any speed"),
+        (("--operations", "jump 1"), "expected one of read, write, cas, found"),
+        (("--operations", "write x"), "--operations: write: is not JSON"),
+        (("--operations", "write"), "sim-raft has no write of null"),
+        (("--workload", "bank"), "bank"),
+    ],
+)
+def test_what_cannot_be_explored_is_refused(run: Run, arguments: tuple[str, ...], expected: str) -> None:
+    """The error says what was expected."""
+    code, output = run("explore", *arguments)
+    assert code == 254
+    assert expected in output
