@@ -81,16 +81,8 @@ class _Form:
             self.words.append(f"bytearray:{bytes(value)!r}")
         elif isinstance(value, (set, frozenset)):
             self._all(f"{kind.__qualname__}:{len(value)}", sorted(digest(member, self._known) for member in value))
-        elif isinstance(value, types.MethodType):
-            self._all("method", (value.__func__, value.__self__))
-        elif isinstance(value, types.BuiltinFunctionType):
-            self._all(f"built-in:{value.__qualname__}", (value.__self__,))
-        elif isinstance(value, functools.partial):
-            self._all("partial", (value.func, value.args, value.keywords))
-        elif isinstance(value, types.FunctionType):
-            captured = [_content(cell) for cell in value.__closure__ or ()]
-            name = f"function:{value.__module__}.{value.__qualname__}:{value.__code__.co_firstlineno}:{len(captured)}"
-            self._all(name, (*captured, value.__defaults__, value.__kwdefaults__))
+        elif (called := _called(value)) is not None:
+            self._all(*called)
         elif kind.__module__ in {"builtins", "_io", "_thread", "_asyncio"}:
             raise FormError(f"a process holds a {kind.__qualname__}, whose state cannot be compared: {value!r:.100}")
         else:
@@ -127,6 +119,21 @@ def _slots(kind: type) -> tuple[str, ...]:
             hidden = name.startswith("__") and not name.endswith("__")
             found.append(f"_{cls.__name__.lstrip('_')}{name}" if hidden else name)
     return tuple(name for name in found if name not in {"__dict__", "__weakref__"})
+
+
+def _called(value: Any) -> tuple[str, tuple[Any, ...]] | None:
+    """Returns the name of a function with what it has captured or is bound to; None for another object."""
+    if isinstance(value, types.MethodType):
+        return "method", (value.__func__, value.__self__)
+    if isinstance(value, types.BuiltinFunctionType):
+        return f"built-in:{value.__qualname__}", (value.__self__,)
+    if isinstance(value, functools.partial):
+        return "partial", (value.func, value.args, value.keywords)
+    if isinstance(value, types.FunctionType):
+        captured = tuple(_content(cell) for cell in value.__closure__ or ())
+        name = f"function:{value.__module__}.{value.__qualname__}:{value.__code__.co_firstlineno}:{len(captured)}"
+        return name, (*captured, value.__defaults__, value.__kwdefaults__)
+    return None
 
 
 def _content(cell: types.CellType) -> Any:

@@ -174,8 +174,8 @@ class Search:
             bounds: The bounds.
             outcome: Returns the outcome of an operation from its answer.
             judge: Returns what is wrong with a history; None if nothing is.
-            conflict: Returns what is wrong if two nodes are in two states at the same time; None if nothing is. The order of the
-                two does not matter.
+            conflict: Returns what is wrong if two nodes are in two states at the same time; None if nothing is.
+                The order of the two does not matter.
         """
         self._nodes = nodes
         self._asked = asked
