@@ -189,7 +189,9 @@ class _Subject:
         try:
             return nodes, search.run(invariants.look, tell)
         except FormError as error:
-            raise InputError(f"labrys explore cannot visit this system: {error}; docs/explore.md has the rules") from error
+            raise InputError(
+                f"labrys explore cannot visit this system: {error}; docs/explore.md has the rules"
+            ) from error
 
 
 def _invocations(text: str, functions: Any) -> list[Invocation]:
