@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -102,7 +103,7 @@ class SimRaft(SimSystem):
         """Returns the request of a client's only operation."""
         request = request_of(client, 1, invocation)
         if request is None:
-            raise InputError(f"sim-raft has no {invocation.f} of {shown(invocation.value)}")
+            raise InputError(f"sim-raft has no {invocation.f} of {shown(json.dumps(invocation.value), quoted=False)}")
         return request
 
     def outcome_of(self, invocation: Invocation, answer: Any) -> Outcome:
