@@ -166,9 +166,8 @@ def _opened(cluster: ClusterOptions, place: PlaceOptions, seed: int) -> Iterator
     if cluster.simulated:
         from clusters.sim.cluster import SimCluster  # noqa: PLC0415 - `--help` needs no world
 
-        yield SimCluster(_names(cluster, place), seed)
-        return
-    if cluster.cluster_kind == "ssh":
+        opened = SimCluster(_names(cluster, place), seed)
+    elif cluster.cluster_kind == "ssh":
         from clusters.ssh import SshCluster  # noqa: PLC0415 - brings paramiko, which `--help` does not need
 
         opened = SshCluster.from_inventory(_inventory(cluster))

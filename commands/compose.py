@@ -60,6 +60,12 @@ class Settled:
         """Returns the command that runs the same test again."""
         return reproduce_line(self.options, self.sources)
 
+    @property
+    def confirmation(self) -> str | None:
+        """Returns the command of the same test on real nodes, if this is a simulated run of software for them; else None."""
+        real = subjects.on_real_nodes(self.options)
+        return None if real is None else reproduce_line(real, self.sources)
+
     def seeded(self, seed: int) -> Settled:
         """Returns the same with another seed."""
         return replace(self, options=self.options.seeded(seed))
@@ -179,7 +185,7 @@ def composed(
             opened = clusters.options.open_cluster(options.cluster, options.place, options.seed)
             cluster = stack.enter_context(opened)
         artifact = None
-        if (builder := subjects.builder_of(options.system)) is not None:
+        if (builder := subjects.builder_of(subjects.placed(options))) is not None:
             with measured.during(ph.BUILD):
                 artifact = builder(say)
         yield compose(settled, cluster, artifact)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from harness.console import plugins
 from harness.console.plain import name as plain_name
 from harness.declare import shrinking
 from harness.errors import InputError
+from harness.system import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from commands.run_options import Picked, RunOptions
     from harness.builds import Artifact
     from harness.cluster import Cluster
-    from harness.system import System
     from harness.workload import Workload
     from nemesis.triggers import Subject
 
@@ -33,6 +34,18 @@ def workload_of(options: RunOptions) -> Workload:
     return workload
 
 
+def placed(options: RunOptions) -> Picked:
+    """Returns the system, with the class for the kind of cluster: in the simulator, some systems have another one."""
+    system = options.system
+    inside = system.type.in_simulator() if options.cluster.simulated and issubclass(system.type, System) else None
+    return system if inside is None else replace(system, type=inside)
+
+
+def on_real_nodes(options: RunOptions) -> RunOptions | None:
+    """Returns the options of the same test on local nodes, for a simulated run of software for real nodes; otherwise None."""
+    return None if placed(options).type is options.system.type else options.having({"cluster_kind": "local"})
+
+
 def goals_of(options: RunOptions) -> dict[str, float]:
     """Returns the options that `labrys shrink` makes smaller, each with the value of the smallest run."""
     types = (options.system.type, options.workload.type)
@@ -45,7 +58,7 @@ def roles_of(options: RunOptions, nodes: Sequence[str]) -> Mapping[str, Sequence
     Raises:
         InputError: The system's options are not valid, or it cannot run on these nodes.
     """
-    system, workload = options.system, options.workload
+    system, workload = placed(options), options.workload
     if system.type.__abstractmethods__:
         lacking = ", ".join(sorted(system.type.__abstractmethods__))
         raise InputError(f"the system {plain_name(system.name)} lacks {lacking}; see docs/new-system.md")
@@ -65,7 +78,7 @@ def subject_of(options: RunOptions) -> Subject:
     """Returns what the options test, as far as triggers of faults depend on it."""
     from nemesis.triggers import Subject
 
-    system, workload = options.system.type, options.workload.type
+    system, workload = placed(options).type, options.workload.type
     return Subject(
         system=system.name, log_lines=system.log_lines, workload=workload.name, functions=tuple(workload.functions)
     )
@@ -83,7 +96,7 @@ def system_of(cluster: Cluster, options: RunOptions, artifact: Artifact | None =
         InputError: Its options are not valid.
     """
     workload = options.workload
-    system: System = options.system.type.made(cluster, options.system.options, workload.type.name, workload.options)
+    system: System = placed(options).type.made(cluster, options.system.options, workload.type.name, workload.options)
     if artifact is not None:
         system.artifact = artifact
     return system
@@ -96,15 +109,19 @@ def _check_cluster(options: RunOptions) -> None:
         InputError: The system and the cluster do not fit together.
     """
     label, kind = f"the system {plain_name(options.system.name)}", options.cluster.cluster_kind
-    simulated = bool(getattr(options.system.type, "simulated", False))
+    simulated = bool(getattr(placed(options).type, "simulated", False))
     if simulated and kind != SIMULATED:
         raise InputError(f"{label} runs in the simulator only: give --cluster {SIMULATED}, not --cluster {kind}")
     if not simulated and kind == SIMULATED:
-        others = [each.name for each in loadable() if getattr(each.type, "simulated", False)]
+        others = [each.name for each in loadable() if _is_simulated(each.type)]
         raise InputError(
             f"{label} runs on machines, and --cluster {SIMULATED} has none; systems for the simulator: "
             f"{', '.join(others) or 'none is installed'}"
         )
+
+
+def _is_simulated(type_: type) -> bool:
+    return issubclass(type_, System) and type_.in_simulator() is not None
 
 
 def check(options: RunOptions) -> None:

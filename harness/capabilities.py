@@ -27,6 +27,9 @@ NAMES = (IPTABLES, IP6TABLES, IPTABLES_STATISTIC, NETEM, TBF, CLOCK, FAKETIME, L
 LEADER = "leader"
 TRANSFER = "transfer"
 
+# The disk of a simulated node, which faults can fill and damage. A node only lacks it if `missing` has a reason.
+SIMULATED_DISK = "simulated-disk"
+
 # The only capability of a simulated node: the faults that have a simulated effect.
 SIMULATED = "simulated"
 

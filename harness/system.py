@@ -14,6 +14,7 @@ import abc
 import asyncio
 import re
 from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from harness.cluster import Paper
@@ -121,6 +122,8 @@ class System(abc.ABC):
             real runs.
         faketime: Whether its processes run with libfaketime. If False, Labrys never loads this library into them. Then nodes
             that share this machine's clock have no clock faults.
+        lacks: Capabilities of nodes that this system does not let faults use, each with the reason; see `harness.capabilities`.
+        simulator_class: The class that runs the same software in the simulator, as `MODULE:CLASS`; empty if there is none.
         ready_timeout_s: The time limit in seconds for all services to serve after the start of a run, on nodes of normal speed.
         cluster: The cluster with the nodes.
         options: An object of `Options`.
@@ -145,6 +148,8 @@ class System(abc.ABC):
     faketime: bool = True
     ready_timeout_s: float = 60.0
     workload_options: Any = None
+    lacks: ClassVar[Mapping[str, str]] = {}
+    simulator_class: ClassVar[str] = ""
     artifact: Artifact
 
     def __init__(self, cluster: Cluster, options: Any, workload: str) -> None:
@@ -191,6 +196,14 @@ class System(abc.ABC):
             InfrastructureError: It cannot be built; the error says what is missing, and what to do.
         """
         return None
+
+    @classmethod
+    def in_simulator(cls) -> type[System] | None:
+        """Returns the class that runs the same software in the simulator, with the same options; None if there is none."""
+        if cls.simulated or not cls.simulator_class:
+            return cls if cls.simulated else None
+        found: type[System] = EntryPoint(name=cls.name, value=cls.simulator_class, group="").load()
+        return found
 
     @classmethod
     def builds(cls) -> bool:

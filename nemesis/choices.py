@@ -396,7 +396,7 @@ def supported(
             say their time, and a leader or its transfer if the service of the clients does not report or move one.
     """
     front = system.front()
-    missing: dict[str, str] = {}
+    missing: dict[str, str] = dict(system.lacks)
     if not system.faketime:
         missing[FAKETIME] = f"the system {system.name} does not run with it (`faketime = False`)"
     elif provable and not system.simulated and not system.tells_time():

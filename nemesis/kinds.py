@@ -401,7 +401,10 @@ def _gaps(
             _Gap(capability="a simulated effect", node=node, reason=reason, instead=None, instead_reason="")
             for node in simulated
         ]
-    for capability in sorted(kind.fault.OF_SYSTEM | ({LEADER} if kind.target in tgt.BY_LEADER else set())):
+    effect_needs = kind.fault.SIMULATED.NEEDS if simulated and kind.fault.SIMULATED is not None else frozenset()
+    for capability in sorted(
+        effect_needs | kind.fault.OF_SYSTEM | ({LEADER} if kind.target in tgt.BY_LEADER else set())
+    ):
         gaps += [
             _Gap(capability=capability, node=node, reason=can.missing[capability], instead=None, instead_reason="")
             for node, can in capabilities.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import cli
@@ -13,6 +14,7 @@ from commands.trial import attempt
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from commands.compose import Settled
     from commands.trial import Trial
     from harness.history import Recorder
 
@@ -30,12 +32,18 @@ TOY = (
 )
 
 
+@contextlib.contextmanager
+def settled_by(*words: str) -> Iterator[Settled]:
+    """Yields the options of the run that the words ask for."""
+    with cli.labrys.make_context("labrys", ["test"]) as root:
+        context = run_test.make_context("test", [*words], parent=root)
+    with context:
+        yield settle(RunOptions.of(context.params), Sources.of(context))
+
+
 def trials(*words: str, seeds: range, history: Recorder | None = None) -> Iterator[Trial]:
     """Carries out the run that the words ask for, once for each seed."""
-    with cli.labrys.make_context("labrys", ["test"]) as root:
-        context = run_test.make_context("test", [*words, "--seed", str(seeds.start)], parent=root)
-    with context:
-        settled = settle(RunOptions.of(context.params), Sources.of(context))
+    with settled_by(*words, "--seed", str(seeds.start)) as settled:
         for seed in seeds:
             yield attempt(settled.seeded(seed), history=history)
 

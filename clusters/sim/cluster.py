@@ -54,7 +54,8 @@ class SimCluster:
         return contextlib.nullcontext()
 
     def close(self) -> None:
-        """Does nothing: there is no connection."""
+        """Ends the processes of the nodes that run outside of this one."""
+        self.world.close()
 
 
 class SimRemote:

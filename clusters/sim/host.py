@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,6 +166,27 @@ class Process(Protocol):
             sender: The name of the node, or of the client.
             message: The message. The process must not change it.
         """
+        ...
+
+
+@runtime_checkable
+class Outside(Protocol):
+    """A process whose code runs outside of this one, e.g. in a JVM. Its machine tells it what happens to it."""
+
+    def killed(self) -> None:
+        """The process is killed."""
+        ...
+
+    def paused(self) -> None:
+        """The process is stopped."""
+        ...
+
+    def resumed(self) -> None:
+        """The process goes on."""
+        ...
+
+    def clock_set(self, clock: tuple[int, int, int]) -> None:
+        """The wall clock of the node is set; see `clusters.sim.machine.Machine.clock`."""
         ...
 
 

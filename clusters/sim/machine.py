@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from clusters.sim.disk import SimDisk
 from clusters.sim.errors import Broken, Refused
+from clusters.sim.host import Outside
 from harness.randomness import stream
 from harness.units import NS_PER_S
 
@@ -153,7 +154,9 @@ class Machine:
         if self._host is None:
             return
         self._host.alive = False
-        self._host = self._process = None
+        process, self._host, self._process = self._process, None, None
+        if isinstance(process, Outside):
+            process.killed()
         self.paused = False
         self._waiting.clear()
         unanswered, self._unanswered = self._unanswered, {}
@@ -168,11 +171,15 @@ class Machine:
 
     def pause(self) -> None:
         """Pauses the process: its messages and timers wait."""
-        self.paused = self._host is not None
+        was, self.paused = self.paused, self._host is not None
+        if self.paused and not was and isinstance(self._process, Outside):
+            self._process.paused()
 
     def resume(self) -> None:
         """Resumes a paused process. It handles the messages and timers that waited, in their order."""
-        self.paused = False
+        was, self.paused = self.paused, False
+        if was and isinstance(self._process, Outside):
+            self._process.resumed()
         waiting, self._waiting = self._waiting, []
         for action, arguments in waiting:
             self.world.later(0, action, arguments)
@@ -236,3 +243,10 @@ class Machine:
     def set_clock(self, ahead_ns: int, period_ns: int | None) -> None:
         """Sets the wall clock ahead of the true time. With a period it alternates between that and the true time."""
         self._ahead_ns, self._period_ns, self._set_ns = ahead_ns, period_ns, self.world.now_ns
+        if isinstance(self._process, Outside):
+            self._process.clock_set(self.clock)
+
+    @property
+    def clock(self) -> tuple[int, int, int]:
+        """Returns how far the wall clock was set ahead, the period with which it alternates (0: none), and when it was set."""
+        return self._ahead_ns, self._period_ns or 0, self._set_ns

@@ -57,8 +57,8 @@ class Network:
 
     def send(
         self, source: str, target: str, arrive: Callable[..., None], arguments: tuple[Any, ...], *, probe: bool = False
-    ) -> None:
-        """Sends a packet.
+    ) -> bool:
+        """Sends a packet. Returns whether it arrives.
 
         Args:
             source: The node that sends it.
@@ -71,17 +71,18 @@ class Network:
         delay_ns = self._links.near_ns() if probe else self._links.delay_ns(source, target)
         if self._quiet or source == target:
             self._later(delay_ns, arrive, (*arguments, False) if probe else arguments)
-            return
+            return True
         if self._is_cut(source, target):
-            return
+            return False
         copies, late_ns, damaged = self._disturbed(source, target)
         if damaged and not probe:
-            return
+            return False
         if probe:
             arguments = (*arguments, damaged)
         for copy in range(copies):
             again_ns = self._links.delay_ns(source, target) if copy and not probe else 0
             self._later(delay_ns + late_ns + again_ns, arrive, arguments)
+        return copies > 0
 
     def _is_cut(self, source: str, target: str) -> bool:
         """Returns whether a grudge drops the packet, and counts the packet if so."""

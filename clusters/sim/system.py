@@ -70,16 +70,11 @@ class Connection:
         return await self._world.ask(self.name, node, Request(self._requests, body), timeout_s)
 
 
-class SimSystem(OneServiceSystem):
-    """A system under test in the simulator."""
+class SimNodes(OneServiceSystem):
+    """The processes of a system in the simulator. A subclass says how clients and observers talk to them."""
 
     simulated: ClassVar[bool] = True
     role = ROLE
-
-    def __init__(self, cluster: SimCluster, options: Any, workload: str) -> None:
-        super().__init__(cast("Any", cluster), options, workload)
-        self._observer: Connection | None = None
-        self._connections = 0
 
     @abc.abstractmethod
     def factory(self, node: Node) -> Factory:
@@ -108,20 +103,6 @@ class SimSystem(OneServiceSystem):
     def world(self) -> SimWorld:
         """Returns the world of the nodes."""
         return cast("SimCluster", self.cluster).world
-
-    def connect(self, process: int) -> Connection:
-        """Returns a new connection for the client of a process."""
-        self._connections += 1
-        return Connection(self.world, f"client-{process}-{self._connections}")
-
-    async def ask(self, node: Node, body: Any, timeout_s: float) -> Any | None:
-        """Sends a request to a node as an observer. Returns the answer, or None if none came in time."""
-        if self._observer is None:
-            self._observer = Connection(self.world, "observer")
-        try:
-            return await self._observer.ask(node.name, body, timeout_s)
-        except (Refused, Broken, TimeoutError):
-            return None
 
     def daemon(self, node: Node) -> Daemon:  # noqa: ARG002 - the same on all nodes
         """Returns the one process of a simulated node."""
@@ -167,6 +148,41 @@ class SimSystem(OneServiceSystem):
         """Returns the pattern of the log line of a process that an exception ended."""
         return (rf"^[0-9.]+ {FATAL} ",)
 
+    def node_state(self, node: Node, key: str | None) -> NodeState:  # noqa: ARG002 - for systems with a log
+        """Returns the state of a node, read from its objects without a message. `key` chooses the key to show.
+
+        A system with a log overrides this and adds the state of its processes. It must change nothing.
+        """
+        machine = self._machine(node)
+        process = DEAD if not machine.runs else PAUSED if machine.paused else RUNNING
+        return NodeState(node=node.name, process=process)
+
+    def _machine(self, node: Node) -> Machine:
+        return self.world.machines[node.name]
+
+
+class SimSystem(SimNodes):
+    """A system under test in the simulator, whose processes and clients exchange messages."""
+
+    def __init__(self, cluster: SimCluster, options: Any, workload: str) -> None:
+        super().__init__(cast("Any", cluster), options, workload)
+        self._observer: Connection | None = None
+        self._connections = 0
+
+    def connect(self, process: int) -> Connection:
+        """Returns a new connection for the client of a process."""
+        self._connections += 1
+        return Connection(self.world, f"client-{process}-{self._connections}")
+
+    async def ask(self, node: Node, body: Any, timeout_s: float) -> Any | None:
+        """Sends a request to a node as an observer. Returns the answer, or None if none came in time."""
+        if self._observer is None:
+            self._observer = Connection(self.world, "observer")
+        try:
+            return await self._observer.ask(node.name, body, timeout_s)
+        except (Refused, Broken, TimeoutError):
+            return None
+
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until the nodes serve together; see `lacking`.
 
@@ -192,15 +208,3 @@ class SimSystem(OneServiceSystem):
             return "no node is the leader"
         others = [status.node for status in answers if status.leader != leader.node]
         return f"{', '.join(others)} does not name {leader.node} as the leader" if others else None
-
-    def node_state(self, node: Node, key: str | None) -> NodeState:  # noqa: ARG002 - for systems with a log
-        """Returns the state of a node, read from its objects without a message. `key` chooses the key to show.
-
-        A system with a log overrides this and adds the state of its processes. It must change nothing.
-        """
-        machine = self._machine(node)
-        process = DEAD if not machine.runs else PAUSED if machine.paused else RUNNING
-        return NodeState(node=node.name, process=process)
-
-    def _machine(self, node: Node) -> Machine:
-        return self.world.machines[node.name]

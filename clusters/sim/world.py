@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from clusters.sim.host import Reply, Request
 from clusters.sim.links import Links
@@ -35,6 +35,25 @@ MAX_WAIT_NS = 600 * NS_PER_S
 MAX_EVENTS = 200_000
 
 
+class Companion(Protocol):
+    """Something with events of its own in the time of a world, e.g. processes in a JVM.
+
+    Attributes:
+        next_ns: The time of its next event; a time after all others if it has none.
+    """
+
+    @property
+    def next_ns(self) -> int: ...  # noqa: D102 - above
+
+    def advance(self, until_ns: int) -> int:
+        """Carries out its events up to a time, or up to the first ones that change the world. Returns the time of the last."""
+        ...
+
+    def close(self) -> None:
+        """Ends it."""
+        ...
+
+
 class SimWorld:
     """The world of one run; see `harness.world.World`.
 
@@ -46,6 +65,7 @@ class SimWorld:
         links: The latency of packets without faults.
         network: The network between the nodes.
         rarity: The messages between nodes so far, by shape.
+        companion: Processes that do not run in this world's queue; None if there are none.
     """
 
     def __init__(self, names: Sequence[str], seed: int) -> None:
@@ -56,6 +76,7 @@ class SimWorld:
         self.network = Network(seed, self.links, self.later)
         self.rarity = Rarity(seed, self.fulfil)
         self.machines = {name: Machine(name, self) for name in self.names}
+        self.companion: Companion | None = None
         self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._scheduled = 0  # the number of events so far, which orders the events of one time
         self._woken = False
@@ -75,7 +96,17 @@ class SimWorld:
         queue = self._queue
         limit_ns = self.now_ns + MAX_WAIT_NS if deadline_s is None else int(deadline_s * NS_PER_S)
         self._woken = False
-        while queue and queue[0][0] <= limit_ns:
+        while True:
+            companion = self.companion
+            if companion is not None:
+                before_ns = min(queue[0][0], limit_ns) if queue else limit_ns
+                if companion.next_ns <= before_ns:
+                    companion.advance(before_ns)
+                    if self._woken:
+                        return self.now_ns / NS_PER_S
+                    continue
+            if not queue or queue[0][0] > limit_ns:
+                break
             at_ns, _, action, arguments = heapq.heappop(queue)
             self.now_ns = at_ns
             action(*arguments)
@@ -93,6 +124,16 @@ class SimWorld:
         for machine in self.machines.values():
             if machine.runs:
                 machine.die(why)
+
+    def wake(self) -> None:
+        """Lets the loop run, because one of its tasks can go on."""
+        self._woken = True
+
+    def close(self) -> None:
+        """Ends what runs outside of this process."""
+        if self.companion is not None:
+            self.companion.close()
+            self.companion = None
 
     def later(self, delay_ns: int, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Calls a function with arguments after a delay in nanoseconds."""
@@ -118,13 +159,16 @@ class SimWorld:
             arguments = (machine.name, to, target.arrive, (machine.name, message))
             held_ns = self.rarity.held_ns(self.now_ns, machine.name, to, message) if self.rarity.counts else 0
             if held_ns:
-                self.later(held_ns, self.network.send, arguments)
+                self.later(held_ns, self._carry, arguments)
             else:
-                self.network.send(*arguments)
+                self._carry(*arguments)
         elif isinstance(message, Reply):
             machine.answer(to, message)
         else:
             raise ValueError(f"expected a node or a Reply to a client; {machine.name} sent {message!r} to {to!r}")
+
+    def _carry(self, source: str, target: str, arrive: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self.network.send(source, target, arrive, arguments)
 
     async def ask(self, client: str, node: str, request: Request, timeout_s: float | None = None) -> Any:
         """Sends a request of a client and waits for the answer; see `clusters.sim.system.Connection.ask`.

@@ -6,7 +6,6 @@ The wait ends early if a process is gone, because it cannot succeed then. The er
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 from harness.cluster import on_nodes
@@ -56,11 +55,12 @@ async def _wait(
     system_name: str,
 ) -> Mapping[str, str]:
     """Waits until the nodes serve. Returns what each node lacks at the deadline, or when a process is gone; else empty."""
-    start_s = time.monotonic()
+    now = asyncio.get_running_loop().time
+    start_s = now()
     check_alive_s = start_s + ALIVE_CHECK_S
     while True:
         missing, silent = await examine(nodes)
-        now_s = time.monotonic()
+        now_s = now()
         if not missing or now_s > start_s + timeout_s:
             return missing
         if now_s > check_alive_s:
@@ -70,5 +70,5 @@ async def _wait(
             gone = [name for name, state in states.items() if state is None]  # an exception means that SSH failed
             if gone:
                 return dict.fromkeys(gone, f"runs no process of {system_name} any more")
-            check_alive_s = time.monotonic() + ALIVE_CHECK_S
+            check_alive_s = now() + ALIVE_CHECK_S
         await asyncio.sleep(POLL_S)

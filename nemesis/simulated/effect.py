@@ -7,7 +7,7 @@ cuts. The class attribute `SIMULATED` is the subclass of `Effect` for a simulate
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from nemesis.fault import Actor
 
@@ -20,10 +20,13 @@ class Effect(Actor):
     """One fault in one simulated world.
 
     Attributes:
+        NEEDS: The capabilities of simulated nodes that it needs.
         fault: The fault, with its targets and options. Its own `begin`, `prove` and `end` are never called.
         world: The world.
         targets: The targeted nodes.
     """
+
+    NEEDS: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, fault: Fault, world: World) -> None:
         self.fault = fault

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from harness.capabilities import SIMULATED_DISK
 from harness.faults import Begun, Proof
 from harness.units import NS_PER_MS, NS_PER_S
 from nemesis.errors import FaultError
@@ -18,6 +19,8 @@ SAMPLES = 24
 
 class Full(Effect):
     """`disk-full`."""
+
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_DISK})
 
     async def begin(self) -> Begun:
         """Fills the disk of every target."""

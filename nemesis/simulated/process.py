@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from harness.capabilities import SIMULATED_DISK
 from harness.faults import Begun, Proof
 from nemesis.errors import FaultError
 from nemesis.evidence import STOPPED
@@ -99,6 +100,7 @@ class KilledLeaders(Killed):
 class PowerLost(Killed):
     """`power-loss`."""
 
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_DISK})
     fault: PowerLoss
 
     def __init__(self, fault: PowerLoss, world: World) -> None:
@@ -126,6 +128,7 @@ class PowerLost(Killed):
 class Damaged(Killed):
     """`file-truncate` and `file-bitflip`."""
 
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_DISK})
     fault: FileFault
 
     def __init__(self, fault: FileFault, world: World) -> None:

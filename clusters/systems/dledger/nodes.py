@@ -148,24 +148,32 @@ class DLedgerNodes(jvm.LedJvmSystem):
 
     def daemon(self, node: Node) -> Daemon:
         """Returns the one process of a node."""
-        members = self.group.members
-        arguments = [
-            "java", *JVM_FLAGS, "-jar", f"{self.artifact.there}/{JAR}",
-            "--group", GROUP, "--self", members.id_of(node.name), "--peers", members.text,
-            "--dir", DATA_DIR, "--log-dir", LOG_DIR, "--heartbeat-ms", str(self.options.heartbeat_ms),
-            "--vote-ms", str(self.options.vote_ms),
-            "--data-file-bytes", str(self.options.data_file_bytes), "--index-file-entries", str(INDEX_FILE_ENTRIES),
-            *self.arguments(),
-        ]  # fmt: skip
         return Daemon(
             role=ROLE,
-            argv=arguments,
+            argv=[
+                "java",
+                *JVM_FLAGS,
+                "-jar",
+                f"{self.artifact.there}/{JAR}",
+                *self.options_of(node, DATA_DIR, LOG_DIR),
+            ],
             pattern=PATTERN,
             ports=(PORT,),
             data_dir=DATA_DIR,
             log_files=LOGS,
             log_clock=LogClock(path=LOG, pattern=r"(\S+Z) ", form="%Y-%m-%dT%H:%M:%S.%f%z", resolution_s=0.001),
         )
+
+    def options_of(self, node: Node, directory: str, log_directory: str) -> Sequence[str]:
+        """Returns the command line of a node, after the program, with the folders of its data and its logs."""
+        members = self.group.members
+        return [
+            "--group", GROUP, "--self", members.id_of(node.name), "--peers", members.text,
+            "--dir", directory, "--log-dir", log_directory, "--heartbeat-ms", str(self.options.heartbeat_ms),
+            "--vote-ms", str(self.options.vote_ms),
+            "--data-file-bytes", str(self.options.data_file_bytes), "--index-file-entries", str(INDEX_FILE_ENTRIES),
+            *self.arguments(),
+        ]  # fmt: skip
 
     async def lacking(self, statuses: Mapping[str, NodeStatus | None]) -> Mapping[str, str]:
         """Returns what each node lacks: a leader that serves, whom it follows, and the entries that this leader has committed.

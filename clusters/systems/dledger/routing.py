@@ -38,12 +38,14 @@ class Group:
         nodes: Its nodes.
         port: The port of each node.
         members: The ids of the nodes as members.
+        open: Opens a connection to a host and a port, with a time limit in seconds.
     """
 
     name: str
     nodes: Sequence[Node]
     port: int
     members: Members
+    open: Callable[[str, int, float], Awaitable[Connection]] = Connection.open
 
     async def connect(self, node: Node, timeout_s: float = CONNECT_TIMEOUT_S) -> Peer:
         """Connects to a node.
@@ -51,7 +53,7 @@ class Group:
         Raises:
             NotSent: The node cannot be reached.
         """
-        connection = await Connection.open(node.address, self.port, timeout_s)
+        connection = await self.open(node.address, self.port, timeout_s)
         return Peer(connection, group=self.name, node=node.name, members=self.members)
 
 

@@ -33,6 +33,7 @@ class DLedgerSystem(DLedgerNodes):
     name = "dledger"
     summary = "Registers replicated by DLedger, a Raft library in Java."
     Options = DLedgerOptions
+    simulator_class = "clusters.systems.dledger.simulated:SimDLedger"
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {"register": "read, write and cas are GET, PUT and CAS of a replicated map from texts to 64-bit integers"}
     )

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clusters.sim.world import SimWorld
+from commands.subjects import placed
 from harness.errors import InputError
 from harness.verdict import Verdict
-from tests.trials import TOY, trial, trials
+from tests.trials import TOY, settled_by, trial, trials
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +90,7 @@ def test_a_planted_bug_is_found() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--cluster", "sim", "--system", "dledger"), "runs on machines, and --cluster sim has none"),
+        (("--cluster", "sim", "--system", "etcd"), "runs on machines, and --cluster sim has none"),
         (("--system", "tests.toy_register:ToyRegisters"), "runs in the simulator only: give --cluster sim"),
         ((*TOY, "--inventory", str(Path(__file__))), "needs --cluster ssh, and this is --cluster sim"),
     ],
@@ -98,6 +99,15 @@ def test_a_system_in_the_wrong_place_is_refused(words: Sequence[str], sentence: 
     """The error names the right cluster, or the systems for this one."""
     with pytest.raises(InputError, match=sentence):
         trial(*words)
+
+
+def test_software_for_real_nodes_has_a_command_for_them() -> None:
+    """A simulated run of it names the same test on local nodes; a system that is only simulated has none."""
+    with settled_by("--cluster", "sim", "--system", "dledger", "--nodes", "3", "--seed", "7") as settled:
+        assert settled.confirmation == "labrys test --seed 7 --nodes 3"
+        assert placed(settled.options).type.simulated
+    with settled_by(*TOY) as settled:
+        assert settled.confirmation is None
 
 
 def test_a_node_that_serves_no_clients_is_listed() -> None:

@@ -313,7 +313,7 @@ def test_a_system_can_refuse_libfaketime(reason: str | None, *, faketime: bool, 
     """Then clock faults are refused by name on nodes that share this machine's clock, and `all` leaves them out."""
     front = SimpleNamespace(role="mine", reports=lambda: True, moves_leadership=True)
     mine: Any = SimpleNamespace(
-        name="mine", faketime=faketime, simulated=False, tells_time=lambda: tells, front=lambda: front
+        name="mine", faketime=faketime, lacks={}, simulated=False, tells_time=lambda: tells, front=lambda: front
     )
     shared = {"n1": Capabilities(available=frozenset(NAMES) - {CLOCK}, missing={CLOCK: "one clock for all"})}
     can = supported(mine, shared, provable=provable)
@@ -334,7 +334,7 @@ def test_all_leaves_out_what_needs_a_leader_that_no_node_reports() -> None:
     """A fault on the leader would never begin; a plan that names such a kind is not refused."""
     front = SimpleNamespace(role="mine", reports=lambda: False, moves_leadership=False)
     mine: Any = SimpleNamespace(
-        name="mine", faketime=True, simulated=False, tells_time=lambda: True, front=lambda: front
+        name="mine", faketime=True, lacks={}, simulated=False, tells_time=lambda: True, front=lambda: front
     )
     alone = {"n1": Capabilities(available=frozenset(NAMES))}
     found = supported(mine, alone, provable=True)

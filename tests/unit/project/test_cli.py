@@ -393,7 +393,7 @@ def test_a_test_records_what_the_file_decides(
     )
     system = SimpleNamespace(
         name="dledger", versions=dict, answers=(), refusals=(), services=lambda: (service,),
-        front=lambda: service, faketime=True, simulated=False,
+        front=lambda: service, faketime=True, lacks={}, simulated=False,
         tells_time=lambda: True, telling_log_texts=(),
     )  # fmt: skip
     monkeypatch.setattr(subjects, "system_of", lambda *_: system)
@@ -554,7 +554,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
     )
     system = SimpleNamespace(
         name="dledger", versions=dict, answers=(), refusals=(), services=lambda: (service,),
-        front=lambda: service, faketime=True, simulated=False,
+        front=lambda: service, faketime=True, lacks={}, simulated=False,
         tells_time=lambda: True, telling_log_texts=(),
     )  # fmt: skip
     monkeypatch.setattr(subjects, "system_of", lambda *_: system)

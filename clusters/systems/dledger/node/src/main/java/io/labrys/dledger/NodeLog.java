@@ -43,6 +43,11 @@ final class NodeLog {
         file.setFormatter(new Lines());
         root.addHandler(file);
         root.setLevel(Level.INFO);
+        quiet();
+    }
+
+    /** Drops the line for every completed request. */
+    static void quiet() {
         QUIET.forEach(logger -> logger.setLevel(Level.WARNING));
     }
 

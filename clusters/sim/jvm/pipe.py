@@ -1,0 +1,226 @@
+"""The pipe to the JVM of the simulator: commands in, events out.
+
+A frame has its length (4 bytes) and then its content. Numbers are big-endian. A text has its length (4 bytes) before its UTF-8.
+The commands wait here until `advance`. It sends them as one frame and reads one frame: the time that the JVM has reached, the
+time of its next timer, and events. `io.labrys.simjvm.Main` and `Output` are the other end. They are part of Labrys, so the
+reader trusts the lengths within a frame. It limits the frame.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import subprocess
+from typing import IO, TYPE_CHECKING, Final, NamedTuple, cast
+
+from harness.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+NEVER: Final = 2**63 - 1
+MAX_FRAME: Final = 1 << 30
+END_S: Final = 10.0
+MAX_LOG: Final = 4000  # characters of the output of a JVM that ended, in an error
+_LENGTH = struct.Struct(">i")
+_TIME = struct.Struct(">q")
+_TIMES = struct.Struct(">qq")
+
+LISTENS, CONNECTS, SENDS, CLOSES, LOGS, DIES, FAILS, TRACES = b"LCDXGEFT"
+
+
+class Event(NamedTuple):
+    """An event in the JVM.
+
+    Attributes:
+        kind: One of the constants of this module, e.g. `SENDS`.
+        node: The node; empty for `FAILS` and `TRACES`.
+        number: The connection of `CONNECTS`, `SENDS` and `CLOSES`; the port of `LISTENS`; the digest of `TRACES`.
+        text: The address of `CONNECTS`, the lines of `LOGS`, the reason of `DIES` and `FAILS`.
+        data: The bytes of `SENDS`.
+    """
+
+    kind: int
+    node: str
+    number: int
+    text: str
+    data: bytes
+
+
+class Jvm:
+    """A JVM that runs simulated processes.
+
+    Attributes:
+        next_ns: The time of its next timer; `NEVER` if it has none. After a command, the time of the command.
+    """
+
+    def __init__(self, command: Sequence[str], directory: Path) -> None:
+        """Starts the JVM.
+
+        Args:
+            command: The command line.
+            directory: The working directory. The output of the JVM goes to `jvm.log` in it.
+
+        Raises:
+            InfrastructureError: It cannot be started.
+        """
+        self.next_ns = NEVER
+        self._log = directory / "jvm.log"
+        self._commands: list[bytes] = []
+        with self._log.open("wb") as log:
+            try:
+                self._process = subprocess.Popen(
+                    command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+                )
+                self._to, self._from = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
+            except OSError as error:
+                raise InfrastructureError(
+                    f"the simulator of Java programs cannot start {command[0]}: {error.strerror or error}"
+                ) from error
+
+    def begin(self, seed: int, *, preempt: float, stretch_ns: int) -> None:
+        """Begins the run, once for each JVM; `io.labrys.simjvm.run.Scheduler` explains the arguments."""
+        self._commands.append(struct.pack(">cqdq", b"B", _signed(seed), preempt, stretch_ns))
+
+    def start(self, at_ns: int, node: str, *, seed: int, main: str, arguments: Sequence[str]) -> None:
+        """Starts the process of a node: the method `main` of a class."""
+        texts = b"".join(map(_text, arguments))
+        content = _TIME.pack(_signed(seed)) + _text(main) + _LENGTH.pack(len(arguments)) + texts
+        self._add(b"S", at_ns, node, content)
+
+    def kill(self, at_ns: int, node: str) -> None:
+        """Kills the process of a node."""
+        self._add(b"K", at_ns, node)
+
+    def pause(self, at_ns: int, node: str) -> None:
+        """Stops the process of a node."""
+        self._add(b"P", at_ns, node)
+
+    def resume(self, at_ns: int, node: str) -> None:
+        """Continues the process of a node."""
+        self._add(b"R", at_ns, node)
+
+    def set_clock(self, at_ns: int, node: str, ahead_ns: int, period_ns: int, set_ns: int) -> None:
+        """Sets the wall clock of a node; see `clusters.sim.machine.Machine.clock`."""
+        self._add(b"C", at_ns, node, _TIMES.pack(ahead_ns, period_ns) + _TIME.pack(set_ns))
+
+    def accept(self, at_ns: int, node: str, *, port: int, connection: int, peer: str) -> None:
+        """Tells a process that a peer has connected to its port."""
+        self._add(b"A", at_ns, node, _LENGTH.pack(port) + _TIME.pack(connection) + _text(peer))
+
+    def opened(self, at_ns: int, node: str, connection: int) -> None:
+        """Tells a process that its connection is open."""
+        self._add(b"O", at_ns, node, _TIME.pack(connection))
+
+    def closed(self, at_ns: int, node: str, connection: int, why: str) -> None:
+        """Tells a process that a connection is closed."""
+        self._add(b"X", at_ns, node, _TIME.pack(connection) + _text(why))
+
+    def data(self, at_ns: int, node: str, connection: int, content: bytes) -> None:
+        """Gives bytes to a process."""
+        self._add(b"D", at_ns, node, _TIME.pack(connection) + _bytes(content))
+
+    def ask_trace(self) -> None:
+        """Lets the next answer have an event `TRACES` with a digest of all decisions of the scheduler."""
+        self._commands.append(b"Z")
+
+    def advance(self, until_ns: int) -> tuple[int, Sequence[Event]]:
+        """Lets the threads run until a time, or until the end of the first instant with an event.
+
+        Returns:
+            The time that the JVM has reached, and the events.
+
+        Raises:
+            InfrastructureError: The JVM has ended, or code of a program left the simulation.
+        """
+        content = b"".join([*self._commands, b"T", _TIME.pack(until_ns)])
+        self._commands.clear()
+        with contextlib.suppress(BrokenPipeError):  # the reader below finds the reason
+            self._to.write(_LENGTH.pack(len(content)) + content)
+            self._to.flush()
+        head = self._from.read(_LENGTH.size)
+        length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else -1
+        frame = self._from.read(length) if _TIMES.size <= length <= MAX_FRAME else b""
+        if len(frame) != length:
+            raise InfrastructureError(f"the JVM of the simulator ended {self._how()}; {self._said()}")
+        now_ns, self.next_ns = _TIMES.unpack_from(frame)
+        events = _events(frame)
+        failure = next((event.text for event in events if event.kind == FAILS), None)
+        if failure is not None:
+            raise InfrastructureError(
+                f"the run in the JVM of the simulator cannot be repeated, so it ends here: {failure}\n{self._said()}"
+            )
+        return now_ns, events
+
+    def close(self) -> None:
+        """Ends the JVM."""
+        self._process.kill()
+        self._process.wait(END_S)
+        for pipe in (self._to, self._from):
+            with contextlib.suppress(BrokenPipeError):  # it has commands that the JVM never read
+                pipe.close()
+
+    def _add(self, kind: bytes, at_ns: int, node: str, content: bytes = b"") -> None:
+        self._commands.append(kind + _TIME.pack(at_ns) + _text(node) + content)
+        self.next_ns = min(self.next_ns, at_ns)
+
+    def _how(self) -> str:
+        """Returns how the JVM ended, as an adverbial."""
+        try:
+            status = self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            return "its output, and still runs"
+        return f"by signal {-status}" if status < 0 else f"with status {status}"
+
+    def _said(self) -> str:
+        """Returns the end of the output of the JVM, as a clause."""
+        text = self._log.read_text(encoding="utf-8", errors="replace").strip()
+        return f"its output ends with:\n{text[-MAX_LOG:]}" if text else "it has printed nothing"
+
+
+def _events(frame: bytes) -> list[Event]:
+    found = []
+    at = _TIMES.size
+
+    def take(form: struct.Struct) -> int:
+        nonlocal at
+        at += form.size
+        value: int = form.unpack_from(frame, at - form.size)[0]
+        return value
+
+    def content() -> bytes:
+        nonlocal at
+        size = take(_LENGTH)
+        at += size
+        return frame[at - size : at]
+
+    while at < len(frame):
+        kind = frame[at]
+        at += 1
+        node, number, text, data = content().decode(), 0, "", b""
+        if kind == LISTENS:
+            number = take(_LENGTH)
+        elif kind in {CONNECTS, SENDS, CLOSES, TRACES}:
+            number = take(_TIME)
+        if kind in {CONNECTS, LOGS, DIES, FAILS}:
+            text = content().decode()
+        elif kind == SENDS:
+            data = content()
+        elif kind == TRACES:
+            text = str(take(_TIME))
+        found.append(Event(kind, node, number, text, data))
+    return found
+
+
+def _bytes(content: bytes) -> bytes:
+    return _LENGTH.pack(len(content)) + content
+
+
+def _text(text: str) -> bytes:
+    return _bytes(text.encode())
+
+
+def _signed(number: int) -> int:
+    """Returns the low 64 bits of a number as Java's `long`."""
+    return (number + 2**63) % 2**64 - 2**63

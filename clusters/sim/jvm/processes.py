@@ -1,0 +1,308 @@
+"""The simulated nodes whose processes run in a JVM: what joins the JVM to the world of the simulator.
+
+The world has the network, the faults and the clients. The JVM has the threads of the processes. `Java` carries out the events
+of the JVM between those of the world, in the order of their times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from clusters.sim.jvm import pipe
+from clusters.sim.streams import End
+from harness.randomness import stream
+from harness.units import NS_PER_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from clusters.sim.host import Host
+    from clusters.sim.machine import Machine
+    from clusters.sim.world import SimWorld
+
+PREEMPT: Final = 0.02
+STRETCH_NS: Final = 8 * NS_PER_MS
+MEMORY: Final = Path("/dev/shm")  # noqa: S108 - files of nodes are in memory, if the machine has such a place
+SEED_BITS: Final = 63
+
+
+class Java:
+    """The JVM of one run; a `clusters.sim.world.Companion`.
+
+    Attributes:
+        directory: The working directory of the JVM. Each node has its files in a folder with its name.
+    """
+
+    def __init__(self, world: SimWorld, command: Sequence[str], addresses: Mapping[str, str]) -> None:
+        """Starts the JVM.
+
+        Args:
+            world: The world of the run.
+            command: The command line of the JVM.
+            addresses: The name of the node with each address.
+
+        Raises:
+            InfrastructureError: The JVM cannot be started.
+        """
+        self.directory = Path(tempfile.mkdtemp(prefix="labrys-sim-", dir=MEMORY if MEMORY.is_dir() else None))
+        self._world = world
+        self._addresses = addresses
+        self._jvm = pipe.Jvm(command, self.directory)
+        self._processes: dict[str, JavaProcess] = {}
+        self._accepted = 0
+        self._jvm.begin(stream(world.seed, "sim/jvm").getrandbits(SEED_BITS), preempt=PREEMPT, stretch_ns=STRETCH_NS)
+
+    @property
+    def next_ns(self) -> int:
+        """Returns the time of the next event in the JVM."""
+        return self._jvm.next_ns
+
+    @property
+    def jvm(self) -> pipe.Jvm:
+        """Returns the pipe to the JVM."""
+        return self._jvm
+
+    def advance(self, until_ns: int) -> int:
+        """Lets the threads run, and carries out what they do to the world."""
+        now_ns, events = self._jvm.advance(until_ns)
+        if events:
+            self._world.now_ns = max(self._world.now_ns, now_ns)
+        for event in events:
+            self._carry_out(event)
+        return now_ns
+
+    def _carry_out(self, event: pipe.Event) -> None:
+        process = self._processes.get(event.node)
+        if process is None:
+            return  # it was killed
+        process.machine.handled += 1
+        if event.kind == pipe.SENDS:
+            process.send(event.number, event.data)
+        elif event.kind == pipe.LOGS:
+            process.machine.log(event.text)
+        elif event.kind == pipe.CONNECTS:
+            process.connect(event.number, event.text)
+        elif event.kind == pipe.LISTENS:
+            process.ports.add(event.number)
+        elif event.kind == pipe.CLOSES:
+            process.close(event.number)
+        elif event.kind == pipe.DIES:
+            process.machine.die(event.text)
+
+    def add(self, process: JavaProcess) -> None:
+        """Notes that a process runs."""
+        self._processes[process.name] = process
+
+    def remove(self, process: JavaProcess) -> None:
+        """Notes that a process has ended."""
+        self._processes.pop(process.name, None)
+
+    def accept(self, address: str, port: int, of: End) -> End | None:
+        """Accepts a connection at an address; returns None if nobody listens there."""
+        process = self._processes.get(self._addresses.get(address, ""))
+        if process is None or port not in process.ports:
+            return None
+        self._accepted -= 1  # the JVM counts its own connections from 1
+        return process.accept(self._accepted, port, of)
+
+    def name_at(self, address: str) -> str | None:
+        """Returns the node with an address; None if there is none."""
+        return self._addresses.get(address)
+
+    def trace(self) -> tuple[int, int]:
+        """Returns a digest of all decisions of the scheduler so far, and their number. It lets no time pass."""
+        self._jvm.ask_trace()
+        _, events = self._jvm.advance(self._world.now_ns)
+        found = next(event for event in events if event.kind == pipe.TRACES)
+        return found.number, int(found.text)
+
+    def close(self) -> None:
+        """Ends the JVM, and removes the files of the nodes."""
+        self._jvm.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """What a process runs.
+
+    Attributes:
+        main: The class with the method `main`, which starts it and returns.
+        arguments: The arguments of `main`.
+        message: Returns the message that bytes between nodes are; see `clusters.sim.streams.End`.
+    """
+
+    main: str
+    arguments: Sequence[str]
+    message: Callable[[bytes], object]
+
+
+class JavaProcess:
+    """A process in the JVM; a `clusters.sim.host.Process`, and the owner of its ends of connections.
+
+    Attributes:
+        name: The name of its node.
+        machine: The node.
+        ports: The ports on which it accepts connections.
+    """
+
+    def __init__(self, host: Host, java: Java, machine: Machine, program: Program) -> None:
+        """Makes a process that has not started.
+
+        Args:
+            host: The host, which gives the process its seed.
+            java: The JVM.
+            machine: The node.
+            program: What it runs.
+        """
+        self.name = host.name
+        self.machine = machine
+        self.ports: set[int] = set()
+        self._host = host
+        self._java = java
+        self._program = program
+        self._ends: dict[int, End] = {}
+
+    def start(self) -> None:
+        """Starts the process."""
+        world = self.machine.world
+        self._java.add(self)
+        self._java.jvm.start(
+            world.now_ns, self.name, seed=self._host.random.getrandbits(SEED_BITS), main=self._program.main,
+            arguments=self._program.arguments,
+        )  # fmt: skip
+        self.clock_set(self.machine.clock)
+
+    def receive(self, sender: str, message: object) -> None:
+        """Refuses a message: these processes have connections only.
+
+        Raises:
+            TypeError: Always.
+        """
+        raise TypeError(f"a process in a JVM has connections, and {sender} sent it the message {message!r}")
+
+    def killed(self) -> None:
+        """Ends the process. The kernel of its node closes the connections."""
+        self._java.jvm.kill(self.machine.world.now_ns, self.name)
+        self._java.remove(self)
+        self.ports.clear()
+        ends, self._ends = self._ends, {}
+        for end in ends.values():
+            end.close()
+
+    def paused(self) -> None:
+        """Stops the threads. The kernel of the node goes on to receive bytes."""
+        self._java.jvm.pause(self.machine.world.now_ns, self.name)
+
+    def resumed(self) -> None:
+        """Continues the threads."""
+        self._java.jvm.resume(self.machine.world.now_ns, self.name)
+
+    def clock_set(self, clock: tuple[int, int, int]) -> None:
+        """Sets the wall clock; see `Machine.clock`."""
+        self._java.jvm.set_clock(self.machine.world.now_ns, self.name, *clock)
+
+    def connect(self, number: int, address: str) -> None:
+        """Begins a connection of the process to HOST:PORT."""
+        host, _, port = address.rpartition(":")
+        to = self._java.name_at(host) or self.name
+        end = self._ends[number] = End(
+            self.machine.world, self.name, number, self, to=to, message=self._program.message
+        )
+        end.connect(lambda asking: self._java.accept(host, int(port), asking))
+
+    def accept(self, number: int, port: int, of: End) -> End:
+        """Accepts a connection; returns this end of it."""
+        end = self._ends[number] = End(
+            self.machine.world, self.name, number, self, to=of.node, message=self._program.message
+        )
+        self._java.jvm.accept(
+            self.machine.world.now_ns,
+            self.name,
+            port=port,
+            connection=number,
+            peer=f"{of.node or 'client'}:{abs(number)}",
+        )
+        return end
+
+    def send(self, number: int, data: bytes) -> None:
+        """Sends bytes of the process."""
+        end = self._ends.get(number)
+        if end is not None:
+            end.send(data)
+
+    def close(self, number: int) -> None:
+        """Closes a connection of the process."""
+        end = self._ends.pop(number, None)
+        if end is not None:
+            end.close()
+
+    def opened(self, end: End) -> None:
+        """A connection that this process began is open."""
+        if end.number > 0:
+            self._java.jvm.opened(self.machine.world.now_ns, self.name, end.number)
+
+    def arrived(self, end: End, data: bytes) -> None:
+        """Bytes have arrived."""
+        self._java.jvm.data(self.machine.world.now_ns, self.name, end.number, data)
+
+    def closed(self, end: End, why: str) -> None:
+        """A connection is closed."""
+        if self._ends.pop(end.number, None) is not None:
+            self._java.jvm.closed(self.machine.world.now_ns, self.name, end.number, why)
+
+
+class ClientStream:
+    """The end of a client: bytes go into an `asyncio.StreamReader`. It is also the writer of the client's connection."""
+
+    def __init__(self, java: Java, world: SimWorld) -> None:
+        self.reader = asyncio.StreamReader()
+        self.transport = self
+        self._java = java
+        self._world = world
+        self._end = End(world, None, 0, self, to=None)
+        self._connected: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def connect(self, host: str, port: int) -> None:
+        """Connects.
+
+        Raises:
+            ConnectionRefusedError: Nobody listens there.
+        """
+        self._end.connect(lambda asking: self._java.accept(host, port, asking))
+        await self._connected
+
+    def opened(self, end: End) -> None:  # noqa: ARG002 - it has one end
+        """The connection is open."""
+        self._world.fulfil(self._connected, None)
+
+    def arrived(self, end: End, data: bytes) -> None:  # noqa: ARG002
+        """Bytes have arrived."""
+        self.reader.feed_data(data)
+        self._world.wake()
+
+    def closed(self, end: End, why: str) -> None:  # noqa: ARG002
+        """The connection is closed."""
+        self._world.fail(self._connected, ConnectionRefusedError(why))
+        self.reader.feed_eof()
+        self._world.wake()
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes."""
+        self._end.send(data)
+
+    async def drain(self) -> None:
+        """Returns at once: the connection takes all bytes."""
+
+    def is_closing(self) -> bool:
+        """Returns whether the connection is closed."""
+        return not self._end.open
+
+    def abort(self) -> None:
+        """Closes the connection."""
+        self._end.close()

@@ -1,0 +1,211 @@
+package io.labrys.simjvm.run;
+
+import java.io.File;
+import java.io.FileFilter;
+import java.io.FilenameFilter;
+import java.io.IOException;
+import java.lang.ref.Cleaner;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.nio.MappedByteBuffer;
+import java.nio.channels.FileChannel;
+import java.time.Instant;
+import java.util.Arrays;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
+
+/**
+ * What the code of a process calls in the place of the methods of the JDK in {@code HookTable}. A method of an object has this object
+ * as its first argument.
+ */
+public final class Hooks {
+    private static final long DISK_BYTES = 100L << 30;
+    private static final long FREE_BYTES = 90L << 30;
+    private static final int PROCESSORS = 2;
+    private static final Consumer<MappedByteBuffer> UNMAPPING = unmapping();
+
+    private Hooks() {}
+
+    // ---------------------------------------------------------------------------------------------- time
+
+    /** Returns the wall clock of the node, which faults can change. */
+    public static long currentTimeMillis() {
+        return SimProcess.current().wallMillis();
+    }
+
+    /** Returns the virtual time. No fault changes it. */
+    public static long nanoTime() {
+        Scheduler.get().current();
+        return Scheduler.get().now();
+    }
+
+    /** Returns the wall clock of the node. */
+    public static Instant instant() {
+        return Instant.ofEpochMilli(currentTimeMillis());
+    }
+
+    /** Sleeps. */
+    public static void sleep(TimeUnit unit, long amount) throws InterruptedException {
+        if (amount > 0) {
+            SimThread.sleep(unit.toMillis(amount), (int) (unit.toNanos(amount) % Scheduler.NANOS_PER_MILLI));
+        }
+    }
+
+    // ---------------------------------------------------------------------------------------------- randomness
+
+    /** Returns a seed from the random numbers of the process. */
+    public static long seed() {
+        return SimProcess.current().random().nextLong();
+    }
+
+    /** Returns a random number from 0 to 1. */
+    public static double random() {
+        return SimProcess.current().random().nextDouble();
+    }
+
+    /** Returns a random UUID. */
+    public static UUID randomUuid() {
+        return new UUID(seed() & ~0xF000L | 0x4000L, seed() >>> 2 | Long.MIN_VALUE);
+    }
+
+    // ---------------------------------------------------------------------------------------------- processes
+
+    /** Ends the process. */
+    public static void exit(int status) {
+        SimProcess.current().end("it called System.exit(" + status + ")");
+    }
+
+    /** Ends the process. */
+    public static void halt(Runtime runtime, int status) {
+        SimProcess.current().end("it called Runtime.halt(" + status + ")");
+    }
+
+    /** Does nothing: a process ends by a kill, which runs no hook. */
+    public static void addShutdownHook(Runtime runtime, SimThread hook) {
+        SimProcess.current();
+    }
+
+    /** Returns the same number of processors on all machines. */
+    public static int availableProcessors(Runtime runtime) {
+        return PROCESSORS;
+    }
+
+    /** Returns what runs an action once, when the program asks for it. The collector never does. */
+    public static Cleaner.Cleanable register(Cleaner cleaner, Object object, Runnable action) {
+        AtomicBoolean done = new AtomicBoolean();
+        return () -> {
+            if (done.compareAndSet(false, true)) {
+                action.run();
+            }
+        };
+    }
+
+    /** Notes that the initializer of a class begins. Its thread keeps the baton where it does not block. */
+    public static void initializerBegins() {
+        Scheduler.get().current().initializers++;
+    }
+
+    /** Notes that the initializer of a class ends. */
+    public static void initializerEnds() {
+        Scheduler.get().current().initializers--;
+    }
+
+    // ---------------------------------------------------------------------------------------------- files
+
+    /** Returns the names of the files of a folder, sorted. The JDK returns them in the order of the file system. */
+    public static String[] list(File folder) {
+        String[] found = folder.list();
+        if (found != null) {
+            Arrays.sort(found);
+        }
+        return found;
+    }
+
+    /** Returns the files of a folder, sorted. */
+    public static File[] listFiles(File folder) {
+        return sorted(folder.listFiles());
+    }
+
+    /** Returns some files of a folder, sorted. */
+    public static File[] listFiles(File folder, FileFilter filter) {
+        return sorted(folder.listFiles(filter));
+    }
+
+    /** Returns some files of a folder, sorted. */
+    public static File[] listFiles(File folder, FilenameFilter filter) {
+        return sorted(folder.listFiles(filter));
+    }
+
+    private static File[] sorted(File... found) {
+        if (found != null) {
+            Arrays.sort(found);
+        }
+        return found;
+    }
+
+    /** Returns the time of now: all files of a run are young. */
+    public static long lastModified(File file) {
+        return file.exists() ? currentTimeMillis() : 0;
+    }
+
+    /** Returns the size of the disk, the same on all machines. */
+    public static long totalSpace(File file) {
+        return DISK_BYTES;
+    }
+
+    /** Returns the free space of the disk, the same on all machines. */
+    public static long freeSpace(File file) {
+        return FREE_BYTES;
+    }
+
+    /** Maps a part of a file. The end of the process unmaps it. */
+    public static MappedByteBuffer map(FileChannel channel, FileChannel.MapMode mode, long position, long size)
+        throws IOException {
+        MappedByteBuffer buffer = channel.map(mode, position, size);
+        SimProcess.current().add(buffer);
+        return buffer;
+    }
+
+    /** Unmaps a part of a file, if the program has not. */
+    static void unmap(MappedByteBuffer buffer) {
+        UNMAPPING.accept(buffer);
+    }
+
+    /** Returns what unmaps a buffer. Only {@code sun.misc.Unsafe} can, and the compiler warns of its name. */
+    private static Consumer<MappedByteBuffer> unmapping() {
+        try {
+            Class<?> type = Class.forName("sun.misc.Unsafe");
+            Field field = type.getDeclaredField("theUnsafe");
+            field.setAccessible(true);
+            Object unsafe = field.get(null);
+            Method method = type.getMethod("invokeCleaner", ByteBuffer.class);
+            return buffer -> {
+                try {
+                    method.invoke(unsafe, buffer);
+                } catch (ReflectiveOperationException e) {
+                    throw new IllegalStateException(e);
+                }
+            };
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException("this JVM has no sun.misc.Unsafe.invokeCleaner", e);
+        }
+    }
+
+    // ---------------------------------------------------------------------------------------------- the guard
+
+    /** Throws the error of a kill again, and ends the run on an error of the JVM. Handlers that catch everything begin with this. */
+    public static void caught(Throwable error) {
+        if (error instanceof Killed end) {
+            throw end;
+        }
+        Scheduler.get().guard().endOn(error);
+    }
+
+    /** Ends the run, because the code is about to call an API that has no hook. */
+    public static void unhooked(String what) {
+        throw Scheduler.get().guard().unhooked(what);
+    }
+}

@@ -1,0 +1,341 @@
+package io.labrys.simjvm.run;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.PriorityQueue;
+import java.util.Random;
+
+/**
+ * Runs the threads of all simulated processes, one at a time, in virtual time.
+ *
+ * <p>One thread holds the baton and runs until it blocks. It then draws the next one among those that are ready, from the seed, and
+ * hands the baton over. If none is ready, the time jumps to the next timer. Code takes no time. The driver holds the baton between
+ * two calls of {@link #advance}. So there is never more than one thread that runs, and the fields here need no locks.
+ *
+ * <p>A thread can also lose the baton where it does not block: at a monitor, an unpark or the start of a thread, with the
+ * probability {@code preempt}.
+ *
+ * <p>Programs poll. While nothing happens to a process, a wait of at most {@link #SHORT_NANOS} takes up to {@code stretch} longer,
+ * as on a busy machine. A message or a request ends that at once, and the wait then ends at its true time.
+ */
+public final class Scheduler {
+    /** The end of a wait without a limit. */
+    public static final long NEVER = Long.MAX_VALUE;
+    static final long NANOS_PER_MILLI = 1_000_000;
+    private static final long PASS_NANOS = 1_000;
+    private static final long SHORT_NANOS = 10 * NANOS_PER_MILLI;
+    private static final long QUIET_NANOS = 3 * NANOS_PER_MILLI;
+
+    private static Scheduler one;
+
+    private final Guard guard;
+    private final Output output;
+    private final Random choices;
+    private final double preempt;
+    private final long stretchNanos;
+    private final ThreadGroup group = Thread.currentThread().getThreadGroup();
+    private final SimThread.Turn driversTurn = new SimThread.Turn();
+    private final List<SimThread> ready = new ArrayList<>();
+    private final PriorityQueue<Timer> timers = new PriorityQueue<>();
+    private final Deque<SimProcess> ending = new ArrayDeque<>();
+    private long now;
+    private long limit;
+    private long lastTimer;
+    private long decisions;
+    private long trace;
+    private SimThread running;
+
+    /** The end of a wait. Ends at the same time come in the order of their making. */
+    private record Timer(long at, long order, SimThread thread, long ofWait) implements Comparable<Timer> {
+        @Override
+        public int compareTo(Timer other) {
+            return at != other.at ? Long.compare(at, other.at) : Long.compare(order, other.order);
+        }
+    }
+
+    /**
+     * Makes the scheduler of the run. A JVM has one run.
+     *
+     * @param guard ends the run if code leaves the simulation
+     * @param output receives what the processes send and log
+     * @param seed draws the next thread
+     * @param preempt the probability with which a thread loses the baton where it does not block
+     * @param stretchNanos how much longer a short wait of an idle process takes
+     */
+    public Scheduler(Guard guard, Output output, long seed, double preempt, long stretchNanos) {
+        this.guard = guard;
+        this.output = output;
+        this.choices = new Random(seed);
+        this.preempt = preempt;
+        this.stretchNanos = stretchNanos;
+        one = this;
+    }
+
+    /** Returns the scheduler of the run. */
+    public static Scheduler get() {
+        return one;
+    }
+
+    /** Returns the time in nanoseconds since the beginning of the run. */
+    public long now() {
+        return now;
+    }
+
+    /** Returns the guard. */
+    public Guard guard() {
+        return guard;
+    }
+
+    Output output() {
+        return output;
+    }
+
+    ThreadGroup group() {
+        return group;
+    }
+
+    /** Returns a digest of all decisions so far: the time and the thread of each. Equal digests mean equal schedules. */
+    public long trace() {
+        return trace;
+    }
+
+    /** Returns the number of decisions so far. */
+    public long decisions() {
+        return decisions;
+    }
+
+    /** Returns the thread that holds the baton. Ends the run if the caller is another one. */
+    public SimThread current() {
+        SimThread thread = running;
+        if (thread == null || !thread.isCarriedHere()) {
+            throw guard.stranger(Thread.currentThread());
+        }
+        return thread;
+    }
+
+    /** Returns the thread that holds the baton; null if the caller is none of the simulation. */
+    public SimThread currentOrNull() {
+        return running != null && running.isCarriedHere() ? running : null;
+    }
+
+    /** Returns the time after a number of nanoseconds; {@link #NEVER} if it is beyond all times. */
+    long after(long nanos) {
+        long at = now + Math.max(nanos, 0);
+        return at < now ? NEVER : at;
+    }
+
+    /** Sets the time of an event from outside. All earlier timers have fired. */
+    public void reach(long time) {
+        now = Math.max(now, time);
+    }
+
+    /**
+     * Lets threads run until a time, or until the end of the first instant with output.
+     *
+     * @return the time of the next timer; {@link #NEVER} if no thread waits for a time
+     */
+    public long advance(long until) {
+        limit = until;
+        SimThread next = pick();
+        if (next != null) {
+            give(next);
+            driversTurn.await();
+        }
+        while (!ending.isEmpty()) {
+            SimProcess process = ending.poll();
+            output.died(process.name(), process.ended());
+            process.kill();
+            return now;
+        }
+        if (output.isEmpty() && !ready.isEmpty()) {
+            throw guard.broken("threads are ready, and the scheduler has stopped");
+        }
+        dropStale();
+        return output.isEmpty() && timers.isEmpty() ? NEVER : output.isEmpty() ? timers.peek().at : now;
+    }
+
+    /** Notes that a process ends itself. The driver kills it before any other thread runs. */
+    void end(SimProcess process) {
+        ending.add(process);
+    }
+
+    /**
+     * Blocks the running thread.
+     *
+     * @param until the time at which the wait ends by itself
+     * @return whether another thread ended the wait
+     */
+    boolean block(SimThread me, SimThread.Wait why, long until) {
+        if (me.process.killed()) {
+            throw new Killed();
+        }
+        me.life = SimThread.Life.BLOCKED;
+        me.wait = why;
+        me.woken = false;
+        me.waits++;
+        me.trueEnd = NEVER;
+        if (until != NEVER) {
+            long end = until;
+            if (stretchNanos > 0 && until - now <= SHORT_NANOS && until > now && me.process.quietSince(now - QUIET_NANOS)) {
+                me.trueEnd = until;
+                end = until + stretchNanos;
+            }
+            timers.add(new Timer(end, lastTimer++, me, me.waits));
+        }
+        leave(me);
+        return me.woken;
+    }
+
+    /** Ends the wait of a blocked thread. */
+    void wake(SimThread thread) {
+        if (thread.life == SimThread.Life.BLOCKED) {
+            thread.woken = true;
+            makeReady(thread);
+        }
+    }
+
+    /** Lets the other ready threads run first, and takes a microsecond. */
+    void pass() {
+        SimThread me = current();
+        block(me, SimThread.Wait.NOTHING, now + PASS_NANOS);
+    }
+
+    /**
+     * Lets another ready thread run first, with the probability {@code preempt}.
+     *
+     * <p>In the initializer of a class it does nothing, and draws nothing: what runs there depends on the version of the JVM.
+     */
+    void maybeSwitch() {
+        SimThread me = current();
+        if (me.initializers == 0 && !me.process.killed() && preempt > 0 && choices.nextDouble() < preempt) {
+            makeReady(me);
+            leave(me);
+        }
+    }
+
+    /** Ends the wait of a thread, or begins its life. A thread of a paused process waits for the end of the pause. */
+    void makeReady(SimThread thread) {
+        thread.waits++;
+        thread.life = SimThread.Life.READY;
+        thread.wait = SimThread.Wait.NOTHING;
+        thread.trueEnd = NEVER;
+        (thread.process.paused() ? thread.process.held() : ready).add(thread);
+    }
+
+    /** Lets the short waits of a process end at their true times, because something happens to it. */
+    void rouse(SimProcess process) {
+        for (SimThread thread : process.threads()) {
+            if (thread.trueEnd != NEVER) {
+                timers.add(new Timer(Math.max(now, thread.trueEnd), lastTimer++, thread, thread.waits));
+                thread.trueEnd = NEVER;
+            }
+        }
+    }
+
+    /** Moves the ready threads of a process away, because it is paused. */
+    void hold(SimProcess process) {
+        ready.removeIf(thread -> thread.process == process && process.held().add(thread));
+    }
+
+    /** Ends the pause of a process. */
+    void release(SimProcess process) {
+        ready.addAll(process.held());
+        process.held().clear();
+    }
+
+    /** Ends the life of the running thread, and gives the baton away for good. */
+    void finish(SimThread me) {
+        me.life = SimThread.Life.DEAD;
+        me.process.remove(me);
+        if (me.process.killed()) {
+            running = null;
+            driversTurn.grant();
+            return;
+        }
+        me.wakeJoining(this);
+        giveAway();
+    }
+
+    /** Unwinds the stack of a thread whose process is dead. The driver calls this. */
+    void unwind(SimThread thread) {
+        ready.remove(thread);
+        thread.waits++;
+        running = thread;
+        thread.resume();
+        driversTurn.await();
+    }
+
+    private void leave(SimThread me) {
+        SimThread next = pick();
+        if (next == me) {
+            run(next);
+            return;
+        }
+        running = null;
+        if (next == null) {
+            driversTurn.grant();
+        } else {
+            give(next);
+        }
+        me.awaitTurn();
+        if (me.process.killed()) {
+            throw new Killed();
+        }
+    }
+
+    private void giveAway() {
+        SimThread next = pick();
+        running = null;
+        if (next == null) {
+            driversTurn.grant();
+        } else {
+            give(next);
+        }
+    }
+
+    private void give(SimThread next) {
+        run(next);
+        next.resume();
+    }
+
+    private void run(SimThread next) {
+        next.life = SimThread.Life.RUNNING;
+        running = next;
+    }
+
+    /** Returns the thread that runs next; null if the driver has to act first. */
+    private SimThread pick() {
+        while (ending.isEmpty()) {
+            if (!ready.isEmpty()) {
+                SimThread next = ready.remove(ready.size() == 1 ? 0 : choices.nextInt(ready.size()));
+                decisions++;
+                trace = (trace * 31 + now) * 31 + next.process.order() * 1_000L + next.number;
+                return next;
+            }
+            if (!output.isEmpty()) {
+                return null;
+            }
+            dropStale();
+            Timer timer = timers.peek();
+            if (timer == null || timer.at > limit) {
+                return null;
+            }
+            now = Math.max(now, timer.at);
+            makeReady(timers.poll().thread);
+        }
+        return null;
+    }
+
+    /** Removes timers of waits that have ended. */
+    private void dropStale() {
+        while (!timers.isEmpty() && !isDue(timers.peek())) {
+            timers.poll();
+        }
+    }
+
+    private static boolean isDue(Timer timer) {
+        return timer.thread.waits == timer.ofWait && timer.thread.life == SimThread.Life.BLOCKED;
+    }
+}

@@ -1,0 +1,147 @@
+package io.labrys.simjvm.weave;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Which names of the JDK and of libraries the code of a process has replaced, and by what. This is the only such table.
+ *
+ * <p>A name of a type or a method is as in a class file.
+ */
+final class HookTable {
+    private static final String RUN = "io/labrys/simjvm/run/";
+    private static final String INSIDE = "io/labrys/simjvm/inside/";
+    /** The package of the copies of types of the JDK. */
+    static final String COPIES = "io/labrys/simjvm/copied/";
+    /** The class with the hooks. */
+    static final String HOOKS = RUN + "Hooks";
+    /** The class with the monitors. */
+    static final String MONITORS = RUN + "Monitors";
+
+    /** Types that another type replaces. */
+    private static final Map<String, String> TYPES = Map.ofEntries(
+        Map.entry("java/lang/Thread", RUN + "SimThread"),
+        Map.entry("java/lang/Thread$UncaughtExceptionHandler", RUN + "SimThread$UncaughtExceptionHandler"),
+        Map.entry("java/util/concurrent/locks/LockSupport", RUN + "Parking"),
+        Map.entry("java/util/concurrent/ThreadLocalRandom", RUN + "SimRandom"),
+        // The common pool of a machine with two processors has one thread, and CompletableFuture does not use such a pool.
+        Map.entry("java/util/concurrent/ForkJoinPool", INSIDE + "ForkJoinPool"),
+        Map.entry("java/util/concurrent/ForkJoinPool$ManagedBlocker", INSIDE + "ForkJoinPool$ManagedBlocker"),
+        Map.entry("java/util/concurrent/ForkJoinTask", INSIDE + "ForkJoinTask"),
+        Map.entry("java/util/concurrent/ForkJoinWorkerThread", INSIDE + "ForkJoinWorkerThread"),
+        // The network below RocketMQ's remoting: everything above it is as released.
+        Map.entry("org/apache/rocketmq/remoting/netty/NettyRemotingServer", INSIDE + "remoting/SimRemotingServer"),
+        Map.entry("org/apache/rocketmq/remoting/netty/NettyRemotingClient", INSIDE + "remoting/SimRemotingClient"));
+
+    /**
+     * Types of java.util.concurrent that stay those of the JDK: they never block, or they are interfaces that name no type that
+     * is replaced. A type whose name begins with one of {@link #STAYING_FAMILIES} stays too.
+     */
+    private static final Set<String> STAYING = Set.of("TimeUnit", "Callable", "Executor", "ExecutorService",
+        "ScheduledExecutorService", "Future", "RunnableFuture", "ScheduledFuture", "RunnableScheduledFuture", "Delayed",
+        "BlockingQueue", "BlockingDeque", "TransferQueue", "CompletionService", "ConcurrentMap", "ConcurrentNavigableMap",
+        "locks/Lock", "locks/Condition", "locks/ReadWriteLock");
+    private static final String[] STAYING_FAMILIES =
+        {"atomic/", "ConcurrentHashMap", "ConcurrentSkipList", "ConcurrentLinked", "CopyOnWrite", "TimeUnit$", "Flow"};
+    private static final String CONCURRENT = "java/util/concurrent/";
+    /** Types outside of java.util.concurrent that are copied. */
+    private static final Set<String> COPIED =
+        Set.of("java/util/Timer", "java/util/TimerTask", "java/util/TimerThread", "java/util/TaskQueue", "java/util/Timer$1",
+            "java/util/Timer$ThreadReaper");
+
+    /** Methods that a static method replaces; its type and its name, with a dot between. */
+    private static final Map<String, String> METHODS = new HashMap<>();
+
+    /** Constructors that get another argument, which a method of {@link #HOOKS} returns; its name. */
+    private static final Map<String, String> SEEDED = Map.of(
+        "java/util/Random.<init>()V", "seed", "java/util/Date.<init>()V", "currentTimeMillis");
+
+    /** Types whose methods leave the simulation. The guard ends a run that calls one. */
+    private static final Set<String> FORBIDDEN = Set.of("java/net/Socket", "java/net/ServerSocket", "java/net/DatagramSocket",
+        "java/nio/channels/SocketChannel", "java/nio/channels/ServerSocketChannel", "java/nio/channels/DatagramChannel",
+        "java/nio/channels/AsynchronousFileChannel", "java/nio/channels/Selector", "java/lang/ProcessBuilder",
+        "java/lang/Thread$Builder");
+
+    static {
+        hook("java/lang/System.currentTimeMillis()J", "currentTimeMillis");
+        hook("java/lang/System.nanoTime()J", "nanoTime");
+        hook("java/time/Instant.now()Ljava/time/Instant;", "instant");
+        hook("java/util/concurrent/TimeUnit.sleep(J)V", "sleep");
+        hook("java/lang/Math.random()D", "random");
+        hook("java/util/UUID.randomUUID()Ljava/util/UUID;", "randomUuid");
+        hook("java/lang/System.exit(I)V", "exit");
+        hook("java/lang/Runtime.halt(I)V", "halt");
+        hook("java/lang/Runtime.addShutdownHook(L" + RUN + "SimThread;)V", "addShutdownHook");
+        hook("java/lang/Runtime.availableProcessors()I", "availableProcessors");
+        hook("java/io/File.list()[Ljava/lang/String;", "list");
+        hook("java/io/File.listFiles()[Ljava/io/File;", "listFiles");
+        hook("java/io/File.listFiles(Ljava/io/FileFilter;)[Ljava/io/File;", "listFiles");
+        hook("java/io/File.listFiles(Ljava/io/FilenameFilter;)[Ljava/io/File;", "listFiles");
+        hook("java/io/File.lastModified()J", "lastModified");
+        hook("java/io/File.getTotalSpace()J", "totalSpace");
+        hook("java/io/File.getFreeSpace()J", "freeSpace");
+        hook("java/io/File.getUsableSpace()J", "freeSpace");
+        hook("java/lang/ref/Cleaner.register(Ljava/lang/Object;Ljava/lang/Runnable;)Ljava/lang/ref/Cleaner$Cleanable;", "register");
+        METHODS.put(COPIES + "java/util/concurrent/CompletableFuture$Delayer.delay(Ljava/lang/Runnable;J"
+            + "Ljava/util/concurrent/TimeUnit;)Ljava/util/concurrent/ScheduledFuture;", INSIDE + "Delays.delay");
+        hook("java/nio/channels/FileChannel.map(Ljava/nio/channels/FileChannel$MapMode;JJ)Ljava/nio/MappedByteBuffer;", "map");
+    }
+
+    private HookTable() {}
+
+    private static void hook(String method, String by) {
+        METHODS.put(method, HOOKS + "." + by);
+    }
+
+    /** Returns the name of the type that replaces a type; the same name if none does. */
+    static String type(String name) {
+        String replaced = TYPES.get(name);
+        if (replaced != null) {
+            return replaced;
+        }
+        return isCopied(name) ? COPIES + name : name;
+    }
+
+    /** Returns whether processes have a copy of a type of the JDK. */
+    private static boolean isCopied(String name) {
+        if (COPIED.contains(name)) {
+            return true;
+        }
+        if (!name.startsWith(CONCURRENT)) {
+            return false;
+        }
+        String rest = name.substring(CONCURRENT.length());
+        if (STAYING.contains(rest) || rest.endsWith("Exception")) {
+            return false;
+        }
+        for (String family : STAYING_FAMILIES) {
+            if (rest.startsWith(family)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** Returns the type and the name of the static method that replaces a method; null if none does. */
+    static String[] method(String owner, String name, String descriptor) {
+        String found = METHODS.get(owner + "." + name + descriptor);
+        return found == null ? null : found.split("\\.");
+    }
+
+    /** Returns the method of {@link #HOOKS} whose result a constructor gets as an argument; null if there is none. */
+    static String argument(String owner, String name, String descriptor) {
+        return SEEDED.get(owner + "." + name + descriptor);
+    }
+
+    /** Returns whether a call leaves the simulation. */
+    static boolean isForbidden(String owner, String name, String descriptor) {
+        if (FORBIDDEN.contains(owner) || name.equals("parallelStream") || name.equals("now") && owner.startsWith("java/time/")) {
+            return true;
+        }
+        // A method of the JDK takes no thread, lock or future of the simulation.
+        boolean isOfJdk = owner.startsWith("java/") || owner.startsWith("javax/") || owner.startsWith("jdk/")
+            || owner.startsWith("sun/");
+        return isOfJdk && !owner.startsWith("java/lang/invoke/") && descriptor.contains("Lio/labrys/simjvm/");
+    }
+}

@@ -1,0 +1,74 @@
+"""DLedger in the simulator: the released jar with registers, its nodes in one JVM, in virtual time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from clusters.sim.cluster import LOG_FILE
+from clusters.sim.jvm.system import JavaNodes, simulator
+from clusters.systems.dledger.nodes import JAR, DLedgerNodes
+from clusters.systems.dledger.system import DLedgerSystem
+from clusters.systems.jvm import JvmGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from harness.builds import Artifact
+    from harness.cluster import Cluster
+    from harness.node import Node
+    from harness.system import LogLine
+
+# The headers of remoting are JSON. Source: RocketMQ's RemotingCommand, DLedger 0.4.0's DLedgerRequestCode and PushEntryRequest.
+CODE = re.compile(rb'"code":(\d{1,9})')
+ANSWERS = re.compile(rb'"flag":[13],')
+PUSH = re.compile(rb'"type":"([A-Z_]{1,30})"')
+REQUESTS = {51001: "Vote", 51002: "Heartbeat", 51004: "Push", 51005: "LeadershipTransfer", 51006: "InstallSnapshot"}
+
+
+class SimDLedger(JavaNodes, DLedgerSystem):
+    """DLedger nodes with registers, in the simulator. Options, workloads, clients and checks are those of real nodes."""
+
+    main = "io.labrys.dledger.Simulated"
+    jar = JAR
+    log_lines: ClassVar[Mapping[str, LogLine]] = MappingProxyType(
+        {name: replace(line, path=LOG_FILE) for name, line in DLedgerSystem.log_lines.items()}
+    )
+    until_ready = JvmGroup.until_ready
+
+    def __init__(self, cluster: Cluster, options: Any, workload: str) -> None:
+        super().__init__(cluster, options, workload)
+        self._messages: dict[str, object] = {}
+        self.group = replace(self.group, open=self.open_connection)
+
+    @classmethod
+    def build(cls, options: Any, say: Callable[[str], object]) -> Artifact:
+        """Builds the node and the simulator, if the cache lacks them. Returns the node, which is under test."""
+        simulator(say)
+        return DLedgerNodes.build(options, say)
+
+    def versions(self) -> Mapping[str, str]:
+        """Returns the versions of the library, of the simulator and of Java."""
+        return {**DLedgerSystem.versions(self), "simjvm": simulator(lambda _: None).provenance.short}
+
+    def fatal_log_patterns(self) -> Sequence[str]:
+        """Returns the patterns of real nodes, and the line of a process that ended by itself."""
+        return (*DLedgerSystem.fatal_log_patterns(self), *JavaNodes.fatal_log_patterns(self))
+
+    def message(self, data: bytes) -> object:
+        """Returns a request by its code and, for a push, by its type; all answers are one kind."""
+        code = CODE.search(data)
+        answers = ANSWERS.search(data) is not None
+        name = "Answer" if code is None or answers else REQUESTS.get(int(code[1]), "Request")
+        if name == "Push" and (kind := PUSH.search(data)) is not None:
+            name += kind[1].decode().title()
+        found = self._messages.get(name)
+        if found is None:
+            found = self._messages[name] = type(name, (), {})()
+        return found
+
+    def node_arguments(self, node: Node, directory: str, log_directory: str) -> Sequence[str]:
+        """Returns the arguments of a node."""
+        return self.options_of(node, directory, log_directory)

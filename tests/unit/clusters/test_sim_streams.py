@@ -1,0 +1,112 @@
+"""Simulated connections: bytes arrive once and in order, whatever the network does, and late after a cut."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from clusters.sim.streams import CLOSED, REFUSED, RESET, End
+from clusters.sim.world import SimWorld
+from harness.units import NS_PER_MS, NS_PER_S
+from harness.world import Disturbance
+
+EVEN = 6  # a seed whose links are all fast
+
+
+class Side:
+    """The owner of one end of a connection; notes what happens to it.
+
+    Attributes:
+        bytes: All bytes that have arrived.
+        events: The other events.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = b""
+        self.events: list[str] = []
+
+    def opened(self, end: End) -> None:
+        """Notes it."""
+        self.events.append(f"opened {end.number}")
+
+    def arrived(self, end: End, data: bytes) -> None:
+        """Adds the bytes."""
+        self.bytes += data
+
+    def closed(self, end: End, why: str) -> None:
+        """Notes why."""
+        self.events.append(why)
+
+
+class Pair:
+    """A connection from n1 to n2 that is about to open."""
+
+    def __init__(self, *, listens: bool = True) -> None:
+        self.world = SimWorld(("n1", "n2"), seed=EVEN)
+        self.here, self.there = Side(), Side()
+        self.end = End(self.world, "n1", 1, self.here, to="n2")
+        self.other = End(self.world, "n2", 2, self.there, to="n1")
+        self.end.connect(lambda _: self.other if listens else None)
+
+    def live(self, seconds: float) -> None:
+        """Lets time pass."""
+        self.world.run(asyncio.sleep(seconds + self.world.now_ns / NS_PER_S))
+
+
+def test_bytes_arrive_in_their_order() -> None:
+    """Also if packets overtake each other, are doubled and are lost."""
+    pair = Pair()
+    pair.live(0.1)
+    assert pair.here.events == ["opened 1"]
+    disturbance = Disturbance(lose=0.3, duplicate=0.3, delay_ns=20 * NS_PER_MS, jitter_ns=20 * NS_PER_MS)
+    pair.world.disturb(1, "n2", disturbance, arriving=True)
+    sent = [b"%d," % number for number in range(200)]
+    for each in sent:
+        pair.end.send(each)
+    pair.live(600.0)
+    assert pair.there.bytes == b"".join(sent)
+
+
+def test_a_cut_delays_bytes() -> None:
+    """They arrive after it, at the next repetition, and the later ones with them."""
+    pair = Pair()
+    pair.live(0.1)
+    pair.world.cut(1, {"n2": frozenset({"n1"})})
+    pair.end.send(b"one ")
+    pair.end.send(b"two")
+    pair.live(1.0)
+    assert pair.there.bytes == b""
+    pair.world.mend(1)
+    pair.live(0.1)
+    assert pair.there.bytes == b"", "the sender does not know that the cut is over"
+    pair.live(1.0)
+    assert pair.there.bytes == b"one two"
+
+
+def test_the_end_of_a_connection() -> None:
+    """The peer gets all bytes, and then the end. What it sends afterwards is refused."""
+    pair = Pair()
+    pair.live(0.1)
+    pair.end.send(b"last")
+    pair.end.close()
+    pair.live(0.1)
+    assert (pair.there.bytes, pair.there.events) == (b"last", [CLOSED])
+
+
+@pytest.mark.parametrize("listens", [True, False])
+def test_who_does_not_listen_refuses(*, listens: bool) -> None:
+    """A connection to a port without a listener is closed at once."""
+    pair = Pair(listens=listens)
+    pair.live(0.1)
+    assert pair.here.events == (["opened 1"] if listens else [REFUSED])
+
+
+def test_a_lost_end_is_found_out() -> None:
+    """An end whose peer has vanished without a word, as behind a cut, learns of it when it sends."""
+    pair = Pair()
+    pair.live(0.1)
+    pair.other.open = False
+    pair.end.send(b"hello")
+    pair.live(0.1)
+    assert pair.here.events == ["opened 1", RESET]
