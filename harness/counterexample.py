@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from harness.op import Operation, Value
 
 MAX_SHOWN: Final = 12
+Edge = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,8 @@ class Counterexample:
         operations: At most `MAX_SHOWN` operations, in the order of their invokes.
         culprit: The operation that could not have happened, given the others.
         subject: The element, offset or token of the violation; None if it concerns the whole key.
+        edges: For a cycle, in its order: the index of an invoke, that of the next one, and why the first operation precedes
+            the second.
     """
 
     key: str | None
@@ -30,10 +33,16 @@ class Counterexample:
     operations: Sequence[Operation]
     culprit: Operation | None
     subject: Value = None
+    edges: Sequence[Edge] = ()
 
 
 def counterexample_of(
-    operations: Sequence[Operation], *, explanation: str, culprit: Operation | None = None, subject: Value = None
+    operations: Sequence[Operation],
+    *,
+    explanation: str,
+    culprit: Operation | None = None,
+    subject: Value = None,
+    edges: Sequence[Edge] = (),
 ) -> Counterexample | None:
     """Returns a counterexample of some operations; None if there are none.
 
@@ -42,6 +51,7 @@ def counterexample_of(
         explanation: The explanation, as a sentence.
         culprit: The operation that could not have happened; by default the operation that ended last.
         subject: See `Counterexample`.
+        edges: See `Counterexample`; those between other operations are left out.
     """
     ordered = sorted(operations, key=lambda op: (op.start_ns, op.invoke_index))
     if not ordered:
@@ -57,4 +67,5 @@ def counterexample_of(
         operations=ordered[:MAX_SHOWN],
         culprit=culprit,
         subject=subject,
+        edges=[edge for edge in edges if {edge[0], edge[1]} <= {op.invoke_index for op in ordered[:MAX_SHOWN]}],
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from checker.keyed import KeyedAnalysis
-    from harness.counterexample import Counterexample
+    from harness.counterexample import Counterexample, Edge
     from harness.faults import FaultRecord
     from harness.op import Operation, Value
 
@@ -49,6 +49,7 @@ class Violation:
         decisive: The operation that could not have happened, given the others; None if the checker names none.
         when: Its time, relative to the faults.
         faults: The ids of the faults that were active in that time.
+        edges: See `harness.counterexample.Counterexample`.
     """
 
     key: str | None
@@ -59,6 +60,7 @@ class Violation:
     subject: Value = None
     when: When = When.BEFORE
     faults: tuple[int, ...] = ()
+    edges: tuple[Edge, ...] = ()
 
     def to_json(self) -> dict[str, Value]:
         """Returns the violation as JSON values, for the details of a part."""
@@ -71,6 +73,7 @@ class Violation:
             "faults": list(self.faults),
             "op": _short(operation_json(self.decisive)),
             "operations": [_short(operation_json(operation)) for operation in self.operations],
+            **({"edges": [list(edge) for edge in self.edges]} if self.edges else {}),
         }
 
 
@@ -88,7 +91,13 @@ def _short(operation: dict[str, Any] | None) -> dict[str, Any] | None:
 def counterexamples(violations: Iterable[Violation]) -> list[Counterexample]:
     """Returns the violations that have operations as counterexamples."""
     found = (
-        counterexample_of(each.operations, explanation=each.explanation, culprit=each.decisive, subject=each.subject)
+        counterexample_of(
+            each.operations,
+            explanation=each.explanation,
+            culprit=each.decisive,
+            subject=each.subject,
+            edges=each.edges,
+        )
         for each in violations
     )
     return [example for example in found if example is not None]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _NS_DIGITS: Final = 9
 _LEAST_DIGITS: Final = 3
 _SHOWN: Final = 60
+MAX_LIST: Final = 12  # elements of a list of a transaction; a longer one shows its last elements
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.*+!?<>=-]{0,39}")
 _CONSTANTS: Final = frozenset({"nil", "true", "false"})
 _WITHOUT_VALUE: Final = frozenset({"acquire", "release"})
@@ -101,6 +102,15 @@ def value_text(value: Value) -> str:
     """Returns a value in the notation of Jepsen; a long one is cut."""
     text = _value(value, _SHOWN)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def list_text(value: Value, most: int = MAX_LIST) -> str:
+    """Returns a list, with only the last elements of a long one; nil is the empty list."""
+    if value is None:
+        return "[]"
+    if isinstance(value, list) and len(value) > most:
+        return f"[… {' '.join(map(value_text, value[-most:]))}]"
+    return value_text(value)
 
 
 def _value(value: Value, room: int) -> str:

@@ -40,6 +40,7 @@ class Anomaly:
         explanation: One or two sentences, with the operations' processes, nodes or times where they help.
         rows: The rows of the operations that show it, a dozen at most.
         decisive: The row of the operation that is impossible, given the others; None if there is none.
+        edges: For a cycle, in its order: a row, the next row, and why the first precedes the second, e.g. `rw x`.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class Anomaly:
     explanation: str
     rows: tuple[int, ...]
     decisive: int | None = None
+    edges: tuple[tuple[int, int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +199,10 @@ def _violations(
             explanation=anomaly.explanation if key is None else f"Key {key}: {anomaly.explanation}",
             operations=[operation(int(rows[row])) for row in anomaly.rows],
             decisive=None if anomaly.decisive is None else operation(int(rows[anomaly.decisive])),
+            edges=tuple(
+                (operation(int(rows[first])).invoke_index, operation(int(rows[second])).invoke_index, why)
+                for first, second, why in anomaly.edges
+            ),
         )
         for key, (judgement, rows) in found.items()
         for anomaly in judgement.anomalies

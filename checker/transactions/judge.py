@@ -179,10 +179,21 @@ class _Judged:
             keys = dict.fromkeys(key for _, _, _, key, _, _ in links if key is not None)
             text = self._words.cycle(component, links)
             rows = [link[0] for link in links]
-            found.append(self._anomaly(kind, [decode_value(key) for key in keys], text, rows, decisive=None))
+            edges = tuple((link[0], link[1], self._words.reason(link)) for link in links[:MAX_LINKS])
+            subject = [decode_value(key) for key in keys]
+            found.append(self._anomaly(kind, subject, text, rows, decisive=None, edges=edges))
         return found
 
-    def _anomaly(self, kind: str, subject: Value, text: str, rows: list[int], *, decisive: int | None) -> Anomaly:
+    def _anomaly(
+        self,
+        kind: str,
+        subject: Value,
+        text: str,
+        rows: list[int],
+        *,
+        decisive: int | None,
+        edges: tuple[tuple[int, int, str], ...] = (),
+    ) -> Anomaly:
         weakest, _ = ruled_out([kind])
         falls = f" So the history is not {' and not '.join(weakest)}." if weakest else ""
         return Anomaly(
@@ -191,6 +202,7 @@ class _Judged:
             explanation=f"{kind}: {text}{falls}",
             rows=tuple(dict.fromkeys(rows))[: MAX_LINKS + 1],  # those that the words name
             decisive=decisive,
+            edges=edges,
         )
 
 

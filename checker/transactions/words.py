@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from checker.columns import INFO, OK
-from checker.explain.words import value_text
+from checker.explain.words import MAX_LIST, list_text, value_text
 from checker.formats.parquet import decode_value
 from checker.judging import value_at
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 Link = tuple[int, int, str, str | None, str | None, str | None]
 _READS: Final = frozenset({"r", "read"})
 MAX_LINKS: Final = 12  # of a cycle, in words
-_MAX_LIST: Final = 12  # elements of a list, in words; a longer one shows its last elements
 
 
 class Words:
@@ -65,6 +64,10 @@ class Words:
         history = self._history
         end = "" if history.type[row] == INFO else str(history.end[row])
         return f"process {history.process[row]}, events {history.start[row]}-{end}"
+
+    def reason(self, link: Link) -> str:
+        """Returns the kind of an edge and its key, in short: `rw x`."""
+        return link[2] if link[3] is None else f"{link[2]} {_text(link[3])}"
 
     def _because(self, link: Link, one: str, other: str) -> str:
         first, second, kind, key_text, before_text, after_text = link
@@ -139,9 +142,9 @@ class Words:
         }[kind]
 
     def _cyclic(self, where: str, rows: Sequence[int], elems: Sequence[str | None]) -> str:
-        versions = ", ".join(_text(elem) for elem in elems[:_MAX_LIST])
-        more = f" and {len(elems) - _MAX_LIST} more" if len(elems) > _MAX_LIST else ""
-        writers = "; ".join(self._place(row) for row in rows[:_MAX_LIST])
+        versions = ", ".join(_text(elem) for elem in elems[:MAX_LIST])
+        more = f" and {len(elems) - MAX_LIST} more" if len(elems) > MAX_LIST else ""
+        writers = "; ".join(self._place(row) for row in rows[:MAX_LIST])
         return (
             f"the assumed order of the versions of {where} has a cycle of {versions}{more}, so each of them precedes "
             f"itself. Their writers are: {writers}."
@@ -166,12 +169,3 @@ class Words:
 
 def _text(text: str | None) -> str:
     return value_text(None if text is None else decode_value(text))
-
-
-def list_text(value: Value) -> str:
-    """Returns a list, with only the last elements of a long one; nil is the empty list."""
-    if value is None:
-        return "[]"
-    if isinstance(value, list) and len(value) > _MAX_LIST:
-        return f"[… {' '.join(map(value_text, value[-_MAX_LIST:]))}]"
-    return value_text(value)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from checker.explain.words import list_text
 from checker.models.registers import CasRegister, Register
 from harness.counterexample import counterexample_of
 from harness.op import Operation, OpType
@@ -25,12 +26,15 @@ from results.page.bounds import label
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.counterexample import Counterexample
+    from harness.counterexample import Counterexample, Edge
     from harness.op import Contact, Value
     from results.store.record import RunRecord
 
 LEFT, RIGHT, ROW, BAR, BAND = 168, 34, 54, 26, 34
 MIN_COLUMN, WIDTH = 58, 900
+_SHORT, _LONG = 24, 60
+_MEMBERS = 3  # of a list in a transaction
+_TRANSACTION = "txn"
 _WRITES = {"write", "w", "put", "set"}
 _READS = {"read", "r", "get"}
 _REGISTERS = frozenset(model.name for model in (Register, CasRegister))
@@ -105,7 +109,19 @@ def read_counterexample(found: Value, operations: Mapping[int, Operation], reaso
         explanation=str(members.get("explanation") or reason),
         culprit=_find(members.get("op"), operations),
         subject=members.get("subject"),
+        edges=_edges(members.get("edges")),
     )
+
+
+def _edges(found: Value) -> list[Edge]:
+    """Returns the edges of a cycle in the details of a part; what has another form is left out."""
+    listed = found if isinstance(found, list) else []
+    edges = (each for each in listed if isinstance(each, list) and len(each) == 3)
+    return [
+        (first, second, why)
+        for first, second, why in edges
+        if isinstance(first, int) and isinstance(second, int) and isinstance(why, str)
+    ]
 
 
 def _find(entry: Value, operations: Mapping[int, Operation]) -> Operation | None:
@@ -119,8 +135,11 @@ def _find(entry: Value, operations: Mapping[int, Operation]) -> Operation | None
 
 
 def operation_text(operation: Operation) -> str:
-    """Returns an operation as text: `read → 5`, `write 5`, `cas 3 → 5`, `append 7 → 12`."""
+    """Returns an operation as text: `read → 5`, `write 5`, `cas 3 → 5`, `append 7 → 12`, `txn r x [1 2], append x 3`."""
     value, result = operation.value, operation.result
+    if operation.f == _TRANSACTION and isinstance(value, list):
+        # The answer repeats the request, with results.
+        return f"{operation.f} {_cut(', '.join(map(_micro_operation, result or value)), _LONG)}"
     if operation.f == "cas" and isinstance(value, list | tuple) and len(value) == 2:
         return f"cas {_short(value[0])} → {_short(value[1])}"
     if value is None:
@@ -136,9 +155,17 @@ def place_text(contact: Contact | None) -> str:
     return f" · {'' if contact.answered else 'asked '}{label(contact.node)}"
 
 
+def _micro_operation(value: Value) -> str:
+    parts = value if isinstance(value, list) else [value]
+    return " ".join("nil" if part is None else list_text(part, _MEMBERS) for part in parts)
+
+
 def _short(value: Value) -> str:
-    text = "nil" if value is None else str(value)
-    return text if len(text) <= 24 else text[:23] + "…"
+    return _cut("nil" if value is None else str(value), _SHORT)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def precedence(operations: Sequence[Operation]) -> list[tuple[int, int]]:
@@ -242,10 +269,15 @@ def diagram(example: Counterexample, zones: Sequence[Zone]) -> Markup:
     ]
     parts += [_zone(zone, columns, 12 + number * BAND) for number, zone in enumerate(zones)]
     top = 16 + len(zones) * BAND
+    names = {first: f"T{number} · " for number, (first, _, _) in enumerate(example.edges, 1)}
     for row, op in enumerate(shown):
-        parts.append(_bar(op, columns, top + row * ROW, culprit=op is example.culprit, last_x=last_x))
-    for a, b in precedence(shown):
-        parts.append(_arrow(shown[a], shown[b], columns, top + a * ROW, top + b * ROW))
+        name, is_culprit = names.get(op.invoke_index, ""), op is example.culprit and not example.edges
+        parts.append(_bar(op, columns, top + row * ROW, culprit=is_culprit, last_x=last_x, name=name))
+    if example.edges:
+        parts += _cycle(example, columns, top, last_x)
+    else:
+        for a, b in precedence(shown):
+            parts.append(_arrow(shown[a], shown[b], columns, top + a * ROW, top + b * ROW))
     parts += _axis(columns, height)
     return Markup(
         '<svg class="example" viewBox="0 0 {width:.0f} {height}" role="img" aria-label="{label}">'
@@ -284,10 +316,37 @@ def _zone(zone: Zone, columns: Mapping[int, float], y: float) -> Markup:
     )
 
 
-def _bar(op: Operation, columns: Mapping[int, float], y: float, *, culprit: bool, last_x: float) -> Markup:
+def _cycle(example: Counterexample, columns: Mapping[int, float], top: float, last_x: float) -> list[Markup]:
+    """Draws the edges of a cycle as arrows between bars, side by side, each with its reason."""
+    rows = {op.invoke_index: (row, op) for row, op in enumerate(example.operations)}
+    parts = []
+    for number, (first, second, why) in enumerate(example.edges, 1):
+        (from_row, from_op), (to_row, to_op) = rows[first], rows[second]
+        share = number / (len(example.edges) + 1)
+        down = to_row > from_row
+        from_x, to_x = _along(from_op, columns, share, last_x), _along(to_op, columns, share, last_x)
+        from_y = top + from_row * ROW + 12 + (BAR if down else 0)
+        to_y = top + to_row * ROW + 12 + (0 if down else BAR)
+        parts.append(
+            Markup(
+                '<path class="edge" d="M{:.1f} {:.1f}L{:.1f} {:.1f}"/><text class="edge-name" x="{:.1f}" y="{:.1f}">{}</text>'
+            ).format(from_x, from_y, to_x, to_y, (from_x + to_x) / 2 + 6, (from_y + to_y) / 2 + 4, _cut(why, _SHORT))
+        )
+    return parts
+
+
+def _along(op: Operation, columns: Mapping[int, float], share: float, last_x: float) -> float:
+    """Returns a place on the bar of an operation, from 0, its beginning, to 1."""
+    begin = columns[op.start_ns]
+    return begin + share * ((last_x if op.end_ns is None else columns[op.end_ns]) - begin)
+
+
+def _bar(
+    op: Operation, columns: Mapping[int, float], y: float, *, culprit: bool, last_x: float, name: str = ""
+) -> Markup:
     x1 = columns[op.start_ns]
     x2 = columns[op.end_ns] if op.end_ns is not None else last_x
-    where = f"process {op.process}" + place_text(op.contact)
+    where = f"{name}process {op.process}" + place_text(op.contact)
     took = str(op.type) if op.end_ns is None else f"{op.type}, {_span(op.end_ns - op.start_ns)}"
     tail: Markup | str = ""
     if op.type is OpType.INFO:

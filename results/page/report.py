@@ -356,6 +356,7 @@ def _example(example: Counterexample, record: RunRecord, pages: Mapping[str, str
         "key": example.key,
         "page": None if example.key is None else pages.get(str(example.key)),
         "explanation": example.explanation,
+        "has_edges": bool(example.edges),
         "diagram": diagram(example, contradiction(example, record.operations) if is_of_register(record) else ()),
         "around": circumstances(example, record),
         "rows": [

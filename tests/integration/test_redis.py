@@ -11,7 +11,7 @@ import pytest
 from clusters.local import LocalCluster
 from clusters.systems.redis import client as redis_client
 from clusters.systems.redis.connection import Connection, Refused
-from clusters.systems.redis.options import Asks, QueueBy, RedisOptions
+from clusters.systems.redis.options import Asks, QueueBy, RedisOptions, TransactionsBy
 from clusters.systems.redis.outcomes import WRITE_NEVER_HAPPENED, refused
 from clusters.systems.redis.system import PACKAGES, RedisSystem
 from harness import readiness
@@ -111,6 +111,25 @@ def test_sets_counters_and_queues(cluster: LocalCluster, system: RedisSystem) ->
     assert sorted(last.value) == [1, 2]
     assert counter == [Ok(0), Ok(5), Ok(-2), Ok(3)]
     assert queue[3:] == [Ok("a"), Ok(["b", "c"]), Fail("empty: the queue has no value")]
+
+
+def test_a_transaction_is_one_script_or_several_commands(cluster: LocalCluster, system: RedisSystem) -> None:
+    """Reads of a transaction see its own writes, keys hold lists or values, and absent keys are null."""
+    assert system.workload == "register"  # it runs the processes
+    node = cluster.nodes[1]
+
+    async def all_of_it(by: TransactionsBy) -> list[Outcome]:
+        lists = system_of(cluster, "list-append", transactions_by=by)
+        registers = system_of(cluster, "rw-register", transactions_by=by)
+        appends = [["r", f"{by}", None], ["append", f"{by}", 1], ["append", f"{by}", 2], ["r", f"{by}", None]]
+        writes = [["w", "a", 5], ["r", "a", None], ["r", "b", None]]
+        return [*await ask(lists, node, ("txn", appends)), *await ask(registers, node, ("txn", writes))]
+
+    for by in TransactionsBy:
+        assert asyncio.run(all_of_it(by)) == [
+            Ok([["r", f"{by}", []], ["append", f"{by}", 1], ["append", f"{by}", 2], ["r", f"{by}", [1, 2]]]),
+            Ok([["w", "a", 5], ["r", "a", 5], ["r", "b", None]]),
+        ]
 
 
 def test_a_stream_delivers_again_what_nobody_acknowledged(

@@ -1,10 +1,11 @@
-"""The client of Redis: one connection of one process, for registers, sets, counters, locks and queues.
+"""The client of Redis: one connection of one process, for registers, sets, counters, locks, queues and transactions.
 
 - A register is a key. A compare-and-set is a script that compares and sets.
 - A set is a set of Redis. A counter is a key with INCRBY.
 - A lock is a key that exists while the lock is held, with the holder's mark, and a counter beside it for its token.
 - A queue is a list: RPUSH at one end, LPOP at the other. Or it is a stream with one group of consumers: XADD, and XREADGROUP
   with XACK and XDEL once the client has the value. A value that a consumer never acknowledged goes to another one later.
+- A transaction is one script of LRANGE and RPUSH, or of GET and SET; or each of its micro-operations is a command.
 
 A script runs without other commands in between. Source: Redis' documentation, "Scripting with Lua", "Distributed locks with
 Redis" (the lock of a single instance) and "Redis Streams".
@@ -18,9 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clusters.systems.answers import PAUSE_S, NoAnswer, NotSent, no_answer, unsupported
 from clusters.systems.redis.connection import SENTINEL_PORT, Connection, Refused
-from clusters.systems.redis.options import QueueBy
+from clusters.systems.redis.options import QueueBy, TransactionsBy
 from clusters.systems.redis.outcomes import CAS_MISMATCH, EMPTY, HELD, NOT_HELD, refused
 from clusters.systems.stored import value_of
+from clusters.systems.transactions import LIST_APPEND, READ, RW_REGISTER, TRANSACTION, keys_of, only_reads
 from harness.op import ONLY_KEY, Fail, Info, Ok
 
 if TYPE_CHECKING:
@@ -60,6 +62,16 @@ for _, entry in ipairs(redis.call('xrange', KEYS[1], '-', '+')) do all[#all + 1]
 redis.call('del', KEYS[1])
 return all"""
 
+TRANSACT: Final = """
+local answers = {}
+for at = 1, #ARGV, 3 do
+  local key = KEYS[tonumber(ARGV[at + 1])]
+  if ARGV[at] == 'LRANGE' then answers[#answers + 1] = redis.call('LRANGE', key, 0, -1)
+  elseif ARGV[at] == 'GET' then answers[#answers + 1] = redis.call('GET', key)
+  else answers[#answers + 1] = redis.call(ARGV[at], key, ARGV[at + 2]) end
+end
+return answers"""
+
 
 class RedisClient:
     """A `harness.client.RoutedClient`: it asks a sentinel for the master, or stays at its node.
@@ -81,6 +93,7 @@ class RedisClient:
         fencing: bool,
         lease_s: float | None,
         queue_by: QueueBy,
+        transactions_by: TransactionsBy,
     ) -> None:
         """Connects with the first operation.
 
@@ -94,6 +107,7 @@ class RedisClient:
             fencing: Whether an acquire returns a token.
             lease_s: The lease of a lock in seconds; None: locks have none.
             queue_by: The type of Redis that holds a queue.
+            transactions_by: How a transaction is carried out.
         """
         self.node = node
         self.via: str | None = None
@@ -105,6 +119,7 @@ class RedisClient:
         self._acknowledge = acknowledge
         self._fencing = fencing
         self._queue_by = queue_by
+        self._transactions_by = transactions_by
         self._lease_ms = "" if lease_s is None else str(round(lease_s * 1000))
         self._marks: dict[str, str] = {}  # by key, the mark of the lock that this client acquired last
         self._at: Node | None = None if sentinels else node
@@ -112,7 +127,7 @@ class RedisClient:
 
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out an operation of the workload."""
-        is_read = invocation.f == "read"
+        is_read = _is_read(invocation)
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):
                 connection = await self._connected()
@@ -181,11 +196,13 @@ class RedisClient:
             "set": self._set,
             "counter": self._counter,
             "lock": self._lock,
+            LIST_APPEND: self._transaction,
+            RW_REGISTER: self._transaction,
             "queue": self._stream if self._queue_by is QueueBy.STREAM else self._queue,
         }
         key = invocation.key or ONLY_KEY
         outcome = await operations[self._workload](connection, key, invocation.f, invocation.value)
-        if isinstance(outcome, Ok) and invocation.f != "read" and self._acknowledge:
+        if isinstance(outcome, Ok) and not _is_read(invocation) and self._acknowledge:
             return await self._acknowledged(connection, outcome)
         return outcome
 
@@ -246,6 +263,40 @@ class RedisClient:
                 return Fail(f"{NOT_HELD}: the lock is free, or another client holds it")
         return unsupported(f, value)
 
+    async def _transaction(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
+        if f != TRANSACTION:
+            return unsupported(f, value)
+        names = keys_of(value)
+        places = {name: place for place, name in enumerate(names, 1)}
+        of_lists = self._workload == LIST_APPEND
+        read, write = ("LRANGE", "RPUSH") if of_lists else ("GET", "SET")
+        words = [(read if function == READ else write, places[str(name)], new) for function, name, new in value]
+        keys = [f"{key}/{name}" for name in names]
+        try:
+            if self._transactions_by is TransactionsBy.SCRIPT:
+                given = [word for command, place, new in words for word in (command, place, json.dumps(new))]
+                answers = await _listed(connection, "EVAL", TRANSACT, len(keys), *keys, *given)
+            else:
+                answers = [
+                    await connection.call(command, keys[place - 1], *_arguments(command, new))
+                    for command, place, new in words
+                ]
+        except (Refused, NotSent) as error:
+            # A script that was refused has not written, unless a key in its middle has another type.
+            is_whole = self._transactions_by is TransactionsBy.SCRIPT and not str(error).startswith("WRONGTYPE")
+            if is_whole or only_reads(value):
+                raise
+            await self._leave()
+            return Info(f"not-complete: {error}")
+        if len(answers) != len(value):
+            raise NoAnswer(f"expected {len(value)} answers of a transaction, found {len(answers)}")
+        return Ok(
+            [
+                [function, name, _result(answer, of_lists=of_lists) if function == READ else new]
+                for (function, name, new), answer in zip(value, answers, strict=True)
+            ]
+        )
+
     async def _queue(self, connection: Connection, key: str, f: str, value: Value) -> Outcome:
         match f:
             case "enqueue":
@@ -303,6 +354,30 @@ class RedisClient:
                     raise
             streams = await connection.call(*command)
         return None if not streams else _entry(streams[0][1])
+
+
+def _is_read(invocation: Invocation) -> bool:
+    return invocation.f == "read" or (invocation.f == TRANSACTION and only_reads(invocation.value))
+
+
+def _arguments(command: str, value: Value) -> list[str | int]:
+    """Returns the words of a micro-operation after its key."""
+    if command == "GET":
+        return []
+    return [0, -1] if command == "LRANGE" else [json.dumps(value)]
+
+
+def _result(answer: Any, *, of_lists: bool) -> Value:
+    """Returns the result of the read of a micro-operation.
+
+    Raises:
+        NoAnswer: No client of this test wrote it.
+    """
+    if not of_lists:
+        return _value(answer)
+    if not isinstance(answer, list):
+        raise NoAnswer(f"expected a list, found {str(answer)[:100]}")
+    return [_value(each) for each in answer]
 
 
 def _entry(entries: Any) -> tuple[str, str] | None:

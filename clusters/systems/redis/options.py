@@ -22,6 +22,13 @@ class QueueBy(enum.StrEnum):
     STREAM = "stream"
 
 
+class TransactionsBy(enum.StrEnum):
+    """How a client carries out a transaction."""
+
+    SCRIPT = "script"
+    COMMANDS = "commands"
+
+
 class Fsync(enum.StrEnum):
     """When a server writes its append-only file to the disk."""
 
@@ -59,6 +66,11 @@ class RedisOptions:
         QueueBy.LIST,
         "list: a queue is a list; a dequeue removes the value before the client has it. stream: a queue is a stream with a "
         "group of consumers; a client acknowledges a value after it has it.",
+    )
+    transactions_by: TransactionsBy = option(
+        TransactionsBy.SCRIPT,
+        "script: a transaction is one script, and no other command runs in between. commands: each micro-operation is a "
+        "command of its own; a negative control.",
     )
     down_after_ms: int = option(
         1000, "Milliseconds without an answer after which a sentinel takes a server for down.", low=100, high=60_000

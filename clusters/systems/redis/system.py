@@ -22,6 +22,7 @@ from clusters.systems.redis.connection import (
 )
 from clusters.systems.redis.options import Asks, RedisOptions
 from clusters.systems.redis.outcomes import ANSWERS, REFUSALS
+from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
 from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
 from harness.errors import InputError
@@ -74,6 +75,9 @@ class RedisSystem(System):
             "set": "add is SADD, read is SMEMBERS",
             "counter": "add is INCRBY, read is GET",
             "lock": "acquire and release are scripts on a key, with a lease if the locks have one",
+            **dict.fromkeys(
+                (LIST_APPEND, RW_REGISTER), "txn is a script of all reads and writes, or a command for each"
+            ),
             "queue": "enqueue is RPUSH or XADD, dequeue is LPOP, or XREADGROUP and XACK, drain is a script",
         }
     )
@@ -132,6 +136,7 @@ class RedisSystem(System):
             fencing=self._options.fencing,
             lease_s=lease_s,
             queue_by=self._options.queue_by,
+            transactions_by=self._options.transactions_by,
         )
 
     def name_at(self, address: Any) -> str | None:

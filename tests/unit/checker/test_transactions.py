@@ -372,3 +372,10 @@ def test_the_command_decides_a_history_of_jepsen(tmp_path: Path, run: Callable[.
     assert document["kind"] == "G-single-item"
     with pytest.raises(InputError, match="causal consistency"):
         run(*command, "--workload-option", "consistency-model=causal")
+
+
+def test_a_cycle_has_its_edges() -> None:
+    """Each edge has two rows and its reason in short, in the order of the words."""
+    found = of_registers("rx wy1", "ry wx1", model="serializable")
+    [anomaly] = found.anomalies
+    assert anomaly.edges == ((0, 1, "rw x"), (1, 0, "rw y"))

@@ -159,6 +159,7 @@ def test_the_diagram_is_well_formed_and_escaped() -> None:
         (operation("write", 5, 0, 1), "write 5"),
         (operation("cas", [1, 2], 0, 1), "cas 1 → 2"),
         (operation("enqueue", "x" * 99, 0, 1), f"enqueue {'x' * 23}…"),
+        (operation("txn", [["r", "x", None], ["append", "y", 4]], 0, 1, type=OpType.INFO), "txn r x nil, append y 4"),
     ],
 )
 def test_operations_are_told_shortly(op: Operation, text: str) -> None:
@@ -177,3 +178,21 @@ def test_a_run_that_has_just_ended_shows_the_operations_themselves(
     assert found is part.counterexamples
     assert list(found) == list(from_file)
     assert all(any(op is known for known in stale_record.operations) for op in found[0].operations)
+
+
+def test_a_cycle_has_an_arrow_for_each_edge() -> None:
+    """Transactions have the names of the explanation, and each arrow its reason; other edges and other forms are left out."""
+    first = operation("txn", [["append", "x", 1]], 0, 9)
+    second = operation("txn", [["append", "y", 2]], 1, 8)
+    edges = [[first.invoke_index, second.invoke_index, "rw x"], [second.invoke_index, first.invoke_index, "ww <y>"]]
+    found = {
+        "operations": [{"invoke_index": op.invoke_index} for op in (first, second)],
+        "edges": [*edges, [first.invoke_index, 77, "wr z"], [1, 2], "no edge", [None, 1, "rw"]],
+    }
+    example = read_counterexample(found, by_index([first, second]), "a cycle")
+    assert example is not None
+    assert [list(edge) for edge in example.edges] == edges
+    svg = str(diagram(example, ()))
+    assert (svg.count('class="edge"'), svg.count('class="before"'), svg.count("culprit")) == (2, 0, 0)
+    for text in ("T1 · process", "T2 · process", ">rw x<", ">ww &lt;y&gt;<"):
+        assert text in svg
