@@ -26,6 +26,8 @@ pub const INFO: i8 = 2;
 pub const KEPT: usize = 100;
 
 /// A micro-operation: a read, or a write (an append in lists).
+// The flags are independent of each other, and there is a row for each micro-operation.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mop {
     pub is_read: bool,

@@ -158,7 +158,7 @@ impl Parser {
     pub fn read(&mut self, text: &[u8], at: usize, is_answer: bool) -> Result<usize, Stop> {
         self.scratch.clear();
         self.has_results = is_answer || self.syntax != Syntax::Canonical;
-        if self.byte(text, at).map_err(|_| Stop::Torn)? != b'[' {
+        if byte_at(text, at).map_err(|_| Stop::Torn)? != b'[' {
             return Err(Stop::Wrong(None, "not-a-list"));
         }
         let mut at = at + 1;
@@ -225,23 +225,19 @@ impl Parser {
         self.table.of(transaction).iter().zip(&self.scratch).position(differs)
     }
 
-    fn byte(&self, text: &[u8], at: usize) -> Result<u8, Bad> {
-        text.get(at).copied().ok_or(Bad::Torn)
-    }
-
     /// Returns the place of the next member of a list, or of its closing bracket.
     fn member(&self, text: &[u8], at: usize, first: bool) -> Result<usize, Bad> {
         let mut at = self.spaces(text, at);
-        if self.syntax != Syntax::Edn && !first && self.byte(text, at)? != b']' {
+        if self.syntax != Syntax::Edn && !first && byte_at(text, at)? != b']' {
             if text[at] != b',' {
                 return Err(NO_MOP);
             }
             at = self.spaces(text, at + 1);
-            if self.byte(text, at)? == b']' {
+            if byte_at(text, at)? == b']' {
                 return Err(NO_MOP);
             }
         }
-        self.byte(text, at)?;
+        byte_at(text, at)?;
         Ok(at)
     }
 
@@ -327,7 +323,7 @@ impl Parser {
     /// Returns the place after the closing bracket of a micro-operation.
     fn end(&self, text: &[u8], at: usize) -> Result<usize, Bad> {
         let at = self.spaces(text, at);
-        if self.byte(text, at)? != b']' {
+        if byte_at(text, at)? != b']' {
             return Err(NO_MOP);
         }
         Ok(at + 1)
@@ -338,7 +334,7 @@ impl Parser {
         if nil.starts_with(&text[at..]) {
             return Err(Bad::Torn);
         }
-        Ok(text[at..].starts_with(nil) && is_delimiter(self.byte(text, at + nil.len())?))
+        Ok(text[at..].starts_with(nil) && is_delimiter(byte_at(text, at + nil.len())?))
     }
 
     /// Returns the end of the value that begins at a place.
@@ -362,7 +358,7 @@ impl Parser {
             b'-' | b'0'..=b'9' => {
                 let digits = text[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
                 let end = at + 1 + digits;
-                if is_delimiter(self.byte(text, end)?) {
+                if is_delimiter(byte_at(text, end)?) {
                     if let Some(value) = integer(&text[at..end]) {
                         return Ok((Atom::Integer(value), end));
                     }
@@ -376,9 +372,10 @@ impl Parser {
         };
         let value = &text[at..end];
         let found = match (self.syntax, value) {
-            (Syntax::Canonical, _) | (Syntax::Json, b"null" | b"true" | b"false" | [b'"', ..]) => self.text(value),
+            (Syntax::Canonical, _)
+            | (Syntax::Json, b"null" | [b'"', ..])
+            | (Syntax::Json | Syntax::Edn, b"true" | b"false") => self.text(value),
             (Syntax::Edn, b"nil") => self.text(b"null"),
-            (Syntax::Edn, b"true" | b"false") => self.text(value),
             (Syntax::Edn, [b'"', ..]) => {
                 self.has_string = true;
                 let is_function =
@@ -399,7 +396,7 @@ impl Parser {
             }
             _ => return Err(NO_MOP),
         };
-        if self.syntax != Syntax::Canonical && !is_delimiter(self.byte(text, end)?) {
+        if self.syntax != Syntax::Canonical && !is_delimiter(byte_at(text, end)?) {
             return Err(NO_MOP);
         }
         Ok((found, end))
@@ -496,6 +493,10 @@ impl Parser {
             next = end;
         }
     }
+}
+
+fn byte_at(text: &[u8], at: usize) -> Result<u8, Bad> {
+    text.get(at).copied().ok_or(Bad::Torn)
 }
 
 /// Returns the number of bytes with which both texts begin.
