@@ -54,7 +54,7 @@ class LocalCluster:
         self.name = state.name
         self.nodes = state.members()
         self._state = state
-        self._first_processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._first_processes: dict[str, NodeProcess] = {}
         self._capabilities: dict[str, Capabilities] | None = None
         self._reservation: int | None = None
         self._remotes = {
@@ -278,7 +278,19 @@ def _make_network(state: State, lock: int) -> None:
         namespaces.ip_batch(inside, namespace=state.namespace(node), lock=lock)
 
 
-def _start_node(state: State, node: Node) -> subprocess.Popen[bytes]:
+class NodeProcess(subprocess.Popen[bytes]):
+    """The first process of a node. It outlives this process on purpose: `down` finds it by its namespace."""
+
+    def __del__(self) -> None:
+        """Forgets the process without a warning that it still runs."""
+        super().__del__(_warn=_silent)  # type: ignore[call-arg]  # the types of the library lack it
+
+
+def _silent(*_: object, **__: object) -> None:
+    """Takes a warning."""
+
+
+def _start_node(state: State, node: Node) -> NodeProcess:
     own = state.directory / node.name
     unshare = namespaces.find_program("unshare") or "unshare"
     command = [
@@ -286,6 +298,4 @@ def _start_node(state: State, node: Node) -> subprocess.Popen[bytes]:
         "sh", str(NODE_SCRIPT), node.name, node.address, str(own), str(state.directory / "hosts"),
     ]  # fmt: skip
     with _log_of(state, node).open("wb") as log, namespaces.entered(state.namespace(node)):
-        return subprocess.Popen(  # it outlives this process; `down` finds it by its namespace
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
-        )
+        return NodeProcess(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/")

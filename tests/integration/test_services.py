@@ -41,4 +41,6 @@ def test_faults_hit_the_service_that_they_aim_at(tmp_path: Path) -> None:
     assert {seen["node"] for seen in voters["sightings"]} == {"n1", "n2", "n3"}
     assert document["sightings"] == [], "the store has no status"
     (log,) = found.parent.glob("nodes/n2/store.log")
-    assert [json.loads(line) for line in log.read_text().splitlines()] == [{"starts": 1}, {"starts": 2}]
+    # A client that goes away during a request makes Python's server print a traceback between these lines.
+    starts = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    assert starts == [{"starts": 1}, {"starts": 2}]

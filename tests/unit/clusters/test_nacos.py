@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("aiohttp")
 from aiohttp import web
 
+from clusters.systems import http
 from clusters.systems.answers import NoAnswer
 from clusters.systems.nacos import naming as module
 from clusters.systems.nacos import system
@@ -89,6 +90,9 @@ def served(
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         monkeypatch.setattr(module, "PORT", runner.addresses[0][1])
+        monkeypatch.setattr(
+            http, "CONNECT_TIMEOUT_S", 30.0
+        )  # the machine may be busy, and client and server share a loop
         try:
             return await use()
         finally:

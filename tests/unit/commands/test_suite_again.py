@@ -119,11 +119,11 @@ def test_a_file_that_changed_since_is_noticed(capsys: pytest.CaptureFixture[str]
 def test_an_expectation_that_changed_since_is_noticed(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     """The case has the same command; so has one whose plan has another content."""
     plan = folder / "p.json"
-    plan.write_text("{}")
+    plan.write_text('{"faults": []}')
     (folder / "s.toml").write_text(SUITE.replace('name = "b"', 'name = "b"\nplan = "p.json"'))
     assert run(capsys, "--seed", "7")[:2] == (ExitCode.VALID, ["a", "b", "c"])
     place = str(newest()[0])
-    plan.write_text('{"faults": []}')
+    plan.write_text('{"faults": [], "seed": 1}')
     edited = (folder / "s.toml").read_text().replace('name = "c"', 'name = "c"\nexpect = "invalid"')
     (folder / "s.toml").write_text(edited)
     code, ran, err = run(capsys, "--resume", place)

@@ -99,7 +99,10 @@ def test_a_case_that_cannot_run_is_refused_before_the_first_runs(
         ('nemesis = "kill:nobody"', "the case control: unknown target 'nobody'"),
         ('workload = "queue"', "the case control: the system dledger serves "),
         ('plan = "none.json"', "the case control: Invalid value for '--plan': File 'none.json' does not exist."),
-        ('cluster = "sim"', "the case control: the system dledger runs on machines, and --cluster sim has none"),
+        (
+            'system = "etcd"\ncluster = "sim"',
+            "the case control: the system etcd runs on machines, and --cluster sim has none",
+        ),
         ('nemesis = "kill"\nfault-on = "500"', "the case control: kill does not fit into 60 s: "),
     ],
 )

@@ -52,7 +52,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("suite suites/n", {"suites/nightly.toml"}),
         ("suite s", {"suites/nightly.toml"}),
         ("report la", {"latest"}),
-        ("expl", {"explain"}),
+        ("expla", {"explain"}),
         ("explain la", {"latest"}),
         ("test --until", {"--until-fail"}),
         ("replay dledger-kill/2026073", {"dledger-kill/20260730T101112.123Z"}),
