@@ -81,6 +81,7 @@ setup: build/kernel.stamp build/dev.stamp build/spark.stamp
 programs: setup
 	$(BIN)/labrys build --system dledger
 	$(BIN)/labrys build --system rocketmq-controller
+	$(BIN)/python -c 'from clusters.sim.jvm.system import simulator; simulator(print)'
 
 build/system.stamp: clusters/provision/control.sh
 	sh clusters/provision/control.sh
