@@ -17,7 +17,7 @@ from harness.console.plain import counted, one_line
 from harness.console.plain import name as plain_name
 from harness.console.terminal import echo
 from harness.declare import with_option
-from harness.errors import ExitCode, InputError
+from harness.errors import InputError
 from harness.op import Invocation
 from harness.verdict import Verdict
 
@@ -92,7 +92,7 @@ def explore(ctx: click.Context, /, **values: Any) -> None:
     subject = _Subject.of(values)
     nodes, found = subject.searched(bounds, lambda text: echo(f"· {text}", err=True))
     _print_json(nodes, found) if values["output"] == "json" else _print(nodes, found)
-    ctx.exit(_exit_code(found))
+    ctx.exit(_verdict(found).exit_code)
 
 
 for _parameter in explore.params:
@@ -215,10 +215,10 @@ def _invocations(text: str, functions: Any) -> list[Invocation]:
     return found
 
 
-def _exit_code(found: Explored) -> ExitCode:
+def _verdict(found: Explored) -> Verdict:
     if found.violation is not None:
-        return ExitCode.INVALID
-    return ExitCode.UNKNOWN if found.left else ExitCode.VALID
+        return Verdict.INVALID
+    return Verdict.UNKNOWN if found.left else Verdict.VALID
 
 
 def _print(nodes: Nodes, found: Explored) -> None:
@@ -263,7 +263,7 @@ def _event(nodes: Nodes, happened: Happened) -> str:
 def _print_json(nodes: Nodes, found: Explored) -> None:
     violation = found.violation
     document: dict[str, Any] = {
-        "verdict": str(Verdict.INVALID if violation else Verdict.UNKNOWN if found.left else Verdict.VALID),
+        "verdict": str(_verdict(found)),
         "left": found.left,
         "states": found.states,
         "events": found.events,

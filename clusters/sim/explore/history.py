@@ -1,8 +1,8 @@
 """The operations of a search: what clients have asked, and what they were told.
 
 A client invokes an operation at the moment when the request arrives at a node, and has the answer at the moment when the node
-sends it. Any real client has a longer operation, so a history that is legal here is legal there, and the other way round: an
-order in which the request or the answer travels for a while has the same answers and demands less.
+sends it. A real operation takes longer. It overlaps more operations, and so its history allows more. So these shortest
+operations hide no violation.
 """
 
 from __future__ import annotations
