@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -77,14 +77,14 @@ class Request:
     """
 
     wanted: Wanted
-    initial: str | None
-    conventions: Mapping[str, str]
-    keyed: bool | None
-    algorithm: str
-    time_limit_s: float | None
-    memory_limit: int | None
-    cross_check: bool
-    certificate: bool
+    initial: str | None = None
+    conventions: Mapping[str, str] = field(default_factory=dict)
+    keyed: bool | None = None
+    algorithm: str = "auto"
+    time_limit_s: float | None = None
+    memory_limit: int | None = None
+    cross_check: bool = False
+    certificate: bool = False
     unpack_limit: int | None = None
     empty: Verdict = Verdict.UNKNOWN
     explain_model: bool = False

@@ -49,17 +49,7 @@ def part(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 def verdicts(path: Path) -> dict[str | None, Verdict]:
     """The verdict of `labrys check` for each key of a history."""
-    asked = Request(
-        wanted=Wanted(model="cas-register"),
-        initial=None,
-        conventions={},
-        keyed=None,
-        algorithm="auto",
-        time_limit_s=None,
-        memory_limit=None,
-        cross_check=False,
-        certificate=False,
-    )
+    asked = Request(wanted=Wanted(model="cas-register"))
     [checked] = check_file(str(path), asked)
     assert isinstance(checked, Checked)
     return {key: analysis.valid for key, analysis in checked.analysis.keys.items()}

@@ -72,10 +72,7 @@ def checked(path: Path, key: str | None, tmp_path: Path) -> Judged:
     """Returns the result of `labrys check` for one key."""
     alone = tmp_path / "alone.parquet"
     write_operations(alone, [op for op in read_operations(path) if op.key == key], run="alone")
-    asked = Request(
-        wanted=Wanted(workload="ids"), initial=None, conventions={}, keyed=None, algorithm="auto", time_limit_s=None,
-        memory_limit=None, cross_check=False, certificate=False,
-    )  # fmt: skip
+    asked = Request(wanted=Wanted(workload="ids"))
     [found] = check_file(str(alone), asked)
     assert isinstance(found, Judged)
     return found

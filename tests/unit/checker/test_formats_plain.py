@@ -322,14 +322,10 @@ def test_a_check_from_arrays_says_what_objects_say(
         write_history(path, events) if suffix == "edn" else path.write_bytes(lines(events, random))
         asked = Request(
             wanted=Wanted(model=name),
-            initial=None,
             conventions=random.choice([{}, {"nil_read": "any"}, {"failed_cas": "observe", "crashed_dequeue": "never"}]),
-            keyed=None,
             algorithm=random.choice(["auto", "auto", "wgl"]),
             time_limit_s=random.choice([None, 60.0]),
-            memory_limit=None,
             cross_check=number % 3 == 0,
-            certificate=False,
         )
         expected = documents(path, asked)
         monkeypatch.setattr(read, "LONG_BYTES", 0)

@@ -138,17 +138,7 @@ def test_errors_are_those_of_the_other_reader(
     monkeypatch.setattr(read, "LONG_BYTES", 0)
     path = tmp_path / "history.jsonl"
     path.write_text('{"type":"invoke","process":0,"f":"txn","value":[["r","x",null]]}\n' + second + "\n")
-    request = Request(
-        wanted=Wanted(workload="list-append"),
-        initial=None,
-        conventions={},
-        keyed=None,
-        algorithm="auto",
-        time_limit_s=None,
-        memory_limit=None,
-        cross_check=False,
-        certificate=False,
-    )
+    request = Request(wanted=Wanted(workload="list-append"))
     with pytest.raises(InputError, match=sentence):
         list(check_file(str(path), request))
 
@@ -163,17 +153,7 @@ def test_a_long_file_is_read_by_the_kernel(tmp_path: Path, monkeypatch: pytest.M
         "{:type :invoke, :process 0, :f :txn, :value [[:r 1 nil]]}\n"
         "{:type :ok, :process 0, :f :txn, :value [[:r 1 []]]}\n"
     )
-    request = Request(
-        wanted=Wanted(workload="list-append"),
-        initial=None,
-        conventions={},
-        keyed=None,
-        algorithm="auto",
-        time_limit_s=None,
-        memory_limit=None,
-        cross_check=False,
-        certificate=False,
-    )
+    request = Request(wanted=Wanted(workload="list-append"))
     [judged] = check_file(str(path), request)
     assert isinstance(judged, Judged)
     assert judged.history.plain is not None

@@ -44,17 +44,7 @@ if TYPE_CHECKING:
     from benchmarks.checker.subjects import Subject
 
 HISTORIES = 60
-REQUEST = Request(
-    wanted=Wanted(model="register"),
-    initial=None,
-    conventions={},
-    keyed=None,
-    algorithm="auto",
-    time_limit_s=None,
-    memory_limit=None,
-    cross_check=False,
-    certificate=False,
-)
+REQUEST = Request(wanted=Wanted(model="register"))
 
 
 class Automaton(Model):
