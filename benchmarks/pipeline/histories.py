@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from results.pipeline.schema import OPERATIONS
+from results.pipeline.spark.types import struct_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -130,7 +131,7 @@ def generate(spark: SparkSession, plan: Plan) -> DataFrame:
     ]
     tasks = max(spark.sparkContext.defaultParallelism, min(len(rows), plan.operations >> 21))
     chunks = spark.createDataFrame(rows, "key long, keys long, base long, length long").repartition(tasks)
-    return chunks.mapInArrow(_maker(plan), OPERATIONS)
+    return chunks.mapInArrow(_maker(plan), struct_of(OPERATIONS))
 
 
 def _maker(plan: Plan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
