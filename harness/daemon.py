@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ENVIRONMENT = "/run/labrys/environment"
 LAUNCH_WAIT_S = 5
 KILL_WAIT_S = 10
+PAUSE_WAIT_S = 5
 ZOMBIE = "Z"
 PORT_TAKEN = 98
 NOT_LAUNCHED = 97
@@ -126,12 +127,25 @@ class Daemon:
         )
 
     def pause(self, remote: Remote) -> None:
-        """Stops it with SIGSTOP.
+        """Stops it with SIGSTOP, and waits until none of its threads runs.
+
+        A thread stops only when it gets a processor, and can answer a request before that. A thread in state D waits in the
+        kernel, and stops before it leaves it.
 
         Raises:
-            CommandFailed: It does not run.
+            CommandFailed: It does not run; or at the deadline, one of its threads still runs.
         """
-        remote.run(f"kill -STOP $({self.found()})")
+        moving = r"s/^\([0-9]*\) .*) \([^TtDXZ]\) .*/\1 (\2)/p"
+        remote.run(
+            f"pids=$({self.found()}) || {{ echo 'the process {self.role} does not run' >&2; exit 1; }}\n"
+            "kill -STOP $pids || exit\n"
+            f"for turn in $(seq {PAUSE_WAIT_S * 50}); do\n"
+            f"  threads=$(cat $(printf '/proc/%s/task/*/stat ' $pids) 2>/dev/null | sed -n '{moving}')\n"
+            '  [ -n "$threads" ] || exit 0\n'
+            "  sleep 0.02\n"
+            "done\n"
+            f'echo "process" $pids "got SIGSTOP, and after {PAUSE_WAIT_S} s these threads still run:" $threads >&2; exit 1'
+        )
 
     def resume(self, remote: Remote) -> None:
         """Continues it with SIGCONT. Does nothing if it does not run."""

@@ -272,10 +272,10 @@ class System(abc.ABC):
             daemon.kill(self.cluster.remote(node))
 
     def pause(self, node: Node, role: str | None = None) -> None:
-        """Stops the processes with SIGSTOP.
+        """Stops the processes with SIGSTOP, and returns when none of their threads runs.
 
         Raises:
-            CommandFailed: One of them does not run.
+            CommandFailed: One of them does not run, or does not stop.
         """
         for daemon in self.daemons(node, role):
             daemon.pause(self.cluster.remote(node))

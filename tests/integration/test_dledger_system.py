@@ -204,13 +204,15 @@ def test_replicas_are_equal_at_one_index(system: DLedgerSystem, cluster: LocalCl
 
 
 def test_pause_and_resume(system: DLedgerSystem, cluster: LocalCluster) -> None:
-    """A paused process is in state T and silent; after the resume the same process answers."""
+    """All threads of a paused process are in state T, and it is silent; after the resume the same process answers."""
     node = others(cluster, leader_of(system, cluster))[0]
     before = system.process_state(node)
-    system.pause(node)
-    paused = system.process_state(node)
     assert before is not None
-    assert paused == (before[0], "T")
+    system.pause(node)
+    threads = cluster.remote(node).run(f"sed 's/.*) //' /proc/{before[0]}/task/*/stat | cut -c1").stdout.split()
+    assert len(threads) > 10
+    assert set(threads) == {"T"}
+    assert system.process_state(node) == (before[0], "T")
     assert run(first_status(system, node, 0.5)) is None
     assert run(system.replica(node, 0.5)) is None
     system.resume(node)
