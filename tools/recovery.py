@@ -103,7 +103,7 @@ def losses(run: Run, options: Sequence[str] = ()) -> list[Loss]:
             continue
         found.append(
             Loss(
-                system=_system(test, options),
+                system=system_of(test, options),
                 kind=" and ".join(called(fault.kind, fault.planned.options) for fault in several),
                 changes=_gaps([each - start_s for each in times[False]], after_s),
                 reads=_gaps([each - start_s for each in times[True]], after_s),
@@ -142,7 +142,8 @@ def _sustained_s(fault: StoredFault) -> float | None:
     return max((each for each in found if each is not None), default=None) if None not in found else None
 
 
-def _system(test: Mapping[str, object], names: Sequence[str]) -> str:
+def system_of(test: Mapping[str, object], names: Sequence[str] = ()) -> str:
+    """Returns the system of a run with its library of consensus, if it has a choice, and with the values of some options."""
     suite, options = test.get("suite"), test["options"]
     case = suite["case"].partition("[")[0] if isinstance(suite, dict) else "no suite"
     known = {**options, "case": case} if isinstance(options, dict) else {"case": case}
