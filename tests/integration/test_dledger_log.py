@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import itertools
 import os
 from typing import TYPE_CHECKING, TypeVar
@@ -10,8 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 
 from clusters.local import LocalCluster
+from clusters.systems.dledger.outcomes import refused_write
+from clusters.systems.dledger_log.entries import entry_or_fail
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_log.system import DLedgerLogSystem
+from clusters.systems.dledger_protocol import APPEND, SUCCESS
 from clusters.systems.routing import Routing
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
@@ -22,6 +26,8 @@ from tests.outcomes import asked
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
 
+    from clusters.systems.dledger_protocol import Peer
+    from clusters.systems.remoting import Answer
     from harness.client import Client
     from harness.node import Node
     from harness.op import Outcome, Value
@@ -125,6 +131,48 @@ def test_a_following_client_goes_to_the_leader(system: DLedgerLogSystem, cluster
     follower = next(node for node in cluster.nodes if node != leader)
     following = DLedgerLogSystem(cluster, DLedgerLogOptions(routing=Routing.LEADER), "set").client(0, follower)
     assert run(ask(following, ("add", key, 1), ("add", key, 2), ("read", key, None)))[1:] == [Ok(2), Ok([2])]
+
+
+def test_an_append_that_a_node_refuses_is_in_no_log(system: DLedgerLogSystem, cluster: LocalCluster) -> None:
+    """The rows 401, 400, 404 and 506 of the table. For 506, the leader gives its leadership to a node that is paused."""
+    key, leader = next(KEYS), leader_of(system, cluster)
+    follower = next(node for node in cluster.nodes if node != leader)
+    status = run(first_status(system, leader, 2.0))
+    assert status is not None
+
+    async def code(node: Node, to: str, **changed: Value) -> Value:
+        entry = entry_or_fail(to, 1)
+        assert isinstance(entry, bytes)
+
+        async def append(peer: Peer) -> Answer:
+            request = {**peer._ids, "body": base64.b64encode(entry).decode(), **changed}
+            return await peer._connection.call(APPEND, request, extension={})
+
+        answer = await system.ask(node, 5.0, append)
+        return None if answer is None else answer.body.get("code")
+
+    async def codes() -> list[Value]:
+        found = [
+            await code(leader, key, remoteId=system.group.members.id_of(follower.name)),
+            await code(leader, key, group="another"),
+            await code(follower, key),
+        ]
+        await asyncio.to_thread(system.pause, follower)
+        transfer = asyncio.create_task(system.transfer(leader, status.term, follower, 5.0))
+        try:
+            async with asyncio.timeout(5.0):
+                while await code(leader, next(KEYS)) == SUCCESS:
+                    pass
+            return [*found, await code(leader, key)]
+        finally:
+            await asyncio.to_thread(system.resume, follower)
+            await transfer
+
+    found = run(codes())
+    assert found == [401, 400, 404, 506]
+    assert all(isinstance(refused_write(each), Fail) for each in found if isinstance(each, int))
+    run(system.until_ready(cluster.nodes, READY_S))
+    assert run(ask(system.client(0, leader_of(system, cluster), pinned=True), ("read", key, None))) == [Ok([])]
 
 
 def test_every_node_as_leader_has_the_log(system: DLedgerLogSystem, cluster: LocalCluster) -> None:
