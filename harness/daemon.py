@@ -129,8 +129,9 @@ class Daemon:
     def pause(self, remote: Remote) -> None:
         """Stops it with SIGSTOP, and waits until none of its threads runs.
 
-        A thread stops only when it gets a processor, and can answer a request before that. A thread in state D waits in the
-        kernel, and stops before it leaves it.
+        A thread stops only when it gets a processor, and can answer a request before that. With 30 busy threads on two busy
+        processors, this took up to 1.2 s, and the process was in state T long before. A thread in state D waits in the kernel,
+        and stops before it leaves it.
 
         Raises:
             CommandFailed: It does not run; or at the deadline, one of its threads still runs.

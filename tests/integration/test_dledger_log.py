@@ -12,11 +12,11 @@ import pytest
 
 from clusters.local import LocalCluster
 from clusters.systems.dledger.outcomes import refused_write
-from clusters.systems.dledger_log.entries import entry_or_fail
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
 from clusters.systems.dledger_log.system import DLedgerLogSystem
 from clusters.systems.dledger_protocol import APPEND, SUCCESS
 from clusters.systems.routing import Routing
+from clusters.systems.stored import entry_or_fail
 from harness.cluster import on_all
 from harness.op import Fail, Invocation, Ok
 from harness.service import first_status
