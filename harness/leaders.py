@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from harness.units import NS_PER_S
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from harness.watch import Sighting
 
 LEADER: Final = "leader"
+OBSERVER: Final = "observer"  # a node outside the group that knows which node leads in which term, both of one moment
 
 
 class Claim(Protocol):
@@ -44,11 +46,11 @@ def leader_of(reports: Iterable[T]) -> T | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rivals:
-    """Nodes that reported that they lead in one term.
+    """Nodes that reported that they lead in one term, or were reported so by an observer.
 
     Attributes:
         term: The term.
-        claims: The reports of each node about itself, in the order of time; of two nodes at least.
+        claims: The reports, in the order of time, each with the node that leads; of two nodes at least.
     """
 
     term: int
@@ -60,7 +62,9 @@ class Rivals:
         first = {node: next(claim for claim in self.claims if claim.node == node) for node in nodes}
         polls = ", ".join(f"{node} {in_polls(claim)}" for node, claim in list(first.items())[:MAX_NAMED])
         more = f", and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else ""
-        return f"{len(nodes)} nodes reported that they led in term {self.term}: {polls}{more}."
+        by_themselves = all(claim.role == LEADER for claim in self.claims)
+        said = "reported that they led" if by_themselves else "were reported to lead"
+        return f"{len(nodes)} nodes {said} in term {self.term}: {polls}{more}."
 
 
 MAX_NAMED: Final = 5
@@ -73,18 +77,31 @@ def in_polls(claim: Sighting) -> str:
     return f"in the polls from {claim.time_ns / NS_PER_S:.3f} s to {claim.last_ns / NS_PER_S:.3f} s"
 
 
-def rivals(sightings: Iterable[Sighting]) -> list[Rivals]:
-    """Returns the terms in which more than one node reported that it leads, ascending.
+def claim_in(seen: Sighting) -> Sighting | None:
+    """Returns a report with the node that leads by it: the node itself, or the one that an observer names; else None.
 
-    Only a node's report about itself counts. The reports may be of different times: a term has one leader for ever. A system
-    without terms has no rivals.
+    What another node takes for the leader does not count, because it can be of another moment than its term.
     """
-    by_term: dict[int, list[Sighting]] = {}
-    for seen in sightings:
-        if seen.role == LEADER and seen.term is not None:
-            by_term.setdefault(seen.term, []).append(seen)
+    if seen.role == LEADER:
+        return seen
+    return replace(seen, node=seen.leader) if seen.role == OBSERVER and seen.leader is not None else None
+
+
+def claims(sightings: Iterable[Sighting]) -> list[Sighting]:
+    """Returns the reports that a node leads in a term, each with this node; see `claim_in`."""
+    return [claim for claim in map(claim_in, sightings) if claim is not None and claim.term is not None]
+
+
+def rivals(sightings: Iterable[Sighting]) -> list[Rivals]:
+    """Returns the terms in which more than one node leads by the reports, ascending.
+
+    The reports may be of different times: a term has one leader for ever. A system without terms has no rivals.
+    """
+    by_term: defaultdict[int | None, list[Sighting]] = defaultdict(list)
+    for claim in claims(sightings):
+        by_term[claim.term].append(claim)
     return [
-        Rivals(term=term, claims=tuple(sorted(claims, key=lambda claim: claim.time_ns)))
-        for term, claims in sorted(by_term.items())
-        if len({claim.node for claim in claims}) > 1
+        Rivals(term=term, claims=tuple(sorted(claimed, key=lambda claim: claim.time_ns)))
+        for term, claimed in sorted(by_term.items(), key=lambda each: each[0] or 0)
+        if term is not None and len({claim.node for claim in claimed}) > 1
     ]

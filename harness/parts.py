@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from harness.console.plain import counted, counted_of
 from harness.errors import LabrysError, headline
 from harness.faults import called
-from harness.leaders import LEADER, rivals
+from harness.leaders import claims, rivals
 from harness.op import FINAL_PHASE, OpType
 from harness.pace import RECOVERY
 from harness.units import NS_PER_S
@@ -93,16 +93,16 @@ def _not_begun(name: str, faults: Sequence[FaultRecord], plan: Sequence[PlannedF
 
 
 def one_leader_per_term(sightings: Sequence[Sighting], promise: str, lane: str | None = None) -> Part:
-    """Returns the extra part `one-leader-per-term`: whether two nodes reported that they lead in one term.
+    """Returns the extra part `one-leader-per-term`: whether two nodes led in one term by the reports.
 
     Args:
-        sightings: What the nodes reported about themselves.
+        sightings: What the nodes reported about themselves, and observers about the leader of a group.
         promise: The sentence of the service; see `Service.one_leader_per_term`.
         lane: The service and the group, if it is not the service that clients use; then the name of the part has it.
     """
     name = ONE_LEADER if lane is None else f"{ONE_LEADER} ({lane})"
     found = rivals(sightings)
-    terms = sorted({seen.term for seen in sightings if seen.role == LEADER and seen.term is not None})
+    terms = {claim.term for claim in claims(sightings)}
     details: dict[str, Value] = {
         "promise": promise,
         "terms": len(terms),
@@ -118,7 +118,7 @@ def one_leader_per_term(sightings: Sequence[Sighting], promise: str, lane: str |
     if not terms:
         reason = "No poll saw a leader with a term."
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details, extra=True)
-    reason = f"No two nodes reported that they led in one term; {counted(len(terms), 'term')} had a leader."
+    reason = f"No two nodes led in one term by the reports; {counted(len(terms), 'term')} had a leader."
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details, extra=True)
 
 

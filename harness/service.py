@@ -31,7 +31,8 @@ class NodeStatus:
 
     Attributes:
         node: The node's name.
-        role: `leader`, `follower`, `candidate`, or another name of the system.
+        role: `leader`, `follower`, `candidate`, or another name of the system. `observer`: the node is outside the group, and
+            knows `term` and `leader` of one moment.
         term: The node's term or epoch; None if the system has none.
         leader: The name of the node that it believes to be the leader; None if it knows none.
         applied_index: The last log entry that its state machine has applied; None if there is no log.

@@ -27,7 +27,7 @@ class Members:
         text: The list of all members.
     """
 
-    def __init__(self, nodes: Sequence[Node], *, port: int, system: str) -> None:
+    def __init__(self, nodes: Sequence[Node], *, port: int, system: str, numbered: bool = False) -> None:
         """Gives each node an id: its name, with an underscore for each character that an id cannot have.
 
         If two nodes would get the same id, the later one gets a number at its end.
@@ -36,18 +36,23 @@ class Members:
             nodes: The nodes.
             port: The port of each member.
             system: The system's name, for errors.
+            numbered: Whether the ids are `n0`, `n1` and so on, in the order of the nodes; the commit log of a broker of
+                RocketMQ needs a letter and a number.
 
         Raises:
             InputError: A node's address has a colon, which ends the host in such a list.
         """
         self._ids: dict[str, str] = {}
         taken = {node.name for node in nodes if NAME.fullmatch(node.name)}
-        for node in nodes:
+        for place, node in enumerate(nodes):
             if ":" in node.address:
                 raise InputError(
                     f"{system} cannot use the node {node.name} at {node.address!r}: its list of members has no IPv6 "
                     "addresses; give the node an IPv4 address or a host name"
                 )
+            if numbered:
+                self._ids[node.name] = f"n{place}"
+                continue
             self._ids[node.name] = node.name if node.name in taken else _free(_OTHER.sub("_", node.name), taken)
             taken.add(self._ids[node.name])
         self._names = {member: name for name, member in self._ids.items()}

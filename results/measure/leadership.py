@@ -8,13 +8,13 @@ term by any node, because a poll may reach the followers of a new leader before 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from harness.console.members import Whole  # noqa: TC001 - the members of a leadership are read by their annotations
-from harness.leaders import LEADER, leader_of
+from harness.leaders import LEADER, claim_in, leader_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,8 +42,9 @@ def leaders(sightings: Sequence[Sighting]) -> list[tuple[int, str | None, int | 
     claims: dict[str, Sighting] = {}
     changes: list[tuple[int, str | None, int | None]] = []
     for seen in sorted(sightings, key=lambda sighting: sighting.time_ns):
-        if seen.role == LEADER:
-            claims[seen.node] = seen
+        claim = claim_in(seen)
+        if claim is not None:
+            claims[seen.node] = replace(claim, role=LEADER)
         else:
             claims.pop(seen.node, None)
         leader = leader_of(claims.values())

@@ -1,17 +1,24 @@
-"""Three real nodes of RocketMQ: sends and pulls, the log of each broker, statuses, and a master that is killed."""
+"""Three real nodes of RocketMQ: sends, batches, transactions and pulls, each broker's log, statuses, and a killed master.
+
+The brokers are in controller mode first, and then have a commit log on DLedger.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from clusters.local import LocalCluster
-from clusters.systems.rocketmq.broker_options import RocketMQOptions
-from clusters.systems.rocketmq.brokers import ROLE
+from clusters.systems.remoting import Answer
+from clusters.systems.rocketmq import broker_requests
+from clusters.systems.rocketmq.broker_options import Mode, RocketMQOptions, Sends
+from clusters.systems.rocketmq.broker_outcomes import END_REFUSED, REFUSED, refused
+from clusters.systems.rocketmq.brokers import ROLE, connect
 from clusters.systems.rocketmq.system import RocketMQSystem
 from clusters.systems.routing import Routing
 from harness import readiness
@@ -22,7 +29,7 @@ from harness.service import first_status
 from tests.software import obtained
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from harness.client import Client
     from harness.node import Node
@@ -33,6 +40,7 @@ pytestmark = pytest.mark.integration
 
 READY_S = 120.0
 AGAIN_S = 60.0
+UPDATE_CONFIGURATION: Final = 25
 OPTIONS = RocketMQOptions(routing=Routing.LEADER, route_interval_s=0.5)
 
 
@@ -109,12 +117,72 @@ def test_a_slave_refuses_for_certain(cluster: LocalCluster, system: RocketMQSyst
     """A pinned client of a slave gets the refusal before the put, and no log has the message."""
     lead = master(system)
     slave = next(node for node in cluster.nodes if node != lead)
-    [refused] = asyncio.run(ask(system.client(0, slave, pinned=True), ("append", "never")))
-    assert isinstance(refused, Fail)
-    assert refused.error.startswith("not-master: system-busy: [REJECTREQUEST]")
+    [append] = asyncio.run(ask(system.client(0, slave, pinned=True), ("append", "never")))
+    assert isinstance(append, Fail)
+    assert append.error.startswith("not-master: system-busy: [REJECTREQUEST]")
     [read] = asyncio.run(ask(system.client(0, lead), ("read", [0, 9])))
     assert isinstance(read, Ok)
     assert "never" not in [value for _, value in read.value]
+
+
+def test_refusals_that_are_certain_leave_no_message(system: RocketMQSystem) -> None:
+    """A topic that nobody created (17), a broker that may not be written to (16), and a commit at a slave (11)."""
+    lead = master(system)
+    slave = next(node for node in system.front().nodes if node != lead)
+
+    async def asked() -> tuple[list[Answer], int, int]:
+        connection, other = await connect(lead, 2.0), await connect(slave, 2.0)
+        before = await broker_requests.commit_log_end(connection)
+        found = [await broker_requests.send(connection, "nowhere", 0, b"1", 0)]
+        fields = {"topic": "ordered", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6", "order": "true"}
+        defaults = {"defaultTopic": "TBW102", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0"}
+        await connection.call(broker_requests.CREATE_TOPIC, None, extension=fields | defaults)
+        await connection.call_bytes(UPDATE_CONFIGURATION, b"brokerPermission=4", extension={})
+        found.append(await broker_requests.send(connection, "ordered", 0, b"1", 0))
+        await connection.call_bytes(UPDATE_CONFIGURATION, b"brokerPermission=6", extension={})
+        half = Answer(status=0, remark="", body={}, extension={"msgId": "0" * 32, "queueOffset": "0"})
+        found.append(await broker_requests.end_transaction(other, "labrys", half, "none", commits=True))
+        return found, before, await broker_requests.commit_log_end(connection)
+
+    (unknown, forbidden, at_slave), before, after = asyncio.run(asked())
+    for answer, table in [(unknown, REFUSED), (forbidden, REFUSED), (at_slave, END_REFUSED)]:
+        assert isinstance(refused(answer.status, answer.remark, table), Fail), answer
+    assert [unknown.status, forbidden.status, at_slave.status] == [17, 16, 11]
+    assert after == before
+
+
+def test_batches_and_transactions(cluster: LocalCluster, system: RocketMQSystem) -> None:
+    """Messages of one batch have successive offsets. What is committed is there, and what is rolled back is not."""
+    node = cluster.nodes[0]
+    made = {
+        sends: RocketMQSystem(cluster, replace(OPTIONS, sends=sends, hold_ms=100), "log")
+        for sends in (Sends.BATCHES, Sends.TRANSACTIONS)
+    }
+
+    async def at_once(sends: Sends, values: Sequence[Value]) -> list[Outcome]:
+        clients = [made[sends].client(place, node) for place in range(len(values))]
+        found = await asyncio.gather(
+            *(each.invoke(Invocation("append", value)) for each, value in zip(clients, values, strict=True))
+        )
+        for each in clients:
+            await each.close()
+        return list(found)
+
+    batch = asyncio.run(at_once(Sends.BATCHES, ["b0", "b1", "b2"]))
+    placed = {each.value: value for value, each in zip(["b0", "b1", "b2"], batch, strict=True) if isinstance(each, Ok)}
+    first = min(placed)
+    assert sorted(placed) == [first, first + 1, first + 2], batch
+    values = [f"t{number}" for number in range(30)]  # their bodies decide which are rolled back
+    ended = asyncio.run(at_once(Sends.TRANSACTIONS, values))
+    committed = [value for value, each in zip(values, ended, strict=True) if each == Ok(None)]
+    assert 0 < len(committed) < len(values), ended
+    assert {each.error.partition(":")[0] for each in ended if isinstance(each, Fail)} == {"rolled-back"}
+    last = first + 2 + len(committed)
+    asyncio.run(until_ok(system.client(0, node), "read", last, 5.0))
+    [whole] = asyncio.run(ask(system.client(0, node), ("read", [first, first + 99])))
+    assert isinstance(whole, Ok)
+    assert whole.value[:3] == [[offset, placed[offset]] for offset in sorted(placed)]
+    assert sorted(value for _, value in whole.value[3:]) == sorted(committed)
 
 
 def test_all_brokers_name_one_master_in_one_epoch(cluster: LocalCluster, system: RocketMQSystem) -> None:
@@ -152,3 +220,36 @@ def test_a_new_master_has_everything_and_goes_on(cluster: LocalCluster, system: 
     assert isinstance(whole, Ok)
     assert whole.value[: len(before.value)] == before.value
     assert [sent.value, "after"] in whole.value
+
+
+def test_a_commit_log_on_dledger(system: RocketMQSystem) -> None:
+    """The leader of the group is the master. It is killed, and the next one has everything."""
+    on_all(system.cluster.nodes, system.kill)
+    options = replace(OPTIONS, mode=Mode.DLEDGER_COMMITLOG)
+    with LocalCluster.up(f"rmqd-{os.getpid()}", nodes=3) as cluster, cluster.entered():
+        on = RocketMQSystem(cluster, options, "log")
+        on.artifact = system.artifact
+        on_all(cluster.nodes, on.install)
+        try:
+            asyncio.run(readiness.bring_up(on, READY_S, first=True))
+            lead = master(on)
+            before = asyncio.run(ask(on.client(0, lead), ("append", "a"), ("append", "b")))
+            assert before == [Ok(0, order=0), Ok(1, order=1)]
+            [at_slave] = asyncio.run(
+                ask(
+                    on.client(0, next(node for node in cluster.nodes if node != lead), pinned=True), ("append", "never")
+                )
+            )
+            assert isinstance(at_slave, Fail)
+            on.kill(lead, ROLE)
+            alive = next(node for node in cluster.nodes if node != lead)
+            sent = asyncio.run(until_ok(on.client(0, alive), "append", "after", AGAIN_S))
+            assert sent == Ok(2, order=2)
+            on.start(lead, ROLE)
+            terms = {each.term for each in asyncio.run(views(on)).values() if each and each.role == LEADER}
+            assert len(terms) == 1
+            for node in cluster.nodes:
+                whole = asyncio.run(until_ok(on.client(0, node, pinned=True), "read", [0, 9], 30.0))
+                assert whole == Ok([[0, "a"], [1, "b"], [2, "after"]])
+        finally:
+            on_all(cluster.nodes, on.kill)

@@ -11,6 +11,14 @@ Source: RocketMQ 5.3.3. `SendMessageProcessor.handlePutMessageResult` has the co
 `HookUtils.checkBeforePutMessage` gives 14 and `[PC_SYNCHRONIZED]`. `NettyRemotingAbstract.processRequestCommand` gives
 `[REJECTREQUEST]`, which is also the answer of a slave, and `[OVERLOAD]`. `BrokerFastFailure` takes a request out of its queue
 before it answers with `[..._CLEAN_QUEUE]`. `AbstractSendMessageProcessor.msgCheck` gives 16 and 17.
+
+A commit log on DLedger gives `[PC_SYNCHRONIZED]` for every error of DLedger's append, and 14 for errors of an append that waits
+for a quorum (`DLedgerCommitLog.asyncPutMessage` and `asyncPutMessages`). DLedger can have written the message, or the first
+ones of a batch, before such an error. So both are `info` there.
+
+The end of a transaction: a slave refuses it with 11 (`EndTransactionProcessor.processRequest`). A broker commits a message only
+by such a request, and no producer of Labrys answers when a broker asks for the state of a transaction. So a commit that was
+not sent, or was refused for certain, is `fail`, although the half message is in the log.
 """
 
 from __future__ import annotations
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
 
 SUCCESS: Final = 0
 BUSY: Final = 2
+SLAVE_NOT_AVAILABLE: Final = 11
 SERVICE_NOT_AVAILABLE: Final = 14
 NO_PERMISSION: Final = 16
 TOPIC_NOT_EXIST: Final = 17
@@ -63,18 +72,33 @@ REFUSED: Mapping[int, Sequence[str]] = MappingProxyType(
     }
 )
 
+# The same of a commit log on DLedger.
+REFUSED_BY_DLEDGER: Mapping[int, Sequence[str]] = MappingProxyType(
+    {
+        BUSY: ("[REJECTREQUEST]", "[OVERLOAD]", "[PCBUSY_CLEAN_QUEUE]", "[TIMEOUT_CLEAN_QUEUE]"),
+        NO_PERMISSION: REFUSED[NO_PERMISSION],
+        TOPIC_NOT_EXIST: REFUSED[TOPIC_NOT_EXIST],
+    }
+)
+# The same of the end of a transaction. A slave gives no remark.
+END_REFUSED: Mapping[int, Sequence[str]] = MappingProxyType(
+    {BUSY: ("[REJECTREQUEST]", "[OVERLOAD]", "[TIMEOUT_CLEAN_QUEUE]"), SLAVE_NOT_AVAILABLE: ("",)}
+)
+
 NOT_MASTER: Final = "not-master"  # a pinned client asked a slave
 NO_MASTER: Final = "no-master"  # the route has none
 NOTHING_CAME: Final = "nothing-came"  # the queue may be empty, or its master may be away
-REFUSALS: Final = (NOT_MASTER, NOTHING_CAME)
+ROLLED_BACK: Final = "rolled-back"  # the producer itself ended the transaction so
+REFUSALS: Final = (NOT_MASTER, NOTHING_CAME, ROLLED_BACK)
 
 
-def refused(code: int, remark: str) -> Fail | Info:
-    """Returns the outcome of a send by an answer that is not success.
+def refused(code: int, remark: str, certain: Mapping[int, Sequence[str]] = REFUSED) -> Fail | Info:
+    """Returns the outcome of a request by an answer that is not success.
 
     Args:
         code: The code of the answer.
         remark: What the broker says of it; may be empty.
+        certain: The refusals that are certain.
     """
     error = f"{NAMES.get(code, f'code-{code}')}: {remark[:200]}"
-    return Fail(error) if remark.startswith(tuple(REFUSED.get(code, ()))) else Info(error)
+    return Fail(error) if remark.startswith(tuple(certain.get(code, ()))) else Info(error)

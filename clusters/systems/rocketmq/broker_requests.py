@@ -7,6 +7,9 @@ Source: RocketMQ 5.3.3, `RequestCode`, the classes below `protocol/header` and `
 from __future__ import annotations
 
 import itertools
+import re
+import struct
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +22,7 @@ from clusters.systems.rocketmq.broker_outcomes import (
     SUCCESS,
     TOPIC_NOT_EXIST,
 )
-from clusters.systems.rocketmq.numbers import integer, number_in
+from clusters.systems.rocketmq.numbers import integer, number, number_in
 from clusters.systems.rocketmq.records import records_in
 
 if TYPE_CHECKING:
@@ -37,11 +40,24 @@ BROKER: Final = "broker"  # the name of the group of brokers
 GROUP: Final = "labrys"  # the name of the group of producers, and of that of consumers
 MOST_MESSAGES: Final = 1000  # in the answer to one pull
 ROUTE, CREATE_TOPIC, SEND, PULL, MAX_OFFSET = 105, 17, 310, 11, 30
+SEND_BATCH, END_TRANSACTION = 320, 37
 COMMITTED, COMMIT = 14, 15
 EPOCHS, REPLICATION = 1007, 907
+CONFIGURATION, RUNTIME = 26, 28
+MS_PER_S: Final = 1000
 MASTER: Final = "0"  # the id of a master, in a route and in its own answers
 SUBSCRIPTION: Final = 4  # the system flag of a pull that has its subscription with it
 READ_AND_WRITE: Final = 6
+PLAIN, HALF = 0, 4  # the system flag of a message
+COMMITS, ROLLS_BACK = 8, 12  # the end of a transaction
+IN_BATCH: Final = struct.Struct(
+    ">iiiii"
+)  # size, magic, checksum, flag, length of the body; the broker ignores the second and third
+NO_PROPERTIES: Final = struct.pack(">h", 0)
+MESSAGE_ID: Final = re.compile(
+    r"[0-9A-Fa-f]{32}(?:[0-9A-Fa-f]{24})?"
+)  # address, port, and 8 bytes with the place in the commit log
+MOST_CONFIGURATION: Final = 1024 * 1024
 
 
 class Refused(BadAnswer):
@@ -70,18 +86,27 @@ class Pulled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Epochs:
-    """What a broker knows of the epochs of its log.
+class LogState:
+    """The end of a broker's log, and its epochs.
 
     Attributes:
-        broker: Its id; 0 for a master.
-        epochs: The number and the start of each epoch in its log, in bytes of the commit log.
+        epochs: The number and the start of each epoch in its log, in bytes of the commit log; none if the broker tells none.
         end: The end of its commit log.
     """
 
-    broker: int
-    epochs: Sequence[tuple[int, int]]
+    epochs: Sequence[tuple[int, int]] = ()
     end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epochs(LogState):
+    """What a broker in controller mode knows of its log.
+
+    Attributes:
+        broker: Its id; 0 for a master.
+    """
+
+    broker: int
 
     @property
     def leads(self) -> bool:
@@ -163,6 +188,11 @@ async def create_topic(connection: Connection, topic: str, queues: int) -> None:
     _succeeded(await connection.call(CREATE_TOPIC, None, extension=fields))
 
 
+def now_ms() -> int:
+    """Returns the time of birth of a message that is made now, in milliseconds since 1970."""
+    return int(time.time() * MS_PER_S)
+
+
 async def send(connection: Connection, topic: str, queue: int, body: bytes, now_ms: int) -> Answer:
     """Sends a message to a queue.
 
@@ -173,12 +203,85 @@ async def send(connection: Connection, topic: str, queue: int, body: bytes, now_
         body: The body of the message.
         now_ms: The time of its birth, in milliseconds since 1970.
     """
-    fields = {
-        "a": GROUP, "b": topic, "c": "TBW102", "d": "4", "e": str(queue), "f": "0", "g": str(now_ms), "h": "0", "i": "",
-        "j": "0", "k": "false", "m": "false", "n": BROKER,
-    }  # fmt: skip
+    answer, _ = await connection.call_bytes(SEND, body, extension=_sent(topic, queue, now_ms))
+    return answer
+
+
+async def send_batch(connection: Connection, topic: str, queue: int, bodies: Sequence[bytes], now_ms: int) -> Answer:
+    """Sends several messages to a queue in one request; the offset in the answer is that of the first one.
+
+    Args:
+        connection: The connection to a broker.
+        topic: The topic.
+        queue: The number of the queue.
+        bodies: The bodies of the messages.
+        now_ms: The time of their birth, in milliseconds since 1970.
+    """
+    fields = _sent(topic, queue, now_ms) | {"m": "true"}
+    answer, _ = await connection.call_bytes(SEND_BATCH, b"".join(map(in_batch, bodies)), extension=fields)
+    return answer
+
+
+def in_batch(body: bytes) -> bytes:
+    """Returns a message as a batch has it. Source: `MessageDecoder.encodeMessage`."""
+    size = IN_BATCH.size + len(body) + len(NO_PROPERTIES)
+    return IN_BATCH.pack(size, 0, 0, 0, len(body)) + body + NO_PROPERTIES
+
+
+async def send_half(connection: Connection, topic: str, queue: int, body: bytes, now_ms: int, *, name: str) -> Answer:
+    """Sends a half message: consumers get it after its transaction is committed.
+
+    Args:
+        connection: The connection to a broker.
+        topic: The topic.
+        queue: The number of the queue.
+        body: The body of the message.
+        now_ms: The time of its birth, in milliseconds since 1970.
+        name: The id of the transaction.
+    """
+    properties = "".join(
+        f"{key}\x01{value}\x02" for key, value in [("TRAN_MSG", "true"), ("PGROUP", GROUP), ("UNIQ_KEY", name)]
+    )
+    fields = _sent(topic, queue, now_ms) | {"f": str(HALF), "i": properties}
     answer, _ = await connection.call_bytes(SEND, body, extension=fields)
     return answer
+
+
+async def end_transaction(connection: Connection, topic: str, half: Answer, name: str, *, commits: bool) -> Answer:
+    """Ends a transaction.
+
+    Args:
+        connection: The connection to a broker.
+        topic: The topic of the message.
+        half: The answer to the half message.
+        name: The id of the transaction.
+        commits: Whether it is committed, and not rolled back.
+
+    Raises:
+        BadAnswer: The answer to the half message does not say where it is.
+    """
+    message = half.extension.get("msgId", "")
+    if not MESSAGE_ID.fullmatch(message):
+        raise BadAnswer(f"expected the id of a message in hexadecimal digits, found {message[:100]!r}")
+    fields = {
+        "topic": topic,
+        "producerGroup": GROUP,
+        "tranStateTableOffset": str(_from_zero(half.extension, "queueOffset")),
+        "commitLogOffset": str(int(message[-16:], 16)),
+        "commitOrRollback": str(COMMITS if commits else ROLLS_BACK),
+        "fromTransactionCheck": "false",
+        "msgId": message,
+        "transactionId": name,
+    }
+    return await connection.call(END_TRANSACTION, None, extension=fields)
+
+
+def _sent(topic: str, queue: int, now_ms: int) -> dict[str, str]:
+    """Returns the fields of a send."""
+    return {
+        "a": GROUP, "b": topic, "c": "TBW102", "d": "4", "e": str(queue), "f": str(PLAIN), "g": str(now_ms), "h": "0", "i": "",
+        "j": "0", "k": "false", "m": "false", "n": BROKER,
+    }  # fmt: skip
 
 
 def offset_of(answer: Answer, queue: int) -> int:
@@ -285,6 +388,37 @@ async def epochs(connection: Connection) -> Epochs:
         epochs=[(integer(each.get("epoch")), integer(each.get("startOffset"))) for each in found],
         end=integer(body.get("maxOffset")),
     )
+
+
+async def commit_log_end(connection: Connection) -> int:
+    """Returns the end of the commit log of a broker (28); with DLedger, the end of what is committed.
+
+    Raises:
+        Refused: It answers with an error.
+        BadAnswer: The answer has no end.
+    """
+    table = _succeeded(await connection.call(RUNTIME, None, extension={})).body.get("table")
+    found = table.get("commitLogMaxOffset") if isinstance(table, dict) else None
+    if not isinstance(found, str):
+        raise BadAnswer(f"expected the text commitLogMaxOffset in a table, found {str(table)[:100]}")
+    return number(found)
+
+
+async def is_master(connection: Connection) -> bool:
+    """Returns whether a broker has the id of a master in its configuration (26), which it changes with its role.
+
+    Raises:
+        Refused: It answers with an error.
+        BadAnswer: The configuration has no id.
+    """
+    answer, body = await connection.call_bytes(CONFIGURATION, b"", extension={})
+    if answer.status != SUCCESS:
+        raise Refused(answer)
+    lines = body[:MOST_CONFIGURATION].decode(errors="replace").splitlines()
+    found = next((line.partition("=")[2] for line in lines if line.startswith("brokerId=")), None)
+    if found is None:
+        raise BadAnswer(f"expected a configuration with the line brokerId=, found {lines[:3]}")
+    return found.strip() == MASTER
 
 
 async def replication(connection: Connection) -> Replication:

@@ -1,13 +1,14 @@
-"""The brokers of RocketMQ, which clients use: one group, whose master the controllers elect.
+"""The brokers of RocketMQ, which clients use: one group, with one master. In controller mode, the controllers elect it.
 
-The last epoch in the log of a broker is the term. A master that is elected before its log has grown in the epoch before does
-not write its new epoch down, so its term can be lower than the epoch that the controllers name. The master has a sync set: the
-members that have all messages which the master has acknowledged. A broker says itself whether it is a master, so an old master
-that is cut off goes on to claim its epoch.
+In controller mode, the last epoch in the log of a broker is the term. A master that is elected before its log has grown in the
+epoch before does not write its new epoch down, so its term can be lower than the epoch that the controllers name. The master
+has a sync set: the members that have all messages which the master has acknowledged. A broker says itself whether it is a
+master, so an old master that is cut off goes on to claim its epoch.
 """
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import time
 from typing import TYPE_CHECKING, Final
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clusters.systems.rocketmq.broker_options import RocketMQOptions
-    from clusters.systems.rocketmq.broker_requests import Epochs, Replication
+    from clusters.systems.rocketmq.broker_requests import Epochs, LogState, Replication
     from clusters.systems.rocketmq.controller_service import ControllerService
     from clusters.systems.rocketmq.replica import Copy
     from clusters.systems.rocketmq.system import RocketMQSystem
@@ -45,6 +46,7 @@ STABLE_S: Final = 2.0  # the sync set often changes while brokers start
 SHORT_S: Final = 10.0  # a master tells its slaves every second up to which place consumers may read
 TRY_AGAIN_S: Final = 0.2
 CREATE_S: Final = 5.0
+STORE: Final = f"{settings.data_dir(ROLE)}/store"
 
 
 async def connect(node: Node, timeout_s: float) -> Connection:
@@ -56,32 +58,46 @@ async def connect(node: Node, timeout_s: float) -> Connection:
     return await Connection.open(node.address, PORT, timeout_s)
 
 
-class Brokers(jvm.JvmGroup):
-    """The brokers. A master has the role `leader`, and a slave the role `follower`."""
+class BrokerGroup(jvm.JvmGroup):
+    """The brokers of a group, however they replicate. A master has the role `leader`, and a slave the role `follower`."""
 
     role = ROLE
     software = "RocketMQ's brokers"
     dumps_replicas = True
-    one_leader_per_term = (
-        "RocketMQ finds the place at which two logs part by the epochs that their masters wrote down, so each epoch has one "
-        "master; Labrys asks for the epochs before and after it asks whether the broker is a master."
-    )
 
-    def __init__(self, system: RocketMQSystem, nodes: Sequence[Node], controllers: ControllerService) -> None:
+    def __init__(self, system: RocketMQSystem, nodes: Sequence[Node]) -> None:
         super().__init__(system, nodes)
         self._rocketmq = system
-        self._controllers = controllers
-        self._whole_since_s: float | None = None  # since when nothing was lacking
         self._short: dict[
             str, tuple[Copy, float]
         ] = {}  # copies that are not whole, and since when they are as they are
 
+    @abc.abstractmethod
+    def ports(self) -> Sequence[int]:
+        """Returns the ports on which a broker listens."""
+
+    @abc.abstractmethod
+    def replication_settings(self, node: Node) -> Mapping[str, object]:
+        """Returns the settings of a broker that decide how it replicates."""
+
+    @abc.abstractmethod
+    async def log_state(self, connection: Connection) -> LogState:
+        """Returns the end of the commit log of a broker, and its epochs.
+
+        Raises:
+            RemotingError: The broker does not answer, or its answer cannot be read.
+        """
+
+    @abc.abstractmethod
+    async def has_all(self, node: Node) -> bool:
+        """Returns whether a broker must have each acknowledged message now."""
+
     def daemon(self, node: Node) -> Daemon:
         """Returns the broker of a node."""
-        names = self._rocketmq.name_servers.nodes
-        lines = broker_settings(node, self._controllers.nodes, names, self._rocketmq.options)
-        ports = (PORT, FAST_PORT, HA_PORT)
-        return settings.daemon(ROLE, CLASS, self.system.artifact.there, lines, ports=ports, logs=LOGS, memory=MEMORY)
+        shared = shared_settings(node, self._rocketmq.name_servers.nodes)
+        lines = {**shared, **self.replication_settings(node)}
+        there = self.system.artifact.there
+        return settings.daemon(ROLE, CLASS, there, lines, ports=self.ports(), logs=LOGS, memory=MEMORY)
 
     async def complete(self, timeout_s: float) -> None:
         """Creates the topics at the master, waits until slaves and name servers know them, and syncs the data to the disks.
@@ -99,6 +115,88 @@ class Brokers(jvm.JvmGroup):
             await asyncio.sleep(TRY_AGAIN_S)
         sync = f"sync -f {settings.data_dir(ROLE)}"
         await asyncio.to_thread(on_all, self.nodes, lambda node: self.system.cluster.remote(node).run(sync))
+
+    async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
+        """Returns the messages and epochs of a broker at the end of its log; None if it may lack messages, or is busy.
+
+        A slave gives messages to consumers a moment after they are in its log. So a copy that does not reach to the end of the
+        log counts only if it stays as it is for `SHORT_S`.
+        """
+        if not await self.has_all(node):
+            return None
+        topics = self._rocketmq.stored_topics()
+        copy = await asked_once(connect, node, timeout_s, lambda asked: copy_of(asked, topics, self.log_state))
+        if copy is None:
+            return None
+        if not copy.whole:
+            now_s = time.monotonic()
+            earlier, since_s = self._short.get(node.name, (copy, now_s))
+            since_s = since_s if earlier == copy else now_s
+            self._short[node.name] = (copy, since_s)
+            if now_s - since_s < SHORT_S:
+                return None
+        return ReplicaState(node=node.name, applied_index=copy.end, state=copy.state)
+
+    async def _without_topics(self, topics: Mapping[str, int]) -> str:
+        """Creates the topics that the master does not know. Returns who does not know one; empty if all know all."""
+        statuses = await self.statuses_of(self.nodes)
+        master = next((self.node(name) for name, each in statuses.items() if each and each.role == LEADER), None)
+        if master is None:
+            return "no broker is the master"
+        try:
+            async with asyncio.timeout(slowed(CREATE_S)):
+                connection = await connect(master, CREATE_S)
+                try:
+                    for topic, queues in topics.items():
+                        if not await broker_requests.knows_topic(connection, topic):
+                            await broker_requests.create_topic(connection, topic, queues)
+                finally:
+                    connection.close()
+        except (RemotingError, TimeoutError) as error:
+            return f"{master.name}, the master, answers with {error or 'nothing'}"
+        for topic in topics:
+            for node in self.nodes:
+                if not await self._asked(node, topic):
+                    return f"{node.name} does not know {topic}"
+            unknown = await self._rocketmq.name_servers.without_master(topic, f"{master.address}:{PORT}")
+            if unknown:
+                return unknown
+        return ""
+
+    async def _asked(self, node: Node, topic: str) -> bool | None:
+        limit_s = slowed(jvm.STATUS_TIMEOUT_S)
+        return await asked_once(connect, node, limit_s, lambda asked: broker_requests.knows_topic(asked, topic))
+
+
+class Brokers(BrokerGroup):
+    """The brokers in controller mode: the controllers elect the master, which has a sync set."""
+
+    one_leader_per_term = (
+        "RocketMQ finds the place at which two logs part by the epochs that their masters wrote down, so each epoch has one "
+        "master; Labrys asks for the epochs before and after it asks whether the broker is a master."
+    )
+
+    def __init__(self, system: RocketMQSystem, nodes: Sequence[Node], controllers: ControllerService) -> None:
+        super().__init__(system, nodes)
+        self._controllers = controllers
+        self._whole_since_s: float | None = None  # since when nothing was lacking
+
+    def ports(self) -> Sequence[int]:
+        """Returns the ports for clients and for replication."""
+        return PORT, FAST_PORT, HA_PORT
+
+    def replication_settings(self, node: Node) -> Mapping[str, object]:  # noqa: ARG002 - the same on every node
+        """Returns the settings of controller mode."""
+        return controller_mode_settings(self._controllers.nodes, self._rocketmq.options)
+
+    async def log_state(self, connection: Connection) -> LogState:
+        """Returns the end of the commit log of a broker, and its epochs (1007)."""
+        return await broker_requests.epochs(connection)
+
+    async def has_all(self, node: Node) -> bool:
+        """Returns whether the controllers count a broker among the sync set."""
+        known = await self._controllers.brokers()
+        return known is not None and node.name in map(self._name_of, known.in_sync)
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns whether a broker is the master (request 907), its last epoch, and the end of its log (1007).
@@ -133,28 +231,6 @@ class Brokers(jvm.JvmGroup):
             ),
         )
 
-    async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:
-        """Returns the messages and epochs of a broker at the end of its log; None if it is not in the sync set, or busy.
-
-        A slave gives messages to consumers a moment after they are in its log. So a copy that does not reach to the end of the
-        log counts only if it stays as it is for `SHORT_S`.
-        """
-        known = await self._controllers.brokers()
-        if known is None or node.name not in map(self._name_of, known.in_sync):
-            return None
-        topics = self._rocketmq.topics()
-        copy = await asked_once(connect, node, timeout_s, lambda asked: copy_of(asked, topics))
-        if copy is None:
-            return None
-        if not copy.whole:
-            now_s = time.monotonic()
-            earlier, since_s = self._short.get(node.name, (copy, now_s))
-            since_s = since_s if earlier == copy else now_s
-            self._short[node.name] = (copy, since_s)
-            if now_s - since_s < SHORT_S:
-                return None
-        return ReplicaState(node=node.name, applied_index=copy.end, state=copy.state)
-
     async def lacking(self, statuses: Mapping[str, NodeStatus | None]) -> Mapping[str, str]:
         """Returns what each broker lacks: the one master of the controllers, and a place in the sync set for a while."""
         missing = await self._lacking(statuses)
@@ -182,36 +258,6 @@ class Brokers(jvm.JvmGroup):
                 missing[name] = "is not in the sync set"
         return missing
 
-    async def _without_topics(self, topics: Mapping[str, int]) -> str:
-        """Creates the topics that the master does not know. Returns who does not know one; empty if all know all."""
-        statuses = await self.statuses_of(self.nodes)
-        master = next((self.node(name) for name, each in statuses.items() if each and each.role == LEADER), None)
-        if master is None:
-            return "no broker is the master"
-        try:
-            async with asyncio.timeout(slowed(CREATE_S)):
-                connection = await connect(master, CREATE_S)
-                try:
-                    for topic, queues in topics.items():
-                        if not await broker_requests.knows_topic(connection, topic):
-                            await broker_requests.create_topic(connection, topic, queues)
-                finally:
-                    connection.close()
-        except (RemotingError, TimeoutError) as error:
-            return f"{master.name}, the master, answers with {error or 'nothing'}"
-        for topic in topics:
-            for node in self.nodes:
-                if not await self._asked(node, topic):
-                    return f"{node.name} does not know {topic}"
-            unknown = await self._rocketmq.name_servers.without_master(topic, f"{master.address}:{PORT}")
-            if unknown:
-                return unknown
-        return ""
-
-    async def _asked(self, node: Node, topic: str) -> bool | None:
-        limit_s = slowed(jvm.STATUS_TIMEOUT_S)
-        return await asked_once(connect, node, limit_s, lambda asked: broker_requests.knows_topic(asked, topic))
-
     def _name_of(self, address: str) -> str | None:
         """Returns the name of the node of a broker by its address; None if no node has it."""
         return next((node.name for node in self.nodes if address == f"{node.address}:{PORT}"), None)
@@ -221,38 +267,22 @@ class Brokers(jvm.JvmGroup):
         return next((node.name for node in self.nodes if address == f"{node.address}:{HA_PORT}"), None)
 
 
-def broker_settings(
-    node: Node, controllers: Sequence[Node], name_servers: Sequence[Node], options: RocketMQOptions
-) -> Mapping[str, object]:
-    """Returns the configuration of a broker.
+def shared_settings(node: Node, name_servers: Sequence[Node]) -> Mapping[str, object]:
+    """Returns the settings of a broker that are the same in each mode.
 
     Args:
         node: Its node.
-        controllers: The nodes of the controllers.
         name_servers: The nodes of the name servers.
-        options: The options.
     """
-    store = f"{settings.data_dir(ROLE)}/store"
     return {
         "brokerClusterName": CLUSTER,
         "brokerName": BROKER,
-        "brokerId": -1,  # the controllers give it one
-        "brokerRole": "SLAVE",
-        "enableControllerMode": "true",
-        "controllerAddr": ";".join(f"{each.address}:{CONTROLLER_PORT}" for each in controllers),
         "namesrvAddr": ";".join(f"{each.address}:{NAME_SERVER_PORT}" for each in name_servers),
         "brokerIP1": node.address,
         "brokerIP2": node.address,
         "listenPort": PORT,
-        "storePathRootDir": store,
-        "storePathCommitLog": f"{store}/commitlog",
-        "storePathEpochFile": f"{store}/epochFileCheckpoint",
-        "storePathBrokerIdentity": f"{store}/brokerIdentity",
-        "allAckInSyncStateSet": "true",
-        "minInSyncReplicas": options.min_in_sync_replicas,
-        "flushDiskType": "SYNC_FLUSH" if options.flush is Flush.SYNC else "ASYNC_FLUSH",
-        "transientStorePoolEnable": str(options.transient_store_pool).lower(),
-        "transientStorePoolSize": 5,
+        "storePathRootDir": STORE,
+        "storePathCommitLog": f"{STORE}/commitlog",
         "slaveReadEnable": "true",
         "autoCreateTopicEnable": "false",
         "mappedFileSizeCommitLog": 16 * 1024 * 1024,
@@ -265,6 +295,28 @@ def broker_settings(
         "maxTransferCountOnMessageInDisk": broker_requests.MOST_MESSAGES,
         "maxTransferBytesOnMessageInMemory": 1024 * 1024,
         "maxTransferBytesOnMessageInDisk": 1024 * 1024,
+    }
+
+
+def controller_mode_settings(controllers: Sequence[Node], options: RocketMQOptions) -> Mapping[str, object]:
+    """Returns the settings of a broker that are of controller mode.
+
+    Args:
+        controllers: The nodes of the controllers.
+        options: The options.
+    """
+    return {
+        "brokerId": -1,  # the controllers give it one
+        "brokerRole": "SLAVE",
+        "enableControllerMode": "true",
+        "controllerAddr": ";".join(f"{each.address}:{CONTROLLER_PORT}" for each in controllers),
+        "storePathEpochFile": f"{STORE}/epochFileCheckpoint",
+        "storePathBrokerIdentity": f"{STORE}/brokerIdentity",
+        "allAckInSyncStateSet": "true",
+        "minInSyncReplicas": options.min_in_sync_replicas,
+        "flushDiskType": "SYNC_FLUSH" if options.flush is Flush.SYNC else "ASYNC_FLUSH",
+        "transientStorePoolEnable": str(options.transient_store_pool).lower(),
+        "transientStorePoolSize": 5,
         "syncBrokerMetadataPeriod": 1000,
         "checkSyncStateSetPeriod": 1000,
         # An idle slave reports its offset at the first interval. A master takes it out of the sync set after the second time.

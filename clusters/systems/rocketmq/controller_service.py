@@ -1,17 +1,22 @@
-"""The controllers as a service beside the brokers, whose master they elect."""
+"""The controllers as a service beside the brokers, whose master they elect.
+
+The leader of the controllers is an observer of the brokers: one answer (1006) has the master and its epoch. So each epoch that
+the controllers gave has one master, whatever the brokers wrote down.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from clusters.systems import jvm
 from clusters.systems.rocketmq import controllers
-from clusters.systems.rocketmq.broker_requests import BROKER
+from clusters.systems.rocketmq.broker_requests import BROKER, PORT
 from clusters.systems.rocketmq.outcomes import SUCCESS
 from clusters.systems.rocketmq.requests import REQUESTS
-from harness.leaders import LEADER
+from harness.leaders import LEADER, OBSERVER
+from harness.service import NodeStatus
 from harness.slowness import slowed
 
 if TYPE_CHECKING:
@@ -21,8 +26,9 @@ if TYPE_CHECKING:
     from clusters.systems.rocketmq.options import ControllerOptions
     from harness.daemon import Daemon
     from harness.node import Node
-    from harness.service import NodeStatus
     from harness.system import System
+
+BROKERS: Final = "brokers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +47,24 @@ class Brokers:
 
 
 class ControllerService(jvm.JvmGroup):
-    """The controllers. On dledger, the term is that of their Raft group; on jraft, they report none."""
+    """The controllers. On dledger, the term is that of their Raft group; on jraft, they report none.
+
+    As the group `brokers`, the leader of the controllers reports the master of the brokers, whose epoch is the term.
+    """
 
     role = controllers.ROLE
     software = "RocketMQ's controllers"
     serves_clients = False
+    one_leader_per_term = (
+        "A term of the controllers has one leader, and an epoch of the brokers has one master; Labrys asks for the term before "
+        "and after the role, and one answer has the master and its epoch."
+    )
 
-    def __init__(self, system: System, nodes: Sequence[Node], options: ControllerOptions) -> None:
+    def __init__(
+        self, system: System, nodes: Sequence[Node], options: ControllerOptions, brokers: Sequence[Node]
+    ) -> None:
         super().__init__(system, nodes)
+        self._broker_nodes = brokers
         self.processes = controllers.ControllerProcesses(nodes, options)
 
     def daemon(self, node: Node) -> Daemon:
@@ -61,16 +77,18 @@ class ControllerService(jvm.JvmGroup):
         return {name: f"has a controller that {reason}" for name, reason in found.items()}
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """Returns a controller's status, and what it knows of the brokers if it leads; none without an answer in time."""
+        """Returns a controller's status, and the master of the brokers if it leads; none without an answer in time."""
         status, brokers = await asyncio.gather(
             self.processes.status(node, timeout_s), self._brokers_of(node, timeout_s)
         )
         if status is None:
             return ()
-        if status.role == LEADER and brokers is not None:
-            known = {"master": brokers.master, "epoch": brokers.epoch, "in_sync": list(brokers.in_sync)}
-            status = replace(status, details={**(status.details or {}), **known})
-        return (status,)
+        if status.role != LEADER or brokers is None:
+            return (status,)
+        known = {"master": brokers.master, "epoch": brokers.epoch, "in_sync": list(brokers.in_sync)}
+        status = replace(status, details={**(status.details or {}), **known})
+        master = next((each.name for each in self._broker_nodes if brokers.master == f"{each.address}:{PORT}"), None)
+        return status, NodeStatus(node=node.name, role=OBSERVER, term=brokers.epoch, leader=master, group=BROKERS)
 
     async def brokers(self) -> Brokers | None:
         """Returns what the leader of the controllers knows of the brokers; None if no controller leads and knows them."""

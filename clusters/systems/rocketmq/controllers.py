@@ -96,9 +96,7 @@ class ControllerProcesses:
 
     def versions(self, artifact: Artifact) -> Mapping[str, str]:
         """Returns the versions of the release and of the consensus library in its jars."""
-        library = "dledger" if self.is_dledger else "jraft-core"
-        found = [jar.stem.removeprefix(f"{library}-") for jar in artifact.path.glob(f"{library}-[0-9]*.jar")]
-        return {"rocketmq": artifact.provenance.version, library: ", ".join(found) or "unknown"}
+        return settings.versions(artifact, "dledger" if self.is_dledger else "jraft-core")
 
     def daemon(self, node: Node, there: str) -> Daemon:
         """Returns the process of a node, with the folder of the jars on it."""
@@ -142,14 +140,20 @@ class ControllerProcesses:
         return missing
 
     async def status(self, node: Node, timeout_s: float) -> NodeStatus | None:
-        """Returns a controller's status (request 1005); None if it does not answer in time. On jraft, the term is None."""
+        """Returns a controller's status (request 1005); None if it does not answer in time. On jraft, the term is None.
+
+        On dledger, a controller leads only if it has the same term before and after it says that it leads.
+        """
 
         async def ask(connection: Connection) -> NodeStatus:
+            peer = self.peer(connection, node)
+            before = await peer.term() if self.is_dledger else None
             view = await metadata(connection)
+            term = await peer.term() if self.is_dledger else None
             return NodeStatus(
                 node=node.name,
-                role=LEADER if view.leads else "follower",
-                term=await self.peer(connection, node).term() if self.is_dledger else None,
+                role="follower" if not view.leads else LEADER if before == term else "candidate",
+                term=term,
                 leader=self.controllers.at(view.leader),
                 details=dict(view.details),
             )

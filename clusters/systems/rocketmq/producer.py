@@ -5,24 +5,37 @@ A producer that follows goes to the master in its route. A pinned one stays at t
 
 from __future__ import annotations
 
-import time
+import asyncio
+import uuid
+import zlib
 from typing import TYPE_CHECKING, Final
 
 from clusters.systems.remoting import NotSent, RemotingError
 from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.bodies import Sizes, filled
-from clusters.systems.rocketmq.broker_outcomes import NO_MASTER, NOT_MASTER, SUCCESS, refused
+from clusters.systems.rocketmq.broker_outcomes import (
+    END_REFUSED,
+    NO_MASTER,
+    NOT_MASTER,
+    REFUSED,
+    ROLLED_BACK,
+    SUCCESS,
+    refused,
+)
 from clusters.systems.rocketmq.brokers import connect
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
-    from clusters.systems.remoting import Connection
+    from collections.abc import Mapping, Sequence
+
+    from clusters.systems.remoting import Answer, Connection
+    from clusters.systems.rocketmq.batches import Batches
     from clusters.systems.rocketmq.routes import Routes
     from harness.node import Node
     from harness.op import Outcome
 
 CONNECT_TIMEOUT_S: Final = 1.0
-MS_PER_S: Final = 1000
+ROLLED_BACK_OF: Final = 5  # one of so many transactions is rolled back
 UNFILLED: Final = Sizes(least=0, most=0)
 WITHOUT_MASTER: Final = Fail(f"{NO_MASTER}: the route has no master")
 
@@ -35,7 +48,17 @@ class Producer:
         routes: Its route.
     """
 
-    def __init__(self, *, node: Node, routes: Routes, follows: bool, sizes: Sizes = UNFILLED) -> None:
+    def __init__(
+        self,
+        *,
+        node: Node,
+        routes: Routes,
+        follows: bool,
+        sizes: Sizes = UNFILLED,
+        certain: Mapping[int, Sequence[str]] = REFUSED,
+        batches: Batches | None = None,
+        hold_s: float | None = None,
+    ) -> None:
         """Connects with the first request.
 
         Args:
@@ -43,12 +66,18 @@ class Producer:
             routes: Its route.
             follows: Whether it goes to the master in its route.
             sizes: The sizes of the bodies of its messages.
+            certain: The refusals that are certain; see `broker_outcomes`.
+            batches: The batches in which it sends; None: each message goes alone.
+            hold_s: The seconds between a half message and the end of its transaction; None: no transactions.
         """
         self.via: str | None = None
         self.routes = routes
         self._node = node
         self._follows = follows
         self._sizes = sizes
+        self._certain = certain
+        self._batches = batches
+        self._hold_s = hold_s
         self._connections: dict[str, Connection] = {}
 
     async def at(self) -> Node | None:
@@ -69,22 +98,66 @@ class Producer:
         return found
 
     async def send(self, topic: str, queue: int, entry: bytes) -> Outcome:
-        """Sends an entry once; its offset is the answer. Only the timeout of the caller ends the wait for the answer."""
+        """Sends an entry once. Only the timeout of the caller ends the wait for an answer.
+
+        Returns:
+            The offset as the value and the order; without an offset if the message was in a transaction.
+        """
+        body = filled(entry, self._sizes)
         try:
             node = await self.at()
-            if node is None:
-                return WITHOUT_MASTER
-            connection = await self.connected(node)
-            body = filled(entry, self._sizes)
-            answer = await broker_requests.send(connection, topic, queue, body, int(time.time() * MS_PER_S))
-            if answer.status != SUCCESS:
-                return self._refused(answer.status, answer.remark)
-            offset = broker_requests.offset_of(answer, queue)
+            return WITHOUT_MASTER if node is None else await self._sent(node, topic, queue, body)
         except NotSent as error:
             return Fail(f"not-connected: {error}")
         except RemotingError as error:
             return Info(f"no-answer: {error}")
+
+    async def _sent(self, node: Node, topic: str, queue: int, body: bytes) -> Outcome:
+        if self._batches is not None:
+            return await self._batches.send(node, topic, queue, body)
+        if self._hold_s is not None:
+            return await self._in_transaction(node, topic, queue, body)
+        connection = await self.connected(node)
+        answer = await broker_requests.send(connection, topic, queue, body, broker_requests.now_ms())
+        if answer.status != SUCCESS:
+            return self._refused(answer)
+        offset = broker_requests.offset_of(answer, queue)
         return Ok(offset, order=offset)
+
+    async def _in_transaction(self, node: Node, topic: str, queue: int, body: bytes) -> Outcome:
+        """Sends a half message, and ends its transaction at the broker that it then asks, as RocketMQ's own producers do.
+
+        Only a commit that was sent can make the message visible. So all else is certain.
+
+        Raises:
+            NotSent: No commit was sent.
+            RemotingError: The commit got no usable answer.
+        """
+        name = uuid.uuid4().hex
+        connection = await self.connected(node)
+        try:
+            half = await broker_requests.send_half(connection, topic, queue, body, broker_requests.now_ms(), name=name)
+        except RemotingError as error:
+            return Fail(f"half-message: {error}")
+        if half.status != SUCCESS:
+            outcome = self._refused(half)
+            return outcome if isinstance(outcome, Fail) else Fail(f"half-message: {outcome.error}")
+        await asyncio.sleep(self._hold_s or 0.0)
+        commits = zlib.crc32(body) % ROLLED_BACK_OF != 0
+        at = await self.at()
+        if at is None:
+            return WITHOUT_MASTER
+        try:
+            answer = await broker_requests.end_transaction(await self.connected(at), topic, half, name, commits=commits)
+        except RemotingError as error:
+            if commits:
+                raise
+            return Fail(f"{ROLLED_BACK}: {error}")
+        if not commits:
+            return Fail(
+                f"{ROLLED_BACK}: the producer rolled the transaction back; the code of the answer is {answer.status}"
+            )
+        return Ok(None) if answer.status == SUCCESS else refused(answer.status, answer.remark, END_REFUSED)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -92,9 +165,9 @@ class Producer:
             connection.close()
         self._connections.clear()
 
-    def _refused(self, status: int, remark: str) -> Fail | Info:
+    def _refused(self, answer: Answer) -> Fail | Info:
         """Returns the outcome of a send that was refused. A pinned producer usually asks a slave, which is no outage."""
-        outcome = refused(status, remark)
+        outcome = refused(answer.status, answer.remark, self._certain)
         if isinstance(outcome, Fail) and not self._follows:
             return Fail(f"{NOT_MASTER}: {outcome.error}")
         return outcome

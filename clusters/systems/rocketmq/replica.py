@@ -15,9 +15,10 @@ from clusters.systems.rocketmq import broker_requests
 from clusters.systems.rocketmq.broker_requests import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from clusters.systems.remoting import Connection
+    from clusters.systems.rocketmq.broker_requests import LogState
     from harness.op import Value
 
 SHOWN_CHARACTERS: Final = 60
@@ -40,23 +41,26 @@ class Copy:
     whole: bool
 
 
-async def copy_of(connection: Connection, topics: Mapping[str, int]) -> Copy | None:
+async def copy_of(
+    connection: Connection, topics: Mapping[str, int], log_state: Callable[[Connection], Awaitable[LogState]]
+) -> Copy | None:
     """Pulls all messages of a broker; None if its log or its epochs change in the meantime.
 
     Args:
         connection: A connection to it.
         topics: The topics, with the number of their message queues.
+        log_state: Asks for the end of its log and for its epochs.
 
     Raises:
         RemotingError: It does not answer, or its answer cannot be read.
     """
-    before = await broker_requests.epochs(connection)
+    before = await log_state(connection)
     state: dict[str, Value] = {}
     end = 0
     for topic, queues in topics.items():
         for queue in range(queues):
             end = max(end, await _add_queue(connection, topic, queue, state))
-    after = await broker_requests.epochs(connection)
+    after = await log_state(connection)
     if (before.end, before.epochs) != (after.end, after.epochs):
         return None
     state |= {f"epoch {number}": start for number, start in after.epochs if start < after.end}

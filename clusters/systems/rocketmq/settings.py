@@ -46,6 +46,17 @@ def jars(version: str, say: Callable[[str], object]) -> Artifact:
     return jvm.released_jars("rocketmq", version, MODULE, tools=(MAVEN,)).artifact(say)
 
 
+def versions(artifact: Artifact, library: str) -> Mapping[str, str]:
+    """Returns the versions of the release and of a library in its jars.
+
+    Args:
+        artifact: The jars.
+        library: The name of the library's jar, without its version.
+    """
+    found = [jar.stem.removeprefix(f"{library}-") for jar in artifact.path.glob(f"{library}-[0-9]*.jar")]
+    return {"rocketmq": artifact.provenance.version, library: ", ".join(found) or "unknown"}
+
+
 def log_dir(role: str) -> str:
     """Returns the folder of a role's logs."""
     return f"/var/log/labrys/rocketmq-{role}"

@@ -1,7 +1,8 @@
 """RocketMQ as a system under test: name servers, controllers and brokers from the released jars, each a process of its own.
 
 The controllers elect the master of one group of brokers, which replicates each message to its sync set. The brokers are on the
-last three nodes and the controllers on the first three, so with six nodes no fault of a node hits both.
+last three nodes and the controllers on the first three, so with six nodes no fault of a node hits both. With a commit log on
+DLedger, there are no controllers.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems import jvm
 from clusters.systems.rocketmq import controllers, settings
-from clusters.systems.rocketmq.broker_options import RocketMQOptions
+from clusters.systems.rocketmq.batches import Batches
+from clusters.systems.rocketmq.broker_options import Mode, RocketMQOptions, Sends
 from clusters.systems.rocketmq.broker_outcomes import REFUSALS
-from clusters.systems.rocketmq.brokers import ROLE, Brokers
+from clusters.systems.rocketmq.broker_requests import MS_PER_S
+from clusters.systems.rocketmq.brokers import ROLE, BrokerGroup, Brokers
 from clusters.systems.rocketmq.controller_service import ControllerService
+from clusters.systems.rocketmq.dledger_brokers import DLedgerBrokers
 from clusters.systems.rocketmq.log_client import TOPIC, LogClient
 from clusters.systems.rocketmq.name_servers import NameServers
 from clusters.systems.rocketmq.producer import Producer
@@ -35,6 +39,8 @@ CONTROLLERS = 3
 BROKERS = 3
 NAME_SERVERS = 2
 QUEUE = "queue"
+# Half messages, and which of them are done with.
+HALF_TOPICS = ("RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC")
 TELLING = (
     "Begin to change to master",
     "Begin to change to slave",
@@ -66,7 +72,7 @@ class RocketMQSystem(jvm.JvmInstallation):
     """
 
     name = "rocketmq"
-    summary = "Brokers of RocketMQ 5 with a sync set, the controllers that elect their master, and name servers."
+    summary = "Brokers of RocketMQ 5, the controllers that elect their master, and name servers; or brokers on DLedger."
     Options = RocketMQOptions
     software = "RocketMQ"
     programs = (settings.JAVA, settings.MAVEN)
@@ -87,13 +93,22 @@ class RocketMQSystem(jvm.JvmInstallation):
         self.options: RocketMQOptions = options
         nodes = cluster.nodes
         self.name_servers = NameServers(self, nodes[:NAME_SERVERS])
-        self._controllers = ControllerService(self, nodes[:CONTROLLERS], options.of_controllers())
-        self._brokers = Brokers(self, nodes[-BROKERS:], self._controllers)
+        self._controllers: ControllerService | None = None
+        self._brokers: BrokerGroup
+        if options.mode is Mode.DLEDGER_COMMITLOG:
+            self._brokers = DLedgerBrokers(self, nodes[-BROKERS:])
+        else:
+            self._controllers = ControllerService(
+                self, nodes[:CONTROLLERS], options.of_controllers(), brokers=nodes[-BROKERS:]
+            )
+            self._brokers = Brokers(self, nodes[-BROKERS:], self._controllers)
+        self._batches: Batches | None = None  # once a client sends in batches
         self._consumed: Mapping[str, Topic] = {}  # once a client for queues needs them
 
     def services(self) -> Sequence[Service]:
-        """Returns name servers on the first two nodes, controllers on the first three, and brokers on the last three."""
-        return self.name_servers, self._controllers, self._brokers
+        """Returns name servers on the first two nodes, controllers on the first three if any, and brokers on the last three."""
+        controllers = () if self._controllers is None else (self._controllers,)
+        return self.name_servers, *controllers, self._brokers
 
     @classmethod
     def build(cls, options: RocketMQOptions, say: Callable[[str], object]) -> Artifact:
@@ -101,7 +116,9 @@ class RocketMQSystem(jvm.JvmInstallation):
         return settings.jars(options.rocketmq_version, say)
 
     def versions(self) -> Mapping[str, str]:
-        """Returns the versions of the release and of the consensus library of the controllers."""
+        """Returns the versions of the release and of the consensus library of the controllers, or of the commit log."""
+        if self._controllers is None:
+            return settings.versions(self.artifact, "dledger")
         return self._controllers.processes.versions(self.artifact)
 
     def topics(self) -> Mapping[str, int]:
@@ -111,6 +128,11 @@ class RocketMQSystem(jvm.JvmInstallation):
             if self.workload == QUEUE
             else {TOPIC: 1}
         )
+
+    def stored_topics(self) -> Mapping[str, int]:
+        """Returns the topics whose messages are in the commit log, with the number of their message queues."""
+        inner = HALF_TOPICS if self.options.sends is Sends.TRANSACTIONS else ()
+        return {**self.topics(), **dict.fromkeys(inner, 1)}
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
         """Returns the client of a process. A pinned one reads a log only when its broker has what the master has."""
@@ -133,7 +155,19 @@ class RocketMQSystem(jvm.JvmInstallation):
             topic=next(iter(self.topics())),
             interval_s=self.options.route_interval_s,
         )
-        return Producer(node=node, routes=routes, follows=follows, sizes=self.options.sizes())
+        options = self.options
+        hold_s = options.hold_ms / MS_PER_S
+        if options.sends is Sends.BATCHES and self._batches is None:
+            self._batches = Batches(hold_s=hold_s, certain=options.refusals())
+        return Producer(
+            node=node,
+            routes=routes,
+            follows=follows,
+            sizes=options.sizes(),
+            certain=options.refusals(),
+            batches=self._batches if follows else None,
+            hold_s=hold_s if options.sends is Sends.TRANSACTIONS else None,
+        )
 
     def _topic_of(self) -> Mapping[str, str]:
         """Returns the topic of each queue."""

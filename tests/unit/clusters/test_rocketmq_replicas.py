@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from clusters.systems.rocketmq import brokers
+from clusters.systems.rocketmq import brokers, controllers
 from clusters.systems.rocketmq.brokers import SHORT_S, Brokers
 from clusters.systems.rocketmq.controller_service import Brokers as Known
+from clusters.systems.rocketmq.controller_service import ControllerService
+from clusters.systems.rocketmq.controllers import ControllerProcesses
+from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.replica import GONE
 from harness.node import Node
 from harness.parts import one_leader_per_term, replicas_equal
 from harness.replicas import Dumps
+from harness.service import NodeStatus
 from harness.verdict import Verdict
 from harness.watch import Sighting
 from tests.unit.clusters.remoting_script import frame, scripted
@@ -28,7 +32,7 @@ from tests.unit.clusters.test_rocketmq_records import record
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.service import NodeStatus, ReplicaState
+    from harness.service import ReplicaState
     from harness.verdict import Part
 
 NODES = [Node(name=f"n{number}", address=f"127.0.0.{number}") for number in (4, 5, 6)]
@@ -240,3 +244,66 @@ def test_a_broker_that_changes_while_it_is_asked_does_not_lead(
     """Its epoch and its role may be of two moments."""
     [status] = led(monkeypatch, changing)
     assert status.role != "leader"
+
+
+def observed(masters: Sequence[tuple[str | None, int]], role: str = "leader") -> list[Sighting]:
+    """What a controller with this role reports of the masters and epochs that it knows, one poll after the other."""
+    service = made().services()[1]
+    assert isinstance(service, ControllerService)
+    left = list(masters)
+
+    async def status(node: Node, _: float) -> NodeStatus:
+        return NodeStatus(node=node.name, role=role, term=9)
+
+    async def known(*_: Any) -> Known:
+        master, epoch = left.pop(0)
+        return Known(master=None if master is None else f"{master}:10911", epoch=epoch, in_sync=[])
+
+    patched = cast("Any", service)
+    patched.processes = SimpleNamespace(status=status)
+    patched._brokers_of = known
+    polls = [asyncio.run(service.statuses(service.nodes[0], 1.0)) for _ in masters]
+    return [
+        Sighting(time_ns=number, node=each.node, role=each.role, term=each.term, leader=each.leader)
+        for number, statuses in enumerate(polls)
+        for each in statuses
+        if each.group == "brokers"
+    ]
+
+
+def test_two_masters_in_one_epoch_of_the_controllers_are_found() -> None:
+    """The leader of the controllers names the master of the brokers; a controller that does not lead names none."""
+    seen = observed([("192.0.2.4", 1), (None, 2), ("192.0.2.5", 3), ("192.0.2.4", 4)])
+    assert [(each.node, each.role, each.leader) for each in seen[:2]] == [
+        ("n1", "observer", "n4"),
+        ("n1", "observer", None),
+    ]
+    part = one_leader_per_term(seen, ControllerService.one_leader_per_term, "controller brokers")
+    assert (part.verdict, part.details["terms"]) == (Verdict.VALID, 3)
+    part = one_leader_per_term(observed([("192.0.2.4", 3), ("192.0.2.5", 3)]), "P.", "controller brokers")
+    assert part.verdict is Verdict.INVALID
+    assert part.reason.startswith("2 nodes were reported to lead in term 3: n4 ")
+    assert observed([("192.0.2.4", 1)], role="follower") == []
+
+
+@pytest.mark.parametrize(("terms", "role"), [((3, 3), "leader"), ((3, 4), "candidate")])
+def test_a_controller_whose_term_changes_does_not_lead(
+    monkeypatch: pytest.MonkeyPatch, terms: Sequence[int], role: str
+) -> None:
+    """Its term and its role may be of two moments."""
+    left = list(terms)
+
+    def answer(header: Mapping[str, Any], _: Any) -> bytes:
+        if header["code"] == 1005:
+            return _framed(header, 0, {"isLeader": "true"}, "")
+        return _framed(header, 200, {}, json.dumps({"code": 411, "term": left.pop(0)}))
+
+    async def main() -> NodeStatus | None:
+        node = Node(name="n1", address="127.0.0.1")
+        async with scripted(answer) as served:
+            monkeypatch.setattr(controllers, "PORT", served.port)
+            return await ControllerProcesses([node], ControllerOptions()).status(node, 2.0)
+
+    status = asyncio.run(main())
+    assert status is not None
+    assert (status.role, status.term) == (role, terms[-1])

@@ -336,11 +336,27 @@ def test_two_leaders_in_a_term_make_a_run_invalid() -> None:
     assert part.decides
 
 
+def test_an_observer_names_the_leader_of_a_term() -> None:
+    """Two names for one term make a run invalid, whichever observers said them. A follower's view does not count."""
+    seen = [
+        Sighting(time_ns=1, node="n1", role="observer", term=4, leader="n4"),
+        Sighting(time_ns=3, node="n2", role="observer", term=5, leader="n5"),
+        Sighting(time_ns=4, node="n2", role="observer", term=6, leader=None),
+        Sighting(time_ns=5, node="n3", role="follower", term=4, leader="n6"),
+    ]
+    part = parts.one_leader_per_term(seen, "P.", "controller brokers")
+    assert (part.verdict, part.details["terms"]) == (Verdict.VALID, 2)
+    part = parts.one_leader_per_term([*seen, replace(seen[1], term=4)], "P.", "controller brokers")
+    assert part.verdict is Verdict.INVALID
+    assert part.reason.startswith("2 nodes were reported to lead in term 4: n4 in the poll at 0.000 s, n5 ")
+    assert part.details["rivals"] == [{"term": 4, "nodes": ["n4", "n5"]}]
+
+
 def test_one_leader_in_a_term_is_valid_and_no_leader_is_unknown() -> None:
     """Without a report of a leader with a term, nothing was tested. This does not make the run unknown."""
     assert (
         parts.one_leader_per_term(LEADS, "P.").reason
-        == "No two nodes reported that they led in one term; 1 term had a leader."
+        == "No two nodes led in one term by the reports; 1 term had a leader."
     )
     for seen in ([], LEADS[1:], [replace(LEADS[0], term=None)]):
         part = parts.one_leader_per_term(seen, "P.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +32,19 @@ STORY = [
 def test_the_leader_is_who_claims_it_in_the_highest_term() -> None:
     """A deposed leader with an old term does not lead, and it still counts when the new leader stops answering."""
     assert leaders(STORY[:5]) == [(0, "n1", 1), (5, "n2", 2), (7, "n1", 1), (8, None, None)]
+
+
+def test_an_observer_names_the_leader() -> None:
+    """The leader is the node that it names, also if another observer takes over."""
+    story = [
+        replace(seen(1, "n1", "observer", 1), leader="n4"),
+        replace(seen(3, "n1", "observer", 2), leader=None),
+        replace(seen(4, "n1", "observer", 3), leader="n5"),
+        seen(6, "n1", None, None),
+        replace(seen(6, "n2", "observer", 3), leader="n5"),
+    ]
+    assert leaders(story) == [(1, "n4", 1), (3, None, None), (4, "n5", 3)]
+    assert Elections(story).within() == Leadership(changes=1, leaders=["n4", "n5"], terms=[1, 2, 3])
 
 
 def test_a_change_is_a_leader_in_a_later_term() -> None:
