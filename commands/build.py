@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clusters.options import SIMULATED, ClusterOptions
 from commands import subjects
 from commands.choosing import SYSTEM, ChoosingCommand, NameOptions
 from commands.run_options import Picked
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+CLUSTER_KIND = "cluster_kind"
+
+
 @click.command("build", cls=ChoosingCommand)
 @with_option(NameOptions, SYSTEM)
+@with_option(ClusterOptions, CLUSTER_KIND)
 @click.option(
     "--into",
     type=folder(),
@@ -35,12 +40,16 @@ def build(into: Path | None, output: str, **values: Any) -> None:
     """Builds what a system installs on its nodes, and prints the folder.
 
     `labrys test` does the same before its run. Both take the artifact from the cache if it is there: ~/.cache/labrys/builds, or
-    labrys/builds in XDG_CACHE_HOME.
+    labrys/builds in XDG_CACHE_HOME. With `--cluster sim`, it also builds the simulator of Java programs, if the system needs
+    it.
     """
     from harness.builds import put_on_shelf
 
     system = Picked.of(plugins.SYSTEMS, values[SYSTEM], values)
-    builder = subjects.builder_of(system)
+    kind = values[CLUSTER_KIND]
+    if kind == SIMULATED:
+        subjects.check_cluster(system, kind)
+    builder = subjects.builder_of(subjects.placed_in(system, kind))
     artifact = None if builder is None else builder(lambda text: echo(f"· {text}", err=True))
     if artifact is not None and into is not None:
         put_on_shelf(artifact, into)

@@ -36,8 +36,12 @@ def workload_of(options: RunOptions) -> Workload:
 
 def placed(options: RunOptions) -> Picked:
     """Returns the system, with the class for the kind of cluster: in the simulator, some systems have another one."""
-    system = options.system
-    inside = system.type.in_simulator() if options.cluster.simulated and issubclass(system.type, System) else None
+    return placed_in(options.system, options.cluster.cluster_kind)
+
+
+def placed_in(system: Picked, cluster_kind: str) -> Picked:
+    """Returns the system with the class for a kind of cluster; see `placed`."""
+    inside = system.type.in_simulator() if cluster_kind == SIMULATED and issubclass(system.type, System) else None
     return system if inside is None else replace(system, type=inside)
 
 
@@ -102,14 +106,14 @@ def system_of(cluster: Cluster, options: RunOptions, artifact: Artifact | None =
     return system
 
 
-def _check_cluster(options: RunOptions) -> None:
+def check_cluster(system: Picked, kind: str) -> None:
     """Refuses a real system in the simulator, and a simulated system on real nodes.
 
     Raises:
-        InputError: The system and the cluster do not fit together.
+        InputError: The system and the kind of cluster do not fit together.
     """
-    label, kind = f"the system {plain_name(options.system.name)}", options.cluster.cluster_kind
-    simulated = bool(getattr(placed(options).type, "simulated", False))
+    label = f"the system {plain_name(system.name)}"
+    simulated = bool(getattr(placed_in(system, kind).type, "simulated", False))
     if simulated and kind != SIMULATED:
         raise InputError(f"{label} runs in the simulator only: give --cluster {SIMULATED}, not --cluster {kind}")
     if not simulated and kind == SIMULATED:
@@ -147,5 +151,5 @@ def check(options: RunOptions) -> None:
             f"the system {plain_name(options.system.name)} serves {', '.join(serves) or 'no workload'}, not "
             f"{plain_name(workload)}; {which}"
         )
-    _check_cluster(options)
+    check_cluster(options.system, options.cluster.cluster_kind)
     workload_of(options)

@@ -30,6 +30,9 @@ TRANSFER = "transfer"
 # The disk of a simulated node, which faults can fill and damage. A node only lacks it if `missing` has a reason.
 SIMULATED_DISK = "simulated-disk"
 
+# The disk of a simulated node forgets what was not synced, if the node loses its power. Likewise.
+SIMULATED_POWER = "simulated-power"
+
 # The only capability of a simulated node: the faults that have a simulated effect.
 SIMULATED = "simulated"
 

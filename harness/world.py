@@ -181,6 +181,10 @@ class World(Protocol):
         """Writes and removes a small file on a node's disk; returns whether that worked."""
         ...
 
+    def prepare_loss(self) -> None:
+        """Lets the disks remember what is synced, from now on. Without it, `lose_power` is not possible. No process may run."""
+        ...
+
     def lose_power(self, node: str) -> Lost:
         """Removes all unsynced data from a node's disk. Its process must not run."""
         ...

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from harness.capabilities import CLOCK
+from harness.capabilities import CLOCK, SIMULATED_POWER
 from harness.errors import InputError
 from harness.faults import ROLE
 from harness.healing import detach_volume, forget_environment, undo_everything
@@ -71,6 +71,9 @@ class Conductor:
         for trigger in (fault.trigger for fault in plan if fault.trigger is not None):
             find_trigger(trigger.name).condition.prepare(trigger, self._field, self._world)
         if self._world is not None:  # a simulated node has its own disk and clock
+            effects = [find_kind(fault.kind).fault.SIMULATED for fault in plan]
+            if any(effect is not None and SIMULATED_POWER in effect.NEEDS for effect in effects):
+                self._world.prepare_loss()
             return
         planned = [(find_kind(fault.kind).fault, fault.options.get(ROLE)) for fault in plan]
         on_volumes = {role for kind, role in planned if kind.PREPARES}

@@ -49,6 +49,10 @@ class Companion(Protocol):
         """Carries out its events up to a time, or up to the first ones that change the world. Returns the time of the last."""
         ...
 
+    def lose_power(self, node: str) -> Lost:
+        """Removes all that the processes of a node wrote and did not sync, but for a random part."""
+        ...
+
     def close(self) -> None:
         """Ends it."""
         ...
@@ -66,6 +70,7 @@ class SimWorld:
         network: The network between the nodes.
         rarity: The messages between nodes so far, by shape.
         companion: Processes that do not run in this world's queue; None if there are none.
+        loses_power: Whether a fault of the run lets a node lose its power.
     """
 
     def __init__(self, names: Sequence[str], seed: int) -> None:
@@ -77,6 +82,7 @@ class SimWorld:
         self.rarity = Rarity(seed, self.fulfil)
         self.machines = {name: Machine(name, self) for name in self.names}
         self.companion: Companion | None = None
+        self.loses_power = False
         self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._scheduled = 0  # the number of events so far, which orders the events of one time
         self._woken = False
@@ -266,8 +272,14 @@ class SimWorld:
         """Returns whether a node's disk has room for a small file."""
         return self.machines[node].disk.has_room()
 
+    def prepare_loss(self) -> None:
+        """Lets the disks remember what is synced. Those of this process always do."""
+        self.loses_power = True
+
     def lose_power(self, node: str) -> Lost:
         """Removes everything from a node's disk that was written and not synced."""
+        if self.companion is not None:
+            return self.companion.lose_power(node)
         return self.machines[node].disk.lose_power()
 
     def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:

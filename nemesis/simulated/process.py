@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.capabilities import SIMULATED_DISK
+from harness.capabilities import SIMULATED_DISK, SIMULATED_POWER
 from harness.faults import Begun, Proof
 from nemesis.errors import FaultError
 from nemesis.evidence import STOPPED
@@ -100,7 +100,7 @@ class KilledLeaders(Killed):
 class PowerLost(Killed):
     """`power-loss`."""
 
-    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_DISK})
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_POWER})
     fault: PowerLoss
 
     def __init__(self, fault: PowerLoss, world: World) -> None:

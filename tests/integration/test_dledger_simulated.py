@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,12 @@ import pytest
 
 import cli
 from clusters.sim.cluster import SimCluster
-from clusters.sim.jvm import pipe
+from clusters.sim.jvm import idle, pipe
 from clusters.sim.jvm.system import JAR, simulator
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.simulated import SimDLedger
 from clusters.systems.routing import Routing
-from harness.errors import InfrastructureError, InputError
+from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.op import Invocation, Ok
 from tests.artifacts import built
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.op import Outcome
+    from harness.world import Lost
 
 pytestmark = pytest.mark.integration
 
@@ -33,21 +35,22 @@ RECENT = sorted(JVMS.glob("*25*/bin/java"))
 OLD = sorted(JVMS.glob("*17*/bin/java"))
 FAULTS = (
     "--nemesis",
-    "kill,partition-leader,packet-loss",
+    "kill,partition-random-halves,packet-loss,power-loss",
     "--fault-on",
-    "0.5-1",
+    "1-1.5",
     "--fault-off",
     "0.3-0.5",
 )
 
 
 class Run:
-    """One run in a JVM of its own: writes, a kill of the leader, a cut, a pause, and writes again.
+    """One run: writes, a kill of the leader, a cut, a pause, and writes again.
 
     Attributes:
         outcomes: The outcomes of the writes.
         logs: The logs of the nodes, with the times of all lines.
         trace: The digest of all decisions of the scheduler, and their number.
+        jvm: The JVM that carried it out.
     """
 
     def __init__(self, seed: int, java: Sequence[str] = ()) -> None:
@@ -66,6 +69,7 @@ class Run:
         try:
             self.outcomes: list[Outcome] = self._cluster.world.run(self._live())
             self.trace = self._system.java().trace()
+            self.jvm = self._system.java().jvm
         finally:
             self._cluster.close()
         self.logs = {name: machine.lines for name, machine in self._cluster.world.machines.items()}
@@ -107,7 +111,8 @@ class Run:
 
 @pytest.fixture(scope="module")
 def run() -> Run:
-    """A run on the JVM of the PATH."""
+    """A run in a new JVM of the PATH."""
+    idle.close_all()
     return Run(SEED)
 
 
@@ -122,11 +127,22 @@ def test_the_library_serves(run: Run) -> None:
 
 def test_a_seed_gives_the_same_run(run: Run) -> None:
     """A second JVM takes the same decisions at the same times, and another seed gives another run."""
+    idle.close_all()
     again = Run(SEED)
     assert again.logs == run.logs
     assert again.trace == run.trace
     assert again.outcomes == run.outcomes
     assert Run(SEED + 1).trace != run.trace
+
+
+def test_a_jvm_has_many_runs(run: Run) -> None:
+    """A run is the same in a JVM that has had others: the static fields of the classes begin anew."""
+    other = Run(SEED + 2)
+    again = Run(SEED)
+    assert again.logs == run.logs
+    assert again.trace == run.trace
+    assert again.outcomes == run.outcomes
+    assert again.jvm is other.jvm
 
 
 @pytest.mark.skipif(not RECENT or not OLD, reason="needs a JDK 25 beside a JDK 17")
@@ -147,25 +163,65 @@ def test_labrys_test_and_replay(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "--nodes",
         "3",
         "--time-limit",
-        "4",
+        "6",
         "--rate",
         "5",
         "--seed",
         str(SEED),
     ]
     quiet = ["--fault-quiet", "0.5-1", "--store", str(tmp_path)]
-    assert cli.invoke(["test", *words, *FAULTS, *quiet]) in {0, 1}, capsys.readouterr().err
+    assert cli.invoke(["test", *words, *FAULTS, *quiet]) != ExitCode.INTERNAL, capsys.readouterr().err
     (first,) = tmp_path.glob("*/2*")
-    assert "planned faults have a proven effect" in (first / "results.json").read_text()
-    assert cli.invoke(["replay", str(first), "--store", str(tmp_path)]) in {0, 1}, capsys.readouterr().err
+    results = (first / "results.json").read_text()
+    assert "7 of 7 planned faults have a proven effect" in results
+    assert "files lost unsynced data" in results
+    assert cli.invoke(["replay", str(first), "--store", str(tmp_path)]) != ExitCode.INTERNAL, capsys.readouterr().err
     (second,) = [path for path in tmp_path.glob("*/2*") if path != first]
     assert (second / "history.jsonl").read_bytes() == (first / "history.jsonl").read_bytes()
 
 
+def test_a_loss_of_power_takes_what_is_not_synced() -> None:
+    """The log of the library is synced, and its term is not. So a write outlives a loss of power on all nodes."""
+    cluster = SimCluster(("n1", "n2", "n3"), SEED)
+    world = cluster.world
+    system = built(SimDLedger(cluster, DLedgerOptions(routing=Routing.LEADER), "register"))
+
+    async def live() -> tuple[list[Lost], Outcome]:
+        world.prepare_loss()
+        for node in cluster.nodes:
+            system.start(node)
+        await system.until_ready(cluster.nodes, 30.0)
+        client = system.client(0, cluster.nodes[0])
+        assert isinstance(await client.invoke(Invocation(f="write", value=5, key="key")), Ok)
+        await asyncio.sleep(1.0)
+        losses = []
+        for node in cluster.nodes:
+            system.kill(node)
+            losses.append(world.lose_power(node.name))
+        for node in cluster.nodes:
+            system.start(node)
+        await system.until_ready(cluster.nodes, 30.0)
+        for _ in range(100):  # until the client has found the leader
+            outcome = await client.invoke(Invocation(f="read", key="key"))
+            if isinstance(outcome, Ok):
+                break
+        await client.close()
+        return losses, outcome
+
+    try:
+        losses, outcome = world.run(live())
+    finally:
+        cluster.close()
+    assert all(lost.files >= len(("data", "index", "term")) for lost in losses), losses
+    assert any(lost.changed and lost.bytes for lost in losses), losses
+    assert isinstance(outcome, Ok)
+    assert outcome.value == 5
+
+
 def test_a_fault_of_the_disk_is_refused(tmp_path: Path) -> None:
     """The error names the kind, and why it has no effect."""
-    words = ["--cluster", "sim", "--system", "dledger", "--nodes", "3", "--nemesis", "power-loss", "--time-limit", "30"]
-    with pytest.raises(InputError, match="n1 lacks simulated-disk, which power-loss needs"):
+    words = ["--cluster", "sim", "--system", "dledger", "--nodes", "3", "--nemesis", "disk-full", "--time-limit", "30"]
+    with pytest.raises(InputError, match="n1 lacks simulated-disk, which disk-full needs"):
         cli.invoke(["test", *words, "--store", str(tmp_path)])
 
 
@@ -193,3 +249,17 @@ def test_the_end_of_the_jvm_is_an_error(tmp_path: Path) -> None:
             jvm.advance(10**9)
     finally:
         jvm.close()
+
+
+def test_the_calls_without_a_hook() -> None:
+    """The scan finds what the library and its node could call, and what would end a run. No run has met these calls."""
+    found = _scan("io.openmessaging.", "io.labrys.")
+    assert found == [], "\n".join(found)
+
+
+def _scan(*parts: str) -> list[str]:
+    """Returns the calls that leave the simulation, in the classes of DLedger's node with these first parts of their names."""
+    jar = simulator(print).path / JAR
+    program = built(SimDLedger(SimCluster(("n1",), SEED), DLedgerOptions(), "register")).artifact.path / SimDLedger.jar
+    command = ["java", "-cp", str(jar), "io.labrys.simjvm.weave.Scan", str(program), *parts]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 NEVER: Final = 2**63 - 1
 MAX_FRAME: Final = 1 << 30
 END_S: Final = 10.0
+LOG_FILE: Final = "jvm.log"  # in the working directory
 MAX_LOG: Final = 4000  # characters of the output of a JVM that ended, in an error
 _LENGTH = struct.Struct(">i")
 _TIME = struct.Struct(">q")
 _TIMES = struct.Struct(">qq")
 
-LISTENS, CONNECTS, SENDS, CLOSES, LOGS, DIES, FAILS, TRACES = b"LCDXGEFT"
+LISTENS, CONNECTS, SENDS, CLOSES, LOGS, DIES, FAILS, TRACES, LOSES = b"LCDXGEFTW"
 
 
 class Event(NamedTuple):
@@ -36,8 +37,10 @@ class Event(NamedTuple):
     Attributes:
         kind: One of the constants of this module, e.g. `SENDS`.
         node: The node; empty for `FAILS` and `TRACES`.
-        number: The connection of `CONNECTS`, `SENDS` and `CLOSES`; the port of `LISTENS`; the digest of `TRACES`.
-        text: The address of `CONNECTS`, the lines of `LOGS`, the reason of `DIES` and `FAILS`.
+        number: The connection of `CONNECTS`, `SENDS` and `CLOSES`; the port of `LISTENS`; the digest of `TRACES`; the
+            lost bytes of `LOSES`.
+        text: The address of `CONNECTS`, the lines of `LOGS`, the reason of `DIES` and `FAILS`; the number of decisions of
+            `TRACES`; for `LOSES`, the number of files, and how many changed, with a space between.
         data: The bytes of `SENDS`.
     """
 
@@ -52,7 +55,10 @@ class Jvm:
     """A JVM that runs simulated processes.
 
     Attributes:
+        command: Its command line.
+        directory: Its working directory.
         next_ns: The time of its next timer; `NEVER` if it has none. After a command, the time of the command.
+        usable: Whether it can have another command. It cannot after an error, or after an interruption of `advance`.
     """
 
     def __init__(self, command: Sequence[str], directory: Path) -> None:
@@ -60,13 +66,16 @@ class Jvm:
 
         Args:
             command: The command line.
-            directory: The working directory. The output of the JVM goes to `jvm.log` in it.
+            directory: The working directory. The output of the JVM goes to `LOG_FILE` in it.
 
         Raises:
             InfrastructureError: It cannot be started.
         """
+        self.command = tuple(command)
+        self.directory = directory
         self.next_ns = NEVER
-        self._log = directory / "jvm.log"
+        self.usable = True
+        self._log = directory / LOG_FILE
         self._commands: list[bytes] = []
         with self._log.open("wb") as log:
             try:
@@ -79,9 +88,18 @@ class Jvm:
                     f"the simulator of Java programs cannot start {command[0]}: {error.strerror or error}"
                 ) from error
 
-    def begin(self, seed: int, *, preempt: float, stretch_ns: int) -> None:
-        """Begins the run, once for each JVM; `io.labrys.simjvm.run.Scheduler` explains the arguments."""
-        self._commands.append(struct.pack(">cqdq", b"B", _signed(seed), preempt, stretch_ns))
+    def begin(self, seed: int, *, preempt: float, stretch_ns: int, loses_power: bool = False) -> None:
+        """Begins a run. The run before must have ended. `io.labrys.simjvm.run.Scheduler` and `Disk` explain the arguments."""
+        self._commands.append(struct.pack(">cqdq?", b"B", _signed(seed), preempt, stretch_ns, loses_power))
+
+    def end(self) -> None:
+        """Ends the run: kills all processes.
+
+        Raises:
+            InfrastructureError: As for `advance`, or a thread of the run did not end.
+        """
+        self._commands.append(b"E")
+        self.advance(0)
 
     def start(self, at_ns: int, node: str, *, seed: int, main: str, arguments: Sequence[str]) -> None:
         """Starts the process of a node: the method `main` of a class."""
@@ -92,6 +110,14 @@ class Jvm:
     def kill(self, at_ns: int, node: str) -> None:
         """Kills the process of a node."""
         self._add(b"K", at_ns, node)
+
+    def lose_power(self, at_ns: int, node: str) -> None:
+        """Lets the disk of a node lose what is not durable. The next answer has an event `LOSES`. No process may run there."""
+        self._add(b"W", at_ns, node)
+
+    def wipe(self, at_ns: int, node: str) -> None:
+        """Tells that the files of a node were removed."""
+        self._add(b"V", at_ns, node)
 
     def pause(self, at_ns: int, node: str) -> None:
         """Stops the process of a node."""
@@ -136,6 +162,7 @@ class Jvm:
         """
         content = b"".join([*self._commands, b"T", _TIME.pack(until_ns)])
         self._commands.clear()
+        self.usable = False
         with contextlib.suppress(BrokenPipeError):  # the reader below finds the reason
             self._to.write(_LENGTH.pack(len(content)) + content)
             self._to.flush()
@@ -151,6 +178,7 @@ class Jvm:
             raise InfrastructureError(
                 f"the run in the JVM of the simulator cannot be repeated, so it ends here: {failure}\n{self._said()}"
             )
+        self.usable = True
         return now_ns, events
 
     def close(self) -> None:
@@ -207,6 +235,9 @@ def _events(frame: bytes) -> list[Event]:
             text = content().decode()
         elif kind == SENDS:
             data = content()
+        elif kind == LOSES:
+            text = f"{take(_LENGTH)} {take(_LENGTH)}"
+            number = take(_TIME)
         elif kind == TRACES:
             text = str(take(_TIME))
         found.append(Event(kind, node, number, text, data))

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from clusters.sim.jvm import pipe
+from clusters.sim.jvm import idle, pipe
 from clusters.sim.streams import End
 from harness.randomness import stream
 from harness.units import NS_PER_MS
+from harness.world import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,19 +26,18 @@ if TYPE_CHECKING:
 
 PREEMPT: Final = 0.02
 STRETCH_NS: Final = 8 * NS_PER_MS
-MEMORY: Final = Path("/dev/shm")  # noqa: S108 - files of nodes are in memory, if the machine has such a place
 SEED_BITS: Final = 63
 
 
 class Java:
-    """The JVM of one run; a `clusters.sim.world.Companion`.
+    """The JVM in one run; a `clusters.sim.world.Companion`.
 
     Attributes:
         directory: The working directory of the JVM. Each node has its files in a folder with its name.
     """
 
     def __init__(self, world: SimWorld, command: Sequence[str], addresses: Mapping[str, str]) -> None:
-        """Starts the JVM.
+        """Begins the run in a JVM of an earlier run, or in a new one.
 
         Args:
             world: The world of the run.
@@ -49,13 +47,15 @@ class Java:
         Raises:
             InfrastructureError: The JVM cannot be started.
         """
-        self.directory = Path(tempfile.mkdtemp(prefix="labrys-sim-", dir=MEMORY if MEMORY.is_dir() else None))
+        self._jvm = idle.take(command)
+        self.directory = self._jvm.directory
         self._world = world
         self._addresses = addresses
-        self._jvm = pipe.Jvm(command, self.directory)
         self._processes: dict[str, JavaProcess] = {}
         self._accepted = 0
-        self._jvm.begin(stream(world.seed, "sim/jvm").getrandbits(SEED_BITS), preempt=PREEMPT, stretch_ns=STRETCH_NS)
+        self._losses: list[Lost] = []
+        seed = stream(world.seed, "sim/jvm").getrandbits(SEED_BITS)
+        self._jvm.begin(seed, preempt=PREEMPT, stretch_ns=STRETCH_NS, loses_power=world.loses_power)
 
     @property
     def next_ns(self) -> int:
@@ -76,7 +76,22 @@ class Java:
             self._carry_out(event)
         return now_ns
 
+    def lose_power(self, node: str) -> Lost:
+        """Lets a node lose what its processes wrote and did not sync. No process may run there."""
+        self._jvm.lose_power(self._world.now_ns, node)
+        self.advance(self._world.now_ns)
+        return self._losses.pop()
+
+    def wipe(self, node: str) -> None:
+        """Removes the files of a node."""
+        shutil.rmtree(self.directory / node, ignore_errors=True)
+        self._jvm.wipe(self._world.now_ns, node)
+
     def _carry_out(self, event: pipe.Event) -> None:
+        if event.kind == pipe.LOSES:
+            files, changed = event.text.split()
+            self._losses.append(Lost(files=int(files), changed=int(changed), bytes=event.number))
+            return
         process = self._processes.get(event.node)
         if process is None:
             return  # it was killed
@@ -122,9 +137,8 @@ class Java:
         return found.number, int(found.text)
 
     def close(self) -> None:
-        """Ends the JVM, and removes the files of the nodes."""
-        self._jvm.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        """Ends the run, and leaves the JVM to the next one."""
+        idle.give_back(self._jvm)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import asyncio
-import shutil
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, cast
@@ -37,7 +36,7 @@ FLAGS: Final = (
     "-XX:-OmitStackTraceInFastThrow",  # otherwise the compiler decides which exceptions have a stack
     "-XX:+UnlockExperimentalVMOptions",
     "-XX:hashCode=2",  # the same for all objects, so that no hash table has an order by chance
-    "-Djava.util.logging.SimpleFormatter.format=%5$s",
+    "-Djava.util.logging.SimpleFormatter.format=%5$s%6$s",
     "-Dio.netty.noUnsafe=true",
 )
 
@@ -64,7 +63,9 @@ class JavaNodes(SimNodes):
 
     lacks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            SIMULATED_DISK: "Java programs in the simulator have their files in this machine's memory, not on a simulated disk"
+            SIMULATED_DISK: (
+                "the files of Java programs in the simulator are in this machine's memory, where no fault fills or damages them"
+            )
         }
     )
     main: str
@@ -111,7 +112,7 @@ class JavaNodes(SimNodes):
         """Removes the node's data and log."""
         super().wipe(node, role)
         if self._java is not None:
-            shutil.rmtree(self._java.directory / node.name, ignore_errors=True)
+            self._java.wipe(node.name)
 
     async def open_connection(self, host: str, port: int, timeout_s: float) -> Connection:
         """Connects a client to a node; see `Connection.open`.

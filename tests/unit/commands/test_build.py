@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import cli
+from harness.errors import ExitCode
 
 SYSTEM = """
 from pathlib import Path
@@ -84,3 +85,12 @@ def test_a_system_that_builds_nothing(capsys: pytest.CaptureFixture[str]) -> Non
     """A simulated system has no artifact, and that is no error."""
     assert labrys(capsys, "--system", "sim-raft") == ("", "the system sim-raft builds nothing\n")
     assert labrys(capsys, "--system", "sim-raft", "--format", "json") == ("null\n", "")
+
+
+def test_a_system_that_the_simulator_lacks(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--cluster sim` builds what the simulator needs too, so it refuses a system that runs on machines only."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["build", "--cluster", "sim", "--system", "made_here:Built"])
+    assert ended.value.code == ExitCode.BAD_ARGUMENTS
+    assert "the system made_here:Built runs on machines, and --cluster sim has none" in capsys.readouterr().err
+    assert labrys(capsys, "--cluster", "sim", "--system", "sim-raft") == ("", "the system sim-raft builds nothing\n")

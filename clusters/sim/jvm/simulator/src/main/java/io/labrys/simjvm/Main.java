@@ -1,10 +1,12 @@
 package io.labrys.simjvm;
 
+import io.labrys.simjvm.run.Disk;
 import io.labrys.simjvm.run.Guard;
 import io.labrys.simjvm.run.NetEvent;
 import io.labrys.simjvm.run.Output;
 import io.labrys.simjvm.run.Scheduler;
 import io.labrys.simjvm.run.SimProcess;
+import io.labrys.simjvm.run.Statics;
 import io.labrys.simjvm.weave.WeavingLoader;
 import java.io.BufferedInputStream;
 import java.io.ByteArrayInputStream;
@@ -14,24 +16,31 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Properties;
 import java.util.logging.Handler;
 import java.util.logging.Level;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
+import java.util.logging.SimpleFormatter;
 
 /**
  * The driver: reads commands from the standard input, and writes what the processes do to the standard output.
  *
  * <p>A frame from the controller has its length, and then commands. The last one is {@code T}, which lets the threads run. The
- * answer is one frame; see {@link Output}. Numbers are big-endian.
+ * answer is one frame; see {@link Output}. Numbers are big-endian. A JVM has one run after the other, and each is as in a new JVM.
  */
 public final class Main {
     private final Output output;
     private final Guard guard;
     private final ClassLoader loader;
+    private final Handler log;
     private final Map<String, SimProcess> processes = new LinkedHashMap<>();
+    private final Properties properties = (Properties) System.getProperties().clone();
+    private final Map<String, Disk> disks = new HashMap<>();
+    private boolean losesPower;
     private Scheduler scheduler;
     private int started;
 
@@ -39,6 +48,7 @@ public final class Main {
         this.output = output;
         this.guard = new Guard(output);
         this.loader = loader;
+        this.log = takeLog();
     }
 
     /** Runs until the input ends. The arguments: the jar of the program, and on a JVM other than 17 the home of a JDK 17. */
@@ -51,7 +61,6 @@ public final class Main {
         System.setOut(new PrintStream(System.err, true, StandardCharsets.UTF_8)); // programs print to the log of the JVM
         Path jdk = arguments.length == 2 ? Path.of(arguments[1]) : null;
         Main main = new Main(output, new WeavingLoader(Path.of(arguments[0]), jdk));
-        main.takeLog();
         try (DataInputStream in = new DataInputStream(new BufferedInputStream(System.in))) {
             main.serve(in);
         } catch (EOFException end) {
@@ -59,17 +68,17 @@ public final class Main {
         }
     }
 
-    /** Sends all records of java.util.logging to the log of the running process. */
-    private void takeLog() {
+    /** Sends all records of java.util.logging to the log of the running process. A program can set the form of the lines. */
+    private Handler takeLog() {
         Logger root = Logger.getLogger("");
-        for (Handler handler : root.getHandlers()) {
-            root.removeHandler(handler);
+        for (Handler other : root.getHandlers()) {
+            root.removeHandler(other);
         }
-        root.addHandler(new Handler() {
+        Handler handler = new Handler() {
             @Override
             public void publish(LogRecord record) {
-                if (record.getLevel().intValue() >= Level.INFO.intValue() && scheduler.currentOrNull() != null) {
-                    SimProcess.current().log(record);
+                if (record.getLevel().intValue() >= Level.INFO.intValue() && scheduler != null && scheduler.currentOrNull() != null) {
+                    SimProcess.current().log(getFormatter().format(record).stripTrailing());
                 }
             }
 
@@ -82,7 +91,9 @@ public final class Main {
             public void close() {
                 // has nothing to close
             }
-        });
+        };
+        root.addHandler(handler);
+        return handler;
     }
 
     private void serve(DataInputStream in) throws IOException {
@@ -101,7 +112,11 @@ public final class Main {
     private void carryOut(DataInputStream in) throws IOException {
         char command = (char) in.readByte();
         if (command == 'B') {
-            begin(in.readLong(), in.readDouble(), in.readLong());
+            begin(in.readLong(), in.readDouble(), in.readLong(), in.readBoolean());
+            return;
+        }
+        if (command == 'E') {
+            end();
             return;
         }
         if (command == 'T') {
@@ -120,6 +135,8 @@ public final class Main {
             case 'K' -> kill(node);
             case 'P' -> process(node).pause();
             case 'R' -> process(node).resume();
+            case 'W' -> output.lost(node, disk(node).losePower());
+            case 'V' -> disks.remove(node);
             case 'C' -> process(node).setClock(in.readLong(), in.readLong(), in.readLong());
             case 'A' -> process(node).accept(in.readInt(), in.readLong(), text(in));
             case 'O' -> deliver(node, in.readLong(), NetEvent.Kind.OPENED, "", null);
@@ -129,17 +146,59 @@ public final class Main {
         }
     }
 
-    private void begin(long seed, double preempt, long stretchNanos) {
-        if (scheduler != null) {
-            throw new IllegalStateException("a JVM has one run");
+    private void begin(long seed, double preempt, long stretchNanos, boolean losesPower) {
+        if (!processes.isEmpty()) {
+            throw new IllegalStateException("the run before has not ended");
         }
+        System.setProperties((Properties) properties.clone());
+        log.setFormatter(new SimpleFormatter());
+        if (Statics.any()) {
+            resetStatics(seed);
+        }
+        started = 0;
+        disks.clear();
+        this.losesPower = losesPower;
         scheduler = new Scheduler(guard, output, seed, preempt, stretchNanos);
     }
 
+    /** Resets the static fields of the processes, in a process of its own, in no time. */
+    private void resetStatics(long seed) {
+        scheduler = new Scheduler(guard, output, seed, 0, 0);
+        boolean[] done = new boolean[1];
+        SimProcess process = new SimProcess("statics", 0, seed, loader, disk("statics"));
+        process.start(() -> {
+            try {
+                Statics.reset(loader);
+                done[0] = true;
+            } catch (Throwable e) { // a handle can throw anything
+                guard.endOn(e);
+                throw guard.broken("the static fields cannot be reset: " + e);
+            }
+        });
+        scheduler.advance(0);
+        process.kill();
+        if (!done[0]) {
+            throw guard.broken("the initializer of a class has blocked");
+        }
+    }
+
+    /** Ends the run: kills all processes. */
+    private void end() {
+        processes.values().forEach(SimProcess::kill);
+        processes.clear();
+        guard.checkThreads();
+    }
+
     private void start(String node, long seed, String main, String... arguments) {
-        SimProcess process = new SimProcess(node, ++started, seed, loader);
+        SimProcess process = new SimProcess(node, ++started, seed, loader, disk(node));
         processes.put(node, process);
         process.start(main, arguments);
+    }
+
+    /** Returns the disk of a node, which outlives its processes. */
+    private Disk disk(String node) {
+        return disks.computeIfAbsent(node,
+            name -> new Disk(Path.of(name), scheduler.seed() * 31 + name.hashCode(), losesPower));
     }
 
     private void kill(String node) {

@@ -25,6 +25,8 @@ final class NodeLog {
     private static final int FILE_BYTES = 16 << 20;
     private static final int FILES = 4;
     private static final int MAX_FRAMES = 12;
+    static final DateTimeFormatter TIME =
+        DateTimeFormatter.ofPattern("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC);
     private static final String PER_REQUEST = "io.openmessaging.storage.dledger.DLedgerEntryPusher";
 
     /** A static reference, since the logging system forgets a logger and its level without one. */
@@ -40,9 +42,17 @@ final class NodeLog {
             root.removeHandler(handler);
         }
         FileHandler file = new FileHandler(directory.resolve("node.%g.log").toString(), FILE_BYTES, FILES, true);
-        file.setFormatter(new Lines());
+        file.setFormatter(new Lines(TIME));
         root.addHandler(file);
         root.setLevel(Level.INFO);
+        quiet();
+    }
+
+    /** Gives the log of a simulated node the form of this log, without the times: the simulator puts its own before the lines. */
+    static void startSimulated() {
+        for (Handler handler : Logger.getLogger("").getHandlers()) {
+            handler.setFormatter(new Lines(null));
+        }
         quiet();
     }
 
@@ -51,17 +61,21 @@ final class NodeLog {
         QUIET.forEach(logger -> logger.setLevel(Level.WARNING));
     }
 
-    /** Writes one line for a record, with its time in UTC, and then the first frames of its exception and the causes. */
+    /** Writes one line for a record, and then the first frames of its exception and the causes. */
     static final class Lines extends Formatter {
-        private static final DateTimeFormatter TIME =
-            DateTimeFormatter.ofPattern("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").withZone(ZoneOffset.UTC);
+        private final DateTimeFormatter time;
+
+        /** Makes the format; {@code time} is that of the time at the beginning of a line, and null for none. */
+        Lines(DateTimeFormatter time) {
+            this.time = time;
+        }
 
         @Override
         public String format(LogRecord entry) {
             String logger = String.valueOf(entry.getLoggerName());
             StringBuilder line = new StringBuilder(200)
-                .append(TIME.format(Instant.ofEpochMilli(entry.getMillis())))
-                .append(' ').append(level(entry.getLevel()))
+                .append(time == null ? "" : time.format(Instant.ofEpochMilli(entry.getMillis())) + ' ')
+                .append(level(entry.getLevel()))
                 .append(" [").append(Thread.currentThread().getName()).append("] ")
                 .append(logger.substring(logger.lastIndexOf('.') + 1)).append(": ")
                 .append(formatMessage(entry)).append('\n');

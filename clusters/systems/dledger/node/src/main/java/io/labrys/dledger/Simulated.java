@@ -7,8 +7,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Starts a node in the simulator of Java programs, which runs all nodes in one JVM. The arguments are those of {@link Main}.
  *
- * <p>It makes the same node as {@link Main}. It sets up no log and no lock, because the simulator takes the log, and runs at most one
- * process on a node.
+ * <p>It makes the same node as {@link Main}. It opens no log file and no lock, because the simulator takes the log, and runs at most
+ * one process on a node.
  */
 public final class Simulated {
     private static final Logger LOG = LoggerFactory.getLogger(Simulated.class);
@@ -18,7 +18,7 @@ public final class Simulated {
     /** Starts the node, and returns. */
     public static void main(String[] arguments) {
         NodeOptions options = NodeOptions.parse(arguments);
-        NodeLog.quiet();
+        NodeLog.startSimulated();
         Node node = options.registers() ? new RegisterNode(options, Simulated::giveUp) : new PlainNode(options);
         node.start();
         LOG.info("listening on {}, data in {}", options.address(), options.directory());

@@ -10,10 +10,14 @@ import org.junit.jupiter.api.Test;
 
 class NodeLogTest {
     private static String format(Level level, String message, Throwable thrown) {
+        return new NodeLog.Lines(NodeLog.TIME).format(entry(level, message, thrown));
+    }
+
+    private static LogRecord entry(Level level, String message, Throwable thrown) {
         LogRecord entry = new LogRecord(level, message);
         entry.setLoggerName("a.b.Thing");
         entry.setThrown(thrown);
-        return new NodeLog.Lines().format(entry);
+        return entry;
     }
 
     /** A record is one line with UTC time, level, thread and logger. */
@@ -21,6 +25,13 @@ class NodeLogTest {
     void line() {
         String line = format(Level.SEVERE, "it broke", null);
         assertTrue(line.matches("\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\.\\d{3}Z ERROR \\[[^]]+] Thing: it broke\n"), line);
+    }
+
+    /** A simulated node has no times: the simulator puts its own before the lines. */
+    @Test
+    void withoutTime() {
+        String line = new NodeLog.Lines(null).format(entry(Level.INFO, "it works", null));
+        assertTrue(line.matches("INFO  \\[[^]]+] Thing: it works\n"), line);
     }
 
     /** A deep stack trace is shortened, with its causes. */

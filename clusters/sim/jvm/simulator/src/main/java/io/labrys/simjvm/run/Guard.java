@@ -15,14 +15,17 @@ public final class Guard {
     public static final int STATUS = 70;
     private static final int STUCK_SECONDS = 60;
     private static final int FRAMES = 25;
+    private static final long END_MILLIS = 10_000;
 
     private final Output output;
+    private final ThreadGroup group = Thread.currentThread().getThreadGroup();
+    private final Thread watch;
     private volatile boolean busy;
 
     /** Makes the guard, and starts the thread that watches the others. */
     public Guard(Output output) {
         this.output = output;
-        Thread watch = new Thread(this::watch, "watch");
+        watch = new Thread(this::watch, "watch");
         watch.setDaemon(true);
         watch.start();
     }
@@ -30,6 +33,23 @@ public final class Guard {
     /** Notes whether threads of the simulation run now. */
     public void busy(boolean now) {
         busy = now;
+    }
+
+    /** Ends the JVM if a thread outlives the run. Such a thread would act in the next run. */
+    public void checkThreads() {
+        for (Thread thread : Thread.getAllStackTraces().keySet()) {
+            if (thread.getThreadGroup() != group || thread == Thread.currentThread() || thread == watch) {
+                continue;
+            }
+            try {
+                thread.join(END_MILLIS);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+            if (thread.isAlive()) {
+                throw fail("the thread " + thread.getName() + " outlives the run", thread.getStackTrace());
+            }
+        }
     }
 
     /** Ends the run: a thread outside of the simulation runs code of a process. */

@@ -1,6 +1,7 @@
 package io.labrys.simjvm.run;
 
 import java.io.File;
+import java.io.FileDescriptor;
 import java.io.FileFilter;
 import java.io.FilenameFilter;
 import java.io.IOException;
@@ -10,8 +11,15 @@ import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.CopyOption;
+import java.nio.file.Files;
+import java.nio.file.OpenOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.time.Instant;
 import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -33,13 +41,13 @@ public final class Hooks {
 
     /** Returns the wall clock of the node, which faults can change. */
     public static long currentTimeMillis() {
-        return SimProcess.current().wallMillis();
+        SimThread me = Scheduler.get().current();
+        return me.initializes() ? SimProcess.EPOCH_MILLIS : me.process.wallMillis();
     }
 
     /** Returns the virtual time. No fault changes it. */
     public static long nanoTime() {
-        Scheduler.get().current();
-        return Scheduler.get().now();
+        return Scheduler.get().current().initializes() ? 0 : Scheduler.get().now();
     }
 
     /** Returns the wall clock of the node. */
@@ -58,12 +66,14 @@ public final class Hooks {
 
     /** Returns a seed from the random numbers of the process. */
     public static long seed() {
-        return SimProcess.current().random().nextLong();
+        SimThread me = Scheduler.get().current();
+        return me.initializes() ? me.initializers.peek().draw() : me.process.random().nextLong();
     }
 
     /** Returns a random number from 0 to 1. */
     public static double random() {
-        return SimProcess.current().random().nextDouble();
+        SimThread me = Scheduler.get().current();
+        return (me.initializes() ? new Random(seed()) : me.process.random()).nextDouble();
     }
 
     /** Returns a random UUID. */
@@ -104,13 +114,18 @@ public final class Hooks {
     }
 
     /** Notes that the initializer of a class begins. Its thread keeps the baton where it does not block. */
-    public static void initializerBegins() {
-        Scheduler.get().current().initializers++;
+    public static void initializerBegins(String type) {
+        Scheduler.get().current().initializers.push(new Statics.Initializer(type));
     }
 
     /** Notes that the initializer of a class ends. */
     public static void initializerEnds() {
-        Scheduler.get().current().initializers--;
+        Scheduler.get().current().initializers.pop();
+    }
+
+    /** Notes that a class with static fields that can change is initialized. */
+    public static void initialized(String type) {
+        Statics.add(type);
     }
 
     // ---------------------------------------------------------------------------------------------- files
@@ -161,11 +176,119 @@ public final class Hooks {
         return FREE_BYTES;
     }
 
+    /** Lets the operation on a file that follows take time, on a slow disk. A kill at that time comes before the operation. */
+    static void fileOperation() {
+        Scheduler.get().fileOperation();
+    }
+
+    /** Removes a file. */
+    public static boolean delete(File file) {
+        fileOperation();
+        boolean done = file.delete();
+        if (done) {
+            SimProcess.current().disk().renamed(file.toPath(), null);
+        }
+        return done;
+    }
+
+    /** Renames a file. */
+    public static boolean renameTo(File file, File to) {
+        fileOperation();
+        boolean done = file.renameTo(to);
+        if (done) {
+            SimProcess.current().disk().renamed(file.toPath(), to.toPath());
+        }
+        return done;
+    }
+
+    /** Removes a file. */
+    public static void delete(Path path) throws IOException {
+        fileOperation();
+        Files.delete(path);
+        SimProcess.current().disk().renamed(path, null);
+    }
+
+    /** Removes a file, if it exists. */
+    public static boolean deleteIfExists(Path path) throws IOException {
+        fileOperation();
+        boolean done = Files.deleteIfExists(path);
+        if (done) {
+            SimProcess.current().disk().renamed(path, null);
+        }
+        return done;
+    }
+
+    /** Renames a file. */
+    public static Path move(Path from, Path to, CopyOption... options) throws IOException {
+        fileOperation();
+        Path done = Files.move(from, to, options);
+        SimProcess.current().disk().renamed(from, to);
+        return done;
+    }
+
+    /** Opens a file. */
+    public static FileChannel open(Path path, OpenOption... options) throws IOException {
+        fileOperation();
+        FileChannel channel = FileChannel.open(path, options);
+        boolean truncates = List.of(options).contains(StandardOpenOption.TRUNCATE_EXISTING);
+        SimProcess.current().disk().opened(path, truncates, channel);
+        return channel;
+    }
+
+    /** Writes to a file. */
+    public static int write(FileChannel channel, ByteBuffer bytes) throws IOException {
+        fileOperation();
+        int count = channel.write(bytes);
+        SimProcess.current().disk().written(channel);
+        return count;
+    }
+
+    /** Writes to a place in a file. */
+    public static int write(FileChannel channel, ByteBuffer bytes, long position) throws IOException {
+        fileOperation();
+        int count = channel.write(bytes, position);
+        SimProcess.current().disk().written(channel);
+        return count;
+    }
+
+    /** Makes a file shorter. */
+    public static FileChannel truncate(FileChannel channel, long size) throws IOException {
+        fileOperation();
+        channel.truncate(size);
+        SimProcess.current().disk().written(channel);
+        return channel;
+    }
+
+    /** Syncs a file or a folder. */
+    public static void force(FileChannel channel, boolean metadata) throws IOException {
+        fileOperation();
+        channel.force(metadata);
+        SimProcess.current().disk().synced(channel);
+    }
+
+    /** Syncs a file. */
+    public static void sync(FileDescriptor descriptor) throws IOException {
+        fileOperation();
+        descriptor.sync();
+        SimProcess.current().disk().synced(descriptor);
+    }
+
     /** Maps a part of a file. The end of the process unmaps it. */
     public static MappedByteBuffer map(FileChannel channel, FileChannel.MapMode mode, long position, long size)
         throws IOException {
+        fileOperation();
         MappedByteBuffer buffer = channel.map(mode, position, size);
-        SimProcess.current().add(buffer);
+        SimProcess process = SimProcess.current();
+        process.add(buffer);
+        process.disk().mapped(channel, buffer, position);
+        return buffer;
+    }
+
+    /** Writes a mapped part of a file to the disk. */
+    public static MappedByteBuffer force(MappedByteBuffer buffer) {
+        fileOperation();
+        buffer.force();
+        SimProcess.current().disk().forced(buffer);
         return buffer;
     }
 

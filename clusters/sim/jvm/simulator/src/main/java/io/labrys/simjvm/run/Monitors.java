@@ -10,11 +10,10 @@ import java.util.List;
  * baton for ever. The list has only monitors that a thread holds or waits for, so it is short.
  */
 public final class Monitors {
-    private static final List<Monitor> MONITORS = new ArrayList<>();
-
     private Monitors() {}
 
-    private static final class Monitor {
+    /** The state of the monitor of an object. */
+    static final class Monitor {
         final Object object;
         final List<SimThread> entering = new ArrayList<>();
         final List<SimThread> waiting = new ArrayList<>();
@@ -104,31 +103,35 @@ public final class Monitors {
     /** Returns whether the running thread is in the monitor of an object. */
     static boolean holds(Object object) {
         SimThread me = Scheduler.get().current();
-        return MONITORS.stream().anyMatch(monitor -> monitor.object == object && monitor.owner == me);
+        return monitors().stream().anyMatch(monitor -> monitor.object == object && monitor.owner == me);
     }
 
     /** Forgets the threads of a process. Those of others that wait for its monitors go on. */
     static void forget(SimProcess process) {
-        for (Monitor monitor : List.copyOf(MONITORS)) {
+        for (Monitor monitor : List.copyOf(monitors())) {
             monitor.entering.removeIf(thread -> thread.process == process);
             monitor.waiting.removeIf(thread -> thread.process == process);
             if (monitor.owner != null && monitor.owner.process == process) {
                 monitor.count = 0;
                 release(monitor);
             } else if (monitor.isFree()) {
-                MONITORS.remove(monitor);
+                monitors().remove(monitor);
             }
         }
     }
 
+    private static List<Monitor> monitors() {
+        return Scheduler.get().monitors();
+    }
+
     private static Monitor monitor(Object object) {
-        for (Monitor monitor : MONITORS) {
+        for (Monitor monitor : monitors()) {
             if (monitor.object == object) {
                 return monitor;
             }
         }
         Monitor made = new Monitor(object);
-        MONITORS.add(made);
+        monitors().add(made);
         return made;
     }
 
@@ -139,7 +142,7 @@ public final class Monitors {
         Monitor monitor = monitor(object);
         if (monitor.owner != me) {
             if (monitor.isFree()) {
-                MONITORS.remove(monitor);
+                monitors().remove(monitor);
             }
             throw new IllegalMonitorStateException("current thread is not owner");
         }
@@ -151,7 +154,7 @@ public final class Monitors {
             monitor.entering.add(me);
             scheduler.block(me, SimThread.Wait.MONITOR, Scheduler.NEVER);
         }
-        if (!MONITORS.contains(monitor)) {
+        if (!monitors().contains(monitor)) {
             // it became free meanwhile, and others may have made another one for the same object
             acquire(scheduler, me, monitor(monitor.object), count);
             return;
@@ -165,7 +168,7 @@ public final class Monitors {
         monitor.entering.forEach(Scheduler.get()::wake);
         monitor.entering.clear();
         if (monitor.isFree()) {
-            MONITORS.remove(monitor);
+            monitors().remove(monitor);
         }
     }
 }

@@ -73,6 +73,15 @@ public final class Output {
         event('E', node, () -> text(why));
     }
 
+    /** Tells what a loss of power took. */
+    public void lost(String node, Disk.Lost lost) {
+        event('W', node, () -> {
+            events.writeInt(lost.files());
+            events.writeInt(lost.changed());
+            events.writeLong(lost.bytes());
+        });
+    }
+
     /** Tells that the run cannot go on. */
     public void failed(String why) {
         event('F', "", () -> text(why));

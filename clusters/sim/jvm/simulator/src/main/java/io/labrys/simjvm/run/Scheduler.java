@@ -19,6 +19,9 @@ import java.util.Random;
  *
  * <p>Programs poll. While nothing happens to a process, a wait of at most {@link #SHORT_NANOS} takes up to {@code stretch} longer,
  * as on a busy machine. A message or a request ends that at once, and the wait then ends at its true time.
+ *
+ * <p>For half of all seeds, disks are slow: {@link #SLOW_SHARE} of the operations on files take time. The mean is the same in the
+ * whole run, and is drawn from 1 to 30 ms.
  */
 public final class Scheduler {
     /** The end of a wait without a limit. */
@@ -27,22 +30,30 @@ public final class Scheduler {
     private static final long PASS_NANOS = 1_000;
     private static final long SHORT_NANOS = 10 * NANOS_PER_MILLI;
     private static final long QUIET_NANOS = 3 * NANOS_PER_MILLI;
+    private static final double SLOW_SHARE = 0.3;
+    private static final double LEAST_SLOW_NANOS = NANOS_PER_MILLI;
+    private static final double SLOW_RANGE = 30;
 
     private static Scheduler one;
 
     private final Guard guard;
     private final Output output;
+    private final long seed;
     private final Random choices;
     private final double preempt;
     private final long stretchNanos;
+    private final Random disks;
+    private final double slowNanos;
     private final ThreadGroup group = Thread.currentThread().getThreadGroup();
     private final SimThread.Turn driversTurn = new SimThread.Turn();
     private final List<SimThread> ready = new ArrayList<>();
     private final PriorityQueue<Timer> timers = new PriorityQueue<>();
     private final Deque<SimProcess> ending = new ArrayDeque<>();
+    private final List<Monitors.Monitor> monitors = new ArrayList<>();
     private long now;
     private long limit;
     private long lastTimer;
+    private long lastConnection;
     private long decisions;
     private long trace;
     private SimThread running;
@@ -56,7 +67,7 @@ public final class Scheduler {
     }
 
     /**
-     * Makes the scheduler of the run. A JVM has one run.
+     * Makes the scheduler of a run, in the place of the one of the run before.
      *
      * @param guard ends the run if code leaves the simulation
      * @param output receives what the processes send and log
@@ -67,9 +78,12 @@ public final class Scheduler {
     public Scheduler(Guard guard, Output output, long seed, double preempt, long stretchNanos) {
         this.guard = guard;
         this.output = output;
+        this.seed = seed;
         this.choices = new Random(seed);
         this.preempt = preempt;
         this.stretchNanos = stretchNanos;
+        this.disks = new Random(~seed);
+        this.slowNanos = disks.nextBoolean() ? LEAST_SLOW_NANOS * Math.pow(SLOW_RANGE, disks.nextDouble()) : 0;
         one = this;
     }
 
@@ -86,6 +100,21 @@ public final class Scheduler {
     /** Returns the guard. */
     public Guard guard() {
         return guard;
+    }
+
+    /** Returns the seed of the run. */
+    public long seed() {
+        return seed;
+    }
+
+    /** Returns the number of the next connection that a process begins. */
+    long nextConnection() {
+        return ++lastConnection;
+    }
+
+    /** Returns the monitors that threads hold or wait for. */
+    List<Monitors.Monitor> monitors() {
+        return monitors;
     }
 
     Output output() {
@@ -178,7 +207,7 @@ public final class Scheduler {
         me.trueEnd = NEVER;
         if (until != NEVER) {
             long end = until;
-            if (stretchNanos > 0 && until - now <= SHORT_NANOS && until > now && me.process.quietSince(now - QUIET_NANOS)) {
+            if (stretchNanos > 0 && why != SimThread.Wait.DISK && until - now <= SHORT_NANOS && until > now && me.process.quietSince(now - QUIET_NANOS)) {
                 me.trueEnd = until;
                 end = until + stretchNanos;
             }
@@ -202,6 +231,18 @@ public final class Scheduler {
         block(me, SimThread.Wait.NOTHING, now + PASS_NANOS);
     }
 
+    /** Comes before an operation on a file, which takes time on a slow disk. A kill at that time comes before the operation. */
+    void fileOperation() {
+        SimThread me = current();
+        if (me.process.killed()) {
+            throw new Killed();
+        }
+        if (slowNanos > 0 && !me.initializes() && disks.nextDouble() < SLOW_SHARE) {
+            long nanos = (long) (-Math.log(1 - disks.nextDouble()) * slowNanos);
+            block(me, SimThread.Wait.DISK, after(Math.max(1, nanos)));
+        }
+    }
+
     /**
      * Lets another ready thread run first, with the probability {@code preempt}.
      *
@@ -209,7 +250,7 @@ public final class Scheduler {
      */
     void maybeSwitch() {
         SimThread me = current();
-        if (me.initializers == 0 && !me.process.killed() && preempt > 0 && choices.nextDouble() < preempt) {
+        if (!me.initializes() && !me.process.killed() && preempt > 0 && choices.nextDouble() < preempt) {
             makeReady(me);
             leave(me);
         }

@@ -11,16 +11,19 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.function.Supplier;
-import java.util.logging.LogRecord;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 
 /**
  * A process of a node, from its start to its end: its threads, its clock, its random numbers and its connections.
  *
- * <p>All processes share one class loader, so they share static fields. docs/simulator.md says which of these matter.
+ * <p>All processes share one class loader, so they share static fields; see {@link Statics}.
  */
 public final class SimProcess {
     /** The wall time at the beginning of a run: 2026-01-01T00:00:00Z, as in the simulator's other half. */
-    private static final long EPOCH_MILLIS = 1_767_225_600_000L;
+    static final long EPOCH_MILLIS = 1_767_225_600_000L;
+
+    private static final Logger LOG = Logger.getLogger("process");
 
     private final String name;
     private final int order;
@@ -33,6 +36,7 @@ public final class SimProcess {
     private final Map<Class<?>, Object> locals = new HashMap<>();
     private final List<MappedByteBuffer> mapped = new ArrayList<>();
     private final ClassLoader loader;
+    private final Disk disk;
     private long lastThread;
     private long unnamed;
     private boolean paused;
@@ -50,13 +54,15 @@ public final class SimProcess {
      * @param order the number of the process in the run, from 1
      * @param seed the seed of its random numbers
      * @param loader the loader of its classes
+     * @param disk the disk of its node
      */
-    public SimProcess(String name, int order, long seed, ClassLoader loader) {
+    public SimProcess(String name, int order, long seed, ClassLoader loader, Disk disk) {
         this.name = name;
         this.order = order;
         this.scheduler = Scheduler.get();
         this.random = new Random(seed);
         this.loader = loader;
+        this.disk = disk;
         this.lastEvent = scheduler.now();
     }
 
@@ -67,8 +73,12 @@ public final class SimProcess {
 
     /** Starts the process with the method {@code main} of a class. The driver calls this. */
     public void start(String main, String... arguments) {
-        SimThread first = new SimThread(this, () -> runMain(main, arguments), loader);
-        first.begin();
+        start(() -> runMain(main, arguments));
+    }
+
+    /** Starts the process with a task. The driver calls this. */
+    public void start(Runnable task) {
+        new SimThread(this, task, loader).begin();
     }
 
     private void runMain(String main, String... arguments) {
@@ -80,7 +90,7 @@ public final class SimProcess {
                 throw end;
             }
             scheduler.guard().endOn(e.getCause());
-            log("ERROR [main] an exception ended the program", e.getCause());
+            log("an exception ended the program", e.getCause());
             end("its method main ended with " + e.getCause());
         } catch (ReflectiveOperationException e) {
             throw scheduler.guard().broken("the class " + main + " has no public static method main: " + e);
@@ -108,6 +118,7 @@ public final class SimProcess {
         Monitors.forget(this);
         mapped.forEach(Hooks::unmap);
         mapped.clear();
+        disk.closeAll();
     }
 
     /** Stops all threads, as SIGSTOP does. Time goes on, and what comes for them waits. */
@@ -198,18 +209,25 @@ public final class SimProcess {
         mapped.add(buffer);
     }
 
-    /** Writes a record into the node's log. */
-    public void log(LogRecord record) {
-        scheduler.output().log(name, LogLines.of(record, scheduler.current().getName()));
+    /** Writes lines into the node's log. */
+    public void log(String lines) {
+        if (!scheduler.current().initializes()) {
+            scheduler.output().log(name, lines);
+        }
     }
 
+    /** Logs an exception that nobody has caught. */
     void log(String text, Throwable error) {
-        scheduler.output().log(name, LogLines.of(text, error));
+        LOG.log(Level.SEVERE, text, error);
     }
 
     /** Returns the name of the node. */
     public String name() {
         return name;
+    }
+
+    Disk disk() {
+        return disk;
     }
 
     int order() {

@@ -12,6 +12,9 @@ public final class SimRandom extends Random {
 
     /** Returns the random numbers of the running process. */
     public static SimRandom current() {
+        if (Scheduler.get().current().initializes()) {
+            return new SimRandom(Hooks.seed());
+        }
         return SimProcess.current().local(SimRandom.class, () -> new SimRandom(Hooks.seed()));
     }
 }

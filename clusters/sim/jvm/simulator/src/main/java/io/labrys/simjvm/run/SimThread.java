@@ -1,6 +1,8 @@
 package io.labrys.simjvm.run;
 
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
@@ -19,7 +21,7 @@ public class SimThread implements Runnable {
     }
 
     /** What a blocked thread waits for. */
-    enum Wait { NOTHING, PARK, SLEEP, NOTIFY, MONITOR, MAILBOX, END }
+    enum Wait { NOTHING, PARK, SLEEP, NOTIFY, MONITOR, MAILBOX, DISK, END }
 
     /** Where a thread is in its life. */
     enum Life { NEW, READY, RUNNING, BLOCKED, DEAD }
@@ -42,8 +44,8 @@ public class SimThread implements Runnable {
     /** Whether another thread ended the last wait; if not, its time was up. */
     boolean woken;
     boolean permit;
-    /** The number of class initializers on the stack. */
-    int initializers;
+    /** The class initializers on the stack, the innermost first. */
+    final Deque<Statics.Initializer> initializers = new ArrayDeque<>(2);
     boolean interrupted;
     /** The end of a wait that the scheduler has prolonged; see {@link Scheduler}. */
     long trueEnd = Scheduler.NEVER;
@@ -137,6 +139,10 @@ public class SimThread implements Runnable {
     /** Makes a thread; groups, sizes of stacks and inherited thread locals have no effect. */
     public SimThread(ThreadGroup group, Runnable target, String name, long stackSize, boolean inheritThreadLocals) {
         SimThread maker = currentThread();
+        if (maker.initializes()) {
+            throw Scheduler.get().guard().broken("the initializer of " + maker.initializers.peek()
+                + " makes a thread, which would belong to the process that uses the class first");
+        }
         this.process = maker.process;
         this.number = process.nextThread();
         this.target = target;
@@ -263,14 +269,19 @@ public class SimThread implements Runnable {
             if (handler != null) {
                 handler.uncaughtException(this, error);
             } else {
-                process.log("ERROR [" + name + "] an exception ended the thread", error);
+                process.log("an exception ended the thread " + name, error);
             }
         } catch (Killed end) {
             // the process is dead
         } catch (Throwable worse) {
             Scheduler.get().guard().endOn(worse);
-            process.log("ERROR [" + name + "] an exception ended the handler of an exception", worse);
+            process.log("an exception ended the handler of exceptions of the thread " + name, worse);
         }
+    }
+
+    /** Returns whether the initializer of a class is on the stack. */
+    boolean initializes() {
+        return !initializers.isEmpty();
     }
 
     /** Gives the baton to this thread. */

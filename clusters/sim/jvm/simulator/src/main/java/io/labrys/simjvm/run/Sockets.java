@@ -5,8 +5,6 @@ package io.labrys.simjvm.run;
  * packets, draws their delays, and loses them.
  */
 public final class Sockets {
-    private static long last;
-
     private Sockets() {}
 
     /** Accepts connections to a port. Their events go to the mailbox. */
@@ -24,7 +22,7 @@ public final class Sockets {
      */
     public static long connect(String address, Mailbox mailbox) {
         SimProcess process = SimProcess.current();
-        long connection = ++last;
+        long connection = Scheduler.get().nextConnection();
         process.connect(connection, mailbox);
         Scheduler.get().output().connect(process.name(), connection, address);
         return connection;

@@ -25,6 +25,9 @@ final class HookTable {
         Map.entry("java/lang/Thread$UncaughtExceptionHandler", RUN + "SimThread$UncaughtExceptionHandler"),
         Map.entry("java/util/concurrent/locks/LockSupport", RUN + "Parking"),
         Map.entry("java/util/concurrent/ThreadLocalRandom", RUN + "SimRandom"),
+        Map.entry("java/io/FileOutputStream", RUN + "SimFileOutputStream"),
+        Map.entry("java/io/FileWriter", RUN + "SimFileWriter"),
+        Map.entry("java/io/RandomAccessFile", RUN + "SimRandomAccessFile"),
         // The common pool of a machine with two processors has one thread, and CompletableFuture does not use such a pool.
         Map.entry("java/util/concurrent/ForkJoinPool", INSIDE + "ForkJoinPool"),
         Map.entry("java/util/concurrent/ForkJoinPool$ManagedBlocker", INSIDE + "ForkJoinPool$ManagedBlocker"),
@@ -62,6 +65,24 @@ final class HookTable {
         "java/nio/channels/SocketChannel", "java/nio/channels/ServerSocketChannel", "java/nio/channels/DatagramChannel",
         "java/nio/channels/AsynchronousFileChannel", "java/nio/channels/Selector", "java/lang/ProcessBuilder",
         "java/lang/Thread$Builder");
+    /** Methods that write files, and that no hook follows. The guard ends a run that calls one. */
+    private static final Set<String> FORBIDDEN_METHODS = Set.of("java/io/File.createNewFile", "java/io/File.createTempFile",
+        "java/nio/channels/FileChannel.transferFrom", "java/nio/file/Files.copy", "java/nio/file/Files.createFile",
+        "java/nio/file/Files.createLink", "java/nio/file/Files.createSymbolicLink", "java/nio/file/Files.createTempFile",
+        "java/nio/file/Files.newBufferedWriter", "java/nio/file/Files.newByteChannel", "java/nio/file/Files.newOutputStream",
+        "java/nio/file/Files.write", "java/nio/file/Files.writeString");
+
+    /**
+     * Packages of libraries whose static fields have nothing but caches and constants. They keep them from run to run. A cache of
+     * generated classes would grow with each run otherwise.
+     */
+    private static final String[] KEEPING = {"com/alibaba/fastjson/", "com/google/", "io/netty/", "io/opentelemetry/",
+        "org/apache/commons/", "org/apache/rocketmq/logging/", "org/apache/rocketmq/shaded/", "org/slf4j/"};
+    /** Types whose objects never change. */
+    private static final Set<String> CONSTANT = Set.of("java/lang/String", "java/lang/Class", "java/lang/Boolean",
+        "java/lang/Integer", "java/lang/Long", "java/lang/Double", "java/lang/invoke/VarHandle", "java/lang/invoke/MethodHandle",
+        "java/nio/charset/Charset", "java/time/format/DateTimeFormatter", "java/time/Duration", "java/util/regex/Pattern",
+        "jdk/internal/misc/Unsafe", "org/slf4j/Logger");
 
     static {
         hook("java/lang/System.currentTimeMillis()J", "currentTimeMillis");
@@ -85,6 +106,21 @@ final class HookTable {
         hook("java/lang/ref/Cleaner.register(Ljava/lang/Object;Ljava/lang/Runnable;)Ljava/lang/ref/Cleaner$Cleanable;", "register");
         METHODS.put(COPIES + "java/util/concurrent/CompletableFuture$Delayer.delay(Ljava/lang/Runnable;J"
             + "Ljava/util/concurrent/TimeUnit;)Ljava/util/concurrent/ScheduledFuture;", INSIDE + "Delays.delay");
+        hook("java/io/File.delete()Z", "delete");
+        hook("java/io/File.renameTo(Ljava/io/File;)Z", "renameTo");
+        hook("java/io/FileDescriptor.sync()V", "sync");
+        hook("java/nio/file/Files.delete(Ljava/nio/file/Path;)V", "delete");
+        hook("java/nio/file/Files.deleteIfExists(Ljava/nio/file/Path;)Z", "deleteIfExists");
+        hook("java/nio/file/Files.move(Ljava/nio/file/Path;Ljava/nio/file/Path;[Ljava/nio/file/CopyOption;)Ljava/nio/file/Path;",
+            "move");
+        METHODS.put(RUN + "SimRandomAccessFile.getChannel()Ljava/nio/channels/FileChannel;", RUN + "SimRandomAccessFile.channel");
+        hook("java/nio/channels/FileChannel.open(Ljava/nio/file/Path;[Ljava/nio/file/OpenOption;)"
+            + "Ljava/nio/channels/FileChannel;", "open");
+        hook("java/nio/channels/FileChannel.write(Ljava/nio/ByteBuffer;)I", "write");
+        hook("java/nio/channels/FileChannel.write(Ljava/nio/ByteBuffer;J)I", "write");
+        hook("java/nio/channels/FileChannel.truncate(J)Ljava/nio/channels/FileChannel;", "truncate");
+        hook("java/nio/channels/FileChannel.force(Z)V", "force");
+        hook("java/nio/MappedByteBuffer.force()Ljava/nio/MappedByteBuffer;", "force");
         hook("java/nio/channels/FileChannel.map(Ljava/nio/channels/FileChannel$MapMode;JJ)Ljava/nio/MappedByteBuffer;", "map");
     }
 
@@ -134,9 +170,28 @@ final class HookTable {
         return SEEDED.get(owner + "." + name + descriptor);
     }
 
-    /** Returns whether a call leaves the simulation. */
-    static boolean isForbidden(String owner, String name, String descriptor) {
-        if (FORBIDDEN.contains(owner) || name.equals("parallelStream") || name.equals("now") && owner.startsWith("java/time/")) {
+    /** Returns whether a class keeps its static fields from run to run. */
+    static boolean keepsStatics(String type) {
+        for (String prefix : KEEPING) {
+            if (type.startsWith(prefix)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Returns whether the objects of a type never change. */
+    static boolean isConstant(String type) {
+        return CONSTANT.contains(type);
+    }
+
+    /** Returns whether a call, with renamed types, leaves the simulation. */
+    static boolean leaves(String owner, String name, String descriptor) {
+        return method(owner, name, descriptor) == null && isForbidden(owner, name, descriptor);
+    }
+
+    private static boolean isForbidden(String owner, String name, String descriptor) {
+        if (FORBIDDEN.contains(owner) || FORBIDDEN_METHODS.contains(owner + "." + name) || name.equals("parallelStream") || name.equals("now") && owner.startsWith("java/time/")) {
             return true;
         }
         // A method of the JDK takes no thread, lock or future of the simulation.

@@ -33,6 +33,7 @@ import org.objectweb.asm.tree.VarInsnNode;
  *   <li>Monitors, {@code synchronized} methods, {@code wait} and {@code notify} are those of the simulation.
  *   <li>A handler that catches everything throws the error of a kill again.
  *   <li>Its initializer is not interrupted, because the JVM itself lets other threads wait for its end.
+ *   <li>Its static fields can be reset, if they can change; see {@code Statics}.
  *   <li>It has no finalizer: the JVM calls one on a thread of its own, at a time that depends on the memory.
  *   <li>A call that would leave the simulation ends the run.
  * </ul>
@@ -52,16 +53,25 @@ final class Weaver {
 
     private Weaver() {}
 
-    /** Returns the changed class. */
-    static byte[] woven(byte[] original) {
+    /** Returns a class that uses the types of {@link HookTable}. */
+    static ClassNode renamed(byte[] original) {
         ClassNode type = new ClassNode();
         new ClassReader(original).accept(new ClassRemapper(type, TYPES), ClassReader.EXPAND_FRAMES);
+        return type;
+    }
+
+    /** Returns the changed class. */
+    static byte[] woven(byte[] original) {
+        ClassNode type = renamed(original);
         type.methods.removeIf(method -> method.name.equals("finalize") && method.desc.equals("()V"));
+        StaticFields statics = new StaticFields(type);
+        statics.prepare();
         for (MethodNode method : type.methods) {
             if (method.instructions.size() > 0) {
                 weave(type, method);
             }
         }
+        statics.addReset();
         ClassWriter writer = new ClassWriter(ClassWriter.COMPUTE_MAXS);
         type.accept(writer);
         return writer.toByteArray();
@@ -86,7 +96,7 @@ final class Weaver {
             surround(method, isStatic ? new Object[0] : new Object[] {type.name},
                 () -> onLock(type, isStatic, "enter"), () -> onLock(type, isStatic, "exit"));
         } else if (method.name.equals("<clinit>")) {
-            surround(method, new Object[0], () -> call("initializerBegins"), () -> call("initializerEnds"));
+            surround(method, new Object[0], () -> call("initializerBegins", type), () -> call("initializerEnds"));
         }
     }
 
@@ -115,7 +125,7 @@ final class Weaver {
             call.name = onMonitor;
             return;
         }
-        if (HookTable.isForbidden(call.owner, call.name, call.desc)) {
+        if (HookTable.leaves(call.owner, call.name, call.desc)) {
             InsnList before = new InsnList();
             before.add(new LdcInsnNode(call.owner.replace('/', '.') + "." + call.name + call.desc + ", which "
                 + type.name.replace('/', '.') + "." + method.name + " calls"));
@@ -220,6 +230,14 @@ final class Weaver {
         leave.add(new InsnNode(Opcodes.ATHROW));
         method.instructions.add(leave);
         method.tryCatchBlocks.add(new TryCatchBlockNode(begin, end, end, null));
+    }
+
+    /** Returns a call of a hook with the name of a class. */
+    static InsnList call(String hook, ClassNode type) {
+        InsnList made = new InsnList();
+        made.add(new LdcInsnNode(type.name.replace('/', '.')));
+        made.add(new MethodInsnNode(Opcodes.INVOKESTATIC, HookTable.HOOKS, hook, "(Ljava/lang/String;)V", false));
+        return made;
     }
 
     private static InsnList call(String hook) {

@@ -1,22 +1,16 @@
 package io.labrys.simjvm.inside.remoting;
 
-import io.labrys.simjvm.run.Mailbox;
 import io.labrys.simjvm.run.NetEvent;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Timer;
-import java.util.TimerTask;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
-import org.apache.rocketmq.common.Pair;
 import org.apache.rocketmq.remoting.ChannelEventListener;
 import org.apache.rocketmq.remoting.InvokeCallback;
 import org.apache.rocketmq.remoting.RemotingClient;
@@ -25,29 +19,19 @@ import org.apache.rocketmq.remoting.exception.RemotingSendRequestException;
 import org.apache.rocketmq.remoting.exception.RemotingTimeoutException;
 import org.apache.rocketmq.remoting.exception.RemotingTooMuchRequestException;
 import org.apache.rocketmq.remoting.netty.NettyClientConfig;
-import org.apache.rocketmq.remoting.netty.NettyRemotingAbstract;
-import org.apache.rocketmq.remoting.netty.NettyRequestProcessor;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 
 /**
  * RocketMQ's remoting client on simulated connections, in the place of {@code NettyRemotingClient}.
  *
- * <p>Requests, answers, callbacks and time-outs are those of the released {@link NettyRemotingAbstract}. This class keeps one channel
- * for each address. As in RocketMQ 5.1.0, all requests to an address wait for its channel for {@code connectTimeoutMillis}; a
- * request without a channel fails with {@link RemotingConnectException}; the end of a channel fails its requests at once; and a
- * timer looks for requests without an answer once a second. It has no name servers and no proxies.
+ * <p>This class keeps one channel for each address. As in RocketMQ 5.1.0, all requests to an address wait for its channel for
+ * {@code connectTimeoutMillis}; a request without a channel fails with {@link RemotingConnectException}; and the end of a channel
+ * fails its requests at once. It has no name servers and no proxies.
  */
-public final class SimRemotingClient extends NettyRemotingAbstract implements RemotingClient {
-    private static final int PUBLIC_THREADS = 4;
+public final class SimRemotingClient extends SimRemoting implements RemotingClient {
     private static final long LOCK_MILLIS = 3000;
-    private static final long SCAN_AFTER_MILLIS = 3000;
-    private static final long SCAN_MILLIS = 1000;
 
     private final NettyClientConfig config;
-    private final ChannelEventListener listener;
-    private final ExecutorService publicExecutor;
-    private final Timer timer = new Timer("ClientHouseKeepingService", true);
-    private final Mailbox mailbox = new Mailbox();
     private final Lock lock = new ReentrantLock();
     private final Map<String, SimChannel> byAddress = new ConcurrentHashMap<>();
     private final Map<Long, SimChannel> byConnection = new HashMap<>();
@@ -60,52 +44,23 @@ public final class SimRemotingClient extends NettyRemotingAbstract implements Re
 
     /** Makes a client; see {@code NettyRemotingClient}. */
     public SimRemotingClient(NettyClientConfig config, ChannelEventListener listener) {
-        super(config.getClientOnewaySemaphoreValue(), config.getClientAsyncSemaphoreValue());
+        super("Client", "NettyClientWorkerThread_1", config.getClientOnewaySemaphoreValue(),
+            config.getClientAsyncSemaphoreValue(), config.getClientCallbackExecutorThreads(), listener);
         this.config = config;
-        this.listener = listener;
-        int threads = config.getClientCallbackExecutorThreads() > 0 ? config.getClientCallbackExecutorThreads() : PUBLIC_THREADS;
-        AtomicInteger number = new AtomicInteger();
-        publicExecutor = Executors.newFixedThreadPool(threads,
-            task -> new Thread(task, "NettyClientPublicExecutor_" + number.incrementAndGet()));
     }
 
     @Override
-    public void start() {
-        Thread reader = new Thread(this::serve, "NettyClientWorkerThread_1");
-        reader.setDaemon(true);
-        reader.start();
-        timer.scheduleAtFixedRate(new TimerTask() {
-            @Override
-            public void run() {
-                scanResponseTable();
-            }
-        }, SCAN_AFTER_MILLIS, SCAN_MILLIS);
-    }
-
-    private void serve() {
-        while (true) {
-            NetEvent event;
-            try {
-                event = mailbox.take();
-            } catch (InterruptedException e) {
-                return;
-            }
-            SimChannel channel = byConnection.get(event.connection());
-            if (channel == null) {
-                continue; // this side has closed it
-            }
-            switch (event.kind()) {
-                case OPENED -> channel.opened().complete(true);
-                case DATA -> channel.receive(event.data(), this::processMessageReceived);
-                case CLOSED -> channel.close();
-                default -> throw new IllegalStateException("a client gets no event " + event.kind());
-            }
+    void handle(NetEvent event) {
+        SimChannel channel = byConnection.get(event.connection());
+        if (channel == null) {
+            return; // this side has closed it
         }
-    }
-
-    @Override
-    public void shutdown() {
-        throw new UnsupportedOperationException("a simulated process ends by a kill");
+        switch (event.kind()) {
+            case OPENED -> channel.opened().complete(true);
+            case DATA -> channel.receive(event.data(), this::processMessageReceived);
+            case CLOSED -> channel.close();
+            default -> throw new IllegalStateException("a client gets no event " + event.kind());
+        }
     }
 
     @Override
@@ -213,11 +168,6 @@ public final class SimRemotingClient extends NettyRemotingAbstract implements Re
     }
 
     @Override
-    public void registerProcessor(int requestCode, NettyRequestProcessor processor, ExecutorService executor) {
-        processorTable.put(requestCode, new Pair<>(processor, executor == null ? publicExecutor : executor));
-    }
-
-    @Override
     public void setCallbackExecutor(ExecutorService executor) {
         callbackExecutor = executor;
     }
@@ -225,11 +175,6 @@ public final class SimRemotingClient extends NettyRemotingAbstract implements Re
     @Override
     public ExecutorService getCallbackExecutor() {
         return callbackExecutor == null ? publicExecutor : callbackExecutor;
-    }
-
-    @Override
-    public ChannelEventListener getChannelEventListener() {
-        return listener;
     }
 
     @Override

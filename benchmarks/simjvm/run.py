@@ -1,0 +1,118 @@
+"""Java programs in the simulator: runs of the released DLedger, in one JVM for all runs, and in a new JVM for each run.
+
+`python -m benchmarks simjvm` does runs of 20 virtual seconds with faults on three nodes, checks included. The processor time is
+that of this process and of the JVMs, their starts included. With `--java PROGRAM --jdk17 HOME`, it uses another JVM.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from clusters.sim.jvm import idle  # noqa: E402 - from the repository
+from clusters.sim.jvm.system import JavaNodes  # noqa: E402
+from tests.trials import trials  # noqa: E402
+
+WORDS = (
+    "--cluster", "sim", "--system", "dledger", "--nodes", "3", "--time-limit", "20", "--rate", "8", "--nemesis",
+    "leader-kill,partition-leader,pause", "--fault-on", "0.5-2", "--fault-off", "0.5-2", "--fault-quiet", "1-3",
+)  # fmt: skip
+MINUTE_S = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Some runs, one after the other.
+
+    Attributes:
+        walls_s: The time of each run.
+        processor_s: The processor time of all of them.
+        operations: The number of their operations.
+        verdicts: How they ended.
+    """
+
+    walls_s: list[float]
+    processor_s: float
+    operations: int
+    verdicts: Counter[str]
+
+
+def main() -> int:
+    """Prints the table; returns 0."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=20, help="how many runs share a JVM")
+    parser.add_argument("--fresh", type=int, default=5, help="how many runs have a JVM of their own")
+    parser.add_argument("--java", help="the program of another JVM")
+    parser.add_argument("--jdk17", help="the home of a JDK 17, which a JVM of another version needs")
+    given = parser.parse_args()
+    if given.java:
+        _use(given.java, given.jdk17)
+    heads = (
+        ("runs", 5),
+        ("first", 8),
+        ("later", 8),
+        ("processor", 10),
+        ("a minute", 9),
+        ("and core", 9),
+        ("operations", 11),
+    )
+    print(" " * 18, *(f"{text:>{width}}" for text, width in heads))
+    for name, count, fresh in (("one JVM", given.runs, False), ("a JVM for each run", given.fresh, True)):
+        series = _series(count, fresh=fresh)
+        _print(name, series)
+    return 0
+
+
+def _use(program: str, home: str | None) -> None:
+    """Lets all runs use another JVM."""
+    own = JavaNodes.command
+
+    def command(self: JavaNodes) -> list[str]:
+        return [program, *own(self)[1:], *([home] if home else [])]
+
+    JavaNodes.command = command  # type: ignore[method-assign]
+
+
+def _series(count: int, *, fresh: bool) -> Series:
+    walls_s, verdicts, operations = [], Counter[str](), 0
+    began_s = _processor_s()
+    runs = trials(*WORDS, seeds=range(1, count + 1))
+    for _ in range(count):
+        if fresh:
+            idle.close_all()
+        start_s = time.monotonic()
+        trial = next(runs)
+        walls_s.append(time.monotonic() - start_s)
+        verdicts[str(trial.outcome.verdict)] += 1
+        operations += len(trial.operations)
+    idle.close_all()
+    return Series(walls_s=walls_s, processor_s=_processor_s() - began_s, operations=operations, verdicts=verdicts)
+
+
+def _processor_s() -> float:
+    """Returns the processor time of this process and of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _print(name: str, series: Series) -> None:
+    count = len(series.walls_s)
+    later_s = statistics.median(series.walls_s[1:] or series.walls_s)
+    each_s = series.processor_s / count
+    print(
+        f"{name:<18} {count:>5} {series.walls_s[0]:>6.2f} s {later_s:>6.2f} s {each_s:>8.2f} s "
+        f"{MINUTE_S / later_s:>9.0f} {MINUTE_S / each_s:>9.0f} {series.operations / count:>11.0f}   {dict(series.verdicts)}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

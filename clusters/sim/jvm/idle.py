@@ -1,0 +1,72 @@
+"""The JVMs of this process that have no run now. The next run takes one of them, because a new JVM needs seconds.
+
+A run in such a JVM is the same as in a new one; `io.labrys.simjvm.run.Statics` explains how.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from clusters.sim.jvm.pipe import LOG_FILE, Jvm
+from harness.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MEMORY: Final = Path("/dev/shm")  # noqa: S108 - files of nodes are in memory, if the machine has such a place
+
+_idle: list[Jvm] = []
+os.register_at_fork(after_in_child=_idle.clear)  # they belong to the parent
+
+
+def take(command: Sequence[str]) -> Jvm:
+    """Returns a JVM without a run; starts one if there is none with this command line.
+
+    Raises:
+        InfrastructureError: It cannot be started.
+    """
+    for place, jvm in enumerate(_idle):
+        if jvm.command == tuple(command):
+            return _idle.pop(place)
+    directory = Path(tempfile.mkdtemp(prefix="labrys-sim-", dir=MEMORY if MEMORY.is_dir() else None))
+    try:
+        return Jvm(command, directory)
+    except InfrastructureError:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+def give_back(jvm: Jvm) -> None:
+    """Ends the run of a JVM and removes its files. Ends the JVM too if it cannot have another run.
+
+    Raises:
+        InfrastructureError: The end of the run failed.
+    """
+    try:
+        if jvm.usable:
+            jvm.end()
+    finally:
+        if jvm.usable:
+            for path in jvm.directory.iterdir():
+                if path.name != LOG_FILE:
+                    shutil.rmtree(path)
+            _idle.append(jvm)
+        else:
+            _close(jvm)
+
+
+@atexit.register
+def close_all() -> None:
+    """Ends the JVMs that have no run."""
+    while _idle:
+        _close(_idle.pop())
+
+
+def _close(jvm: Jvm) -> None:
+    jvm.close()
+    shutil.rmtree(jvm.directory, ignore_errors=True)
