@@ -1,6 +1,9 @@
 package io.labrys.simjvm.run;
 
+import com.sun.management.OperatingSystemMXBean;
+import java.lang.management.ManagementFactory;
 import java.util.Arrays;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 
 /**
@@ -8,12 +11,13 @@ import java.util.stream.Collectors;
  *
  * <p>It ends the run for: code of a process on a thread that the scheduler does not know; an API that has no hook; an
  * {@link OutOfMemoryError}, a {@link StackOverflowError} or a {@link LinkageError}, even if the program catches it; and a thread that
- * runs for {@value #STUCK_SECONDS} seconds of real time without a decision of the scheduler.
+ * runs for {@value #STUCK_SECONDS} seconds of processor time, or {@value #LATE_SECONDS} seconds, without a decision of the scheduler.
  */
 public final class Guard {
     /** The exit status of the JVM. */
     public static final int STATUS = 70;
     private static final int STUCK_SECONDS = 60;
+    private static final int LATE_SECONDS = 600;
     private static final int FRAMES = 25;
     private static final long END_MILLIS = 10_000;
 
@@ -84,7 +88,9 @@ public final class Guard {
     }
 
     private void watch() {
+        OperatingSystemMXBean machine = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
         long decisions = -1;
+        long usedBefore = 0;
         int same = 0;
         while (true) {
             try {
@@ -95,15 +101,17 @@ public final class Guard {
             Scheduler scheduler = Scheduler.get();
             long seen = scheduler == null ? -1 : scheduler.decisions();
             same = busy && seen == decisions ? same + 1 : 0;
+            usedBefore = same == 0 ? machine.getProcessCpuTime() : usedBefore;
             decisions = seen;
-            if (same >= STUCK_SECONDS) {
+            boolean isStuck = same > 0 && TimeUnit.NANOSECONDS.toSeconds(machine.getProcessCpuTime() - usedBefore) >= STUCK_SECONDS;
+            if (isStuck || same >= LATE_SECONDS) {
                 String stacks = Thread.getAllStackTraces().entrySet().stream()
                     .filter(entry -> entry.getKey().getState() == Thread.State.RUNNABLE
                         || entry.getKey().getState() == Thread.State.BLOCKED)
                     .map(entry -> "\n" + entry.getKey().getName() + Arrays.stream(entry.getValue()).limit(FRAMES)
                         .map(frame -> "\n    at " + frame).collect(Collectors.joining()))
                     .collect(Collectors.joining());
-                fail("no thread of the simulation has blocked for " + STUCK_SECONDS + " s of real time:" + stacks);
+                fail("no thread of the simulation has blocked for " + same + " s:" + stacks);
             }
         }
     }

@@ -82,7 +82,7 @@ public final class Scheduler {
         this.choices = new Random(seed);
         this.preempt = preempt;
         this.stretchNanos = stretchNanos;
-        this.disks = new Random(~seed);
+        this.disks = new Random(seed + 1);
         this.slowNanos = disks.nextBoolean() ? LEAST_SLOW_NANOS * Math.pow(SLOW_RANGE, disks.nextDouble()) : 0;
         one = this;
     }
