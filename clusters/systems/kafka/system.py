@@ -90,6 +90,7 @@ class KafkaSystem(jvm.JvmInstallation):
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     telling_log_texts = TELLING
     fatal = (r"Encountered fatal fault",)
+    ready_timeout_s = 120.0  # each node starts two JVMs, one after the other
 
     def __init__(self, cluster: Cluster, options: KafkaOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)

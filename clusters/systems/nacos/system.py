@@ -84,6 +84,7 @@ class NacosSystem(jvm.JvmSystem):
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     telling_log_texts = TELLING
     fatal = (r"Nacos failed to start",)
+    ready_timeout_s = 120.0  # an election begins only 15 to 20 s after the start
     dumps_replicas = True
 
     def __init__(self, cluster: Cluster, options: NacosOptions, workload: str) -> None:
