@@ -106,6 +106,11 @@ def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str]) -> tuple
             f"No read has anything that was appended, so nothing was tested: {acknowledged} of {len(facts.log.append)} "
             f"appends were acknowledged, and {len(facts.log.read)} reads succeeded."
         )
+    if not acknowledged:
+        return (
+            Verdict.UNKNOWN,
+            f"None of {counted(len(facts.log.append), 'append')} was acknowledged, so no loss could be seen.",
+        )
     stale = f" {counted(counts['stale'], 'offset')} had a stale read before." if counts["stale"] else ""
     left = f" {unread} were never read, so a loss of them was not seen." if unread else ""
     read = acknowledged - unread  # none is lost or in conflict; entries without an answer can be stale too

@@ -53,7 +53,7 @@ def test_the_judge_finds_what_a_brute_force_finds(
         assert faulty or not kinds, seed
         assert found(judgement) == kinds, seed
         assert +Counter(judgement.counts) == +counts, seed
-        tested = counts["ok"] + counts["recovered"] + counts["stale"]
+        tested = counts["acknowledged"] and counts["ok"] + counts["recovered"] + counts["stale"]
         following = LogWorkload(LogOptions(follow=True)).judge(columns.only(rows))
         assert found(following) == kinds | brute.of_reading, seed
         seen.update({kind for kind, _ in brute.of_reading})
@@ -283,6 +283,16 @@ def test_what_was_never_read_is_unknown() -> None:
         judgement = judged(in_turn(*operations))
         assert judgement.verdict is Verdict.UNKNOWN
         assert judgement.reason
+
+
+def test_a_log_without_an_acknowledged_append_is_unknown() -> None:
+    """Reads that agree on entries without an answer show no loss: nothing was promised. A contradiction still counts."""
+    unanswered = [("append", 5, None, INFO), ("read", [0, 9], [[0, 5]])]
+    judgement = judged(in_turn(*unanswered))
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert judgement.reason == "None of 1 append was acknowledged, so no loss could be seen."
+    assert judged(in_turn(*unanswered, ("read", [0, 9], []))).verdict is Verdict.INVALID
+    assert judged(in_turn(*unanswered, ("append", 6, 1), ("read", 1, 6))).verdict is Verdict.VALID
 
 
 def test_anomalies_are_bounded_and_counts_are_not() -> None:
