@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from harness.recovery import Recovery
     from harness.replicas import Difference, Replicas
     from harness.run import RunResult, Test
+    from harness.system import System
     from harness.watch import Sighting
 
 MAX_EXAMPLES = 5
@@ -350,6 +351,22 @@ def observed(result: RunResult) -> Observed:
     return Observed(faults=tuple(result.faults), final_reads=result.final_reads, sightings=tuple(result.sightings))
 
 
+def _leaders(system: System, result: RunResult, left_out: dict[str, str]) -> list[Part]:
+    """Returns the parts about the leaders of the services that promise one in each term, and adds those that are left out."""
+    promises = {service.role: service.one_leader_per_term for service in system.services()}
+    if not any(promises.values()):
+        left_out[ONE_LEADER] = f"{system.name} does not promise it"
+    front = system.front().role
+    found = []
+    for lane, sightings in {front: result.sightings, **result.other_sightings}.items():
+        promise = promises[lane.partition(" ")[0]]
+        if promise and lane != front and all(seen.term is None for seen in sightings):
+            left_out[f"{ONE_LEADER} ({lane})"] = f"no {lane} told a term"
+        elif promise:
+            found.append(one_leader_per_term(sightings, promise, None if lane == front else lane))
+    return found
+
+
 def of_run(
     test: Test, result: RunResult, operations: Sequence[Operation], *, workload: Sequence[Part] | None = None
 ) -> list[Part]:
@@ -379,12 +396,7 @@ def of_run(
         progress(operations, result.faults, result.recovery),
         client_errors(operations),
     ]
-    promises = {service.role: service.one_leader_per_term for service in test.system.services()}
-    if not any(promises.values()):
-        left_out[ONE_LEADER] = f"{test.system.name} does not promise it"
-    for lane, sightings in {front.role: result.sightings, **result.other_sightings}.items():
-        if promise := promises[lane.partition(" ")[0]]:
-            found.append(one_leader_per_term(sightings, promise, None if lane == front.role else lane))
+    found += _leaders(test.system, result, left_out)
     if patterns:
         found.append(log_patterns(result.logs, patterns, names))
     else:

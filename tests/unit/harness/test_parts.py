@@ -336,6 +336,19 @@ def test_two_leaders_in_a_term_make_a_run_invalid() -> None:
     assert part.decides
 
 
+def test_a_service_beside_that_tells_no_terms_is_left_out() -> None:
+    """E.g. RocketMQ's controllers on jRaft. With terms, it has a part of its own."""
+    modest: Any = Modest(dumps=False, patterns=(), final_reads=False)
+    modest.one_leader_per_term = "P."
+    [front] = [service.role for service in modest.system.services()]
+    for term, expected in ((None, []), (4, [f"one-leader-per-term ({front} east)"])):
+        seen = [Sighting(time_ns=1, node="n1", role="leader", term=term)]
+        found = parts.of_run(modest, RunResult(sightings=[*LEADS], other_sightings={f"{front} east": seen}), [])
+        assert [part.name for part in found if part.name.startswith("one-leader-per-term (")] == expected
+        [completed] = [part for part in found if part.name == "completed"]
+        assert (f"no {front} east told a term" in str(completed.details)) is (term is None)
+
+
 def test_an_observer_names_the_leader_of_a_term() -> None:
     """Two names for one term make a run invalid, whichever observers said them. A follower's view does not count."""
     seen = [
