@@ -1,4 +1,4 @@
-"""Hunts in one process, run after run: the runs of `labrys hunt --system sim-raft`, for tests and benchmarks.
+"""Hunts in one process, run after run: the runs of `labrys hunt` of a simulated system, for tests and benchmarks.
 
 The hunt's words and root seed determine the runs, as on the command line: the same chooser draws them, and
 `commands.trial.attempt` carries them out and checks them.
@@ -43,7 +43,7 @@ class Find:
 
 
 class Hunt:
-    """A hunt of `sim-raft`, from its root seed.
+    """A hunt of a simulated system, from its root seed.
 
     Attributes:
         shared: The options that its runs share.
@@ -58,6 +58,7 @@ class Hunt:
         guided: bool = True,
         among: str | None = None,
         triggers: str | None = None,
+        system: str = "sim-raft",
     ) -> None:
         """Prepares the hunt.
 
@@ -67,8 +68,9 @@ class Hunt:
             guided: Whether new behaviour guides the choice of runs.
             among: The kinds of faults to draw from, in the form of `--among`.
             triggers: The triggers to draw from, in the form of `--triggers`.
+            system: The system.
         """
-        self.shared, self.space = _prepared(words, among, triggers)
+        self.shared, self.space = _prepared(("--system", system, *words), among, triggers)
         self._options_of = self.shared.simulated()
         self._chooser = Chooser(self.space, seed=seed, guided=guided)
 
@@ -76,7 +78,7 @@ class Hunt:
     def of(
         cls, bug: Bug, *, seed: int, guided: bool = True, among: str | None = None, triggers: str | None = None
     ) -> Hunt:
-        """Returns the hunt for a bug."""
+        """Returns the hunt for a bug of `sim-raft`."""
         return cls(("--bug", str(bug)), seed=seed, guided=guided, among=among, triggers=triggers)
 
     def next(self) -> tuple[Draw, Trial | None]:
@@ -119,7 +121,7 @@ def found(runs: int, draw: Draw, trial: Trial) -> Find:
 @functools.cache
 def _prepared(words: tuple[str, ...], among: str | None, triggers: str | None) -> tuple[HuntOptions, Space]:
     """Returns the options that a hunt's runs share, and what the runs draw from."""
-    given = ["--system", "sim-raft", "--seed", "1", *words]
+    given = ["--seed", "1", *words]
     with cli.labrys.make_context("labrys", ["hunt"]) as root, hunt.make_context("hunt", given, parent=root) as own:
         options = HuntOptions(options=RunOptions.of(own.params), origins=opt.origins(own), root=root)
         shared, space, _ = prepare(options, among, triggers)

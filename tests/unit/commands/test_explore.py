@@ -51,6 +51,26 @@ def test_a_correct_system_has_no_violation(run: Run) -> None:
     assert "no violation: it gave up after" in output
 
 
+def test_a_system_with_several_roles_is_visited(run: Run) -> None:
+    """One append to the bookkeeper, at either client node: with a takeover or without."""
+    code, output, _ = run(
+        "explore",
+        "--system",
+        "sim-bookkeeper",
+        "--workload",
+        "log",
+        "--nodes",
+        "6",
+        "--timers",
+        "0",
+        "--operations",
+        "append 1",
+    )
+    assert code == 0
+    assert "no violation: every state within the bounds was visited" in output
+    assert "1,330 states visited" in output
+
+
 def test_a_violation_is_told_in_order(run: Run) -> None:
     """The text has each event, and what the nodes log."""
     code, output, _ = run(*RAFT, *SLOW_HEARTBEATS, "--timers", "5", "--bug", "vote-of-old-term")

@@ -1,0 +1,214 @@
+"""A bookie: it stores entries, and refuses those of writers that were stopped.
+
+- `entry-SEGMENT-OFFSET-KEY`: one entry, with the last add confirmed that came with it. The bookie syncs it before it answers.
+- `promise-KEY` and a copy: the version of the promise, the highest term that the bookie knows, the last term whose recovery it
+  has ended by deleting entries, and the segments that are fenced. The bookie syncs both before it answers.
+
+A damaged entry counts neither as there nor as absent, so the bookie does not answer a recovery about it. If both files of a
+promise are damaged, the bookie takes no part any more.
+
+Sources: apache/bookkeeper, docs/development/protocol.md (fencing, recovery); for terms and truncation, the models of
+J. Vanlightly (Vanlightly/bookkeeper-tlaplus).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from clusters.sim.host import Reply, Request
+from clusters.systems.sim_bookkeeper import messages, outcomes, storage
+from clusters.systems.sim_bookkeeper.bugs import Bug
+from clusters.systems.sim_bookkeeper.messages import Entry
+from clusters.systems.sim_bookkeeper.options import Protocol
+from harness.node_states import HeldEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clusters.sim.host import Host
+    from clusters.systems.sim_bookkeeper.options import SimBookkeeperOptions
+
+ROLE: Final = "bookie"
+_ENTRY: Final = "entry"
+_PROMISE: Final = "promise"
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a bookie has promised for a log.
+
+    Attributes:
+        version: The number of its changes.
+        term: The highest term of a request; 0: none. With ledgers, always 0.
+        truncated: The last term whose recovery it has ended by deleting entries.
+        fenced: The fenced segments, sorted; only with ledgers.
+    """
+
+    version: int = 0
+    term: int = 0
+    truncated: int = 0
+    fenced: tuple[int, ...] = ()
+
+
+class Bookie:
+    """A `clusters.sim.host.Process`.
+
+    Attributes:
+        entries: The entries by log and segment, then by offset.
+        lacs: The last add confirmed that came with any entry, by log and segment.
+    """
+
+    def __init__(self, host: Host, options: SimBookkeeperOptions) -> None:
+        self.entries: dict[tuple[str, int], dict[int, Entry]] = {}
+        self.lacs: dict[tuple[str, int], int] = {}
+        self._host = host
+        self._bug = options.bug
+        self._protocol = options.protocol
+        self._promises: dict[str, Promise] = {}
+        self._damaged: set[tuple[str, int, int]] = set()
+        self._serves = True
+
+    def start(self) -> None:
+        """Reads the disk."""
+        try:
+            for key, (version, term, truncated, fenced) in storage.read_promises(self._host.disk, _PROMISE).items():
+                self._promises[key] = Promise(version, term, truncated, tuple(fenced))
+        except storage.DamagedFileError as error:
+            self._serves = False
+            self._host.log(f"takes no part: {error}")
+            return
+        for name in self._host.disk.names():
+            if not name.startswith(f"{_ENTRY}-"):
+                continue
+            _, segment, offset, key = name.split("-", 3)
+            try:
+                value, truncates, lac = storage.read(self._host.disk, name)
+            except storage.DamagedFileError as error:
+                self._host.log(str(error))
+                self._damaged.add((key, int(segment), int(offset)))
+                continue
+            self._keep((key, int(segment)), int(offset), Entry(value, truncates), lac)
+
+    def receive(self, sender: str, message: Any) -> None:
+        """Handles a message of a client node, or an observer's request. A full disk makes it drop the message."""
+        if not self._serves:
+            return
+        try:
+            self._handle(sender, message)
+        except OSError as error:
+            self._host.log(f"drops a message: {error}")
+
+    def held(self, key: str) -> Iterator[HeldEntry]:
+        """Yields the entries of a log, by segment and offset."""
+        for own, segment in sorted(self.entries):
+            if own == key:
+                for offset, entry in sorted(self.entries[own, segment].items()):
+                    text = (
+                        f"append {entry.value}"
+                        if not entry.truncates
+                        else f"the end of a recovery in term {entry.truncates}"
+                    )
+                    yield HeldEntry(index=offset, term=segment, text=text)
+
+    def confirmed(self, key: str) -> int | None:
+        """Returns the highest last add confirmed that the bookie knows of a log; None if it knows none."""
+        return max((lac for (own, _), lac in self.lacs.items() if own == key), default=None)
+
+    def term(self, key: str) -> int | None:
+        """Returns the highest term that the bookie knows; None with ledgers, which have none."""
+        return None if self._protocol is Protocol.LEDGERS else self._promise(key).term
+
+    def _handle(self, sender: str, message: Any) -> None:
+        match message:
+            case messages.Add():
+                self._add(sender, message)
+            case messages.Fence(key, term, segment):
+                if self._stops(sender, key, term, segment):
+                    self._host.send(sender, messages.Fenced(key, term, self.lacs.get((key, segment), -1)))
+            case messages.ReadNext():
+                self._read_next(sender, message)
+            case messages.Fetch(key, number, segment, first, last):
+                own = self.entries.get((key, segment), {})
+                entries = tuple((offset, own[offset]) for offset in range(first, last + 1) if offset in own)
+                damaged = tuple(offset for offset in range(first, last + 1) if (key, segment, offset) in self._damaged)
+                self._host.send(sender, messages.Fetched(key, number, segment, entries, damaged))
+            case Request(number, messages.AskStatus()):
+                self._host.send(sender, Reply(number, messages.Status(ROLE, None, None, None)))
+            case Request(number, _):
+                self._host.send(sender, Reply(number, messages.Answer(outcomes.NOT_CLIENT)))
+
+    def _add(self, sender: str, message: messages.Add) -> None:
+        key, segment, offset, entry = message.key, message.segment, message.offset, message.entry
+        if self._bug is not Bug.ADDS_NOT_FENCED or message.recovery:
+            if self._protocol is Protocol.LEDGERS:
+                if not message.recovery and segment in self._promise(key).fenced:
+                    self._host.send(sender, messages.Refused(key, message.term))
+                    return
+            elif not self._accepts(sender, key, message.term):
+                return
+        if entry.truncates > self._promise(key).truncated or (entry.truncates and self._bug is Bug.TRUNCATES_AGAIN):
+            self._truncate(key, segment, offset, entry.truncates)
+        name = f"{_ENTRY}-{segment}-{offset}-{key}"
+        storage.write(self._host.disk, name, [*entry, message.lac], sync=self._bug is not Bug.ACKNOWLEDGED_BEFORE_SYNC)
+        self._damaged.discard((key, segment, offset))
+        self._keep((key, segment), offset, entry, message.lac)
+        self._host.send(sender, messages.Added(key, message.term, offset))
+
+    def _truncate(self, key: str, segment: int, offset: int, term: int) -> None:
+        """Deletes all entries after an offset, once for each term: a late copy of the message must not delete later entries."""
+        own = self.entries.get((key, segment), {})
+        lost = [each for each in own if each > offset]
+        lost += [
+            place for damaged, number, place in self._damaged if (damaged, number) == (key, segment) and place > offset
+        ]
+        for each in sorted(lost) if self._bug is not Bug.TRUNCATE_KEEPS_LATER else ():
+            own.pop(each, None)
+            self._damaged.discard((key, segment, each))
+            name = f"{_ENTRY}-{segment}-{each}-{key}"
+            self._host.disk.delete(name)
+            self._host.disk.sync(name)
+        promise = self._promise(key)
+        self._promised(key, Promise(promise.version + 1, promise.term, max(term, promise.truncated), promise.fenced))
+
+    def _read_next(self, sender: str, message: messages.ReadNext) -> None:
+        key, segment, offset = message.key, message.segment, message.offset
+        if message.fences and not self._stops(sender, key, message.term, segment):
+            return
+        if (key, segment, offset) not in self._damaged:
+            entry = self.entries.get((key, segment), {}).get(offset)
+            self._host.send(sender, messages.NextRead(key, message.term, offset, entry))
+
+    def _stops(self, sender: str, key: str, term: int, segment: int) -> bool:
+        """Stops all earlier writers of a segment. Returns False if the bookie refuses the request itself."""
+        unknown = self._bug is Bug.UNKNOWN_LEDGER_NOT_FENCED and (key, segment) not in self.entries
+        if self._protocol is not Protocol.LEDGERS:
+            return self._accepts(sender, key, term, adopts=not unknown)
+        promise = self._promise(key)
+        if segment not in promise.fenced and not unknown:
+            fenced = tuple(sorted((*promise.fenced, segment)))
+            self._promised(key, Promise(promise.version + 1, 0, 0, fenced))
+        return True
+
+    def _accepts(self, sender: str, key: str, term: int, *, adopts: bool = True) -> bool:
+        """Adopts the term of a request, or refuses a request of a lower term."""
+        promise = self._promise(key)
+        if term < promise.term:
+            self._host.send(sender, messages.Refused(key, term))
+            return False
+        if term > promise.term and adopts:
+            self._promised(key, Promise(promise.version + 1, term, promise.truncated, promise.fenced))
+        return True
+
+    def _promise(self, key: str) -> Promise:
+        return self._promises.get(key, Promise())
+
+    def _promised(self, key: str, promise: Promise) -> None:
+        if self._bug is not Bug.FENCE_NOT_JOURNALLED:
+            content = [promise.version, promise.term, promise.truncated, promise.fenced]
+            storage.write_promise(self._host.disk, _PROMISE, key, content)
+        self._promises[key] = promise
+
+    def _keep(self, place: tuple[str, int], offset: int, entry: Entry, lac: int) -> None:
+        self.entries.setdefault(place, {})[offset] = entry
+        self.lacs[place] = max(lac, self.lacs.get(place, -1))

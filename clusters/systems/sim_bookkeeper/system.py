@@ -1,0 +1,154 @@
+"""The simulated BookKeeper as a system under test."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from clusters.sim.cluster import LOG_FILE
+from clusters.sim.system import STATUS_TIMEOUT_S, SimSystem
+from clusters.systems.sim_bookkeeper import messages
+from clusters.systems.sim_bookkeeper.bookie import ROLE as BOOKIE
+from clusters.systems.sim_bookkeeper.bookie import Bookie
+from clusters.systems.sim_bookkeeper.client import SimBookkeeperClient, request_of
+from clusters.systems.sim_bookkeeper.layout import Layout, first_meta
+from clusters.systems.sim_bookkeeper.metadata import ROLE as METADATA
+from clusters.systems.sim_bookkeeper.metadata import MetadataStore
+from clusters.systems.sim_bookkeeper.node import ClientNode
+from clusters.systems.sim_bookkeeper.options import Protocol, SimBookkeeperOptions
+from clusters.systems.sim_bookkeeper.outcomes import NOT_WRITER, outcome
+from harness.console.documents import shown
+from harness.errors import InputError
+from harness.op import ONLY_KEY
+from harness.service import NodeStatus, first_status
+from harness.system import LogLine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clusters.sim.cluster import SimCluster
+    from clusters.sim.host import Factory, Host, Process
+    from harness.node import Node
+    from harness.node_states import NodeState
+    from harness.op import Invocation, Outcome
+
+
+class SimBookkeeper(SimSystem):
+    """Nodes of Labrys' own BookKeeper in the simulator: bookies, two client nodes, and a metadata store."""
+
+    name = "sim-bookkeeper"
+    summary = "The BookKeeper of Labrys for the simulator, with fences or terms, correct or with one planted bug."
+    Options = SimBookkeeperOptions
+    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"log": "append adds an entry to the last ledger of the key, and returns its offset; the writer answers read"}
+    )
+    log_lines: ClassVar[Mapping[str, LogLine]] = MappingProxyType(
+        {
+            "writes": LogLine(
+                path=LOG_FILE, pattern=r" writes .* in term ", meaning="a client node becomes the writer"
+            ),
+            "stopped": LogLine(
+                path=LOG_FILE, pattern=r" is no longer the writer ", meaning="a writer learns that it was fenced"
+            ),
+            "start": LogLine(path=LOG_FILE, pattern=r" start [0-9]+$", meaning="a process starts"),
+        }
+    )
+    refusals = (NOT_WRITER,)
+
+    def __init__(self, cluster: SimCluster, options: SimBookkeeperOptions, workload: str) -> None:
+        super().__init__(cluster, options, workload)
+        self._options = options
+        self._layout = Layout.of([node.name for node in cluster.nodes], options.ack_quorum)
+
+    def factory(self, node: Node) -> Factory:
+        """Returns the function that makes the process of a node."""
+        options, layout = self._options, self._layout
+        first = first_meta(layout, options.protocol)
+
+        def make(host: Host) -> Process:
+            if node.name in layout.bookies:
+                return Bookie(host, options)
+            if node.name == layout.metadata:
+                return MetadataStore(host, options, first)
+            return ClientNode(host, options, layout, first)
+
+        return make
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> SimBookkeeperClient:
+        """Returns the client of a process. A pinned one stays at its own node, or at a client node that stands for it."""
+        clients = self._layout.clients
+        place = [each.name for each in self.cluster.nodes].index(node.name)
+        own = node.name if node.name in clients else clients[place % len(clients)]
+        return SimBookkeeperClient(
+            connection=self.connect(process),
+            node=node,
+            clients=clients,
+            home=own if pinned else None,
+            options=self._options,
+        )
+
+    def why_not_explored(self) -> str | None:
+        """Returns None: no node relies on clocks."""
+        return None
+
+    def request_of(self, client: str, invocation: Invocation) -> messages.Append | messages.Query:  # noqa: ARG002
+        """Returns the request of a client's only operation. An append takes over, and a read does not."""
+        request = request_of(invocation, takes_over=invocation.f == "append")
+        if request is None:
+            raise InputError(
+                f"sim-bookkeeper has no {invocation.f} of {shown(json.dumps(invocation.value), quoted=False)}"
+            )
+        return request
+
+    def outcome_of(self, invocation: Invocation, answer: Any) -> Outcome:
+        """Returns the outcome of an operation from an answer, by the table of the client."""
+        return outcome(answer, is_read=invocation.f == "read")
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Returns a node's status; none if it does not answer in time."""
+        status = await self.ask(node, messages.AskStatus(), timeout_s)
+        if not isinstance(status, messages.Status):
+            return ()
+        found = NodeStatus(
+            node=node.name,
+            role=status.role,
+            term=status.term,
+            leader=status.leader,
+            committed_index=status.confirmed,
+        )
+        return (found,)
+
+    def node_state(self, node: Node, key: str | None) -> NodeState:
+        """Returns the state of a node: a bookie's entries, or a client node's part. An entry has its segment as the term."""
+        basic = super().node_state(node, key)
+        process, own = self.world.machines[node.name].process, ONLY_KEY if key is None else key
+        match process:
+            case Bookie():
+                entries = list(process.held(own))
+                # With term-ids, two entries of a bookie can have one offset, so a confirmed offset says nothing.
+                committed = None if self._options.protocol is Protocol.TERM_IDS else process.confirmed(own)
+                last = max((entry.index for entry in entries), default=None)
+                return replace(
+                    basic, role=BOOKIE, term=process.term(own), last=last, committed=committed, entries=entries
+                )
+            case ClientNode() if own in process.logs:
+                log = process.logs[own]
+                writer = log.writer
+                found = replace(basic, role=process.role(), term=log.meta.term)
+                return (
+                    found
+                    if writer is None
+                    else replace(found, term=writer.term, last=writer.next - 1, committed=writer.lac)
+                )
+            case MetadataStore():
+                return replace(basic, role=METADATA, term=process.meta(own).term)
+        return basic
+
+    async def lacking(self, nodes: Sequence[Node]) -> str | None:
+        """Returns which nodes do not answer; None: all do. There need not be a writer, since the next client may take over."""
+        statuses = await asyncio.gather(*(first_status(self, node, STATUS_TIMEOUT_S) for node in nodes))
+        silent = [node.name for node, status in zip(nodes, statuses, strict=True) if status is None]
+        return f"{', '.join(silent)} does not answer" if silent else None

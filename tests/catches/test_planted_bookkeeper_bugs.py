@@ -1,0 +1,84 @@
+"""Hunts find the proposal's divergence and bugs of the simulated BookKeeper, and its correct versions are valid.
+
+The runs are those of `labrys hunt --system sim-bookkeeper --workload log OPTIONS --among KINDS --blind --seed 1`. Here only the
+run is carried out that is known to find the bug. `tests/unit/clusters/test_sim_bookkeeper.py` has schedules that are written by
+hand.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from clusters.systems.sim_bookkeeper.bugs import TABLE, Bug, Planted
+from clusters.systems.sim_bookkeeper.options import Protocol
+from harness.console.plain import listed
+from harness.verdict import Verdict
+from tests.catches.hunts import Hunt
+
+PAGE = (Path(__file__).parents[2] / "docs" / "sim-bookkeeper.md").read_text(encoding="utf-8")
+SYSTEM, SEED = "sim-bookkeeper", 1
+
+# For the options of a hunt, its first run that is invalid, and the kinds of faults.
+FINDS: dict[str, tuple[int, str]] = {
+    "--protocol terms --no-truncate --time-limit 12 --rate 4": (19, "packet-delay,partition-random-node,packet-loss"),
+    "--bug fenced-is-fail --time-limit 12": (1, "packet-loss"),
+    "--bug cas-left-out --time-limit 12": (2, "packet-loss"),
+    "--bug acknowledged-before-sync --time-limit 12": (3, "power-loss,packet-loss"),
+    "--bug adds-not-fenced --time-limit 6 --rate 4": (1, "packet-loss"),
+    "--bug reads-without-asking --time-limit 6 --rate 4": (4, "partition-random-node"),
+    "--bug one-absence-ends-recovery --time-limit 6 --rate 4": (4, "packet-loss"),
+    "--bug acknowledged-out-of-order --time-limit 6 --rate 4": (10, "packet-loss"),
+}
+CORRECT_RUNS = 2
+
+
+@pytest.mark.parametrize("options", FINDS)
+def test_a_mistake_is_found(options: str) -> None:
+    """A part of the verdict is invalid, with a reason."""
+    run, among = FINDS[options]
+    hunt = Hunt(("--workload", "log", *options.split()), seed=SEED, guided=False, among=among, system=SYSTEM)
+    trial = hunt.nth(run)
+    assert trial is not None
+    assert trial.outcome.invalid
+    assert all(part.reason for part in trial.outcome.parts if part.verdict is Verdict.INVALID)
+
+
+@pytest.mark.parametrize("protocol", Protocol)
+def test_the_correct_version_is_not_accused(protocol: Protocol) -> None:
+    """Each protocol passes with all kinds of faults."""
+    words = ("--workload", "log", "--protocol", str(protocol), "--time-limit", "6", "--rate", "4")
+    hunt = Hunt(words, seed=SEED, system=SYSTEM)
+    verdicts = Counter[str]()
+    for _ in range(CORRECT_RUNS):
+        draw, trial = hunt.next()
+        verdicts[str(trial.outcome.verdict) if trial is not None else "refused"] += 1
+        assert trial is None or trial.outcome.invalid == (), draw
+    assert verdicts["refused"] < CORRECT_RUNS, verdicts
+
+
+def needs(planted: Planted) -> str:
+    """Returns what a bug needs, in the page's form."""
+    own = planted.needs
+    found = [
+        f"`--{name}` {listed([f'`{each}`' for each in sorted(map(str, fits))], 'or')}"
+        for name, fits in own.options.items()
+    ]
+    found += [f"a fault: {listed([f'`{each}`' for each in own.faults], 'or')}"] if own.faults else []
+    return "; ".join(found)
+
+
+def test_the_page_has_each_bug_and_each_find() -> None:
+    """The tables have one row for each bug, and exactly the runs in this test."""
+    rows = PAGE.splitlines()
+    for bug, planted in TABLE.items():
+        assert f"| `{bug}` | {planted.does} | {planted.seen} | {needs(planted)} |" in rows
+    assert set(TABLE) == set(Bug) - {Bug.NONE}
+    _, header, table = PAGE.partition("| options | run | `--among` |")
+    assert header
+    told = [row.split("|") for row in table.split("\n\n")[0].splitlines() if row.startswith("| `")]
+    assert {tuple(cell.strip(" `") for cell in row[1:4]) for row in told} == {
+        (options, str(run), among) for options, (run, among) in FINDS.items()
+    }

@@ -1,0 +1,254 @@
+"""The simulated BookKeeper, message by message: the document's counterexample, fences, recovery, the metadata store, disks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusters.sim.disk import SimDisk
+from clusters.sim.explore.host import SearchHost
+from clusters.sim.host import Process, Reply, Request
+from clusters.systems.sim_bookkeeper import messages, outcomes
+from clusters.systems.sim_bookkeeper.bookie import Bookie
+from clusters.systems.sim_bookkeeper.bugs import Bug
+from clusters.systems.sim_bookkeeper.layout import Layout, first_meta
+from clusters.systems.sim_bookkeeper.messages import (
+    Add,
+    Answer,
+    Append,
+    Entry,
+    Fence,
+    MetaIs,
+    Put,
+    Query,
+    ReadNext,
+    Refused,
+)
+from clusters.systems.sim_bookkeeper.metadata import MetadataStore
+from clusters.systems.sim_bookkeeper.node import ClientNode
+from clusters.systems.sim_bookkeeper.options import Protocol, SimBookkeeperOptions
+from harness.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NAMES = ("b1", "b2", "b3", "c1", "c2", "md")
+KEY = "k"
+
+
+class Stage:
+    """Six nodes whose messages the test delivers."""
+
+    def __init__(self, protocol: Protocol, **options: Any) -> None:
+        self.options = SimBookkeeperOptions(protocol=protocol, **options)
+        self.layout = Layout.of(NAMES, self.options.ack_quorum)
+        self.disks = {name: SimDisk(name) for name in NAMES}
+        self.hosts: dict[str, SearchHost] = {}
+        self.processes: dict[str, Process] = {}
+        self.waiting: list[tuple[str, str, Any]] = []  # the sender, the receiver and the message
+        self.answers: dict[int, Answer] = {}
+        self._requests = 0
+        for name in NAMES:
+            self.start(name)
+
+    def start(self, name: str) -> None:
+        """Starts the process of a node, from its disk."""
+        host = self.hosts[name] = SearchHost(name, NAMES, self.disks[name], 0)
+        first = first_meta(self.layout, self.options.protocol)
+        process: Process
+        if name in self.layout.bookies:
+            process = Bookie(host, self.options)
+        elif name == self.layout.metadata:
+            process = MetadataStore(host, self.options, first)
+        else:
+            process = ClientNode(host, self.options, self.layout, first)
+        self.processes[name] = process
+        process.start()
+
+    def ask(self, node: str, body: Append | Query) -> int:
+        """Gives a client's request to a node. Returns the number under which its answer comes."""
+        self._requests += 1
+        self.processes[node].receive("client", Request(self._requests, body))
+        self._take(node)
+        return self._requests
+
+    def deliver(self, *, without: Callable[[str, str, Any], bool] = lambda *_: False) -> None:
+        """Delivers all messages and what follows from them; those for which `without` is true are lost."""
+        while self.waiting:
+            sender, receiver, message = self.waiting.pop(0)
+            if not without(sender, receiver, message):
+                self.processes[receiver].receive(sender, message)
+                self._take(receiver)
+
+    def retry(self, node: str) -> None:
+        """Fires the timer of a client node."""
+        self.hosts[node].fire()
+        self._take(node)
+
+    def _take(self, node: str) -> None:
+        for to, message in self.hosts[node].take()[0]:
+            if isinstance(message, Reply):
+                self.answers[message.id] = message.body
+            else:
+                self.waiting.append((node, to, message))
+
+
+def only_b1(_: str, receiver: str, message: Any) -> bool:
+    """Loses the adds to all bookies but b1."""
+    return isinstance(message, Add) and receiver != "b1"
+
+
+def without_b1(sender: str, receiver: str, _: Any) -> bool:
+    """Loses all messages from and to b1."""
+    return "b1" in {sender, receiver}
+
+
+def diverged(protocol: Protocol, **options: Any) -> Stage:
+    """Returns a log with 1 on all bookies, and 2 at the next offset on b1 only. Then c2 is asked to append 3 without b1."""
+    stage = Stage(protocol, **options)
+    first = stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.deliver()
+    assert stage.answers[first] == Answer(outcomes.OK, 0)
+    second = stage.ask("c1", Append(KEY, 2, takes_over=True))
+    stage.deliver(without=only_b1)
+    assert second not in stage.answers
+    stage.ask("c2", Append(KEY, 3, takes_over=True))
+    stage.deliver(without=without_b1)
+    return stage
+
+
+def read(stage: Stage, offset: int) -> Any:
+    """Returns what c2 reads at an offset; it asks b1 first."""
+    number = stage.ask("c2", Query(KEY, offset, offset, single=True, takes_over=False))
+    stage.deliver()
+    assert stage.answers[number].code == outcomes.OK
+    return stage.answers[number].value
+
+
+def test_terms_without_truncation_diverge() -> None:
+    """The document's counterexample: c2 acknowledges 3 at offset 1, and b1 has 2 there."""
+    stage = diverged(Protocol.TERMS, truncate=False, guarantee_write_quorum=False)
+    assert stage.answers[3] == Answer(outcomes.OK, 1)
+    assert read(stage, 1) == 2
+
+
+def test_truncation_removes_what_the_recovery_did_not_find() -> None:
+    """The takeover waits for b1, which deletes 2. Then 3 gets the next offset."""
+    stage = diverged(Protocol.TERMS)
+    assert 3 not in stage.answers
+    stage.retry("c2")
+    stage.deliver(without=lambda _, receiver, message: receiver == "b1" and isinstance(message, ReadNext))
+    assert stage.answers[3] == Answer(outcomes.OK, 2)
+    assert [read(stage, offset) for offset in range(3)] == [1, None, 3]
+    held = stage.processes["b1"]
+    assert isinstance(held, Bookie)
+    assert held.entries[KEY, 0] == {0: Entry(1), 1: Entry(None, truncates=2), 2: Entry(3)}
+
+
+@pytest.mark.parametrize(("protocol", "offset"), [(Protocol.LEDGERS, 1000), (Protocol.TERM_IDS, 1)])
+def test_other_ids_need_no_truncation(protocol: Protocol, offset: int) -> None:
+    """The entry 2 has an id that nobody reads: its ledger is closed before it, or its term has ended."""
+    stage = diverged(protocol)
+    assert stage.answers[3] == Answer(outcomes.OK, offset)
+    assert read(stage, offset) == 3
+    assert read(stage, 0) == 1
+    if protocol is Protocol.LEDGERS:
+        assert read(stage, 1) is None
+
+
+@pytest.mark.parametrize("protocol", Protocol)
+def test_a_recovery_finds_what_one_bookie_has(protocol: Protocol) -> None:
+    """If b1 answers, 2 is recovered, and the old writer cannot write any more."""
+    stage = Stage(protocol)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.deliver(without=only_b1)
+    stage.ask("c2", Append(KEY, 2, takes_over=True))
+    stage.deliver(without=lambda sender, receiver, _: "b3" in {sender, receiver})
+    if 2 not in stage.answers:  # with terms, the recovery waits for b3
+        stage.retry("c2")
+        stage.deliver()
+    assert read(stage, 0) == 1
+    assert stage.answers[2].code == outcomes.OK
+    stage.retry("c1")
+    stage.deliver()
+    assert stage.answers[1].code == outcomes.FENCED
+    late = stage.ask("c1", Append(KEY, 4, takes_over=False))
+    assert stage.answers[late].code == outcomes.NOT_WRITER
+
+
+def bookie(protocol: Protocol, disk: SimDisk, bug: Bug = Bug.NONE) -> tuple[Bookie, SearchHost]:
+    """Returns a bookie that starts on a disk, and its host."""
+    host = SearchHost("b1", NAMES, disk, 0)
+    process = Bookie(host, SimBookkeeperOptions(protocol=protocol, bug=bug))
+    process.start()
+    return process, host
+
+
+@pytest.mark.parametrize("protocol", Protocol)
+@pytest.mark.parametrize("bug", [Bug.NONE, Bug.FENCE_NOT_JOURNALLED])
+def test_a_fence_outlives_a_power_loss(protocol: Protocol, bug: Bug) -> None:
+    """A restarted bookie refuses the old writer, unless it has not journalled the fence."""
+    disk = SimDisk("b1")
+    process, _ = bookie(protocol, disk, bug)
+    add = Add(KEY, 1, 0, 0, Entry(1), -1, recovery=False)
+    process.receive("c1", add)
+    process.receive("c2", Fence(KEY, 2, 0))
+    disk.lose_power()
+    process, host = bookie(protocol, disk, bug)
+    assert process.entries[KEY, 0] == {0: Entry(1)}
+    process.receive("c1", add._replace(offset=1))
+    assert host.sent == [("c1", Refused(KEY, 1) if bug is Bug.NONE else messages.Added(KEY, 1, 1))]
+
+
+def test_a_late_copy_does_not_truncate_again() -> None:
+    """The entry that ended the recovery arrives twice, the second time after a later entry."""
+    for bug, left in ((Bug.NONE, [0, 1]), (Bug.TRUNCATES_AGAIN, [0])):
+        process, _ = bookie(Protocol.TERMS, SimDisk("b1"), bug)
+        end = Add(KEY, 2, 0, 0, Entry(None, truncates=2), -1, recovery=True)
+        process.receive("c2", end)
+        process.receive("c2", Add(KEY, 2, 0, 1, Entry(3), 0, recovery=False))
+        process.receive("c2", end)
+        assert sorted(process.entries[KEY, 0]) == left
+
+
+def test_a_damaged_entry_is_neither_there_nor_absent() -> None:
+    """The bookie does not answer a recovery about it. The entry's next copy repairs it."""
+    disk = SimDisk("b1")
+    process, _ = bookie(Protocol.LEDGERS, disk)
+    add = Add(KEY, 1, 0, 0, Entry(1), -1, recovery=True)
+    process.receive("c1", add)
+    disk.flip(pattern="entry-*", pick=0.0, amount=1, seed=1)
+    process, host = bookie(Protocol.LEDGERS, disk)
+    ask = messages.ReadNext(KEY, 2, 0, 0, fences=True)
+    process.receive("c2", ask)
+    assert host.take()[0] == []
+    process.receive("c2", add)
+    process.receive("c2", ask)
+    assert host.take()[0][-1] == ("c2", messages.NextRead(KEY, 2, 0, Entry(1)))
+
+
+@pytest.mark.parametrize("bug", [Bug.NONE, Bug.CAS_LEFT_OUT])
+def test_the_metadata_change_by_compare_and_set(bug: Bug) -> None:
+    """The second change from one version gets the metadata of the first. They outlive a power loss."""
+    options = SimBookkeeperOptions(bug=bug)
+    first = first_meta(Layout.of(NAMES, 2), options.protocol)
+    disk = SimDisk("md")
+    host = SearchHost("md", NAMES, disk, 0)
+    store = MetadataStore(host, options, first)
+    store.start()
+    mine, other = first._replace(version=2, term=2, owner="c1"), first._replace(version=2, term=2, owner="c2")
+    store.receive("c1", Put(KEY, mine))
+    store.receive("c2", Put(KEY, other))
+    last = mine if bug is Bug.NONE else other
+    assert host.sent == [("c1", MetaIs(KEY, 0, mine)), ("c2", MetaIs(KEY, 0, last))]
+    disk.lose_power()
+    again = MetadataStore(host, options, first)
+    again.start()
+    assert again.meta(KEY) == last
+
+
+def test_too_few_nodes_are_refused() -> None:
+    """The error says how many there must be."""
+    with pytest.raises(InputError, match=r"needs 6 nodes or more.*found 5; choose --nodes 6"):
+        Layout.of(NAMES[1:], 2)
