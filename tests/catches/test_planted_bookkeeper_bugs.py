@@ -31,6 +31,11 @@ FINDS: dict[str, tuple[int, str]] = {
     "--bug reads-without-asking --time-limit 6 --rate 4": (4, "partition-random-node"),
     "--bug one-absence-ends-recovery --time-limit 6 --rate 4": (4, "packet-loss"),
     "--bug acknowledged-out-of-order --time-limit 6 --rate 4": (10, "packet-loss"),
+    "--bug truncate-keeps-later --time-limit 6 --rate 4": (5, "packet-loss,partition-random-halves"),
+    "--bug recovered-not-written-back --protocol terms --time-limit 6 --rate 4": (
+        2,
+        "packet-loss,partition-random-halves",
+    ),
 }
 CORRECT_RUNS = 2
 

@@ -25,7 +25,6 @@ class Bug(enum.StrEnum):
     RECOVERY_READS_DO_NOT_FENCE = "recovery-reads-do-not-fence"
     UNKNOWN_LEDGER_NOT_FENCED = "unknown-ledger-not-fenced"
     FENCE_NOT_JOURNALLED = "fence-not-journalled"
-    FENCE_OF_ONE = "fence-of-one"
     ADDS_NOT_FENCED = "adds-not-fenced"
     ACKNOWLEDGED_BEFORE_SYNC = "acknowledged-before-sync"
     ACKNOWLEDGED_OUT_OF_ORDER = "acknowledged-out-of-order"
@@ -75,7 +74,6 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             seen="BookKeeper without a journal, as BP-46 describes",
             needs=Needs(faults=_RESTARTS),
         ),
-        Bug.FENCE_OF_ONE: Planted(does="A recovery goes on when one bookie is fenced."),
         Bug.ADDS_NOT_FENCED: Planted(
             does="A bookie accepts the adds of a writer that was fenced, or that has an old term."
         ),

@@ -79,7 +79,7 @@ class Takeover:
             case messages.Fenced(), Step.FENCES:
                 self.lac = max(self.lac, message.lac, self._segment.first - 1)
                 self._answered.add(sender)
-                if len(self._answered) >= (1 if self._bug is Bug.FENCE_OF_ONE else self._blocking):
+                if len(self._answered) >= self._blocking:
                     self.next = self.lac + 1
                     self._begin(Step.READS)
             case messages.NextRead(), Step.READS if message.offset == self.next:

@@ -1,0 +1,195 @@
+"""Each planted bug of the simulated BookKeeper by a schedule: the test delivers the messages, and the bug has another end.
+
+Each schedule returns what it sees at the end. The correct version ends in one way, and the bug in another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusters.systems.sim_bookkeeper import outcomes
+from clusters.systems.sim_bookkeeper.bookie import Bookie
+from clusters.systems.sim_bookkeeper.bugs import TABLE, Bug
+from clusters.systems.sim_bookkeeper.messages import Add, Append, Entry, Fence, Fenced, NextRead, Query, ReadNext
+from clusters.systems.sim_bookkeeper.options import Protocol
+from tests.catches.bookkeeper_stage import KEY, Stage, only_b1, read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def late_adds(bug: Bug, protocol: Protocol = Protocol.LEDGERS) -> Any:
+    """c1's first adds arrive after c2's takeover. Returns what c1 tells its client."""
+    stage = Stage(protocol, bug=bug)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    late, stage.waiting = stage.waiting, []
+    stage.ask("c2", Append(KEY, 2, takes_over=True))
+    stage.deliver()
+    stage.waiting = late
+    stage.deliver()
+    return stage.answers[1].code
+
+
+def late_add_beside_the_fences(bug: Bug) -> Any:
+    """b1 has c1's entry. b1 and b2 are fenced, b2 and b3 are read, and then the entry reaches b3. Returns what c1 tells."""
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    to_b1, _, to_b3 = stage.waiting
+    stage.waiting = [to_b1]
+    stage.deliver()
+    stage.ask("c2", Append(KEY, 2, takes_over=True))
+
+    def lost(_: str, receiver: str, message: Any) -> bool:
+        return (isinstance(message, Fence) and receiver == "b3") or (isinstance(message, ReadNext) and receiver == "b1")
+
+    stage.deliver(without=lost)
+    assert stage.answers[2].code == outcomes.OK
+    stage.waiting = [to_b3]
+    stage.deliver()
+    return stage.answers[1].code
+
+
+def restart_after_a_fence(bug: Bug) -> Any:
+    """All bookies restart after c2's takeover, and then c1 repeats its adds. Returns what c1 tells its client."""
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.deliver(without=lambda _, receiver, message: isinstance(message, Add))
+    stage.ask("c2", Append(KEY, 2, takes_over=True))
+    stage.deliver()
+    for name in stage.layout.bookies:
+        stage.start(name)
+    stage.retry("c1")
+    stage.deliver()
+    return stage.answers[1].code
+
+
+def two_claims(bug: Bug) -> Any:
+    """Both client nodes claim the same term of the same metadata. Returns the terms of those that are in a takeover."""
+    stage = Stage(Protocol.TERMS, bug=bug)
+    stage.start("c1")  # it is no longer the writer
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.ask("c2", Append(KEY, 2, takes_over=True))
+    stage.deliver(without=lambda _, receiver, message: isinstance(message, Fence))
+    takeovers = (stage.log("c1").takeover, stage.log("c2").takeover)
+    return [takeover.term for takeover in takeovers if takeover is not None]
+
+
+def power_loss(bug: Bug) -> Any:
+    """All bookies lose power after an acknowledged append. Returns what b1 has."""
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.deliver()
+    assert stage.answers[1].code == outcomes.OK
+    stage.disks["b1"].lose_power()
+    stage.start("b1")
+    held = stage.processes["b1"]
+    assert isinstance(held, Bookie)
+    return dict(held.entries)
+
+
+def first_entry_lost(bug: Bug) -> Any:
+    """No bookie gets the first entry. Returns whether the second one is acknowledged."""
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.waiting = []
+    stage.ask("c1", Append(KEY, 2, takes_over=True))
+    stage.deliver()
+    return 2 in stage.answers
+
+
+def one_absence(bug: Bug) -> Any:
+    """b1 and b2 have an acknowledged entry, and only b3 answers the recovery. Returns whether c2 takes over."""
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.deliver(without=lambda _, receiver, message: receiver == "b3")
+    assert stage.answers[1].code == outcomes.OK
+    stage.ask("c2", Append(KEY, 2, takes_over=True))
+    stage.deliver(without=lambda sender, _, message: isinstance(message, NextRead) and sender != "b3")
+    return 2 in stage.answers
+
+
+def recovered(bug: Bug) -> Any:
+    """Only b1 has the entry that c2 recovers. Returns how many bookies have it afterwards."""
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.deliver(without=only_b1)
+    stage.ask("c2", Append(KEY, 2, takes_over=True))
+    stage.deliver(without=lambda sender, _, message: isinstance(message, Fenced) and sender == "b3")
+    bookies = [stage.processes[name] for name in stage.layout.bookies]
+    return sum(0 in bookie.entries.get((KEY, 0), {}) for bookie in bookies if isinstance(bookie, Bookie))
+
+
+def ends_of_a_recovery(bug: Bug) -> Any:
+    """A bookie has three entries of an old writer. It gets the end of a recovery, a later entry, and the end again."""
+    stage = Stage(Protocol.TERMS, bug=bug)
+    bookie = stage.processes["b1"]
+    assert isinstance(bookie, Bookie)
+    for offset in range(3):
+        bookie.receive("c1", Add(KEY, 1, 0, offset, Entry(offset), -1, recovery=False))
+    end = Add(KEY, 2, 0, 0, Entry(None, truncates=2), -1, recovery=True)
+    bookie.receive("c2", end)
+    bookie.receive("c2", Add(KEY, 2, 0, 1, Entry(9), 0, recovery=False))
+    bookie.receive("c2", end)
+    return sorted(bookie.entries[KEY, 0])
+
+
+def fenced_append(bug: Bug) -> Any:
+    """c1's entry is recovered from b1, and then c1 learns that it is fenced. Returns what c1 tells its client."""
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.deliver(without=only_b1)
+    stage.ask("c2", Append(KEY, 2, takes_over=True))
+    stage.deliver()
+    assert read(stage, 0) == 1
+    stage.retry("c1")
+    stage.deliver()
+    return stage.answers[1].code
+
+
+def unconfirmed(bug: Bug) -> Any:
+    """Only b1 has an entry. Returns what a read of it returns."""
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.deliver(without=only_b1)
+    return read(stage, 0, at="c1")
+
+
+def deposed_reader(bug: Bug) -> Any:
+    """c2 has taken over, and c1 does not know it. Returns what c1 answers to a read."""
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.deliver()
+    stage.ask("c2", Append(KEY, 2, takes_over=True))
+    stage.deliver()
+    number = stage.ask("c1", Query(KEY, 1000, 1000, single=True, takes_over=False))
+    stage.deliver()
+    return stage.answers[number].code
+
+
+# For each bug: the schedule, the end of the correct version, and the end with the bug.
+SCHEDULES: dict[Bug, tuple[Callable[[Bug], Any], Any, Any]] = {
+    Bug.CAS_LEFT_OUT: (two_claims, [2, 3], [2, 2]),
+    Bug.RECOVERY_READS_DO_NOT_FENCE: (late_add_beside_the_fences, outcomes.FENCED, outcomes.OK),
+    Bug.UNKNOWN_LEDGER_NOT_FENCED: (late_adds, outcomes.FENCED, outcomes.OK),
+    Bug.FENCE_NOT_JOURNALLED: (restart_after_a_fence, outcomes.FENCED, outcomes.OK),
+    Bug.ADDS_NOT_FENCED: (late_adds, outcomes.FENCED, outcomes.OK),
+    Bug.ACKNOWLEDGED_BEFORE_SYNC: (power_loss, {(KEY, 0): {0: Entry(1)}}, {}),
+    Bug.ACKNOWLEDGED_OUT_OF_ORDER: (first_entry_lost, False, True),
+    Bug.ONE_ABSENCE_ENDS_RECOVERY: (one_absence, False, True),
+    Bug.RECOVERED_NOT_WRITTEN_BACK: (recovered, 3, 1),
+    Bug.TRUNCATE_KEEPS_LATER: (ends_of_a_recovery, [0, 1], [0, 1, 2]),
+    Bug.TRUNCATES_AGAIN: (ends_of_a_recovery, [0, 1], [0]),
+    Bug.FENCED_IS_FAIL: (fenced_append, outcomes.FENCED, outcomes.NOT_WRITER),
+    Bug.UNCONFIRMED_READS: (unconfirmed, None, 1),
+    Bug.READS_WITHOUT_ASKING: (deposed_reader, outcomes.NOT_WRITER, outcomes.OK),
+}
+
+
+@pytest.mark.parametrize("bug", TABLE)
+def test_a_bug_has_another_end(bug: Bug) -> None:
+    """The correct version and the bug differ in what the schedule sees."""
+    schedule, right, wrong = SCHEDULES[bug]
+    assert schedule(Bug.NONE) == right
+    assert schedule(bug) == wrong
