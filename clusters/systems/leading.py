@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 from clusters.systems.waiting import POLL_S
@@ -33,12 +32,13 @@ async def move_leadership(
         serving: Returns the leader that serves; None if there is none.
         transfer: Requests that a leader transfers its leadership; the second argument is the time limit in seconds.
     """
-    deadline_s = time.monotonic() + timeout_s
-    while time.monotonic() < deadline_s:
+    loop = asyncio.get_running_loop()  # virtual time in the simulator
+    deadline_s = loop.time() + timeout_s
+    while loop.time() < deadline_s:
         leader = await serving()
         if leader is not None and leader.node == to:
             return True
         if leader is not None:
-            await transfer(leader, min(TRANSFER_TIMEOUT_S, deadline_s - time.monotonic()))
+            await transfer(leader, min(TRANSFER_TIMEOUT_S, deadline_s - loop.time()))
         await asyncio.sleep(POLL_S)
     return False

@@ -44,7 +44,7 @@ FAULTS = (
 
 
 class Run:
-    """One run: writes, a kill of the leader, a cut, a pause, and writes again.
+    """One run: writes, a kill of the leader, a cut, a pause, a transfer of the leadership, and writes again.
 
     Attributes:
         outcomes: The outcomes of the writes.
@@ -104,6 +104,7 @@ class Run:
         world.set_clock(leader.name, ahead_ns=10**10)
         await asyncio.sleep(1.0)
         system.resume(other)
+        await system.lead(other, 10.0)
         outcomes.append(await write())
         await client.close()
         return outcomes
