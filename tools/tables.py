@@ -20,6 +20,7 @@ from harness.console import plugins
 from harness.errors import ExitCode
 from harness.suites.thresholds import MEASURES
 from nemesis.builtin import KINDS, TRIGGERS
+from workloads.ledger import judge as of_ledgers
 from workloads.lock import judge as of_locks
 from workloads.log import judge as of_logs
 from workloads.queue import judge as of_queues
@@ -188,6 +189,7 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "anomalies-of-transactions": _anomalies_of_transactions,
         "workloads": _workloads,
         "anomalies-of-logs": _found_by(of_logs),
+        "anomalies-of-ledgers": _found_by(of_ledgers),
         "anomalies-of-queues": _found_by(of_queues),
         "anomalies-of-locks": _found_by(of_locks),
         "anomalies-of-sets": _found_by(of_sets),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from checker.columns import NEVER
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,7 +25,9 @@ class Findings:
         known_ns: For each place, the time at which its entry became known.
         value: For each place, the rank of the value that became known then.
         missing: For each place, whether a read lacks an entry that was known.
-        lost: Places whose entry is missing in the last read that covers them.
+        lost: Places whose entry is missing in the last read that covers them. If reads need not be linearizable, this read must
+            have begun after the last append ended.
+        missed: Further such places, if reads need not be linearizable: a later read could have the entry.
         vanished: Appends that were acknowledged without an offset, and have no place.
         stale: Places whose entry was missing, and that a later read has again.
         conflict: Places with a conflict.
@@ -38,6 +42,7 @@ class Findings:
     value: Int64s
     missing: Bools
     lost: Int64s
+    missed: Int64s
     vanished: Int64s
     stale: Int64s
     conflict: Int64s
@@ -61,11 +66,12 @@ class Findings:
         }
 
 
-def findings_of(facts: Facts, *, follow: bool) -> Findings:
+def findings_of(facts: Facts, *, linearizable: bool, follow: bool) -> Findings:
     """Applies the rules of `workloads.log.judge`.
 
     Args:
         facts: All facts about a log.
+        linearizable: Whether each read must have all entries that were known before it began.
         follow: Whether reads follow the log.
     """
     places, values, appends, claims = facts.places, facts.values, facts.appends, facts.claims
@@ -74,6 +80,9 @@ def findings_of(facts: Facts, *, follow: bool) -> Findings:
     covered = np.flatnonzero(places.missed >= 0)
     missing[covered] = history.start[places.missed[covered]] > places.known[covered]
     again = places.seen > places.missed
+    final = np.ones(len(places.known), np.bool_)
+    if not linearizable:
+        final = history.start[places.missed] > _last_end(history.end[facts.log.append])
     first = np.flatnonzero(claims.end == places.known[claims.place])
     known_ns = np.zeros(len(places.known), np.int64)
     known_ns[claims.place[first]] = history.end_ns[claims.row[first]]
@@ -83,7 +92,8 @@ def findings_of(facts: Facts, *, follow: bool) -> Findings:
         known_ns=known_ns,
         value=value,
         missing=missing,
-        lost=np.flatnonzero(missing & ~again),
+        lost=np.flatnonzero(missing & ~again & final),
+        missed=np.flatnonzero(missing & ~again & ~final),
         vanished=np.flatnonzero(appends.vanished),
         stale=np.flatnonzero(missing & again),
         conflict=np.flatnonzero(places.conflict),
@@ -93,6 +103,12 @@ def findings_of(facts: Facts, *, follow: bool) -> Findings:
         reordered=np.flatnonzero(appends.overtaken >= 0),
         of_reading=_of_reading(places, missing) if follow else None,
     )
+
+
+def _last_end(ends: Int64s) -> int:
+    """Returns the last of some events; -1 if there is none. Operations that never ended do not count."""
+    ended = ends[ends < NEVER]
+    return int(ended.max()) if len(ended) else -1
 
 
 def _of_reading(places: Places, missing: Bools) -> dict[str, Int64s]:

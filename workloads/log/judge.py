@@ -5,7 +5,9 @@ append with that offset was acknowledged, or a read with the entry ended. The an
 
 - `lost`: a read that began after an entry was known covers its offset and lacks it, and no later read has it. Or an append was
   acknowledged without an offset, and later reads cover every offset between its neighbours without its value. Kafka:
-  acknowledged records are lost after an unclean leader election. DLedger: a new leader truncates a committed entry.
+  acknowledged records are lost after an unclean leader election. DLedger: a new leader truncates a committed entry. If reads
+  need not be linearizable, the last read that covers the offset must have begun after the last append ended, as a final read
+  does. Without such a read, the verdict is unknown.
 - `stale`: the same as lost, but a later read has the entry. It is stale from the moment at which it was known until the last
   read that lacks it began. Kafka: a fetch from a follower that lags. DLedger: a deposed leader answers a GET. The judge always
   counts stale entries, but they are invalid only if reads must be linearizable.
@@ -78,10 +80,10 @@ def judge_log(history: Columns, *, linearizable: bool, follow: bool) -> Judgemen
         InputError: The workload has no such operation.
     """
     facts = facts_of(read_log(history))
-    found = findings_of(facts, follow=follow)
+    found = findings_of(facts, linearizable=linearizable, follow=follow)
     counts = _counts(facts, found)
     wrong = [kind for kind in found.totals() if counts[kind] and (linearizable or kind != "stale")]
-    verdict, reason = _verdict(facts, counts, wrong)
+    verdict, reason = _verdict(facts, counts, wrong, len(found.missed))
     repeated = int(np.count_nonzero(facts.values.tried > 1))
     if repeated:
         reason += (
@@ -97,7 +99,7 @@ def judge_log(history: Columns, *, linearizable: bool, follow: bool) -> Judgemen
     )
 
 
-def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str]) -> tuple[Verdict, str]:
+def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str], missed: int) -> tuple[Verdict, str]:
     if wrong:
         return Verdict.INVALID, f"The log is wrong: {', '.join(f'{counts[kind]} {kind}' for kind in wrong)}."
     acknowledged, unread = counts["acknowledged"], counts["never-read"]
@@ -110,6 +112,11 @@ def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str]) -> tuple
         return (
             Verdict.UNKNOWN,
             f"None of {counted(len(facts.log.append), 'append')} was acknowledged, so no loss could be seen.",
+        )
+    if missed:
+        return Verdict.UNKNOWN, (
+            f"At {counted(missed, 'offset')}, the last read lacks an entry that was known before it began. Reads may be old, "
+            "and this one began before the last append ended, so the entry need not be lost."
         )
     stale = f" {counted(counts['stale'], 'offset')} had a stale read before." if counts["stale"] else ""
     left = f" {unread} were never read, so a loss of them was not seen." if unread else ""

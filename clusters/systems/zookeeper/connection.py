@@ -18,18 +18,17 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.systems.zookeepers import PORT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PORT: Final = 2181
 CONNECT_TIMEOUT_S: Final = 1.0
 MAX_ANSWER_BYTES: Final = 64 << 20
 LENGTH: Final = struct.Struct("!i")
 HEADER: Final = struct.Struct("!ii")
 PING_XID: Final = -2
 WATCH_XID: Final = -1
-FOUR_LETTERS: Final = 4
 
 
 class Pending(NamedTuple):
@@ -211,20 +210,6 @@ class Connection:
             if not answer.done():
                 answer.set_exception(NoAnswer(why))
                 answer.exception()  # nobody may wait for it any more
-
-
-async def four_letters(address: str, word: str) -> str:
-    """Sends a command of four letters to a node, and returns what it prints.
-
-    Raises:
-        OSError: The node does not answer.
-    """
-    reader, writer = await asyncio.open_connection(address, PORT)
-    try:
-        writer.write(word.encode()[:FOUR_LETTERS])
-        return (await reader.read(1 << 16)).decode(errors="replace")
-    finally:
-        writer.close()
 
 
 def _frame(content: bytes) -> bytes:

@@ -346,3 +346,25 @@ def test_ranges_are_read_alike_in_bulk_and_one_by_one(big: int, low: int, text: 
     judgement = judged(in_turn(*singles, *reads, ("read", [3, 3], [[3, 7]]), ("read", [9, 3], [])))
     assert judgement.verdict is Verdict.VALID
     assert judgement.counts["ok"] == 5
+
+
+@pytest.mark.parametrize(
+    ("later", "linearizable", "expected"),
+    [
+        ([], True, Verdict.INVALID),
+        ([], False, Verdict.INVALID),
+        ([("append", 7, 2)], True, Verdict.INVALID),
+        ([("append", 7, 2)], False, Verdict.UNKNOWN),
+        ([("append", 7, 2), ("read", [0, 9], [[0, 5], [1, 6], [2, 7]])], False, Verdict.VALID),
+        ([("append", 7, 2), ("read", [0, 9], [[1, 6], [2, 7]])], False, Verdict.INVALID),
+        ([("append", 7, None, INFO)], False, Verdict.INVALID),
+    ],
+)
+def test_an_old_read_before_the_last_append_shows_no_loss(
+    later: list[tuple[Any, ...]], linearizable: bool, expected: Verdict
+) -> None:
+    """Reads that may be old prove a loss only after all appends; until then, the verdict is unknown."""
+    before = (("append", 5, 0), ("append", 6, 1), ("read", [0, 9], [[1, 6]]))
+    judgement = judged(in_turn(*before, *later), linearizable=linearizable)
+    assert judgement.verdict is expected
+    assert (expected is Verdict.UNKNOWN) == ("need not be lost" in judgement.reason)

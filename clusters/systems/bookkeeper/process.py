@@ -1,0 +1,136 @@
+"""A connection to the client process of a node: a JSON object on a line for each request, and one for each answer.
+
+`Session.java` describes the requests. A process carries out the requests of one connection one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.systems.bookkeeper.outcomes import name_of
+from harness.errors import LabrysError
+from harness.op import Fail, Info, Ok
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from harness.node import Node
+    from harness.op import Outcome, Value
+
+PORT: Final = 9281
+CONNECT_TIMEOUT_S: Final = 1.0
+MAX_LINE_BYTES: Final = 16 << 20
+MAX_SHOWN: Final = 200
+
+
+class Refused(LabrysError):  # noqa: N818 - as it reads in `except`
+    """The process did not ask BookKeeper.
+
+    Attributes:
+        code: Why.
+    """
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Process:
+    """A connection to the client process of a node; one request at a time."""
+
+    def __init__(self, node: Node) -> None:
+        """Connects with the first request."""
+        self.node = node
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, what: str, **arguments: Any) -> Any:
+        """Sends a request, and returns the result.
+
+        Raises:
+            NotSent: The process got no request.
+            NoAnswer: It may have got it, and the answer is missing or not readable, or BookKeeper failed without a code.
+            Refused: It did not ask BookKeeper.
+            RefusedByCode: BookKeeper answered with a code.
+        """
+        reader, writer = await self._opened()
+        line = b""
+        try:
+            writer.write(json.dumps({"do": what, **arguments}).encode() + b"\n")
+            await writer.drain()
+            line = await reader.readline()
+        except (OSError, ValueError) as error:  # ValueError: the line is too long
+            raise NoAnswer(str(error) or type(error).__name__) from error
+        finally:
+            if not line.endswith(b"\n"):  # also if the call was cancelled: nobody waits for the answer
+                self.close()
+        return _result(line)
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if self._streams is not None:
+            self._streams[1].close()
+            self._streams = None
+
+    async def _opened(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self._streams is None:
+            try:
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    self._streams = await asyncio.open_connection(self.node.address, PORT, limit=MAX_LINE_BYTES)
+            except OSError as error:  # a TimeoutError is an OSError
+                raise NotSent(str(error) or f"no connection in {CONNECT_TIMEOUT_S:g} s") from error
+        return self._streams
+
+
+def described(error: LabrysError) -> str:
+    """Returns an error of a request as a history has it: a code, a colon and a text."""
+    match error:
+        case NotSent():
+            code = "not-connected"
+        case Refused():
+            code = error.code
+        case RefusedByCode():
+            code = name_of(error.code)
+        case _:
+            code = "no-answer"
+    return f"{code}: {error}"
+
+
+async def limited(operation: Awaitable[Value], limit_s: float, *, has_effect: bool = False) -> Outcome:
+    """Carries out an operation that appends nothing, and returns its outcome.
+
+    Args:
+        operation: The operation.
+        limit_s: Its time limit in seconds.
+        has_effect: Whether it changes something, so that it may still happen after an error.
+    """
+    try:
+        async with asyncio.timeout(limit_s):
+            return Ok(await operation)
+    except (NotSent, Refused) as error:
+        return Fail(described(error))
+    except TimeoutError:
+        text = f"no-answer: no answer in {limit_s:g} s"
+    except (NoAnswer, RefusedByCode) as error:
+        text = described(error)
+    return Info(text) if has_effect else Fail(text)
+
+
+def _result(line: bytes) -> Any:
+    try:
+        answer = json.loads(line)
+    except (ValueError, RecursionError):
+        answer = None
+    match answer:
+        case {"ok": found}:
+            return found
+        case {"code": int(code), **_unused}:
+            raise RefusedByCode(code)
+        case {"refused": str(code), "error": str(text), **_unused}:
+            raise Refused(code, text[:MAX_SHOWN])
+        case {"error": str(text), **_unused}:
+            raise NoAnswer(text[:MAX_SHOWN])
+    shown = line[:MAX_SHOWN].decode(errors="replace")
+    raise NoAnswer(f"expected an answer as a line of JSON, found {shown!r}" if line else "the connection ended")

@@ -1,0 +1,150 @@
+"""Two real bookies, ZooKeeper and two client processes: logs, ledgers, take-overs, and rows of the table of outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clusters.local import LocalCluster
+from clusters.systems.bookkeeper.options import BookKeeperOptions
+from clusters.systems.bookkeeper.process import Process
+from clusters.systems.bookkeeper.system import BookKeeperSystem
+from harness.cluster import on_all
+from harness.op import Fail, Info, Invocation, Ok
+from tests.outcomes import asked
+from tests.software import obtained
+from workloads.ledger import LedgerOptions
+from workloads.log import LogOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.op import Outcome, Value
+
+pytestmark = pytest.mark.integration
+
+READY_S = 90.0
+OPTIONS = BookKeeperOptions(ensemble=2, write_quorum=2, ack_quorum=2, take_over=0)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Four nodes; the tests run where their addresses can be reached, and nothing else can."""
+    obtained("BookKeeper", lambda: BookKeeperSystem.build(OPTIONS, print))
+    with LocalCluster.up(f"bookkeeper-{os.getpid()}", nodes=4) as made, made.entered():
+        yield made
+
+
+@pytest.fixture(scope="module")
+def logs(cluster: LocalCluster) -> Iterator[BookKeeperSystem]:
+    """BookKeeper for logs, serving."""
+    made = BookKeeperSystem.made(cluster, OPTIONS, "log", LogOptions())
+    made.artifact = BookKeeperSystem.build(OPTIONS, print)
+    on_all(cluster.nodes, made.install)
+    for service in made.services():
+        on_all(service.nodes, service.initialise)
+        on_all(service.nodes, partial(made.start, role=service.role))
+        asyncio.run(service.until_ready(service.nodes, READY_S))
+        asyncio.run(service.complete(READY_S))
+    yield made
+    on_all(cluster.nodes, made.kill)
+
+
+@pytest.fixture(scope="module")
+def ledgers(cluster: LocalCluster, logs: BookKeeperSystem) -> BookKeeperSystem:
+    """The same processes for ledgers."""
+    made = BookKeeperSystem.made(cluster, OPTIONS, "ledger", LedgerOptions())
+    made.artifact = logs.artifact
+    return made
+
+
+async def ask(
+    system: BookKeeperSystem, node: int, key: str | None, *operations: tuple[str, Value], final: bool = False
+) -> list[Outcome]:
+    """Carries out operations `(f, value)` on one key, one after the other, by one client of a node."""
+    client = system.client(1, system.cluster.nodes[node], pinned=final)
+    return await asked(client, (Invocation(f, value, key) for f, value in operations))
+
+
+def test_a_log_goes_on_after_its_writer_was_killed(logs: BookKeeperSystem) -> None:
+    """The process of the other node recovers the first ledger, and appends to a second one; nothing is lost."""
+    last = logs.cluster.nodes[-1]
+
+    async def all_of_it() -> list[Outcome]:
+        outcomes = await ask(logs, 3, None, ("append", 7), ("append", 8))
+        await asyncio.to_thread(logs.kill, last, "client")
+        outcomes += await ask(logs, 2, None, ("append", 9), ("append", 10), ("read", [0, 1999]))
+        await asyncio.to_thread(logs.start, last, "client")
+        await logs.service("client").until_ready([last], READY_S)
+        return outcomes + await ask(logs, 3, None, ("read", [0, 999]), ("read", [1000, 1999]), final=True)
+
+    *first, refused, second, read, old, new = asyncio.run(all_of_it())
+    assert first == [Ok(0), Ok(1)]
+    assert isinstance(refused, Fail)
+    assert refused.error.startswith("not-connected: ")
+    assert second == Ok(1000)
+    assert read in (Ok([[0, 7], [1, 8]]), Ok([[0, 7], [1, 8], [1000, 10]]))  # the last entry may not be confirmed yet
+    assert (old, new) == (Ok([[0, 7], [1, 8]]), Ok([[1000, 10]]))
+
+
+def test_a_recovery_fences_the_writer(ledgers: BookKeeperSystem) -> None:
+    """Its next append is refused by the bookies, the one after by the library; both are info. Recoveries agree on the end."""
+
+    async def all_of_it() -> list[Outcome]:
+        outcomes = await ask(ledgers, 2, "l0", ("confirmed", None), ("append", 7), ("append", 8))
+        outcomes += await ask(ledgers, 3, "l0", ("confirmed", None), ("recover", None))
+        outcomes += await ask(ledgers, 2, "l0", ("append", 9), ("append", 10), ("recover", None))
+        return outcomes + await ask(ledgers, 2, "l0", ("read", [0, 9]), final=True)
+
+    absent, *before, fenced, closed, again, read = asyncio.run(all_of_it())
+    assert isinstance(absent, Fail)
+    assert absent.error.startswith("no-ledger: ")
+    assert before == [Ok(0), Ok(1), Ok(0), Ok(1)]
+    assert isinstance(fenced, Info)
+    assert fenced.error.startswith("ledger-fenced: ")
+    assert isinstance(closed, Info)
+    assert closed.error.startswith("ledger-closed: ")
+    assert (again, read) == (Ok(1), Ok([[0, 7], [1, 8]]))
+
+
+def test_a_writer_closes_its_ledger_and_a_paused_bookie_hinders_both_quorums(ledgers: BookKeeperSystem) -> None:
+    """A closed ledger has its end. Without one of two bookies, a ledger of two takes no entry and none can be created."""
+    bookie = ledgers.cluster.nodes[0]
+
+    async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
+        closed = await ask(ledgers, 2, "l1", ("append", 7), ("close", None), ("confirmed", None), ("close", None))
+        await asyncio.to_thread(ledgers.kill, bookie, "bookie")
+        try:
+            return closed, await ask(ledgers, 3, "l2", ("append", 7))
+        finally:
+            await asyncio.to_thread(ledgers.start, bookie, "bookie")
+            await ledgers.service("client").until_ready(ledgers.service("client").nodes, READY_S)  # they know it again
+
+    (appended, end, confirmed, again), (refused,) = asyncio.run(all_of_it())
+    assert (appended, end, confirmed) == (Ok(0), Ok(0), Ok(0))
+    assert isinstance(again, Fail)
+    assert again.error.startswith("no-handle: ")
+    assert isinstance(refused, (Fail, Info))
+    assert refused.error.split(":")[0] in {"not-enough-bookies", "bookie-not-available"}
+
+
+def test_metadata_name_the_bookies_of_each_fragment(logs: BookKeeperSystem) -> None:
+    """The one fragment of a new ledger begins at entry 0, and has both bookies."""
+
+    async def all_of_it() -> object:
+        process = Process(logs.cluster.nodes[2])
+        try:
+            ledger = await process.ask("create", ensemble=2, write=2, ack=2)
+            return await process.ask("metadata", ledger=ledger)
+        finally:
+            process.close()
+
+    found = asyncio.run(all_of_it())
+    both = sorted(f"{node.address}:3181" for node in logs.cluster.nodes[:2])
+    assert isinstance(found, dict)
+    assert (found["state"], found["ackQuorum"], list(found["ensembles"])) == ("OPEN", 2, ["0"])
+    assert sorted(found["ensembles"]["0"]) == both

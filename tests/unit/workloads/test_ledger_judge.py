@@ -1,0 +1,128 @@
+"""The judge of ledgers: their one end, and what was acknowledged or confirmed beyond it."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from checker.columns import of_operations
+from harness.errors import InputError
+from harness.op import Operation, OpType
+from harness.verdict import Verdict
+from tests.unit.workloads.logs import in_turn
+from workloads.ledger import LedgerWorkload
+
+if TYPE_CHECKING:
+    from checker.judging import Judgement
+
+OWN = ("ends-differ", "beyond-end", "confirmed-beyond-end")
+
+
+def judged(operations: list[Operation]) -> Judgement:
+    """Judges one ledger."""
+    return LedgerWorkload().judge(of_operations(operations))
+
+
+APPENDED = (("append", 7, 0), ("append", 8, 1), ("read", [0, 9], [[0, 7], [1, 8]]))
+
+
+def test_a_ledger_that_ends_once_is_valid() -> None:
+    """Two recoveries that agree, a read of all entries, and a refused append after the end."""
+    judgement = judged(in_turn(*APPENDED, ("recover", None, 1), ("append", 9, None, OpType.INFO), ("recover", None, 1)))
+    assert judgement.verdict is Verdict.VALID, judgement.reason
+    assert judgement.counts["recoveries"] == 2
+
+
+def test_two_ends_are_named_with_both_recoveries() -> None:
+    """The first recovery ended with entry 1, a later one with entry 0."""
+    judgement = judged(in_turn(*APPENDED, ("recover", None, 1), ("close", None, 0)))
+    assert judgement.verdict is Verdict.INVALID
+    (anomaly,) = judgement.anomalies
+    assert (anomaly.kind, anomaly.subject, anomaly.rows) == ("ends-differ", 0, (3, 4))
+    assert "recovered the ledger to the last entry 1" in anomaly.explanation
+    assert "closed the ledger with the last entry 0" in anomaly.explanation
+
+
+@pytest.mark.parametrize(
+    ("calls", "words"),
+    [
+        ([*APPENDED, ("recover", None, 1), ("append", 9, 2)], "after it"),
+        ([*APPENDED, ("append", 9, 2), ("recover", None, 1)], "so the entry is lost"),
+    ],
+    ids=["later", "lost"],
+)
+def test_an_acknowledged_entry_beyond_the_end_is_found(calls: list[tuple[str, Any, Any]], words: str) -> None:
+    """An append that is acknowledged after the end, and one before it that the recovery lost."""
+    judgement = judged(in_turn(*calls))
+    assert {anomaly.kind for anomaly in judgement.anomalies} >= {"beyond-end"}
+    (anomaly,) = [each for each in judgement.anomalies if each.kind == "beyond-end"]
+    assert words in anomaly.explanation
+    assert anomaly.subject == 2
+
+
+def test_a_confirmation_beyond_the_end_is_found_and_one_that_goes_back_is_counted() -> None:
+    """Confirmed entries 5 and then 1, of a ledger that ends with 1."""
+    calls = (*APPENDED, ("confirmed", None, 5), ("confirmed", None, 1), ("recover", None, 1))
+    judgement = judged(in_turn(*calls))
+    assert [each.kind for each in judgement.anomalies] == ["confirmed-beyond-end"]
+    assert judgement.counts["confirmed-back"] == 1
+    assert judged(in_turn(*APPENDED, *calls[4:])).verdict is Verdict.VALID
+
+
+def test_anomalies_of_the_log_name_rows_of_the_whole_history() -> None:
+    """The lost entry is in row 1, and the read that lacks it in row 3; the rows before are of other functions."""
+    judgement = judged(in_turn(("confirmed", None, -1), ("append", 7, 0), ("confirmed", None, 0), ("read", [0, 9], [])))
+    (anomaly,) = judgement.anomalies
+    assert (anomaly.kind, anomaly.rows, anomaly.decisive) == ("lost", (1, 3), 3)
+
+
+def test_nothing_that_was_read_is_unknown() -> None:
+    """A recovery alone does not show that an acknowledged entry is there."""
+    assert judged(in_turn(("append", 7, 0), ("recover", None, 0))).verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (("write", 1, None), "a ledger has the functions append, read"),
+        (("recover", None, "x"), "expected the id of an entry as the result of"),
+        (("append", 3, -2), "expected the id of an entry|offset"),
+    ],
+)
+def test_a_foreign_operation_is_refused(call: tuple[str, Any, Any], words: str) -> None:
+    """The error names what was expected."""
+    with pytest.raises(InputError, match=words):
+        judged(in_turn(call))
+
+
+def test_the_judge_finds_what_the_rules_say() -> None:
+    """On random histories, right and wrong, each own anomaly is found if and only if its rule is broken."""
+    seen: set[str] = set()
+    for seed in range(400):
+        source = random.Random(seed)
+        calls: list[tuple[str, Any, Any]] = []
+        entries = 0
+        last = source.randrange(-1, 4)
+        for _ in range(source.randrange(3, 12)):
+            f = source.choice(["append", "append", "confirmed", "recover", "close"])
+            if f == "append":
+                calls.append((f, 100 + entries, entries))
+                entries += 1
+            elif f == "confirmed":
+                calls.append((f, None, source.randrange(-1, max(entries, 1))))
+            else:
+                calls.append((f, None, last if source.random() < 0.8 else last + 1))
+        ends = [result for f, _, result in calls if f in {"recover", "close"}]
+        expected: set[str] = set()
+        if ends:
+            expected |= {"ends-differ"} if len(set(ends)) > 1 else set()
+            expected |= {"beyond-end"} if any(f == "append" and r > ends[0] for f, _, r in calls) else set()
+            expected |= (
+                {"confirmed-beyond-end"} if any(f == "confirmed" and r > ends[0] for f, _, r in calls) else set()
+            )
+        counts = judged(in_turn(*calls)).counts
+        assert {kind for kind in OWN if counts[kind]} == expected, seed
+        seen |= expected or {"none"}
+    assert seen == {*OWN, "none"}

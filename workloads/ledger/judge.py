@@ -1,0 +1,204 @@
+"""Checks one ledger against the guarantees of BookKeeper.
+
+Appends and reads are those of a log, so `workloads.log.judge` finds what is lost, changed, in conflict, duplicated, unexpected
+or reordered. A read returns confirmed entries only, and need not have the last ones. An operation precedes another if it ended
+before the other began. A ledger ends once: its first close or recovery fixes the last entry for ever. The further anomalies:
+
+- `ends-differ`: two recoveries or closes tell different last entries. BookKeeper: two recoveries at once that do not fence each
+  other.
+- `beyond-end`: an append is acknowledged with an entry above the last one. BookKeeper: recovery reads that do not fence
+  (issue 2614), or a fence that meets the first add of a ledger (issue 4701).
+- `confirmed-beyond-end`: an entry above the last one was confirmed.
+
+The judge also counts `confirmed-back`, answers below one that ended before the question began. They are not invalid: a bookie
+can have a confirmation that others lack, and the next question can be answered by those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from checker.columns import INTEGER, OK
+from checker.explain.words import Instant, sentence
+from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
+from harness.console.documents import shown
+from harness.errors import InputError
+from harness.verdict import Verdict
+from workloads.log.judge import judge_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from checker.columns import Columns, Int64s
+
+ENDS: Final = ("recover", "close")
+FUNCTIONS: Final = ("append", "read", "confirmed", *ENDS)
+KINDS: Final = ("ends-differ", "beyond-end", "confirmed-beyond-end")
+
+
+def judge_ledger(history: Columns) -> Judgement:
+    """Decides the operations of one ledger.
+
+    Args:
+        history: The operations.
+
+    Raises:
+        InputError: The workload has no such operation, or an answer is no id of an entry.
+    """
+    by_function = {name: _rows(history, name) for name in FUNCTIONS}
+    if sum(map(len, by_function.values())) < len(history):
+        known = np.concatenate(list(by_function.values()))
+        row = int(np.setdiff1d(np.arange(len(history)), known)[0])
+        found = shown(history.functions[int(history.function[row])])
+        raise InputError(
+            f"event {history.start[row]}: a ledger has the functions {', '.join(FUNCTIONS)}, found {found}"
+        )
+    of_log = np.sort(np.concatenate([by_function["append"], by_function["read"]]))
+    logged = judge_log(history.only(of_log), linearizable=False, follow=False)
+    ends = _answered(history, np.sort(np.concatenate([by_function[name] for name in ENDS])))
+    confirmed = _answered(history, by_function["confirmed"])
+    own = [
+        *_ends_differ(history, ends),
+        *_beyond_end(history, ends, _answered(history, by_function["append"])),
+        *_confirmed_beyond_end(history, ends, confirmed),
+    ]
+    counts = {kind: sum(anomaly.kind == kind for anomaly in own) for kind in KINDS}
+    figures = {"recoveries": len(ends), "questions": len(confirmed), "confirmed-back": _back(history, confirmed)}
+    wrong = [f"{number} {kind}" for kind, number in counts.items() if number]
+    verdict, reason = logged.verdict, logged.reason
+    if wrong:
+        reason = f"The ledger is wrong: {', '.join(wrong)}." + (
+            f" {logged.reason}" if verdict is Verdict.INVALID else ""
+        )
+        verdict = Verdict.INVALID
+    elif verdict is Verdict.VALID:
+        reason += f" {len(ends)} recoveries and closes agree about the last entry."
+    return Judgement(
+        verdict=verdict,
+        reason=reason,
+        counts={**logged.counts, **figures, **counts},
+        anomalies=[*own[:MAX_ANOMALIES], *_moved(logged.anomalies, of_log)][:MAX_ANOMALIES],
+        figures=logged.figures,
+        plot=logged.plot,
+    )
+
+
+def _rows(history: Columns, function: str) -> Int64s:
+    place = history.functions.index(function) if function in history.functions else -1
+    rows: Int64s = np.flatnonzero(history.function == place)
+    return rows
+
+
+def _answered(history: Columns, rows: Int64s) -> Int64s:
+    """Returns the rows with an answer, which is the id of an entry or -1.
+
+    Raises:
+        InputError: An answer is none of them.
+    """
+    answered: Int64s = rows[history.type[rows] == OK]
+    ids = history.result.first[answered]
+    bad = np.flatnonzero((history.result.kind[answered] != INTEGER) | (ids < -1))
+    if len(bad):
+        row = int(answered[bad[0]])
+        name = history.functions[int(history.function[row])]
+        raise InputError(f"event {history.end[row]}: expected the id of an entry as the result of {shown(name)}")
+    return answered
+
+
+def _moved(anomalies: Sequence[Anomaly], rows: Int64s) -> Iterator[Anomaly]:
+    """Yields anomalies in the rows of the whole history."""
+    for anomaly in anomalies:
+        yield replace(
+            anomaly,
+            rows=tuple(int(rows[row]) for row in anomaly.rows),
+            decisive=None if anomaly.decisive is None else int(rows[anomaly.decisive]),
+        )
+
+
+def _ends_differ(history: Columns, ends: Int64s) -> Iterator[Anomaly]:
+    if not len(ends):
+        return
+    first = _first_to_end(history, ends)
+    for row in ends[history.result.first[ends] != history.result.first[first]].tolist():
+        yield Anomaly(
+            kind="ends-differ",
+            subject=int(history.result.first[row]),
+            explanation=sentence(
+                "the ledger has two ends: ", *_did(history, first), ", and ", *_did(history, row), "."
+            ),
+            rows=(first, row),
+            decisive=row,
+        )
+
+
+def _beyond_end(history: Columns, ends: Int64s, appends: Int64s) -> Iterator[Anomaly]:
+    if not len(ends):
+        return
+    first = _first_to_end(history, ends)
+    last = int(history.result.first[first])
+    for row in appends[history.result.first[appends] > last].tolist():
+        after = history.start[row] > history.end[first]
+        before = history.end[row] < history.start[first]
+        when = "after it" if after else "before it, so the entry is lost" if before else "at the same time"
+        yield Anomaly(
+            kind="beyond-end",
+            subject=int(history.result.first[row]),
+            explanation=sentence(
+                "an entry is acknowledged beyond the end of its ledger: ",
+                *_did(history, first),
+                f", and process {history.process[row]} appended entry {history.result.first[row]} {when}, acknowledged at ",
+                _at(history, row),
+                ".",
+            ),
+            rows=(first, row),
+            decisive=row,
+        )
+
+
+def _confirmed_beyond_end(history: Columns, ends: Int64s, confirmed: Int64s) -> Iterator[Anomaly]:
+    if not len(ends):
+        return
+    first = _first_to_end(history, ends)
+    for row in confirmed[history.result.first[confirmed] > history.result.first[first]].tolist():
+        yield Anomaly(
+            kind="confirmed-beyond-end",
+            subject=int(history.result.first[row]),
+            explanation=sentence(
+                "an entry was confirmed beyond the end of its ledger: ",
+                *_did(history, first),
+                ", and ",
+                *_did(history, row),
+                ".",
+            ),
+            rows=(first, row),
+            decisive=row,
+        )
+
+
+def _back(history: Columns, confirmed: Int64s) -> int:
+    """Returns the number of answers that are lower than one that ended before the question began."""
+    ended = confirmed[np.argsort(history.end[confirmed], kind="stable")]
+    highest = np.concatenate([[-1], np.maximum.accumulate(history.result.first[ended])])
+    before = np.searchsorted(history.end[ended], history.start[confirmed])
+    return int(np.count_nonzero(history.result.first[confirmed] < highest[before]))
+
+
+def _first_to_end(history: Columns, rows: Int64s) -> int:
+    return int(rows[int(np.argmin(history.end[rows]))])
+
+
+def _did(history: Columns, row: int) -> tuple[str | Instant, ...]:
+    name = history.functions[int(history.function[row])]
+    verb = {"recover": "recovered the ledger to", "close": "closed the ledger with"}.get(name, "was told")
+    entry = int(history.result.first[row])
+    what = (
+        "no entry" if entry < 0 else f"the last entry {entry}" if name in ENDS else f"the last confirmed entry {entry}"
+    )
+    return f"process {history.process[row]} {verb} {what} at ", _at(history, row)
+
+
+def _at(history: Columns, row: int) -> Instant:
+    return Instant(time_ns=int(history.end_ns[row]), index=int(history.end[row]))
