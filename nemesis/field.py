@@ -66,6 +66,7 @@ class Field:
         # An own pool, so that commands to a silent node cannot use up the threads of other work.
         self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="nemesis")
         self._under_way: set[asyncio.Future[Any]] = set()
+        self._probing = asyncio.Lock()
         self.system = system
         self.nodes = tuple(cluster.nodes)
         self.names = tuple(node.name for node in self.nodes)
@@ -86,8 +87,9 @@ class Field:
         return self._cluster.remote(node)
 
     async def capabilities(self) -> Mapping[str, Capabilities]:
-        """Returns the capabilities of the nodes. Only the first call probes them."""
-        return await asyncio.to_thread(self._cluster.capabilities)
+        """Returns the capabilities of the nodes. Only the first call probes them, and calls at the same time wait for it."""
+        async with self._probing:
+            return await asyncio.to_thread(self._cluster.capabilities)
 
     def others(self, fault: Fault) -> list[Fault]:
         """Returns the other faults that are on."""
