@@ -80,6 +80,7 @@ setup: build/kernel.stamp build/dev.stamp build/spark.stamp
 # A test builds what it needs; a build beforehand keeps its time out of the first test.
 programs: setup
 	$(BIN)/labrys build --system rocketmq-controller
+	$(BIN)/labrys build --system bookkeeper
 	$(BIN)/labrys build --cluster sim --system dledger
 
 build/system.stamp: clusters/provision/control.sh

@@ -13,7 +13,7 @@ from commands.needs import planted_bugs
 from commands.run_options import RUN
 from commands.test import recalled_options
 from harness.capabilities import LEADER as REPORTS_LEADER
-from harness.capabilities import SIMULATED, Capabilities
+from harness.capabilities import Capabilities
 from harness.declare import hunted
 from harness.errors import InputError
 from nemesis.kinds import ALL_KINDS, WITHOUT, all_kinds, excluded, find_kind, impossible, parts_of
@@ -243,9 +243,7 @@ def _by_default(possible: Sequence[Kind], *, simulated: bool) -> Sequence[Kind]:
 
 
 def _capabilities(options: RunOptions) -> Mapping[str, Capabilities]:
-    """Returns the capabilities of the nodes with the system. On real nodes, it opens the cluster for it."""
-    if options.cluster.simulated:
-        return {"n1": Capabilities(available=frozenset({SIMULATED}))}
+    """Returns the capabilities of the nodes with the system. It opens the cluster for it."""
     with clusters.options.open_cluster(options.cluster, options.place, options.seed) as cluster:
         return nemesis.choices.supported(subjects.system_of(cluster, options), cluster.capabilities(), provable=True)
 

@@ -47,7 +47,7 @@ FINDS: dict[Bug, tuple[int, str]] = {
 }
 SEED = 1
 CORRECT_RUNS = 50  # of each seed
-CORRECT_SEEDS = (*range(1, 6), *(pytest.param(seed, marks=pytest.mark.night) for seed in range(6, 21)))
+CORRECT_SEEDS = (1, 2, *(pytest.param(seed, marks=pytest.mark.night) for seed in range(3, 21)))
 
 
 @pytest.mark.parametrize("bug", FINDS)

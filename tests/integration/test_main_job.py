@@ -55,7 +55,7 @@ def verdicts(path: Path) -> dict[str | None, Verdict]:
     return {key: analysis.valid for key, analysis in checked.analysis.keys.items()}
 
 
-@pytest.mark.parametrize("read_mode", ["read-index", "raft-log"])
+@pytest.mark.parametrize("read_mode", ["read-index", pytest.param("raft-log", marks=pytest.mark.night)])
 def test_safe_reads_survive_a_partition(tmp_path: Path, read_mode: str) -> None:
     """With ReadIndex or log reads there is no anomaly, the partition is proved, and all files exist."""
     code, document, said = labrys(tmp_path, "--seed", "7", "--read-mode", read_mode, *PARTITION)

@@ -130,6 +130,8 @@ class Connection:
         if self._writer is not None and self._broken is None:
             return self._writer
         await self.close(ends_session=False)
+        import kazoo.protocol.serialization  # noqa: F401, PLC0415 - an extra; loaded before the time limit begins
+
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 return await self._open()
