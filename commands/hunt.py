@@ -136,7 +136,7 @@ def hunt(ctx: click.Context, /, **values: Any) -> None:
             ctx.exit(_run_again(shared, first.draw, console))
         console.print(f"report     {first.report}", soft_wrap=True)
     elif not _keeps_breaking_off(tried):
-        for bug in planted_bugs(shared.options):
+        for bug in (each for each in planted_bugs(shared.options) if each.needs.plants):
             console.print(
                 f"no run shows {bug.words}, though each run can: give more --runs and --minutes, or name kinds of faults that "
                 "fit with --among",

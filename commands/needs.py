@@ -117,6 +117,8 @@ def warn(settled: Settled) -> None:
     """Prints a line for each planted bug that a run cannot show."""
     values = {**settled.options.values(), "nodes": len(settled.nodes)}
     for bug in planted_bugs(settled.options):
+        if not bug.needs.plants:
+            continue  # the system says so itself
         lacks = [*bug.lacks(values), *bug.lacks_faults(settled.requested_kinds())]
         if lacks:
             echo(

@@ -81,6 +81,7 @@ class Needs:
     `labrys hunt` gives it to its runs, or refuses options that contradict it. `labrys test` prints a warning.
 
     Attributes:
+        plants: Whether the value plants a bug. False: the system cannot work without what it needs, e.g. the number of nodes.
         options: For another option of the run, by parameter name, its possible values; a hunt prefers the first one.
         at_least: For another option of the run, by parameter name, its smallest value.
         workloads: The possible workloads; empty: all.
@@ -91,6 +92,7 @@ class Needs:
     at_least: Mapping[str, int] = dataclasses.field(default_factory=dict)
     workloads: Sequence[str] = ()
     faults: Sequence[str] = ()
+    plants: bool = True
 
 
 def option(

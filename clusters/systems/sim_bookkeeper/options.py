@@ -30,7 +30,7 @@ class SimBookkeeperOptions:
         "ledgers: a new writer fences and closes the ledger, and opens the next one. terms: one ledger for ever, fenced by a "
         "term. term-ids: the same, and the id of each entry has the term.",
         hunted=tuple(Protocol),
-        needs=MappingProxyType(dict.fromkeys(Protocol, Needs(at_least={"nodes": LEAST_NODES}))),
+        needs=MappingProxyType(dict.fromkeys(Protocol, Needs(at_least={"nodes": LEAST_NODES}, plants=False))),
     )
     truncate: bool = option(
         default=True,
