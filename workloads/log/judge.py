@@ -33,8 +33,9 @@ log, each once, from its first offset on. It may end early, but it leaves out no
   old ones.
 - `outside`: a read has an offset that it does not cover. etcd: a watch sends events older than its start revision.
 
-The judge also counts `recovered`, appends without an answer that a read has; `never-read`, acknowledged appends that no read
-has and no later read covers; and `ok`, acknowledged appends that reads have, and that are neither lost, stale nor in conflict.
+The judge also counts `missed`, entries that the last read of their offset lacks, if this read shows no loss; `recovered`,
+appends without an answer that a read has; `never-read`, acknowledged appends that no read has and no later read covers; and
+`ok`, acknowledged appends that reads have, and that are neither lost, missed, stale nor in conflict.
 
 The judge is exact for values with one append. For a repeated value, only an answer shows which append an entry belongs to. So
 `reordered` ignores an append of such a value without an offset. The append is not lost if the value is at any offset.
@@ -142,5 +143,6 @@ def _counts(facts: Facts, found: Findings) -> dict[str, int]:
         "ok": int(np.count_nonzero(read & ~bad[at]) + np.count_nonzero(anywhere)),
         "recovered": int(recovered[values.read != NEVER].sum()),
         "never-read": int(np.count_nonzero(~read & ~bad[at]) + np.count_nonzero(nowhere)),
+        "missed": len(found.missed),
         **found.totals(),
     }
