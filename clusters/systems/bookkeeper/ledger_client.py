@@ -90,8 +90,7 @@ class LedgerClient:
         return [[entry, value] for entry, body in found for value in values_in(body, key)]
 
     async def _confirmed(self, process: Process, key: str) -> int:
-        found = await process.ask("look", ledger=await self._ledger(process, key))
-        return entry_in(found.get("lastConfirmed") if isinstance(found, dict) else found)
+        return entry_in(await process.ask("confirmed", ledger=await self._ledger(process, key)))
 
     async def _end(self, process: Process, key: str, f: str) -> int:
         return entry_in(await process.ask(f, ledger=await self._ledger(process, key)))

@@ -63,9 +63,9 @@ class Ledgers:
 
     close = recover
 
-    def look(self, _: object, ledger: int) -> dict[str, Any]:
+    def confirmed(self, _: object, ledger: int) -> int:
         """Returns the last confirmed entry."""
-        return {"lastConfirmed": len(self.entries[ledger]) - 1, "closed": ledger in self.closed}
+        return len(self.entries[ledger]) - 1
 
     def read(self, request: dict[str, Any], ledger: int) -> list[str]:
         """Returns a range of entries."""

@@ -22,14 +22,6 @@ final class Ledgers {
         private static final long serialVersionUID = 1L;
     }
 
-    /**
-     * What an opened ledger says of itself.
-     *
-     * @param lastConfirmed the last entry that readers may read; -1 if there is none
-     * @param closed whether the ledger is closed, so that this is its last entry for ever
-     */
-    record Opened(long lastConfirmed, boolean closed) {}
-
     private static final byte[] PASSWORD = "labrys".getBytes(StandardCharsets.UTF_8);
 
     private final Shared<BookKeeper> bookKeeper;
@@ -78,10 +70,10 @@ final class Ledgers {
         }
     }
 
-    /** Opens a ledger without recovery, and asks its bookies for the last confirmed entry. */
-    Opened look(long ledger) throws Exception {
+    /** Opens a ledger without recovery, and asks its bookies for the last confirmed entry; -1 if there is none. */
+    long confirmed(long ledger) throws Exception {
         try (ReadHandle handle = open(ledger, false)) {
-            return new Opened(handle.readLastAddConfirmedAsync().get(), handle.isClosed());
+            return handle.readLastAddConfirmedAsync().get();
         }
     }
 

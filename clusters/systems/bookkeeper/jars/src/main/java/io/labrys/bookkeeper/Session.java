@@ -78,11 +78,8 @@ final class Session {
                 return json.getNodeFactory().numberNode(ledgers.close(ledger));
             case "recover":
                 return json.getNodeFactory().numberNode(ledgers.recover(ledger));
-            case "look":
-                Ledgers.Opened opened = ledgers.look(ledger);
-                return json.createObjectNode()
-                        .put("lastConfirmed", opened.lastConfirmed())
-                        .put("closed", opened.closed());
+            case "confirmed":
+                return json.getNodeFactory().numberNode(ledgers.confirmed(ledger));
             case "read":
                 ArrayNode bodies = json.createArrayNode();
                 ledgers.read(ledger, request.path("first").asLong(), request.path("last").asLong()).forEach(bodies::add);
