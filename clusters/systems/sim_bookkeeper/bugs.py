@@ -7,10 +7,10 @@ the same mistake, and their issues.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from clusters.sim.planted import Planted
 from harness.declare import Needs
 
 if TYPE_CHECKING:
@@ -35,21 +35,6 @@ class Bug(enum.StrEnum):
     FENCED_IS_FAIL = "fenced-is-fail"
     UNCONFIRMED_READS = "unconfirmed-reads"
     READS_WITHOUT_ASKING = "reads-without-asking"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planted:
-    """A planted bug.
-
-    Attributes:
-        does: The behaviour of the system.
-        seen: Real systems with this mistake, with the issue; empty if none is known.
-        needs: What a run needs to show it. With less, a run is as valid as one of the correct version.
-    """
-
-    does: str
-    seen: str = ""
-    needs: Needs = field(default_factory=Needs)
 
 
 _TERMS: Final = MappingProxyType({"protocol": ("terms",)})

@@ -7,10 +7,10 @@ the same mistake, and their issues.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from clusters.sim.planted import Planted
 from harness.declare import Needs
 
 if TYPE_CHECKING:
@@ -57,21 +57,6 @@ class Bug(enum.StrEnum):
     TRANSFER_UNCHECKED = "transfer-unchecked"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planted:
-    """A planted bug.
-
-    Attributes:
-        does: The behaviour of the system.
-        seen: Real systems with this mistake, with the issue; empty if none is known.
-        needs: What a run needs to show it. With less, a run is as valid as one of the correct version.
-    """
-
-    does: str
-    seen: str = ""
-    needs: Needs = field(default_factory=lambda: Needs(at_least={"nodes": 2}))
-
-
 # A read through the log is an entry, so no mistake about reads affects it. Locks have no reads.
 _WITHOUT_LOG: Final = MappingProxyType({"reads": ("read-index", "lease")})
 _LEASE: Final = MappingProxyType({"reads": ("lease",)})
@@ -81,6 +66,8 @@ _BESIDE_A_MAJORITY: Final = MappingProxyType({"nodes": 3})
 _SNAPSHOTS: Final = Needs(at_least={"nodes": 2, "snapshot_entries": 1})
 # Faults after which a node starts again from its disk.
 _RESTARTS: Final = ("kill", "leaders-kill", "crash", "power-loss", "disk-full", "file-truncate", "file-bitflip")
+# What most bugs need, because a single node has nobody to disagree with.
+_TWO_NODES: Final = Needs(at_least={"nodes": 2})
 
 TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
     {
@@ -147,6 +134,7 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         Bug.TWO_VOTES_IN_A_TERM: Planted(
             does="A node votes for every candidate of a term whose log is good enough.",
             seen="Zeebe (camunda/camunda#5356); Hazelcast (hazelcast/hazelcast#16643)",
+            needs=_TWO_NODES,
         ),
         Bug.VOTE_COUNTED_TWICE: Planted(
             does="A candidate counts answers, not voters, so a duplicate message is two votes.",
@@ -157,18 +145,22 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         Bug.VOTE_OF_OLD_TERM: Planted(
             does="A candidate counts a late vote for an earlier term.",
             seen="little-raft (andreev-io/little-raft#44); akka-raft (ktoso/akka-raft#46)",
+            needs=_TWO_NODES,
         ),
         Bug.VOTE_FOR_SHORTER_LOG: Planted(
             does="A voter does not compare the candidate's log with its own.",
             seen="akka-raft (ktoso/akka-raft#30); jgroups-raft (jgroups-extras/jgroups-raft#14)",
+            needs=_TWO_NODES,
         ),
         Bug.VOTE_BY_LENGTH: Planted(
             does="A voter compares the lengths of the logs, and not the terms of their last entries.",
             seen="noraft (sile/noraft#22)",
+            needs=_TWO_NODES,
         ),
         Bug.HALF_IS_MAJORITY: Planted(
             does="The majority of n nodes is n/2, rounded down: 2 of 5.",
             seen="async-raft, for reads (async-raft/async-raft#143)",
+            needs=_TWO_NODES,
         ),
         Bug.HALF_OF_EVEN_IS_MAJORITY: Planted(
             does="The majority of n nodes is n/2, rounded up: right for 5, but 2 of 4.",
@@ -178,30 +170,40 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         Bug.OLD_TERM_COMMITTED_BY_COUNT: Planted(
             does="A leader commits entries of earlier terms when a majority has them, and begins its term without an entry.",
             seen="LogCabin (logcabin/logcabin#44); dqlite's raft (canonical/raft#220); PySyncObj (bakwc/PySyncObj#169)",
+            needs=_TWO_NODES,
         ),
         Bug.MATCH_OF_OLD_TERM: Planted(
             does="A leader keeps the positions of its followers from an earlier term as leader.",
             seen="Copycat (atomix/copycat#29)",
+            needs=_TWO_NODES,
         ),
         Bug.HIGHER_TERM_IGNORED: Planted(
             does="A leader does not step down when a follower answers with a higher term, and counts that answer for reads.",
             seen="Stratus (cloudwalk/stratus#1048)",
+            needs=_TWO_NODES,
         ),
         Bug.COMMITTED_ENTRIES_CUT: Planted(
             does="A new leader makes its followers drop all entries after the end of its log at the start of its process.",
             seen="DLedger 0.4.0 (finding 1 in docs/findings/dledger-0.4.0.md)",
+            needs=_TWO_NODES,
         ),
         Bug.PREVIOUS_TERM_NOT_CHECKED: Planted(
-            does="A follower accepts entries after any entry of the right index, whatever its term."
+            does="A follower accepts entries after any entry of the right index, whatever its term.",
+            needs=_TWO_NODES,
         ),
-        Bug.OLD_LEADER_OBEYED: Planted(does="A follower accepts entries from the leader of an earlier term."),
+        Bug.OLD_LEADER_OBEYED: Planted(
+            does="A follower accepts entries from the leader of an earlier term.",
+            needs=_TWO_NODES,
+        ),
         Bug.STALE_APPEND_CUTS: Planted(
             does="A follower cuts its log at the end of a late message, though it already has later entries.",
             seen="willemt's raft (willemt/raft#37)",
+            needs=_TWO_NODES,
         ),
         Bug.COMMIT_PAST_MATCH: Planted(
             does="A follower takes the leader's commit index up to the end of its own log, though that end may not match.",
             seen="Copycat (atomix/copycat#265); ScyllaDB (scylladb/scylladb#9965)",
+            needs=_TWO_NODES,
         ),
         Bug.OLD_SNAPSHOT_INSTALLED: Planted(
             does="A follower installs a snapshot that is older than its applied state, and drops its log.",
@@ -225,6 +227,7 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         Bug.LOST_LEADERSHIP_IS_FAIL: Planted(
             does="A deposed leader answers its waiting commands as refused, though they are in its log and may survive.",
             seen="RedisRaft (RedisLabs/redisraft#23)",
+            needs=_TWO_NODES,
         ),
         Bug.ACKNOWLEDGED_BEFORE_FSYNC: Planted(
             does="A node acknowledges entries when they are written, before they are synced.",
