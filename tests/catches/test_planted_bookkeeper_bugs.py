@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from clusters.systems.sim_bookkeeper.bugs import TABLE, Bug, Planted
+from clusters.systems.sim_bookkeeper.bugs import TABLE, Bug
 from clusters.systems.sim_bookkeeper.options import Protocol
 from harness.console.plain import listed
 from harness.verdict import Verdict
 from tests.catches.hunts import Hunt
+
+if TYPE_CHECKING:
+    from clusters.sim.planted import Planted
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sim-bookkeeper.md").read_text(encoding="utf-8")
 SYSTEM, SEED = "sim-bookkeeper", 1

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import clusters.systems.sim_raft
 from clusters.systems.sim_raft import outcomes
-from clusters.systems.sim_raft.bugs import TABLE, Bug, Planted
+from clusters.systems.sim_raft.bugs import TABLE, Bug
 from clusters.systems.sim_raft.options import Reads, SimRaftOptions
 from harness.console.plain import listed
 from harness.op import Fail
+
+if TYPE_CHECKING:
+    from clusters.sim.planted import Planted
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sim-raft.md").read_text(encoding="utf-8")
 
