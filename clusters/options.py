@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from harness.console.sources import Origin
 
 SIMULATED = "sim"
-CLUSTERS = ("local", "vagrant", "ssh", SIMULATED)
-COUNTED = ("local", SIMULATED)  # the clusters whose size is the option --nodes
+PIPES = "pipes"
+ALONE = (SIMULATED, PIPES)  # the clusters without machines, whose nodes end with their run
+CLUSTERS = ("local", "vagrant", "ssh", *ALONE)
+COUNTED = ("local", *ALONE)  # the clusters whose size is the option --nodes
+MOST_NODES = 9  # of all kinds but pipes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +33,14 @@ class ClusterOptions:
 
     cluster_kind: str = option(
         "local",
-        "The kind of cluster; sim is the simulator, which needs neither root nor machines.",
+        "The kind of cluster; sim is the simulator, and pipes runs programs on stdin and stdout. Both need neither root nor "
+        "machines.",
         flag="--cluster",
         kind=Choice(CLUSTERS),
     )
-    nodes: int | None = option(5, "The number of nodes of a local or simulated cluster.", low=1, high=9)
+    nodes: int | None = option(
+        5, f"The number of nodes of a cluster local, sim or pipes; at most {MOST_NODES}, but for pipes.", low=1, high=25
+    )
     inventory: Path | None = option(None, "The file with the hosts of --cluster ssh.")
     slowness: float = option(
         NORMAL,
@@ -82,6 +88,7 @@ def settle_nodes(
     Raises:
         InputError: The options contradict each other, or the nodes are unknown.
     """
+    _refuse_many(cluster)
     kind, lines = cluster.cluster_kind, []
     inventory = given.get("inventory")
     if kind != "ssh" and inventory is not None:
@@ -89,15 +96,14 @@ def settle_nodes(
             raise InputError(f"{inventory.words} needs --cluster ssh, and this is --cluster {kind}")
         lines.append(f"{inventory.words} has no effect with --cluster {kind}")
         cluster = replace(cluster, inventory=None)
-    if cluster.simulated:
-        if cluster.slowness != NORMAL:
-            lines.append("--slowness has no effect with --cluster sim: simulated nodes have no speed")
-            cluster = replace(cluster, slowness=NORMAL)
-        lines += [
-            f"--{flag} has no effect with --cluster sim: simulated nodes end with their run"
-            for flag, value in (("cluster-name", place.cluster_name), ("keep-cluster", place.keep_cluster))
-            if value
-        ]
+    if cluster.simulated and cluster.slowness != NORMAL:
+        lines.append(f"--slowness has no effect with --cluster {kind} in virtual time: its nodes have no speed")
+        cluster = replace(cluster, slowness=NORMAL)
+    lines += [
+        f"--{flag} has no effect with --cluster {kind}: its nodes end with their run"
+        for flag, value in (("cluster-name", place.cluster_name), ("keep-cluster", place.keep_cluster))
+        if value and kind in ALONE
+    ]
     try:
         names = _names(cluster, place)
     except InputError as error:
@@ -112,6 +118,13 @@ def settle_nodes(
         if asked is not None:
             lines.append(f"{asked.words} has no effect: the cluster has {len(names)} nodes, {', '.join(names)}")
     return replace(cluster, nodes=len(names) if kind in COUNTED else None), names, lines
+
+
+def _refuse_many(cluster: ClusterOptions) -> None:
+    if cluster.cluster_kind != PIPES and (cluster.nodes or 0) > MOST_NODES:
+        raise InputError(
+            f"expected at most {MOST_NODES} nodes with --cluster {cluster.cluster_kind}, not {cluster.nodes}"
+        )
 
 
 def _names(cluster: ClusterOptions, place: PlaceOptions) -> tuple[str, ...]:
@@ -134,7 +147,8 @@ def _names(cluster: ClusterOptions, place: PlaceOptions) -> tuple[str, ...]:
 
 
 def _numbered(cluster: ClusterOptions) -> tuple[str, ...]:
-    return tuple(f"n{number}" for number in range(1, (cluster.nodes or 0) + 1))
+    first = 0 if cluster.cluster_kind == PIPES else 1  # programs for Maelstrom know their nodes as n0, n1, ...
+    return tuple(f"n{number}" for number in range(first, (cluster.nodes or 0) + first))
 
 
 def _inventory(cluster: ClusterOptions) -> Path:
@@ -167,6 +181,10 @@ def _opened(cluster: ClusterOptions, place: PlaceOptions, seed: int) -> Iterator
         from clusters.sim.cluster import SimCluster  # noqa: PLC0415 - `--help` needs no world
 
         opened = SimCluster(_names(cluster, place), seed)
+    elif cluster.cluster_kind == PIPES:
+        from clusters.pipes.cluster import PipesCluster  # noqa: PLC0415 - likewise
+
+        opened = PipesCluster(_names(cluster, place), seed)
     elif cluster.cluster_kind == "ssh":
         from clusters.ssh import SshCluster  # noqa: PLC0415 - brings paramiko, which `--help` does not need
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 from click.core import ParameterSource, iter_params_for_processing
 
-from clusters.options import SIMULATED
+from clusters.options import ALONE
 from commands.suite_case import SUITE_CASE
 from harness.console import plugins
 from harness.console import sources as opt
@@ -235,8 +235,8 @@ class ChoosingCommand(opt.DefaultsCommand):
         if of_suite:
             here = _flags(every)
             cluster = table.get(CLUSTER)
-            simulated = any(getattr(each.type, "simulated", False) for each in ctx.chosen)
-            foreign = {CLUSTER} if (cluster == SIMULATED) is not simulated else set()
+            only = next((found for each in ctx.chosen if (found := getattr(each.type, "only_on", ""))), None)
+            foreign = {CLUSTER} if (cluster if cluster in ALONE else None) != only else set()
             table = ctx.leave_out(table, lambda key: key in foreign or (key not in here and _owner(key) is not None))
         for key in table:
             if _flag(key) not in _flags(every):

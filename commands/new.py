@@ -29,7 +29,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 MAX_NAME = 40
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # The names of the plug-in, the module and the class in each template.
-TEMPLATE_NAMES = {"system": ("kv-store", "kv_store", "KvStore"), "workload": ("unique-ids", "unique_ids", "UniqueIds")}
+TEMPLATE_NAMES = {"system": ("kv-store", "kv_store", "KvStore"), "workload": ("fresh-ids", "fresh_ids", "FreshIds")}
 PREFIX = "labrys-"
 # Its name in a template has no dot, because git and the build of the wheel would obey it there.
 GITIGNORE = "gitignore"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from clusters.options import SIMULATED
+from clusters.options import PIPES, SIMULATED
 from commands.choosing import loadable
 from harness.console import plugins
 from harness.console.plain import name as plain_name
@@ -107,25 +107,28 @@ def system_of(cluster: Cluster, options: RunOptions, artifact: Artifact | None =
 
 
 def check_cluster(system: Picked, kind: str) -> None:
-    """Refuses a real system in the simulator, and a simulated system on real nodes.
+    """Refuses a kind of cluster on which the system cannot run.
 
     Raises:
         InputError: The system and the kind of cluster do not fit together.
     """
     label = f"the system {plain_name(system.name)}"
-    simulated = bool(getattr(placed_in(system, kind).type, "simulated", False))
-    if simulated and kind != SIMULATED:
-        raise InputError(f"{label} runs in the simulator only: give --cluster {SIMULATED}, not --cluster {kind}")
-    if not simulated and kind == SIMULATED:
-        others = [each.name for each in loadable() if _is_simulated(each.type)]
+    only = str(getattr(placed_in(system, kind).type, "only_on", ""))
+    where = {SIMULATED: "in the simulator", PIPES: "as programs with pipes"}
+    if only and kind != only:
+        raise InputError(f"{label} runs {where[only]} only: give --cluster {only}, not --cluster {kind}")
+    if not only and kind in where:
+        others = [each.name for each in loadable() if _runs_on(each.type, kind)]
         raise InputError(
-            f"{label} runs on machines, and --cluster {SIMULATED} has none; systems for the simulator: "
+            f"{label} runs on machines, and --cluster {kind} has none; systems for it: "
             f"{', '.join(others) or 'none is installed'}"
         )
 
 
-def _is_simulated(type_: type) -> bool:
-    return issubclass(type_, System) and type_.in_simulator() is not None
+def _runs_on(type_: type, kind: str) -> bool:
+    if not issubclass(type_, System):
+        return False
+    return type_.only_on == kind or (kind == SIMULATED and bool(type_.simulator_class))
 
 
 def check(options: RunOptions) -> None:

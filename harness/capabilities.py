@@ -33,6 +33,9 @@ SIMULATED_DISK = "simulated-disk"
 # The disk of a simulated node forgets what was not synced, if the node loses its power. Likewise.
 SIMULATED_POWER = "simulated-power"
 
+# The wall clock of a simulated node, which faults can set. Likewise.
+SIMULATED_CLOCK = "simulated-clock"
+
 # The only capability of a simulated node: the faults that have a simulated effect.
 SIMULATED = "simulated"
 

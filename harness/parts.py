@@ -48,7 +48,7 @@ ONE_LEADER = "one-leader-per-term"
 OF_ANY_RUN = frozenset(
     {
         REPLICAS_EQUAL, RECOVERED, "faults-effective", "progress", "client-errors", "log-patterns", "completed",
-        CONTROL_NODE, ONE_LEADER,
+        CONTROL_NODE, ONE_LEADER, "protocol",
     }
 )  # fmt: skip
 
@@ -382,6 +382,8 @@ def of_run(
     names = [node.name for node in test.cluster.nodes]
     found = of_workload(test, operations, observed(result)) if workload is None else list(workload)
     left_out = {} if test.final_reads else {"final-reads": "the test does not ask for them"}
+    if test.final_reads and getattr(test.workload, "final", None) == ():
+        left_out["final-reads"] = f"{test.workload.name} has nothing to read"
     has_replicas = any(part.name == REPLICAS_EQUAL for part in found)  # the workload compared them by their answers
     front = test.system.front()
     if not (front.dumps_replicas or has_replicas):
@@ -396,12 +398,14 @@ def of_run(
         progress(operations, result.faults, result.recovery),
         client_errors(operations),
     ]
+    found += test.system.parts()
     found += _leaders(test.system, result, left_out)
     if patterns:
         found.append(log_patterns(result.logs, patterns, names))
     else:
         left_out["log-patterns"] = f"{test.system.name} defines no fatal log lines"
-    if world_of(test.cluster) is not None:
+    world = world_of(test.cluster)
+    if world is not None and not world.real_time:
         left_out[CONTROL_NODE] = "virtual time waits for the control node, so it cannot be late"
     found.append(
         completed(

@@ -425,7 +425,7 @@ class _Run:
 
     def _paced(self, stage: str) -> AbstractContextManager[None]:
         """Measures the control node in a stage. In virtual time there is nothing to measure: it waits for the control node."""
-        if world_of(self.test.cluster) is not None:
+        if in_virtual_time():
             return contextlib.nullcontext()
         return self.pacer.stage(stage, self.clock)
 
@@ -474,6 +474,10 @@ class _Run:
 
     async def _read_finally(self) -> None:
         front = self.test.system.front()
+        if front.quiet_s and not self.stop.is_set():
+            self.observer.phase(f"quiet for {front.quiet_s:g} s")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.stop.wait(), front.quiet_s)
         self.observer.phase("final reads")
         reads = read_nodes(
             front,

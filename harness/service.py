@@ -86,6 +86,8 @@ class Service(abc.ABC):
             report only has a sentence about them, e.g. because `statuses` reads role and term one after the other.
         moves_leadership: Whether `lead` can move the leadership to a node. If it cannot and reads need the leader, the final
             reads go through the leader only.
+        quiet_s: The seconds without operations and faults before the final reads, for nodes that exchange what they know in
+            their own time.
     """
 
     role: str
@@ -94,6 +96,7 @@ class Service(abc.ABC):
     reads_need_leader: bool = False
     one_leader_per_term: str = ""
     moves_leadership: bool = False
+    quiet_s: float = 0.0
 
     def __init__(self, system: System, nodes: Sequence[Node] | None = None) -> None:
         self._system = system

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from harness.daemon import Daemon
     from harness.node import Node
     from harness.service import NodeStatus
+    from harness.verdict import Part
 
 MAX_OUTPUT = 200  # characters of a program's output in an error
 
@@ -107,7 +108,8 @@ class System(abc.ABC):
     Attributes:
         name: Its name on the command line, e.g. `dledger`.
         summary: A description in one line.
-        simulated: Whether it runs only in the simulator; see `clusters.sim.system`.
+        simulated: Whether its nodes are machines of a simulated world; see `clusters.sim.system`.
+        only_on: The only kind of cluster that it runs on, e.g. `sim`; empty: any kind with machines.
         Options: The frozen dataclass of its options; see `harness.declare`.
         serves: For each workload that it supports: the operations of the system for its functions, in one line.
         programs: The programs that it needs on its nodes, for `labrys doctor`.
@@ -137,6 +139,7 @@ class System(abc.ABC):
     name: ClassVar[str]
     summary: ClassVar[str] = ""
     simulated: ClassVar[bool] = False
+    only_on: ClassVar[str] = ""
     Options: ClassVar[type] = NoOptions
     serves: ClassVar[Mapping[str, str]] = {}
     programs: ClassVar[Sequence[Program]] = ()
@@ -313,6 +316,10 @@ class System(abc.ABC):
 
     def fatal_log_patterns(self) -> Sequence[str]:
         """Returns regular expressions of log lines that a healthy node never writes, even under faults."""
+        return ()
+
+    def parts(self) -> Sequence[Part]:
+        """Returns parts of a run's verdict about what the system itself saw, e.g. of the protocol of its nodes; after a run."""
         return ()
 
     def data_dir(self, node: Node, role: str | None = None) -> str:

@@ -110,6 +110,11 @@ class Lost:
 class World(Protocol):
     """The actions and measurements of a nemesis in a simulated world. `key` is the number of the fault that owns a rule."""
 
+    @property
+    def real_time(self) -> bool:
+        """Returns whether its time is real, because its processes are, so the control node can be late."""
+        ...
+
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Runs `main` to its end in the world's time. A world runs once."""
         ...

@@ -31,7 +31,7 @@ class BaseWorkload(abc.ABC, Generic[OptionsT]):
     """A workload without its operations and its checks; see `harness.workload.Workload` for the attributes.
 
     Attributes:
-        final: The functions that read a key after healing.
+        final: The functions that read a key after healing; none if there is nothing to read.
         options: The options of this test.
     """
 
@@ -62,9 +62,9 @@ class BaseWorkload(abc.ABC, Generic[OptionsT]):
         return final_reads(operations, reads)
 
     def check(self, operations: Sequence[Operation], observed: Observed) -> list[Part]:
-        """Returns the parts of `parts` and, if the test has final reads, `final-reads`."""
+        """Returns the parts of `parts` and, if the test has final reads and there is something to read, `final-reads`."""
         found = self.parts(operations, observed)
-        if observed.final_reads is not None:
+        if observed.final_reads is not None and self.final:
             found.append(self.final_part(operations, observed.final_reads))
         return found
 

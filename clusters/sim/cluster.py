@@ -31,8 +31,9 @@ class SimCluster:
 
     name = "sim"
 
-    def __init__(self, names: Sequence[str], seed: int) -> None:
-        self.world = SimWorld(names, seed)
+    def __init__(self, names: Sequence[str], seed: int, *, world: SimWorld | None = None) -> None:
+        """Makes the nodes of a world; of a new one if there is none."""
+        self.world = SimWorld(names, seed) if world is None else world
         self._nodes = tuple(Node(name=name, address=f"10.0.0.{place}") for place, name in enumerate(names, 1))
         self._remotes = {name: SimRemote(machine) for name, machine in self.world.machines.items()}
 

@@ -163,6 +163,11 @@ class Machine:
         for future in unanswered.values():
             self.world.later(self.world.links.near_ns(), self.world.fail, (future, Broken(f"{self.name} broke off")))
 
+    def end(self) -> None:
+        """Ends a process outside of this one with the run, when no event follows any more."""
+        if isinstance(self._process, Outside):
+            self._process.killed()
+
     def die(self, why: str, trace: Sequence[str] = ()) -> None:
         """Ends the process by an error of its own; the log has a line with the error, and the lines of the trace."""
         self.log(f"{FATAL} {why}")

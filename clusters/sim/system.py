@@ -74,6 +74,7 @@ class SimNodes(OneServiceSystem):
     """The processes of a system in the simulator. A subclass says how clients and observers talk to them."""
 
     simulated: ClassVar[bool] = True
+    only_on: ClassVar[str] = "sim"
     role = ROLE
 
     @abc.abstractmethod

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import re
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from clusters.sim.host import Reply, Request
 from clusters.sim.links import Links
@@ -59,7 +59,7 @@ class Companion(Protocol):
 
 
 class SimWorld:
-    """The world of one run; see `harness.world.World`.
+    """The world of one run; see `harness.world.World`. `clusters.pipes.live` is the same world in real time.
 
     Attributes:
         seed: The run's root seed. All random numbers of the world come from it.
@@ -73,10 +73,12 @@ class SimWorld:
         loses_power: Whether a fault of the run lets a node lose its power.
     """
 
+    real_time: ClassVar[bool] = False
+    now_ns: int = 0
+
     def __init__(self, names: Sequence[str], seed: int) -> None:
         self.seed = seed
         self.names = tuple(names)
-        self.now_ns = 0
         self.links = Links(seed, self.names)
         self.network = Network(seed, self.links, self.later)
         self.rarity = Rarity(seed, self.fulfil)
@@ -117,16 +119,20 @@ class SimWorld:
             self.now_ns = at_ns
             action(*arguments)
             if len(queue) > MAX_EVENTS:
-                self._end_processes(
-                    f"more than {MAX_EVENTS:,} messages and timers wait; does each message cause several others?"
-                )
+                self.end_processes()
             if self._woken:
                 return at_ns / NS_PER_S
         if deadline_s is not None:
             self.now_ns = max(self.now_ns, limit_ns)
         return deadline_s
 
-    def _end_processes(self, why: str) -> None:
+    def inside(self, action: Callable[[], T]) -> T:
+        """Calls a function where the events of this world happen: here, because this world has one thread."""
+        return action()
+
+    def end_processes(self) -> None:
+        """Ends all processes, because too many events wait."""
+        why = f"more than {MAX_EVENTS:,} messages and timers wait; does each message cause several others?"
         for machine in self.machines.values():
             if machine.runs:
                 machine.die(why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.capabilities import SIMULATED_DISK
+from harness.capabilities import SIMULATED_CLOCK, SIMULATED_DISK
 from harness.faults import Begun, Proof
 from harness.units import NS_PER_MS, NS_PER_S
 from nemesis.errors import FaultError
@@ -62,6 +62,8 @@ class Full(Effect):
 class ClockAside(Effect):
     """`clock-skew`."""
 
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_CLOCK})
+
     async def begin(self) -> Begun:
         """Sets the wall clock of every target forward or back."""
         for name in self.targets:
@@ -89,6 +91,8 @@ class ClockAside(Effect):
 
 class ClockToAndFro(Effect):
     """`clock-strobe`."""
+
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_CLOCK})
 
     async def begin(self) -> Begun:
         """Makes the wall clock of every target jump forward and back repeatedly."""

@@ -25,6 +25,7 @@ from checker.columns import FAIL, INTEGER, OK
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
 from harness.console.documents import shown
 from harness.errors import InputError
+from harness.units import NS_PER_S
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -35,16 +36,21 @@ _SAFE: Final = float(2**62)  # sums below this fit 64 bits
 _MAX_CONCURRENT: Final = 4  # an anomaly shows at most so many of the adds that may count
 
 
-def judge(history: Columns) -> Judgement:
+def judge(history: Columns, *, rest_s: float = 0.0) -> Judgement:
     """Decides a counter.
 
     Args:
         history: The operations of one counter.
+        rest_s: If above 0, only the reads that begin so many seconds after the end of the last add must lie within the
+            bounds. This is right for a counter whose nodes agree in the end only.
 
     Raises:
         InputError: A function is neither `add` nor `read`, or an amount or a count is not an integer.
     """
     adds, reads = _rows(history)
+    if rest_s > 0 and len(adds):
+        last_ns = int(history.end_ns[adds].max())
+        reads = reads[history.start_ns[reads] >= last_ns + rest_s * NS_PER_S]
     amounts = _integers(history, history.value, adds, "the amount of an add")
     counts = _integers(history, history.result, reads, "the result of a read")
     low, high = _bounds(history, adds, amounts, reads)

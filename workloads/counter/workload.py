@@ -29,6 +29,13 @@ class CounterOptions:
     read_share: float = option(0.5, "The share of operations that are reads.", low=0, high=1)
     negative_share: float = option(0.25, "The share of adds that have a negative amount.", low=0, high=1)
     largest: int = option(5, "The largest amount of an add; the smallest is 1.", low=1, high=1_000_000_000)
+    rest: float = option(
+        0.0,
+        "Only reads that begin this many seconds after the last add has ended must lie within the bounds; 0: all reads.",
+        low=0,
+        high=3600,
+        judges=True,
+    )
 
     def __post_init__(self) -> None:
         hold_bounds(self)
@@ -62,7 +69,7 @@ class CounterWorkload(JudgedWorkload[CounterOptions]):
         """Decides one counter."""
         from workloads.counter.judge import judge  # noqa: PLC0415 - `--help` needs no judge
 
-        return judge(history)
+        return judge(history, rest_s=self.options.rest)
 
     def _operations(self, stream: Stream) -> Generator:
         options = self.options

@@ -55,7 +55,7 @@ BUILT = blocks_with("new-system.md", "def build(cls")
 # The generator of the page, in two blocks. Another test runs it.
 COMBINED = [*blocks_with("new-workload.md", "def operations(stream):"), *blocks_with("new-workload.md", "phases(\n")]
 # Code that is not in the templates.
-ELSEWHERE = {'serves = {"unique-ids": "generate is POST /ids"}', *MODELLED, *LEASES, *BUILT, *COMBINED}
+ELSEWHERE = {'serves = {"fresh-ids": "generate is POST /ids"}', *MODELLED, *LEASES, *BUILT, *COMBINED}
 
 
 @pytest.mark.parametrize(("page", "kind"), [("new-system.md", "system"), ("new-workload.md", "workload")])

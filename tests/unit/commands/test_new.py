@@ -56,7 +56,7 @@ def test_the_tests_of_a_new_package_pass_at_once(package: tuple[str, Path]) -> N
     for path in folder.rglob("*"):
         text = path.read_text() if path.is_file() else ""
         assert not any(word in text + str(path.relative_to(folder)) for word in ("kv-store", "kv_store", "KvStore"))
-        assert not any(word in text + str(path.relative_to(folder)) for word in ("unique-ids", "unique_ids"))
+        assert not any(word in text + str(path.relative_to(folder)) for word in ("fresh-ids", "fresh_ids"))
     about = tomllib.loads((folder / "pyproject.toml").read_text())
     suffix = kind.title()
     assert about["project"]["name"] == "labrys-json-1"

@@ -239,6 +239,10 @@ class Modest:
         """Returns the patterns."""
         return self.patterns
 
+    def parts(self) -> Sequence[parts.Part]:
+        """Returns none of its own."""
+        return ()
+
     def front(self) -> Any:
         """Returns itself as the service of the clients."""
         return self

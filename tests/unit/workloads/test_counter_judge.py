@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,7 @@ from harness.op import Operation, OpType
 from harness.verdict import Verdict
 from tests.unit.workloads.spoiled_histories import operation, random_history
 from workloads.counter import CounterWorkload
+from workloads.counter.workload import CounterOptions
 
 if TYPE_CHECKING:
     from checker.judging import Judgement
@@ -150,6 +152,24 @@ def test_a_counter_that_was_not_read_after_an_add_is_unknown(operations: list[Op
     found = judged(operations)
     assert found.verdict is Verdict.UNKNOWN
     assert "nothing was tested" in found.reason
+
+
+def test_with_rest_only_reads_long_after_the_last_add_are_judged() -> None:
+    """A read that misses an add is invalid at rest, and says nothing before."""
+    second = 10**9
+
+    def late(begin: int, after_s: float, count: int) -> Operation:
+        moment = int(3 * second + after_s * second)
+        return replace(read(begin, begin + 1, count), start_ns=moment, end_ns=moment + 1)
+
+    added = replace(add(0, 1, 3), start_ns=second, end_ns=3 * second)
+    workload = CounterWorkload(CounterOptions(rest=5.0))
+    for after_s, count, verdict in (
+        (1.0, 0, Verdict.UNKNOWN),
+        (6.0, 0, Verdict.INVALID),
+        (6.0, 3, Verdict.VALID),
+    ):
+        assert workload.judge(of_operations([added, late(2, after_s, count)])).verdict is verdict
 
 
 def test_adds_after_the_last_read_are_said() -> None:

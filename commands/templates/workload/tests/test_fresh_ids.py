@@ -6,7 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pytest
-from labrys_unique_ids.workload import UniqueIdsWorkload
+from labrys_fresh_ids.workload import FreshIdsWorkload
 
 from harness.combinators import limit
 from harness.history import pair
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def run(respond: Respond, seed: int) -> Part:
     """Runs 300 operations against a service, and returns the part of the verdict."""
-    workload = UniqueIdsWorkload()
+    workload = FreshIdsWorkload()
     ops = simulate(limit(300, workload.generator(seed=seed, streams=3)), respond=respond, seed=seed)
     (part,) = workload.check(pair(ops), Observed())
     return part

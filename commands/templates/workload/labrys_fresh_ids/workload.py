@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UniqueIdsOptions:
-    """CHANGE: the options of your workload. Each is a flag of `labrys test --workload unique-ids`."""
+class FreshIdsOptions:
+    """CHANGE: the options of your workload. Each is a flag of `labrys test --workload fresh-ids`."""
 
     sequences: int = option(
         1, "How many sequences of identifiers there are, each with a key.", low=1, high=1000, shrinks_to=1
     )
 
 
-class UniqueIdsWorkload(JudgedWorkload[UniqueIdsOptions]):
+class FreshIdsWorkload(JudgedWorkload[FreshIdsOptions]):
     """See `harness.workload.Workload`, and `checker.judging.Judge` for the judge."""
 
-    name = "unique-ids"
+    name = "fresh-ids"
     summary = "Clients ask for identifiers, and no two answers may be the same."
-    Options = UniqueIdsOptions
+    Options = FreshIdsOptions
     # CHANGE: the functions that a client carries out, each with its argument and its result.
     functions = MappingProxyType({"generate": "null -> an identifier, any JSON value"})
     # CHANGE: the functions that read a key through each node after all faults are healed. This workload has nothing to read.

@@ -1,0 +1,1 @@
+"""Programs on stdin and stdout as nodes: the harness starts them, and carries every message between them."""

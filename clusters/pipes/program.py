@@ -1,0 +1,187 @@
+"""A node's program as a process of the world: what joins the pipes of `child` to a simulated machine.
+
+A subclass says what the lines on stdin and stdout mean. Each line of stderr is a line of the node's log. The end of the program
+is an error, unless a fault killed it.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Final
+
+from clusters.pipes.child import Child
+from harness.console.plain import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from clusters.pipes.pump import Pump
+    from clusters.sim.host import Host
+    from clusters.sim.machine import Machine
+
+MAX_LINE: Final = 16 << 20  # bytes of a line of stdout; a longer one ends the process
+MAX_LOG_LINE: Final = 2000  # characters of a line of the log
+MAX_LOG_LINES: Final = 200_000  # lines of the log of a node
+END_S: Final = 2.0  # a program that closed its stdout gets this time to end by itself
+TAIL: Final = 5  # the last lines of stderr that a program leaves
+
+
+class Program(abc.ABC):
+    """A node's program; a `clusters.sim.host.Process`, and `Outside`.
+
+    Attributes:
+        host: Its host.
+        machine: Its machine.
+        child: Its process; None before `start`.
+        lines: The number of lines that it wrote to stdout.
+        tail: The last lines that it wrote to stderr.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        machine: Machine,
+        pump: Pump,
+        *,
+        command: Sequence[str],
+        directory: Path,
+        environment: Mapping[str, str],
+    ) -> None:
+        """Makes a program that has not started.
+
+        Args:
+            host: Its host.
+            machine: Its machine.
+            pump: Moves the bytes of its pipes.
+            command: Its program and arguments.
+            directory: Its working directory, which exists.
+            environment: Variables beside those of this process.
+        """
+        self.host = host
+        self.machine = machine
+        self.child: Child | None = None
+        self.lines = 0
+        self.tail: list[str] = []
+        self._pump = pump
+        self._command = command
+        self._directory = directory
+        self._environment = environment
+        self._out = bytearray()
+        self._err = bytearray()
+        self._log_lines = 0
+
+    @abc.abstractmethod
+    def began(self) -> None:
+        """The process runs; writes the first lines to its stdin."""
+
+    @abc.abstractmethod
+    def said(self, line: bytes) -> None:
+        """The program wrote a line to stdout, which `lines` counts."""
+
+    @abc.abstractmethod
+    def ended(self, how: str) -> None:
+        """The program ended by itself; `how` is a clause, e.g. `ended with status 1`."""
+
+    @abc.abstractmethod
+    def receive(self, sender: str, message: object) -> None:
+        """Handles a message of a node, or a request of a client; see `clusters.sim.host.Process`."""
+
+    def start(self) -> None:
+        """Starts the process."""
+        self.child = Child(self._command, self._directory, self._environment)
+        self._pump.add(self)
+        self.began()
+
+    def write(self, line: bytes) -> None:
+        """Writes a line to its stdin."""
+        if self.child is not None:
+            self.child.write(line + b"\n")
+            self._pump.wrote(self)
+
+    def pull(self) -> bool:
+        """Takes the output that is in the pipes, without acting on it. Returns whether there was some."""
+        child = self.child
+        if child is None:
+            return False
+        err, out = child.read(child.stderr), child.read(child.stdout)
+        self._err += err
+        self._out += out
+        if len(self._out) > 2 * MAX_LINE:  # several pulls without a line
+            self.act()
+        return bool(err or out)
+
+    def act(self) -> None:
+        """Acts on the complete lines of the output so far: first those of stderr, so the log has the reason of a message."""
+        for line in _taken(self._err):
+            self._log(line)
+        for line in _taken(self._out):
+            if self.child is None:
+                return  # a line before had killed it
+            self.lines += 1
+            self.machine.handled += 1
+            self.said(line)
+        if len(self._out) > MAX_LINE:
+            self._die(f"wrote a line of more than {MAX_LINE >> 20} MB to stdout")
+
+    def over(self) -> None:
+        """Its stdout is closed: it has ended, or ends soon."""
+        child = self.child
+        if child is None:
+            return
+        status = child.wait(END_S)
+        self.pull()
+        self.act()
+        if self._err:
+            self._log(bytes(self._err))
+        if status is None:
+            self._die("closed its stdout, and still runs")
+        else:
+            self._die(f"was ended by signal {-status}" if status < 0 else f"ended with status {status}")
+
+    def _die(self, how: str) -> None:
+        if self.child is not None:
+            self.ended(how)
+            self.machine.die(f"the program {how}")
+
+    def _log(self, line: bytes) -> None:
+        text = one_line(line.decode("utf-8", "replace"))[:MAX_LOG_LINE]
+        self.tail = [*self.tail[1 - TAIL :], text]
+        self._log_lines += 1
+        if self._log_lines < MAX_LOG_LINES:
+            self.machine.log(text)
+        elif self._log_lines == MAX_LOG_LINES:
+            self.machine.log(f"(Labrys keeps {MAX_LOG_LINES:,} lines of stderr; the others are lost)")
+
+    def killed(self) -> None:
+        """Ends the process. Its output that was not handled is lost."""
+        child, self.child = self.child, None
+        if child is not None:
+            self._pump.remove(self, child)
+            child.kill()
+
+    def paused(self) -> None:
+        """Stops the process, and handles what it had written before."""
+        if self.child is not None:
+            self.child.pause()
+            self.pull()
+            self.act()
+
+    def resumed(self) -> None:
+        """Continues the process."""
+        if self.child is not None:
+            self.child.resume()
+            self._pump.wrote(self)
+
+    def clock_set(self, clock: tuple[int, int, int]) -> None:  # noqa: B027 - all programs read the clock of this machine
+        """Does nothing: the place refuses clock faults."""
+
+
+def _taken(buffer: bytearray) -> list[bytes]:
+    """Takes the complete lines from a buffer, without their ends."""
+    end = buffer.rfind(b"\n")
+    if end < 0:
+        return []
+    lines = bytes(buffer[:end]).split(b"\n")
+    del buffer[: end + 1]
+    return lines

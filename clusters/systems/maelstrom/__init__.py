@@ -1,0 +1,1 @@
+"""Programs that speak Maelstrom's protocol on stdin and stdout."""

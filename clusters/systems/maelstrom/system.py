@@ -1,0 +1,169 @@
+"""Programs that speak Maelstrom's protocol, as a system under test."""
+
+from __future__ import annotations
+
+import asyncio
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+
+from clusters.sim.cluster import LOG_FILE
+from clusters.sim.system import ROLE, Connection, SimNodes
+from clusters.systems.maelstrom import topologies
+from clusters.systems.maelstrom.client import MaelstromClient
+from clusters.systems.maelstrom.node import MaelstromNode
+from clusters.systems.maelstrom.options import MaelstromOptions
+from clusters.systems.maelstrom.outcomes import ANSWERS
+from clusters.systems.maelstrom.services import Services, Timer
+from clusters.systems.maelstrom.violations import Ledger
+from harness.errors import CommandFailed, InfrastructureError
+from harness.system import LogLine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clusters.pipes.cluster import PipesCluster
+    from clusters.sim.host import Factory, Host
+    from harness.cluster import Cluster
+    from harness.node import Node
+    from harness.verdict import Part
+
+POLL_S: Final = 0.01
+SEED_BITS: Final = 63
+EVENTUAL: Final = frozenset({"broadcast", "g-set", "g-counter", "pn-counter"})
+
+
+class MaelstromSystem(SimNodes):
+    """Nodes of a program that speaks Maelstrom's protocol."""
+
+    name = "maelstrom"
+    summary = "A program of yours that speaks Maelstrom's protocol on stdin and stdout."
+    only_on = "pipes"
+    Options = MaelstromOptions
+    ready_timeout_s = 10.0  # as long as Maelstrom waits for init_ok
+    serves: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "echo": "echo is the request echo",
+            "unique-ids": "generate is the request generate",
+            "broadcast": "add is the request broadcast; read is the request read",
+            "g-set": "add and read are the requests add and read",
+            "g-counter": "add and read are the requests add and read",
+            "pn-counter": "add and read are the requests add and read",
+            "lin-kv": "read, write and cas are the requests of these names",
+        }
+    )
+    log_lines: ClassVar[Mapping[str, LogLine]] = MappingProxyType(
+        {"start": LogLine(path=LOG_FILE, pattern=r" start [0-9]+$", meaning="a program starts")}
+    )
+    answers = ANSWERS
+
+    def __init__(self, cluster: Cluster, options: MaelstromOptions, workload: str) -> None:
+        super().__init__(cluster, options, workload)
+        self.quiet_s = options.quiet if workload in EVENTUAL else 0.0
+        self._options = options
+        self._command: Sequence[str] = options.command()
+        self._clients = 0
+        self._ledger = Ledger()
+        self._services = Services(self.world, {"timer": Timer()})
+
+    @property
+    def _pipes(self) -> PipesCluster:
+        return cast("PipesCluster", self.cluster)
+
+    def factory(self, node: Node) -> Factory:
+        """Returns the function that starts the program of a node."""
+        pipes, names = self._pipes, [each.name for each in self.nodes]
+        topology = topologies.of(self._options.topology, names) if self.workload == "broadcast" else None
+
+        def make(host: Host) -> MaelstromNode:
+            return MaelstromNode(
+                host,
+                self.world.machines[node.name],
+                pipes.pump,
+                command=self._command,
+                directory=pipes.directory(node.name),
+                environment={"PYTHONHASHSEED": "0", "LABRYS_SEED": str(host.random.getrandbits(SEED_BITS))},
+                topology=topology,
+                services=self._services,
+                ledger=self._ledger,
+            )
+
+        return make
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> MaelstromClient:  # noqa: ARG002 - all are pinned
+        """Returns the client of a process. It asks its own node only."""
+        self._clients += 1
+        return MaelstromClient(
+            connection=Connection(self.world, f"c{self._clients}"), node=node, workload=self.workload
+        )
+
+    def parts(self) -> Sequence[Part]:
+        """Returns the part about the protocol."""
+        return (self._ledger.part(),)
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Waits until the programs have answered `init` and, if there is one, `topology`.
+
+        Raises:
+            InfrastructureError: They have not at the deadline.
+        """
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + timeout_s
+        while waiting := [node.name for node in nodes if not self._ready(node)]:
+            if loop.time() >= deadline_s:
+                violation = self._ledger.part().reason if self._ledger.counts else "they broke no rule of the protocol"
+                raise InfrastructureError(
+                    f"{', '.join(waiting)} did not answer init with init_ok in {timeout_s:g} s; {violation}"
+                )
+            await asyncio.sleep(POLL_S)
+
+    def _ready(self, node: Node) -> bool:
+        process = self._machine(node).process
+        return isinstance(process, MaelstromNode) and process.ready
+
+    def start(self, node: Node, role: str | None = None) -> None:
+        """Starts the program; does nothing if it runs."""
+        self.world.inside(lambda: SimNodes.start(self, node, role))
+
+    def kill(self, node: Node, role: str | None = None) -> None:
+        """Ends the program with SIGKILL; does nothing if there is none."""
+        self.world.inside(lambda: SimNodes.kill(self, node, role))
+
+    def pause(self, node: Node, role: str | None = None) -> None:
+        """Stops the program with SIGSTOP.
+
+        Raises:
+            CommandFailed: No program runs, or it does not stop.
+        """
+        try:
+            self.world.inside(lambda: SimNodes.pause(self, node, role))
+        except InfrastructureError as error:
+            raise CommandFailed(node.name, "pause", 1, str(error)) from error
+
+    def resume(self, node: Node, role: str | None = None) -> None:
+        """Continues a stopped program; does nothing otherwise."""
+        self.world.inside(lambda: SimNodes.resume(self, node, role))
+
+    def process_states(self, node: Node, role: str | None = None) -> Mapping[str, tuple[int, str] | None]:
+        """Returns the pid and the state letter of the program, read from the kernel."""
+        if role not in {None, ROLE}:
+            return {}
+        process = self._machine(node).process
+        child = process.child if isinstance(process, MaelstromNode) else None
+        letter = None if child is None else child.letter()
+        return {ROLE: None if child is None or letter is None else (child.pid, letter)}
+
+    def wipe(self, node: Node, role: str | None = None) -> None:
+        """Removes the folder of the program, and the node's log."""
+        super().wipe(node, role)
+        self._pipes.wipe(node.name)
+
+    @classmethod
+    def roles(
+        cls,
+        nodes: Sequence[str],
+        options: Any,  # noqa: ARG003 - as `System` has it
+        workload: str,  # noqa: ARG003
+        workload_options: Any = None,  # noqa: ARG003
+    ) -> Mapping[str, Sequence[str]]:
+        """Returns the one role, with all nodes. A plan needs no program."""
+        return {ROLE: tuple(nodes)}

@@ -1,0 +1,145 @@
+"""The requests of each workload in Maelstrom's protocol, and what their answers must have.
+
+Source: Maelstrom's doc/workloads.md. A verb turns an operation into the body of a request, and the body of an answer into the
+result of the operation. An answer without what the verb needs does not fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.console.documents import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from harness.op import Invocation, Value
+
+Body = dict[str, Any]
+
+READS: Final = frozenset({"read", "echo", "generate"})  # the functions that change nothing, or nothing that is checked
+
+
+class Unfit(ValueError):  # noqa: N818 - it reads as a sentence
+    """An answer does not fit its request; the text is a clause, e.g. `it has no list "messages"`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A request.
+
+    Attributes:
+        type: Its type. That of the answer is the same with `_ok`.
+        fields: Returns the other members of the request.
+        result: Returns the result of the operation from an answer; raises `Unfit`.
+    """
+
+    type: str
+    fields: Callable[[Invocation], Body]
+    result: Callable[[Invocation, Body], Value]
+
+    def request(self, invocation: Invocation) -> Body:
+        """Returns the body of the request."""
+        return {"type": self.type, **self.fields(invocation)}
+
+    def check(self, invocation: Invocation, body: Body) -> None:
+        """Checks whether an answer fits.
+
+        Raises:
+            Unfit: It does not.
+        """
+        if body["type"] == "error":
+            if not _is_integer(body.get("code")):
+                raise Unfit('the error has no integer "code"')
+            return
+        if body["type"] != f"{self.type}_ok":
+            raise Unfit(f"the answer to {self.type} has the type {shown(body['type'])}, not {self.type}_ok")
+        self.result(invocation, body)
+
+
+def number_of(key: str | None) -> int:
+    """Returns the number of a key, because programs for Maelstrom take integers: 2 N for the key `hN`, and 2 N + 1 for `kN`."""
+    return 0 if key is None else 2 * int(key[1:]) + (key[0] == "k")
+
+
+def _is_integer(value: Value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _member(body: Body, name: str) -> Value:
+    if name not in body:
+        raise Unfit(f'{body["type"]} has no "{name}"')
+    return body[name]
+
+
+def _integer(name: str) -> Callable[[Invocation, Body], Value]:
+    def result(_: Invocation, body: Body) -> Value:
+        value = _member(body, name)
+        if not _is_integer(value):
+            raise Unfit(f'"{name}" is not an integer, but {shown(value)}')
+        return value
+
+    return result
+
+
+def _list(name: str) -> Callable[[Invocation, Body], Value]:
+    def result(_: Invocation, body: Body) -> Value:
+        value = _member(body, name)
+        if not isinstance(value, list):
+            raise Unfit(f'"{name}" is not a list, but {shown(value)}')
+        return value
+
+    return result
+
+
+def _any(name: str) -> Callable[[Invocation, Body], Value]:
+    return lambda _, body: _member(body, name)
+
+
+def _same(invocation: Invocation, _: Body) -> Value:
+    return invocation.value
+
+
+def _nothing(_: Invocation) -> Body:
+    return {}
+
+
+def _value(name: str) -> Callable[[Invocation], Body]:
+    return lambda invocation: {name: invocation.value}
+
+
+def _key(invocation: Invocation) -> Body:
+    return {"key": number_of(invocation.key)}
+
+
+def _key_and_value(invocation: Invocation) -> Body:
+    return {**_key(invocation), "value": invocation.value}
+
+
+def _cas(invocation: Invocation) -> Body:
+    expected, new = invocation.value
+    return {**_key(invocation), "from": expected, "to": new}
+
+
+_COUNTER: Final = {"add": Verb("add", _value("delta"), _same), "read": Verb("read", _nothing, _integer("value"))}
+
+VERBS: Final[Mapping[str, Mapping[str, Verb]]] = MappingProxyType(
+    {
+        "echo": {"echo": Verb("echo", _value("echo"), _any("echo"))},
+        "unique-ids": {"generate": Verb("generate", _nothing, _any("id"))},
+        "broadcast": {
+            "add": Verb("broadcast", _value("message"), _same),
+            "read": Verb("read", _nothing, _list("messages")),
+        },
+        "g-set": {"add": Verb("add", _value("element"), _same), "read": Verb("read", _nothing, _list("value"))},
+        "g-counter": _COUNTER,
+        "pn-counter": _COUNTER,
+        "lin-kv": {
+            "read": Verb("read", _key, _any("value")),
+            "write": Verb("write", _key_and_value, _same),
+            "cas": Verb("cas", _cas, _same),
+        },
+    }
+)

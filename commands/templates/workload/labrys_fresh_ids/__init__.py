@@ -1,0 +1,1 @@
+"""The workload fresh-ids for Labrys."""

@@ -1,1 +1,0 @@
-"""The workload unique-ids for Labrys."""

@@ -1,0 +1,85 @@
+"""Workloads of Labrys under the names of Maelstrom, with the defaults that fit what Maelstrom asks of a program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.declare import option
+from workloads.counter.workload import CounterOptions, CounterWorkload
+from workloads.register.workload import RegisterWorkload
+from workloads.set.workload import SetOptions, SetWorkload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowOnlyOptions(SetOptions):
+    """The options of the workloads broadcast and g-set."""
+
+    reads_every: int = option(2, "The number of adds for each read, while the set is small.", low=1, high=1_000_000_000)
+    linearizable: bool = option(
+        default=False,
+        help="Each read must return all elements acknowledged before it began; without it, they may appear later.",
+        judges=True,
+    )
+
+
+class BroadcastWorkload(SetWorkload):
+    """Messages that must reach every node."""
+
+    name = "broadcast"
+    summary = (
+        "Messages to one node each, which all nodes must know in the end; the checker finds lost and unexpected ones."
+    )
+    Options = GrowOnlyOptions
+
+
+class GSetWorkload(SetWorkload):
+    """A set that grows."""
+
+    name = "g-set"
+    summary = (
+        "Adds to one node each, which all nodes must know in the end; the checker finds lost and unexpected elements."
+    )
+    Options = GrowOnlyOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PNCounterOptions(CounterOptions):
+    """The options of the workload pn-counter."""
+
+    rest: float = option(
+        5.0,
+        "Only reads that begin this many seconds after the last add has ended must lie within the bounds; 0: all reads.",
+        low=0,
+        high=3600,
+        judges=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GCounterOptions(PNCounterOptions):
+    """The options of the workload g-counter."""
+
+    negative_share: float = option(0.0, "The share of adds that have a negative amount.", low=0, high=1)
+
+
+class PNCounterWorkload(CounterWorkload):
+    """A counter whose nodes agree in the end."""
+
+    name = "pn-counter"
+    summary = "Adds of positive and negative amounts to one node each; in the end, each node must know the sum."
+    Options = PNCounterOptions
+
+
+class GCounterWorkload(CounterWorkload):
+    """A counter that grows, and whose nodes agree in the end."""
+
+    name = "g-counter"
+    summary = "Adds of positive amounts to one node each; in the end, each node must know the sum."
+    Options = GCounterOptions
+
+
+class LinKvWorkload(RegisterWorkload):
+    """Linearizable registers."""
+
+    name = "lin-kv"
+    summary = "Reads, writes and compare-and-sets on independent registers, checked for linearizability, as Maelstrom has them."
