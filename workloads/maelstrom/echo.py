@@ -6,20 +6,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from checker.columns import OK
-from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
 from harness.combinators import each_stream
-from harness.console.documents import shown
-from harness.console.plain import counted, counted_of
 from harness.declare import hold_bounds, option
 from harness.op import Invocation
-from harness.verdict import Verdict
 from workloads.base import JudgedWorkload
 
 if TYPE_CHECKING:
     from checker.columns import Columns
+    from checker.judging import Judgement
     from harness.combinators import Source, Stream
     from harness.generator import Asker, Generator
 
@@ -56,30 +50,6 @@ class EchoWorkload(JudgedWorkload[EchoOptions]):
 
     def judge(self, history: Columns) -> Judgement:
         """Compares each answer with what was sent."""
-        answered = np.flatnonzero(history.type == OK)
-        if not len(answered):
-            return Judgement(verdict=Verdict.UNKNOWN, reason="No value came back, so nothing was tested.")
-        sent, back = history.value.only(answered), history.result.only(answered)
-        other = (sent.kind != back.kind) | (sent.first != back.first) | (sent.second != back.second)
-        wrong = answered[other]
-        counts = {"answers": len(answered), "wrong": len(wrong)}
-        if not len(wrong):
-            reason = f"All {counted(len(answered), 'answer')} are what was sent."
-            return Judgement(verdict=Verdict.VALID, reason=reason, counts=counts)
-        return Judgement(
-            verdict=Verdict.INVALID,
-            reason=f"{counted_of(len(wrong), len(answered), 'answer')} differ from what was sent.",
-            counts=counts,
-            anomalies=[_other(history, int(row)) for row in wrong[:MAX_ANOMALIES]],
-        )
+        from workloads.maelstrom.echo_judge import judge  # noqa: PLC0415 - `--help` needs no judge
 
-
-def _other(history: Columns, row: int) -> Anomaly:
-    sent, back = value_at(history, history.value, row), value_at(history, history.result, row)
-    return Anomaly(
-        kind="other-value",
-        subject=sent,
-        explanation=f"Process {history.process[row]} sent {shown(sent)}, and {shown(back)} came back.",
-        rows=(row,),
-        decisive=row,
-    )
+        return judge(history)

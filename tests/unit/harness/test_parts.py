@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -239,7 +240,7 @@ class Modest:
         """Returns the patterns."""
         return self.patterns
 
-    def parts(self) -> Sequence[parts.Part]:
+    def parts(self) -> Sequence[Part]:
         """Returns none of its own."""
         return ()
 
@@ -274,7 +275,7 @@ def test_a_part_that_a_test_cannot_have_is_left_out_and_named() -> None:
 def test_virtual_time_has_no_part_of_the_control_node() -> None:
     """Nothing was measured, so nothing says that the control node kept up."""
     simulated: Any = Modest(dumps=False, patterns=(), final_reads=False)
-    simulated.world = object()
+    simulated.world = SimpleNamespace(real_time=False)
     found = {part.name: part for part in parts.of_run(simulated, RunResult(), [operation()])}
     assert CONTROL_NODE not in found
     assert "virtual time" in found["completed"].details["left_out"][CONTROL_NODE]
