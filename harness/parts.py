@@ -398,7 +398,7 @@ def of_run(
         progress(operations, result.faults, result.recovery),
         client_errors(operations),
     ]
-    found += test.system.parts()
+    found += test.system.own_parts()
     found += _leaders(test.system, result, left_out)
     if patterns:
         found.append(log_patterns(result.logs, patterns, names))

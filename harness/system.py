@@ -318,7 +318,7 @@ class System(abc.ABC):
         """Returns regular expressions of log lines that a healthy node never writes, even under faults."""
         return ()
 
-    def parts(self) -> Sequence[Part]:
+    def own_parts(self) -> Sequence[Part]:
         """Returns parts of a run's verdict about what the system itself saw, e.g. of the protocol of its nodes; after a run."""
         return ()
 

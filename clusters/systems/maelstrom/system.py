@@ -96,7 +96,7 @@ class MaelstromSystem(SimNodes):
             connection=Connection(self.world, f"c{self._clients}"), node=node, workload=self.workload
         )
 
-    def parts(self) -> Sequence[Part]:
+    def own_parts(self) -> Sequence[Part]:
         """Returns the part about the protocol."""
         return (self._ledger.part(),)
 

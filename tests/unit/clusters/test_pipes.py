@@ -88,7 +88,7 @@ async def echoed(system: MaelstromSystem) -> None:
     """Asks for an echo, and waits for what comes after it."""
     assert await system.client(0, system.nodes[0]).invoke(Invocation("echo", "hi")) == Ok("hi")
     for _ in range(200):
-        if system.parts()[0].verdict is Verdict.INVALID:
+        if system.own_parts()[0].verdict is Verdict.INVALID:
             break
         await asyncio.sleep(0.01)
 
@@ -99,14 +99,14 @@ def test_a_program_answers_its_clients(tmp_path: Path) -> None:
     async def main(system: MaelstromSystem) -> None:
         assert await system.client(0, system.nodes[0]).invoke(Invocation("echo", [1, None])) == Ok([1, None])
 
-    (part,) = on_node(tmp_path, "", main).parts()
+    (part,) = on_node(tmp_path, "", main).own_parts()
     assert (part.name, part.verdict, part.details["messages"]) == ("protocol", Verdict.VALID, 2)
 
 
 @pytest.mark.parametrize("what", KINDS)
 def test_each_violation_is_named_with_its_line(what: str, tmp_path: Path) -> None:
     """The part has the kind, the node and the message; a crash has the last lines of stderr."""
-    (part,) = on_node(tmp_path, what, echoed).parts()
+    (part,) = on_node(tmp_path, what, echoed).own_parts()
     assert part.verdict is Verdict.INVALID
     assert part.details["counts"] == {KINDS[what]: 1}
     (found,) = part.details["violations"]
@@ -125,7 +125,7 @@ def test_an_answer_that_does_not_fit_is_a_violation(tmp_path: Path) -> None:
         outcome = await system.client(0, system.nodes[0]).invoke(Invocation("generate"))
         assert isinstance(outcome, Fail)
 
-    (part,) = on_node(tmp_path, "", main, workload="unique-ids").parts()
+    (part,) = on_node(tmp_path, "", main, workload="unique-ids").own_parts()
     assert part.details["counts"] == {"unfit-answer": 1}
 
 
@@ -161,7 +161,7 @@ def test_kill_and_pause_act_on_the_real_process(tmp_path: Path) -> None:
         assert again[0] != running[0]
         assert await client.invoke(Invocation("echo", 4)) == Ok(4)
 
-    (part,) = on_node(tmp_path, "", main).parts()
+    (part,) = on_node(tmp_path, "", main).own_parts()
     assert part.verdict is Verdict.VALID, part.reason
 
 

@@ -240,7 +240,7 @@ class Modest:
         """Returns the patterns."""
         return self.patterns
 
-    def parts(self) -> Sequence[Part]:
+    def own_parts(self) -> Sequence[Part]:
         """Returns none of its own."""
         return ()
 
