@@ -1,7 +1,8 @@
 """Java programs in the simulator: runs of the released DLedger, in one JVM for all runs, and in a new JVM for each run.
 
 `python -m benchmarks simjvm` does runs of 20 virtual seconds with faults on three nodes, checks included. The processor time is
-that of this process and of the JVMs, their starts included. With `--java PROGRAM --jdk17 HOME`, it uses another JVM.
+that of this process and of the JVMs, their starts included. With `--threads`, Java 17 and its threads run them, also where a
+Java with continuations is installed.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from clusters.sim.jvm import idle  # noqa: E402 - from the repository
-from clusters.sim.jvm.system import JavaNodes  # noqa: E402
+from clusters.sim.jvm import idle, javas  # noqa: E402 - from the repository
 from tests.trials import trials  # noqa: E402
 
 WORDS = (
@@ -51,11 +51,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20, help="how many runs share a JVM")
     parser.add_argument("--fresh", type=int, default=5, help="how many runs have a JVM of their own")
-    parser.add_argument("--java", help="the program of another JVM")
-    parser.add_argument("--jdk17", help="the home of a JDK 17, which a JVM of another version needs")
+    parser.add_argument("--threads", action="store_true", help="run them with Java 17")
     given = parser.parse_args()
-    if given.java:
-        _use(given.java, given.jdk17)
+    if given.threads:
+        old = [java for java in javas.installed() if java.version == javas.COPIED]
+        javas.installed = lambda: old
+    print(f"Java {javas.chosen(javas.installed())[0].version}")
     heads = (
         ("runs", 5),
         ("first", 8),
@@ -70,16 +71,6 @@ def main() -> int:
         series = _series(count, fresh=fresh)
         _print(name, series)
     return 0
-
-
-def _use(program: str, home: str | None) -> None:
-    """Lets all runs use another JVM."""
-    own = JavaNodes.command
-
-    def command(self: JavaNodes) -> list[str]:
-        return [program, *own(self)[1:], *([home] if home else [])]
-
-    JavaNodes.command = command  # type: ignore[method-assign]
 
 
 def _series(count: int, *, fresh: bool) -> Series:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import cli
 from clusters.sim.cluster import SimCluster
-from clusters.sim.jvm import idle, pipe
+from clusters.sim.jvm import idle, javas, pipe
 from clusters.sim.jvm.system import JAR, simulator
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.simulated import SimDLedger
@@ -22,7 +21,8 @@ from harness.op import Invocation, Ok
 from tests.artifacts import built
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from harness.op import Outcome
     from harness.world import Lost
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 SEED = 7
-JVMS = Path("/usr/lib/jvm")
-RECENT = sorted(JVMS.glob("*25*/bin/java"))
-OLD = sorted(JVMS.glob("*17*/bin/java"))
+RECENT = [java for java in javas.installed() if java.version >= javas.CONTINUATIONS]
 FAULTS = (
     "--nemesis",
     "kill,partition-random-halves,packet-loss,power-loss",
@@ -53,19 +51,10 @@ class Run:
         jvm: The JVM that carried it out.
     """
 
-    def __init__(self, seed: int, java: Sequence[str] = ()) -> None:
-        """Carries out the run.
-
-        Args:
-            seed: The seed.
-            java: The program of another JVM, and the home of a JDK 17; nothing for the `java` on the PATH.
-        """
+    def __init__(self, seed: int) -> None:
+        """Carries out the run of a seed."""
         self._cluster = SimCluster(("n1", "n2", "n3"), seed)
         self._system = built(SimDLedger(self._cluster, DLedgerOptions(routing=Routing.LEADER), "register"))
-        if java:
-            program, home = java
-            command = [program, *self._system.command()[1:], home]
-            self._system.command = lambda: command  # type: ignore[method-assign]
         try:
             self.outcomes: list[Outcome] = self._cluster.world.run(self._live())
             self.trace = self._system.java().trace()
@@ -146,11 +135,20 @@ def test_a_jvm_has_many_runs(run: Run) -> None:
     assert again.jvm is other.jvm
 
 
-@pytest.mark.skipif(not RECENT or not OLD, reason="needs a JDK 25 beside a JDK 17")
-def test_another_jvm_gives_the_same_run(run: Run) -> None:
-    """Java 25 gives the run of Java 17, because it uses the same copies of the classes of java.util.concurrent."""
-    again = Run(SEED, (str(RECENT[0]), str(OLD[0].parents[1])))
+@pytest.mark.skipif(not RECENT, reason=f"needs Java {javas.CONTINUATIONS} or later beside Java {javas.COPIED}")
+@pytest.mark.parametrize("version", sorted({javas.COPIED, *(java.version for java in RECENT)}))
+def test_threads_and_continuations_give_the_same_run(run: Run, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java 17, and a later Java with threads, give the run of the later Java with continuations."""
+    assert "-Dsimjvm.continuations=true" in run.jvm.command
+    found = [java for java in javas.installed() if java.version in {javas.COPIED, version}]
+    java, copied = next(each for each in found if each.version == version), javas.chosen(found)[1]
+    monkeypatch.setattr(javas, "chosen", lambda _: (java, copied))
+    monkeypatch.setattr(javas, "CONTINUATIONS", 1000)
+    again = Run(SEED)
+    assert again.jvm.command[0] == java.program
+    assert "-Dsimjvm.continuations=true" not in again.jvm.command
     assert again.trace == run.trace
+    assert _without_frames(again.logs) == _without_frames(run.logs)
     assert again.outcomes == run.outcomes
 
 
@@ -256,6 +254,14 @@ def test_the_calls_without_a_hook() -> None:
     """The scan finds what the library and its node could call, and what would end a run. No run has met these calls."""
     found = _scan("io.openmessaging.", "io.labrys.")
     assert found == [], "\n".join(found)
+
+
+def _without_frames(logs: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Returns logs without stacks, whose outermost frames belong to the JVM."""
+    return {
+        name: [line for text in texts for line in text.splitlines() if not line.startswith("    at ")]
+        for name, texts in logs.items()
+    }
 
 
 def _scan(*parts: str) -> list[str]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 - files of nodes are in memory, if the machine has such a place
 
+PREFIX: Final = "labrys-sim-"  # the id of the process follows
+
 _idle: list[Jvm] = []
 os.register_at_fork(after_in_child=_idle.clear)  # they belong to the parent
 
@@ -30,10 +32,12 @@ def take(command: Sequence[str]) -> Jvm:
     Raises:
         InfrastructureError: It cannot be started.
     """
-    for place, jvm in enumerate(_idle):
+    for index, jvm in enumerate(_idle):
         if jvm.command == tuple(command):
-            return _idle.pop(place)
-    directory = Path(tempfile.mkdtemp(prefix="labrys-sim-", dir=MEMORY if MEMORY.is_dir() else None))
+            return _idle.pop(index)
+    place = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
+    _remove_left(place)
+    directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=place))
     try:
         return Jvm(command, directory)
     except InfrastructureError:
@@ -58,6 +62,14 @@ def give_back(jvm: Jvm) -> None:
             _idle.append(jvm)
         else:
             _close(jvm)
+
+
+def _remove_left(place: Path) -> None:
+    """Removes the folders of processes of Labrys that ended without it, e.g. by SIGKILL."""
+    for path in place.glob(f"{PREFIX}*-*"):
+        owner = path.name.removeprefix(PREFIX).partition("-")[0]
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @atexit.register

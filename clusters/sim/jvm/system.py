@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
+from clusters.sim.jvm import javas
 from clusters.sim.jvm.processes import ClientStream, Java, JavaProcess, Program
 from clusters.sim.system import SimNodes
 from clusters.systems.jvm import compiler, java, maven, maven_build
@@ -89,9 +90,14 @@ class JavaNodes(SimNodes):
         return self._java
 
     def command(self) -> Sequence[str]:
-        """Returns the command line of the JVM."""
+        """Returns the command line of the JVM.
+
+        Raises:
+            InfrastructureError: There is no Java for it.
+        """
         jar = simulator(lambda _: None).path / JAR
-        return ("java", *FLAGS, "-jar", str(jar), str(self.artifact.path / self.jar))
+        java_, copied = javas.chosen(javas.installed())
+        return javas.command(java_, copied, FLAGS, str(jar), str(self.artifact.path / self.jar))
 
     def factory(self, node: Node) -> Factory:
         """Returns the function that makes the process of a node."""

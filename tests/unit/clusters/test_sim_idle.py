@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
 import pytest
 
 from clusters.sim.jvm import idle
 from harness.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_broken_jvm_has_no_further_run() -> None:
@@ -29,3 +36,17 @@ def test_a_program_that_cannot_start() -> None:
     with pytest.raises(InfrastructureError, match="cannot start /nonexistent/java: No such file or directory"):
         idle.take(["/nonexistent/java"])
     assert set(idle.MEMORY.glob("labrys-sim-*")) <= before
+
+
+def test_folders_of_dead_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was killed leaves its folder; the next one removes it, and no other folder."""
+    monkeypatch.setattr(idle, "MEMORY", tmp_path)
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    kept = [tmp_path / f"labrys-sim-{os.getpid()}-a", tmp_path / "labrys-sim-x-y", tmp_path / f"other-{dead.pid}-a"]
+    for path in (*kept, tmp_path / f"labrys-sim-{dead.pid}-a"):
+        path.mkdir()
+    taken = idle.take(["true"])
+    assert sorted(tmp_path.iterdir()) == sorted([*kept, taken.directory])
+    with pytest.raises(InfrastructureError):
+        idle.give_back(taken)

@@ -45,7 +45,7 @@ public final class Scheduler {
     private final Random disks;
     private final double slowNanos;
     private final ThreadGroup group = Thread.currentThread().getThreadGroup();
-    private final SimThread.Turn driversTurn = new SimThread.Turn();
+    private final Carrier.Maker carriers;
     private final List<SimThread> ready = new ArrayList<>();
     private final PriorityQueue<Timer> timers = new PriorityQueue<>();
     private final Deque<SimProcess> ending = new ArrayDeque<>();
@@ -82,6 +82,7 @@ public final class Scheduler {
         this.choices = new Random(seed);
         this.preempt = preempt;
         this.stretchNanos = stretchNanos;
+        this.carriers = ContinuationCarrier.areUsed() ? new ContinuationCarrier.Continuations() : new PlatformCarrier.Platform();
         this.disks = new Random(seed + 1);
         this.slowNanos = disks.nextBoolean() ? LEAST_SLOW_NANOS * Math.pow(SLOW_RANGE, disks.nextDouble()) : 0;
         one = this;
@@ -115,6 +116,11 @@ public final class Scheduler {
     /** Returns the monitors that threads hold or wait for. */
     List<Monitors.Monitor> monitors() {
         return monitors;
+    }
+
+    /** Makes the carrier of a thread. */
+    Carrier carrier(SimThread thread) {
+        return carriers.carrier(thread);
     }
 
     Output output() {
@@ -170,7 +176,7 @@ public final class Scheduler {
         SimThread next = pick();
         if (next != null) {
             give(next);
-            driversTurn.await();
+            carriers.awaitDriversTurn();
         }
         while (!ending.isEmpty()) {
             SimProcess process = ending.poll();
@@ -292,20 +298,25 @@ public final class Scheduler {
         me.process.remove(me);
         if (me.process.killed()) {
             running = null;
-            driversTurn.grant();
+            carriers.resumeDriver();
             return;
         }
         me.wakeJoining(this);
         giveAway();
     }
 
-    /** Unwinds the stack of a thread whose process is dead. The driver calls this. */
-    void unwind(SimThread thread) {
+    /** Ends a thread whose process is dead; none of its code runs any more. The driver calls this. */
+    void end(SimThread thread) {
         ready.remove(thread);
         thread.waits++;
+        if (thread.drop()) {
+            thread.life = SimThread.Life.DEAD;
+            thread.process.remove(thread);
+            return;
+        }
         running = thread;
         thread.resume();
-        driversTurn.await();
+        carriers.awaitDriversTurn();
     }
 
     private void leave(SimThread me) {
@@ -316,7 +327,7 @@ public final class Scheduler {
         }
         running = null;
         if (next == null) {
-            driversTurn.grant();
+            carriers.resumeDriver();
         } else {
             give(next);
         }
@@ -330,7 +341,7 @@ public final class Scheduler {
         SimThread next = pick();
         running = null;
         if (next == null) {
-            driversTurn.grant();
+            carriers.resumeDriver();
         } else {
             give(next);
         }

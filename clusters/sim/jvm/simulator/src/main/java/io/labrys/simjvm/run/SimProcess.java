@@ -112,7 +112,7 @@ public final class SimProcess {
         killed = true;
         paused = false;
         for (SimThread thread : List.copyOf(threads)) {
-            scheduler.unwind(thread);
+            scheduler.end(thread);
         }
         held.clear();
         Monitors.forget(this);

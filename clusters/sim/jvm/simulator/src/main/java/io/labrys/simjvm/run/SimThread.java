@@ -3,13 +3,14 @@ package io.labrys.simjvm.run;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.IdentityHashMap;
 import java.util.List;
-import java.util.concurrent.locks.LockSupport;
+import java.util.Map;
 
 /**
  * A thread of a simulated process. The weaver puts this class in the place of {@link java.lang.Thread} in all code of the process.
  *
- * <p>A platform thread carries it. Only the one that holds the baton runs; see {@link Scheduler}. It has no method that a program
+ * <p>A {@link Carrier} has its stack. Only the one that holds the baton runs; see {@link Scheduler}. It has no method that a program
  * could use to leave the simulation, such as {@code suspend}: a program that calls one ends with a {@link NoSuchMethodError}.
  */
 public class SimThread implements Runnable {
@@ -33,8 +34,6 @@ public class SimThread implements Runnable {
     /** The highest priority. */
     public static final int MAX_PRIORITY = 10;
 
-    private static final long STACK_BYTES = 256 * 1024;
-
     final SimProcess process;
     final long number;
     Life life = Life.NEW;
@@ -52,7 +51,7 @@ public class SimThread implements Runnable {
 
     private final Runnable target;
     private final List<SimThread> joining = new ArrayList<>();
-    private final Turn turn = new Turn();
+    private final Map<SimThreadLocal<?>, Object> locals = new IdentityHashMap<>(4);
     private Carrier carrier;
     private volatile String name;
     private boolean daemon;
@@ -60,41 +59,6 @@ public class SimThread implements Runnable {
     private Object blocker;
     private UncaughtExceptionHandler handler;
     private ClassLoader loader;
-
-    /** The platform thread of a simulated thread. */
-    static final class Carrier extends Thread {
-        final SimThread thread;
-
-        Carrier(SimThread thread) {
-            super(null, thread::live, thread.process.name() + "/" + thread.name, STACK_BYTES);
-            this.thread = thread;
-            setDaemon(true);
-        }
-    }
-
-    /** The right of one platform thread to run. */
-    static final class Turn {
-        private volatile boolean granted;
-        private volatile Thread owner;
-
-        /** Waits until another thread grants it. The owner calls this. */
-        void await() {
-            owner = Thread.currentThread();
-            while (!granted) {
-                LockSupport.park(this);
-            }
-            granted = false;
-        }
-
-        /** Grants it. */
-        void grant() {
-            granted = true;
-            Thread waiting = owner;
-            if (waiting != null) {
-                LockSupport.unpark(waiting);
-            }
-        }
-    }
 
     /** Makes a thread that does what {@link #run} of the subclass does. */
     public SimThread() {
@@ -238,16 +202,15 @@ public class SimThread implements Runnable {
 
     /** Starts the thread, and lets the caller go on. */
     void begin() {
-        carrier = new Carrier(this);
+        carrier = Scheduler.get().carrier(this);
         carrier.setContextClassLoader(loader);
-        carrier.start();
+        carrier.begin();
         process.add(this);
         Scheduler.get().makeReady(this);
     }
 
-    /** The life of the platform thread. */
-    private void live() {
-        turn.await();
+    /** What the thread does from its first turn to its end. */
+    void live() {
         Scheduler scheduler = Scheduler.get();
         try {
             if (!process.killed()) {
@@ -286,17 +249,27 @@ public class SimThread implements Runnable {
 
     /** Gives the baton to this thread. */
     void resume() {
-        turn.grant();
+        carrier.resume();
     }
 
     /** Waits for the baton; the thread itself calls this. */
     void awaitTurn() {
-        turn.await();
+        carrier.awaitTurn();
     }
 
-    /** Returns whether the calling platform thread carries this thread. */
+    /** Returns whether the caller runs on the stack of this thread, if it holds the baton. */
     boolean isCarriedHere() {
-        return Thread.currentThread() == carrier;
+        return carrier.isHere();
+    }
+
+    /** Forgets the stack of the thread. Returns false if it has to be unwound instead. */
+    boolean drop() {
+        return carrier.drop();
+    }
+
+    /** Returns the values of {@link SimThreadLocal}. */
+    Map<SimThreadLocal<?>, Object> locals() {
+        return locals;
     }
 
     /** Wakes those who wait for the end. */
@@ -420,9 +393,9 @@ public class SimThread implements Runnable {
         this.handler = handler;
     }
 
-    /** Returns the stack of the thread. */
+    /** Returns the stack of the thread that runs; of another one, an empty array, because not every carrier tells its stack. */
     public StackTraceElement[] getStackTrace() {
-        return carrier == null ? new StackTraceElement[0] : carrier.getStackTrace();
+        return this == currentThread() ? new Throwable().getStackTrace() : new StackTraceElement[0];
     }
 
     /** Returns the object that the thread is parked for; null if there is none. */

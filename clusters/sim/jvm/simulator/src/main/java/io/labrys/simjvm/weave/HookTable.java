@@ -23,6 +23,7 @@ final class HookTable {
     private static final Map<String, String> TYPES = Map.ofEntries(
         Map.entry("java/lang/Thread", RUN + "SimThread"),
         Map.entry("java/lang/Thread$UncaughtExceptionHandler", RUN + "SimThread$UncaughtExceptionHandler"),
+        Map.entry("java/lang/ThreadLocal", RUN + "SimThreadLocal"),
         Map.entry("java/util/concurrent/locks/LockSupport", RUN + "Parking"),
         Map.entry("java/util/concurrent/ThreadLocalRandom", RUN + "SimRandom"),
         Map.entry("java/io/FileOutputStream", RUN + "SimFileOutputStream"),

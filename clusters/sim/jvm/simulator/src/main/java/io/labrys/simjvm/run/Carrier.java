@@ -1,0 +1,39 @@
+package io.labrys.simjvm.run;
+
+/**
+ * What carries the stack of a simulated thread while it waits: a platform thread, or a continuation of the JDK.
+ *
+ * <p>Both give the same runs. A continuation costs about a microsecond for each change of threads, and a platform thread five to
+ * ten, because the operating system then wakes another thread.
+ */
+abstract class Carrier {
+    /** Begins the life of the thread. It waits for its first turn. */
+    abstract void begin();
+
+    /** Lets the thread go on as soon as the one that runs now waits for its turn, or ends. */
+    abstract void resume();
+
+    /** Waits for the next turn; the thread itself calls this. */
+    abstract void awaitTurn();
+
+    /** Returns whether the caller runs on the stack of the thread, if the thread holds the baton. */
+    abstract boolean isHere();
+
+    /** Forgets the stack of the thread. Returns false if it has to be unwound instead. */
+    abstract boolean drop();
+
+    /** Changes the class loader that libraries take for that of the thread. */
+    abstract void setContextClassLoader(ClassLoader loader);
+
+    /** Makes carriers, and lets the driver wait for the end of their turns. */
+    interface Maker {
+        /** Makes the carrier of a thread. */
+        Carrier carrier(SimThread thread);
+
+        /** Lets the driver go on as soon as the running thread waits for its turn, or ends. */
+        void resumeDriver();
+
+        /** Waits until a thread gives the baton back to the driver. The driver calls this. */
+        void awaitDriversTurn();
+    }
+}
