@@ -18,7 +18,9 @@ from clusters.systems.dledger.simulated import SimDLedger
 from clusters.systems.routing import Routing
 from harness.errors import ExitCode, InfrastructureError, InputError
 from harness.op import Invocation, Ok
+from harness.verdict import Verdict
 from tests.artifacts import built
+from tests.trials import trial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -177,6 +179,19 @@ def test_labrys_test_and_replay(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert cli.invoke(["replay", str(first), "--store", str(tmp_path)]) != ExitCode.INTERNAL, capsys.readouterr().err
     (second,) = [path for path in tmp_path.glob("*/2*") if path != first]
     assert (second / "history.jsonl").read_bytes() == (first / "history.jsonl").read_bytes()
+
+
+def test_the_log_loses_what_a_new_leader_truncates() -> None:
+    """Finding 1 in the library's own log: a hunt has found this run, and it repeats by its seed."""
+    words = (
+        "--cluster", "sim", "--system", "dledger-log", "--workload", "set", "--nodes", "3", "--nemesis",
+        "leader-kill,leadership-transfer", "--fault-on", "0.5-3",
+        "--fault-off", "0.3-2", "--fault-quiet", "0.5-2", "--rate", "20", "--time-limit", "15",
+        "--heartbeat-ms", "200",
+    )  # fmt: skip
+    found = trial(*words, seed=4513318043671517704)
+    assert found.outcome.verdict is Verdict.INVALID
+    assert "Element 525 is lost" in str(found.outcome.reason)
 
 
 def test_a_loss_of_power_takes_what_is_not_synced() -> None:

@@ -1,4 +1,4 @@
-"""DLedger in the simulator: the released jar with registers, its nodes in one JVM, in virtual time."""
+"""DLedger in the simulator: the released jar, its nodes in one JVM, in virtual time."""
 
 from __future__ import annotations
 
@@ -28,14 +28,16 @@ PUSH = re.compile(rb'"type":"([A-Z_]{1,30})"')
 REQUESTS = {51001: "Vote", 51002: "Heartbeat", 51004: "Push", 51005: "LeadershipTransfer", 51006: "InstallSnapshot"}
 
 
-class SimDLedger(JavaNodes, DLedgerSystem):
-    """DLedger nodes with registers, in the simulator. Options, workloads, clients and checks are those of real nodes."""
+def simulated(lines: Mapping[str, LogLine]) -> Mapping[str, LogLine]:
+    """Returns log lines with which faults can begin, in the log of a simulated node."""
+    return MappingProxyType({name: replace(line, path=LOG_FILE) for name, line in lines.items()})
+
+
+class SimDLedgerNodes(JavaNodes, DLedgerNodes):
+    """Nodes of the library in the simulator. A subclass is also a system on real nodes, whose options and checks it keeps."""
 
     main = "io.labrys.dledger.Simulated"
     jar = JAR
-    log_lines: ClassVar[Mapping[str, LogLine]] = MappingProxyType(
-        {name: replace(line, path=LOG_FILE) for name, line in DLedgerSystem.log_lines.items()}
-    )
     until_ready = JvmGroup.until_ready
 
     def __init__(self, cluster: Cluster, options: Any, workload: str) -> None:
@@ -51,11 +53,11 @@ class SimDLedger(JavaNodes, DLedgerSystem):
 
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of the library, of the simulator and of Java."""
-        return {**DLedgerSystem.versions(self), "simjvm": simulator(lambda _: None).provenance.short}
+        return {**DLedgerNodes.versions(self), "simjvm": simulator(lambda _: None).provenance.short}
 
     def fatal_log_patterns(self) -> Sequence[str]:
         """Returns the patterns of real nodes, and the line of a process that ended by itself."""
-        return (*DLedgerSystem.fatal_log_patterns(self), *JavaNodes.fatal_log_patterns(self))
+        return (*DLedgerNodes.fatal_log_patterns(self), *JavaNodes.fatal_log_patterns(self))
 
     def message(self, data: bytes) -> object:
         """Returns a request by its code and, for a push, by its type; all answers are one kind."""
@@ -72,3 +74,9 @@ class SimDLedger(JavaNodes, DLedgerSystem):
     def node_arguments(self, node: Node, directory: str, log_directory: str) -> Sequence[str]:
         """Returns the arguments of a node."""
         return self.options_of(node, directory, log_directory)
+
+
+class SimDLedger(SimDLedgerNodes, DLedgerSystem):
+    """DLedger nodes with registers, in the simulator."""
+
+    log_lines: ClassVar[Mapping[str, LogLine]] = simulated(DLedgerSystem.log_lines)

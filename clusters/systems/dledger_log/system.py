@@ -35,6 +35,7 @@ class DLedgerLogSystem(DLedgerNodes):
     name = "dledger-log"
     summary = "The log of DLedger, a Raft library in Java, without a state machine."
     Options = DLedgerLogOptions
+    simulator_class = "clusters.systems.dledger_log.simulated:SimDLedgerLog"
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "set": "add is APPEND of an entry; read is GET of every entry, one by one",
