@@ -46,11 +46,17 @@ def circumstances(example: Counterexample, record: RunRecord) -> list[str]:
     return sentences
 
 
+def on_during(faults: Sequence[FaultRecord], first_ns: int, last_ns: int) -> list[FaultRecord]:
+    """Returns the faults that were on at some time between two times; a fault that never began has no length."""
+    began = (fault for fault in faults if fault.end_ns > fault.start_ns)
+    return [fault for fault in began if fault.start_ns < last_ns and fault.end_ns > first_ns]
+
+
 def _faults(faults: Sequence[FaultRecord], first_ns: int, last_ns: int) -> Iterator[str]:
     began = [fault for fault in faults if fault.end_ns > fault.start_ns]
-    on = [fault for fault in began if fault.start_ns < last_ns and fault.end_ns > first_ns]
+    on = on_during(faults, first_ns, last_ns)
     for fault in on:
-        yield f"{_named(fault)} was active from {_at(fault.start_ns)} to {_at(fault.end_ns)}."
+        yield f"{named(fault)} was active from {at(fault.start_ns)} to {at(fault.end_ns)}."
     if on:
         return
     if not began:
@@ -59,10 +65,10 @@ def _faults(faults: Sequence[FaultRecord], first_ns: int, last_ns: int) -> Itera
     yield "No fault was active."
     before = max((fault for fault in began if fault.end_ns <= first_ns), key=lambda fault: fault.end_ns, default=None)
     if before is not None:
-        yield f"{_named(before)} had ended {seconds((first_ns - before.end_ns) / NS_PER_S)} before."
+        yield f"{named(before)} had ended {seconds((first_ns - before.end_ns) / NS_PER_S)} before."
     else:
         first = min(began, key=lambda fault: fault.start_ns)
-        yield f"The first fault, {_named(first)}, began {seconds((first.start_ns - last_ns) / NS_PER_S)} later."
+        yield f"The first fault, {named(first)}, began {seconds((first.start_ns - last_ns) / NS_PER_S)} later."
 
 
 def _leaders(sightings: Sequence[Sighting], first_ns: int, last_ns: int) -> Iterator[str]:
@@ -112,11 +118,11 @@ def _reported(node: str, operation: Operation, sightings: Sequence[Sighting]) ->
     if len(seen) == 1:
         yield f"It {_role(seen[0])}, {in_polls(seen[0])}."
         return
-    reports = [f"until {_at(seen[0].last_ns)} it {_role(seen[0])}"]
+    reports = [f"until {at(seen[0].last_ns)} it {_role(seen[0])}"]
     reports += [f"{in_polls(each)} it {_role(each)}" for each in seen[1:-1][:MAX_REPORTS]]
     if len(seen) - 2 > MAX_REPORTS:
         reports.append(f"there are {len(seen) - 2 - MAX_REPORTS} more reports")
-    text = "; ".join([*reports, f"since {_at(seen[-1].time_ns)} it {_role(seen[-1])}"])
+    text = "; ".join([*reports, f"since {at(seen[-1].time_ns)} it {_role(seen[-1])}"])
     yield f"{text[0].upper()}{text[1:]}."
 
 
@@ -149,18 +155,20 @@ def _position(node: str, place: int, positions: Positions) -> str | None:
     if node not in known or len(known) < 2:
         return None
     furthest = max(known, key=lambda name: known[name])
-    at, behind = _at(positions.time_ns[place]), known[furthest] - known[node]
+    when, behind = at(positions.time_ns[place]), known[furthest] - known[node]
     if not behind:
-        return f"at {at} no node had applied more entries than {node} ({known[node]:,})"
+        return f"at {when} no node had applied more entries than {node} ({known[node]:,})"
     entries = "entry" if behind == 1 else "entries"
     indexes = f"it had applied {known[node]:,}, and {furthest} {known[furthest]:,}"
-    return f"at {at} {node} was {behind:,} {entries} behind ({indexes})"
+    return f"at {when} {node} was {behind:,} {entries} behind ({indexes})"
 
 
-def _named(fault: FaultRecord) -> str:
+def named(fault: FaultRecord) -> str:
+    """Returns a fault with its targets and its number: `kill of n1 (fault 0)`."""
     what = called(fault.planned.kind, fault.planned.options)
     return f"{what} of {', '.join(fault.targets) or 'no node'} (fault {fault.planned.id})"
 
 
-def _at(time_ns: int) -> str:
+def at(time_ns: int) -> str:
+    """Returns a time of the run in seconds: `5.924 s`."""
     return f"{time_ns / NS_PER_S:.3f} s"

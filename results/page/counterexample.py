@@ -21,12 +21,14 @@ from harness.counterexample import counterexample_of
 from harness.op import Operation, OpType
 from harness.units import NS_PER_MS, NS_PER_S
 from harness.verdict import Verdict
+from results.page import fault_bands
 from results.page.bounds import label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from harness.counterexample import Counterexample, Edge
+    from harness.faults import FaultRecord
     from harness.op import Contact, Value
     from results.store.record import RunRecord
 
@@ -257,18 +259,27 @@ def _known(op: Operation) -> list[Value]:
     return []
 
 
-def diagram(example: Counterexample, zones: Sequence[Zone]) -> Markup:
-    """Draws the example as SVG."""
+def diagram(example: Counterexample, zones: Sequence[Zone], faults: Sequence[FaultRecord] = ()) -> Markup:
+    """Draws the example as SVG.
+
+    Args:
+        example: The example.
+        zones: What `contradiction` returns.
+        faults: The faults of the run; those that were on during the example are bands behind it.
+    """
     shown = example.operations
     columns = _columns(shown)
     last_x = max(columns.values())
-    height = 16 + len(zones) * BAND + len(shown) * ROW
-    parts = [
+    behind = fault_bands.bands(example, faults)
+    top = 16 + len(behind) * fault_bands.ROW
+    height = top + len(zones) * BAND + len(shown) * ROW
+    parts = fault_bands.drawn(behind, columns, height)
+    parts += [
         Markup('<line class="tick" x1="{x:.1f}" y1="4" x2="{x:.1f}" y2="{y}"/>').format(x=x, y=height)
         for x in columns.values()
     ]
-    parts += [_zone(zone, columns, 12 + number * BAND) for number, zone in enumerate(zones)]
-    top = 16 + len(zones) * BAND
+    parts += [_zone(zone, columns, top - 4 + number * BAND) for number, zone in enumerate(zones)]
+    top += len(zones) * BAND
     names = {first: f"T{number} · " for number, (first, _, _) in enumerate(example.edges, 1)}
     for row, op in enumerate(shown):
         name, is_culprit = names.get(op.invoke_index, ""), op is example.culprit and not example.edges

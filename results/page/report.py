@@ -40,6 +40,7 @@ from results.page.bounds import (
 )
 from results.page.counterexample import contradiction, counterexamples_of, diagram, is_of_register, operation_text
 from results.page.evidence import evidence
+from results.page.fault_bands import bands
 from results.page.formatting import availability as availability_line
 from results.page.formatting import elections, pretty, size
 from results.page.marks import MAX_PICTURES, pictures
@@ -357,7 +358,10 @@ def _example(example: Counterexample, record: RunRecord, pages: Mapping[str, str
         "page": None if example.key is None else pages.get(str(example.key)),
         "explanation": example.explanation,
         "has_edges": bool(example.edges),
-        "diagram": diagram(example, contradiction(example, record.operations) if is_of_register(record) else ()),
+        "has_faults": bool(bands(example, record.faults)),
+        "diagram": diagram(
+            example, contradiction(example, record.operations) if is_of_register(record) else (), record.faults
+        ),
         "around": circumstances(example, record),
         "rows": [
             {**asdict(op), "text": operation_text(op), "contact": str(op.contact or "")} for op in example.operations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -9,7 +10,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from checker.linearizable import linearizability
-from harness.counterexample import Counterexample
+from harness.counterexample import Counterexample, counterexample_of
+from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from results.page.counterexample import (
     by_index,
@@ -196,3 +198,28 @@ def test_a_cycle_has_an_arrow_for_each_edge() -> None:
     assert (svg.count('class="edge"'), svg.count('class="before"'), svg.count("culprit")) == (2, 0, 0)
     for text in ("T1 · process", "T2 · process", ">rw x<", ">ww &lt;y&gt;<"):
         assert text in svg
+
+
+def test_a_fault_is_a_band_between_the_events_around_its_own_edges() -> None:
+    """A fault that began before reaches beyond the first column; one that began within begins between two columns."""
+    example = counterexample_of([operation("write", 1, 10, 20), operation("read", None, 12, 40)], explanation="stale")
+    assert example is not None
+
+    def fault(number: int, start_ns: int, end_ns: int) -> FaultRecord:
+        planned = PlannedFault(id=number, kind="<kill>", target="one", start_s=0, end_s=1)
+        return FaultRecord(planned=planned, targets=("n1",), start_ns=start_ns, end_ns=end_ns, proof=None)
+
+    plain = str(diagram(example, ()))
+    assert 'class="fault"' not in plain
+    assert str(diagram(example, (), [fault(9, 50, 60), fault(8, 1, 1)])) == plain
+    svg = str(diagram(example, (), [fault(0, 5, 30), fault(1, 30, 99)]))
+    found = [
+        (float(x), float(x) + float(w)) for x, w in re.findall(r'class="fault".*?x="([^"]*)".*?width="([^"]*)"', svg)
+    ]
+    columns = sorted({float(x) for x in re.findall(r'class="tick" x1="([^"]*)"', svg)})
+    (left, middle), (begin, right) = found
+    assert left < columns[0]
+    assert columns[2] < middle < columns[3]
+    assert begin == pytest.approx(middle, abs=0.2)
+    assert right > columns[-1]
+    assert "&lt;kill&gt; of n1 (fault 0), 0.000 s to 0.000 s" in svg

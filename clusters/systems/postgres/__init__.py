@@ -1,0 +1,1 @@
+"""PostgreSQL of Debian's package: one primary, and hot standbys on the other nodes."""
