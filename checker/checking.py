@@ -165,10 +165,10 @@ def check_file(name: str, request: Request) -> Iterator[Checked | Judged | Refus
     if decider.judge is not None:
         _refuse_model_options(decider, request)
     with opened(path, request.unpack_limit, within=run) as source:
-        if detect(source) == PARQUET:
+        transactions = getattr(decider.judge, "transactions", None)
+        if detect(source, transactions=transactions) == PARQUET:
             yield from _check_parquet(source, decider, request)
             return
-        transactions = getattr(decider.judge, "transactions", None)
         histories = read_source(source, keyed=request.keyed, transactions=transactions)
     yield from _check_each(histories, decider, request, began_s)
 

@@ -102,6 +102,7 @@ class Columns:
         end_ns: The completion's time; -1 without one.
         value: The arguments.
         result: The results.
+        lacks: What the history does not tell: `process`, `realtime`. Then the columns for it have made-up values.
     """
 
     keys: Sequence[str | None]
@@ -117,6 +118,7 @@ class Columns:
     end_ns: Int64s
     value: Values
     result: Values
+    lacks: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.start)
@@ -144,6 +146,7 @@ class Columns:
             end_ns=self.end_ns[rows],
             value=self.value.only(rows),
             result=self.result.only(rows),
+            lacks=self.lacks,
         )
 
 

@@ -158,11 +158,36 @@ def _judged_map(result: Judged) -> list[tuple[Any, Any]]:
     entries: list[tuple[Any, Any]] = [(Keyword("valid?"), valid), (Keyword("analyzer"), Keyword(result.part.name))]
     entries += [(Keyword(name), found[name]) for name in ("explanation", "kind", "cause", "failures") if name in found]
     entries.append((Keyword("counts"), keywordized(found["counts"])))
+    entries += _of_transactions(result)
     if result.part.counterexamples:
         example = result.part.counterexamples[0]
         entries.append((Keyword("op"), None if example.culprit is None else completion(example.culprit)))
         entries.append((Keyword("counterexample"), tuple(completion(op) for op in example.operations)))
     return entries
+
+
+def _of_transactions(result: Judged) -> list[tuple[Any, Any]]:
+    """Returns the members of Elle's result map: the types of anomalies, examples of each, and the models that fall.
+
+    The result of another judge has none of them.
+    """
+    figures = result.part.details["figures"].get("")
+    if not figures or "anomaly-types" not in figures:
+        return []
+    examples: dict[str, list[str]] = {}
+    for each in result.part.details.get("counterexamples", []):
+        examples.setdefault(each["kind"], []).append(each["explanation"])
+    names = [(each, tuple(map(Keyword, figures[each]))) for each in ("anomaly-types", "allowed-anomaly-types")]
+    models = [(each, set(map(Keyword, figures[each]))) for each in ("not", "also-not")]
+    return [
+        *((Keyword(name), value) for name, value in (*names, *models)),
+        (Keyword("anomalies"), EdnMap((Keyword(kind), tuple(texts)) for kind, texts in examples.items())),
+        *(
+            [(Keyword("lacking-edges"), tuple(map(Keyword, figures["lacking-edges"])))]
+            if "lacking-edges" in figures
+            else []
+        ),
+    ]
 
 
 def as_text(results: Sequence[Result]) -> str:
@@ -272,7 +297,8 @@ def _value(operation: Operation) -> str:
 
 
 def _span(operation: Operation, *, timed: bool) -> str:
-    events = f"events {operation.invoke_index}-{'' if operation.complete_index is None else operation.complete_index}"
+    begin, end = operation.invoke_index, operation.complete_index
+    events = f"event {begin}" if begin == end else f"events {begin}-{'' if end is None else end}"
     if operation.type is not OpType.OK:
         events += f", {operation.type}"
     if not timed or operation.end_ns is None:

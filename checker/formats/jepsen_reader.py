@@ -16,6 +16,7 @@ from checker.edn.values import EdnMap, Keyword, Symbol, Tagged
 from checker.edn.writer import dumps
 from checker.formats.conventions import MEMBER, parsed
 from checker.formats.errors import BadHistory
+from checker.formats.transactional import NOBODY
 from checker.formats.values import PlainValues
 from harness.errors import InputError
 from harness.event_lines import ORDER, is_order
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from checker.edn.values import EdnValue
     from checker.formats.source import Source
+    from harness.op import Process
 
 _TYPE: Final = Keyword("type")
 _PROCESS: Final = Keyword("process")
@@ -74,7 +76,7 @@ class JepsenEvents:
 
     warnings: Sequence[str] = ()
 
-    def __init__(self, source: Source, *, keyed: bool | None) -> None:
+    def __init__(self, source: Source, *, keyed: bool | None, transactional: bool = False) -> None:
         """Prepares to read.
 
         Args:
@@ -82,7 +84,9 @@ class JepsenEvents:
             keyed: Whether values are tuples of a key and a value, as Jepsen's independent generators make them. None: as in the
                 conventions of the first event; without these, only if the first invoke of a read or of a transaction has such
                 a value.
+            transactional: Whether an event may lack its process and its function; see `checker.formats.transactional`.
         """
+        self._transactional = transactional
         self.timed = False
         self.keyed = keyed
         self.conventions: Mapping[str, str] = {}
@@ -264,10 +268,12 @@ class JepsenEvents:
         if time is not None and time != _MINUS_ONE and (type(time) is not int or not 0 <= time < _TOO_GREAT):
             raise self._bad(line, f"expected a :time in whole nanoseconds from 0 on, found {_shown(time)}")
 
-    def _other_process(self, line: int, process: EdnValue, op_type: OpType) -> str:
+    def _other_process(self, line: int, process: EdnValue, op_type: OpType) -> Process:
         """Returns the name of a process without a number; a named process that invokes is a client."""
         if process in _NEMESES:
             return NEMESIS
+        if process is None and self._transactional:
+            return NOBODY
         if isinstance(process, Keyword | Symbol | str):
             if op_type is OpType.INVOKE and process not in self._clients:
                 self._clients[process] = self._plain.text(process)
@@ -281,6 +287,8 @@ class JepsenEvents:
         )
 
     def _function(self, line: int, f: EdnValue, process: int | str) -> str:
+        if f is None and self._transactional:
+            return _TRANSACTION
         try:
             return self._names.setdefault(f, function_name(f))
         except ValueError as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import hold_to_bounds
+from checker.formats.transactional import softened, without_process
 from harness.event_lines import MAX_LINE_BYTES, EventLines, header_of
 from harness.op import NEMESIS, OpType
 from harness.pairing import Event, torn_warning
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from checker.formats.source import Source
+    from checker.formats.transactional import ArrayLines
     from harness.op import Op, Value
 
 
 EVENT: Final = frozenset({"type", "process", "f"})  # members that each event has, and no header
+TYPE_ONLY: Final = frozenset({"type"})
 
 
 class JsonlEvents:
@@ -37,14 +40,17 @@ class JsonlEvents:
 
     may_be_empty: Final = True
 
-    def __init__(self, source: Source, *, keyed: bool | None) -> None:
+    def __init__(self, source: Source | ArrayLines, *, keyed: bool | None, transactional: bool = False) -> None:
         """Prepares to read.
 
         Args:
             source: The lines.
             keyed: Whether the values of events without a key are lists of a key and a value. None: no, with a warning if an
                 event without a header looks otherwise.
+            transactional: Whether an event without a header may lack its process and its function; see
+                `checker.formats.transactional`.
         """
+        self._transactional = transactional
         self._lines = EventLines()
         self.warnings: list[str] = []
         self.timed = True
@@ -76,11 +82,17 @@ class JsonlEvents:
             self.warnings.append(torn_warning(self._source.line))
             return None
         if not lines.header and not self._bare:
-            if not fields.keys() >= EVENT:
+            if not fields.keys() >= (TYPE_ONLY if self._transactional and "format" not in fields else EVENT):
                 lines.header = own_header(fields)
                 return None
             self._begin_bare(fields)
-        op = lines.event(self._completed(fields) if self._bare else fields)
+        has_process = True
+        if self._bare:
+            fields, has_process = softened(fields) if self._transactional else (fields, True)
+            fields = self._completed(fields)
+        op = lines.event(fields)
+        if not has_process:
+            op = without_process(op)
         hold_to_bounds(op.value)
         if self._may_be_keyed and self._bare and _asks_for_key(op):
             self._may_be_keyed = False

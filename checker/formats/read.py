@@ -19,6 +19,7 @@ from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.jsonl import JsonlEvents
 from checker.formats.pairing import hold_to_rules
 from checker.formats.source import KEPT_BYTES, STANDARD_INPUT, UNPACK_LIMIT, NoCopy, opened, room_bytes
+from checker.formats.transactional import REALTIME, TEXT_START, ArrayLines, TransactionPairing, read_text
 from harness.errors import InfrastructureError
 from harness.pairing import Pairing
 
@@ -33,6 +34,8 @@ JSONL: Final = "jsonl"
 PARQUET: Final = "parquet"
 EDN: Final = "edn"
 ETCD_LOG: Final = "etcd-log"
+JSON_ARRAY: Final = "json-array"
+TEXT: Final = "transactions-text"
 LONG_BYTES: Final = KEPT_BYTES  # of a file, as it is; shorter histories are read event by event, without numpy
 CSV_SUFFIXES: Final = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 NO_CSV: Final = (
@@ -40,6 +43,7 @@ NO_CSV: Final = (
     "object for each event on a line of its own, or a Parquet table of operations (docs/formats.md)"
 )
 FORMATS: Final = (JSONL, PARQUET, EDN, ETCD_LOG)
+FORMATS_OF_TRANSACTIONS: Final = (JSON_ARRAY, TEXT)
 
 _PARQUET_MAGIC: Final = b"PAR1"
 _EDN_START: Final = re.compile(rb"(?:[\s,]|;[^\n]*\n)*+(?:[{\[(#;]|\Z)")
@@ -54,7 +58,7 @@ class History:
 
     Attributes:
         name: Its name on the command line; `-` is standard input.
-        format: One of `FORMATS`.
+        format: One of `FORMATS`, or of `FORMATS_OF_TRANSACTIONS`.
         operations: The clients' operations, in the order of their invokes; empty if they were read as arrays.
         events: The number of its events, with faults.
         timed: Whether it has times; if not, all are 0.
@@ -62,6 +66,7 @@ class History:
         warnings: Warnings as sentences.
         conventions: The conventions that the file defines; empty if it defines none.
         plain: The same as arrays, if they were read as arrays.
+        lacks: What it does not tell, as in `checker.columns.Columns`.
     """
 
     name: str
@@ -73,6 +78,7 @@ class History:
     warnings: Sequence[str]
     conventions: Mapping[str, str] = field(default_factory=dict)
     plain: Plain | None = None
+    lacks: Sequence[str] = ()
 
 
 def read_histories(name: str, *, keyed: bool | None = None) -> list[History]:
@@ -96,12 +102,14 @@ def read_source(source: Source, *, keyed: bool | None = None, transactions: str 
     Args:
         source: The source.
         keyed: See `read_histories`.
-        transactions: As in `read_plain`; it only makes reading faster.
+        transactions: As in `read_plain`; then the softer rules of `checker.formats.transactional` hold.
 
     Raises:
         InputError: It is not a history; the message has the place and the reason.
     """
-    found = detect(source)
+    found = detect(source, transactions=transactions)
+    if transactions is not None and found in FORMATS_OF_TRANSACTIONS:
+        return [_array_or_text(found, source, keyed=keyed, transactions=transactions)]
     if found == PARQUET:
         with on_disk(source) as path:
             return from_parquet(path, source.name)
@@ -111,9 +119,27 @@ def read_source(source: Source, *, keyed: bool | None = None, transactions: str 
     source.rewind(last=True)
     if found == ETCD_LOG:
         return [_paired(found, source.name, EtcdLogEvents(source))]
+    soft = transactions is not None
     if found == JSONL:
-        return [_paired(found, source.name, JsonlEvents(source, keyed=keyed))]
-    return [_paired(found, source.name, JepsenEvents(source, keyed=keyed))]
+        return [_paired(found, source.name, JsonlEvents(source, keyed=keyed, transactional=soft), soft=soft)]
+    return [_paired(found, source.name, JepsenEvents(source, keyed=keyed, transactional=soft), soft=soft)]
+
+
+def _array_or_text(found: str, source: Source, *, keyed: bool | None, transactions: str) -> History:
+    source.rewind(last=True)
+    if found == JSON_ARRAY:
+        return _paired(found, source.name, JsonlEvents(ArrayLines(source), keyed=keyed, transactional=True), soft=True)
+    operations = read_text(source, transactions)
+    return History(
+        name=source.name,
+        format=found,
+        operations=operations,
+        events=len(operations),
+        timed=False,
+        keyed=False,
+        warnings=(),
+        lacks=(REALTIME,),
+    )
 
 
 def _plain(found: str, source: Source, *, keyed: bool | None, transactions: str | None) -> History | None:
@@ -139,8 +165,12 @@ def _plain(found: str, source: Source, *, keyed: bool | None, transactions: str 
     )
 
 
-def detect(source: Source) -> str:
+def detect(source: Source, *, transactions: str | None = None) -> str:
     """Returns the format, by the first bytes.
+
+    Args:
+        source: The text.
+        transactions: As in `read_plain`; None: the formats that only transactions have are errors.
 
     Raises:
         BadHistory: No format begins like this.
@@ -154,13 +184,8 @@ def detect(source: Source) -> str:
         raise BadHistory(source.name, None, "expected a history, found an empty file")
     if _JSON_START.match(head):
         return JSONL
-    if _JSON_ARRAY_START.match(head):
-        raise BadHistory(
-            source.name,
-            1,
-            "expected one JSON object on each line, found a JSON array; write each of its elements on a line of its own, "
-            "e.g. with jq -c '.[]' FILE",
-        )
+    if _JSON_ARRAY_START.match(head) or TEXT_START.match(head):
+        return _of_transactions(source, transactions)
     if _EDN_START.match(head):
         return EDN
     if _LOG_START.match(head) or MARK.search(head):
@@ -174,13 +199,30 @@ def detect(source: Source) -> str:
     )
 
 
+def _of_transactions(source: Source, transactions: str | None) -> str:
+    """Returns the format of a text that only a history of transactions may have."""
+    is_array = _JSON_ARRAY_START.match(source.head) is not None
+    if transactions is not None:
+        return JSON_ARRAY if is_array else TEXT
+    raise BadHistory(
+        source.name,
+        1,
+        "expected one JSON object on each line, found a JSON array; write each of its elements on a line of its own, "
+        "e.g. with jq -c '.[]' FILE"
+        if is_array
+        else "expected a history, found transactions as text; check it with --workload rw-register",
+    )
+
+
 def is_csv(name: str) -> bool:
     """Returns whether a name is that of a table in CSV, which Labrys does not read."""
     return name.lower().endswith(CSV_SUFFIXES)
 
 
-def _paired(found: str, name: str, events: EtcdLogEvents | JsonlEvents | JepsenEvents) -> History:
-    pairing = Pairing(partial(BadHistory, name))
+def _paired(
+    found: str, name: str, events: EtcdLogEvents | JsonlEvents | JepsenEvents, *, soft: bool = False
+) -> History:
+    pairing = TransactionPairing(partial(BadHistory, name)) if soft else Pairing(partial(BadHistory, name))
     for event in events:
         pairing.add(event)
     operations = pairing.finish()
@@ -195,6 +237,7 @@ def _paired(found: str, name: str, events: EtcdLogEvents | JsonlEvents | JepsenE
         keyed=any(operation.key is not None for operation in operations),
         warnings=[*events.warnings, *pairing.warnings],
         conventions=events.conventions if isinstance(events, JepsenEvents) else {},
+        lacks=pairing.lacks if isinstance(pairing, TransactionPairing) else (),
     )
 
 

@@ -46,6 +46,8 @@ def judge_history(history: History, judge: Judge, *, empty: Verdict, read_s: flo
     began_s = time.perf_counter()
     operations = history.operations
     columns = of_operations(operations, history.name) if history.plain is None else history.plain.columns
+    if history.lacks:
+        columns = replace(columns, lacks=history.lacks)
     found = judge_keys(judge, columns)
     return _judged(history, judge, columns, found, operations.__getitem__, empty=empty, began_s=began_s, read_s=read_s)
 

@@ -14,7 +14,7 @@ from checker._kernel import Transactions, transactions
 from checker.columns import OTHER
 from checker.formats.parquet import decode_value
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
-from checker.transactions.models import find, order_of, prohibited, ruled_out
+from checker.transactions.models import NONE, PROCESS, REALTIME, find, order_of, prohibited, ruled_out
 from checker.transactions.words import MAX_LINKS, Words
 from harness.console.documents import shown
 from harness.console.plain import counted
@@ -40,9 +40,15 @@ _SHAPES: Final[Mapping[str, str]] = {
     "written-nil": "a value that is not null in a write, because null is the initial value",
     "other-shape": "the functions, keys and written values of the request, {request}, in its answer",
 }
+_LACKING: Final = {
+    PROCESS: "It does not tell the processes, so no edges of processes were checked.",
+    REALTIME: "It does not tell when transactions began, so no edges of real time were checked.",
+}
 
 
-def judge(history: Columns, *, workload: str, model: str, sources: Sequence[str] = ()) -> Judgement:
+def judge(
+    history: Columns, *, workload: str, model: str, sources: Sequence[str] = (), anomalies: tuple[str, ...] = ()
+) -> Judgement:
     """Decides the transactions of a history.
 
     Args:
@@ -51,11 +57,14 @@ def judge(history: Columns, *, workload: str, model: str, sources: Sequence[str]
         model: The name or an alias of a consistency model.
         sources: For registers, what the order of versions follows from besides the initial version: `writes-follow-reads`,
             `sequential-keys`, `linearizable-keys`.
+        anomalies: Anomalies that the history must not have besides those that the model prohibits.
 
     Raises:
-        InputError: An operation is no transaction of the workload, or the model is unknown.
+        InputError: An operation is no transaction of the workload, or the model is unknown, or a source needs what the history
+            lacks.
     """
     chosen = find(model)
+    _hold_sources(history, sources)
     history = _in_order(history)
     _hold_function(history)
     found = transactions(
@@ -67,14 +76,32 @@ def judge(history: Columns, *, workload: str, model: str, sources: Sequence[str]
         request=_places(history.value),
         answer=_places(history.result),
         texts=history.texts if isinstance(history.texts, Transactions) else list(history.texts),
-        extra=order_of(chosen.name),
+        extra=_order(history, order_of(chosen.name, anomalies)),
         sources=list(sources),
     )
     if "malformed" in found:
         raise _malformed(history, workload, found["malformed"])
     if "written_twice" in found:
         return _written_twice(history, *found["written_twice"])
-    return _Judged(history, workload, chosen.name, found).judgement()
+    return _Judged(history, workload, chosen.name, anomalies, found).judgement()
+
+
+def _order(history: Columns, wanted: str) -> str:
+    """Returns what orders transactions besides their data, as far as the history has it."""
+    if wanted == REALTIME and REALTIME in history.lacks:
+        wanted = PROCESS
+    return NONE if wanted == PROCESS and PROCESS in history.lacks else wanted
+
+
+def _hold_sources(history: Columns, sources: Sequence[str]) -> None:
+    for source, needed, what in (
+        ("sequential-keys", PROCESS, "a process for each operation"),
+        ("linearizable-keys", REALTIME, "an event of type invoke for each operation"),
+    ):
+        if source in sources and needed in history.lacks:
+            raise InputError(
+                f"expected {what}, which {source} needs; give a history that has it, or leave {source} away"
+            )
 
 
 def _in_order(history: Columns) -> Columns:
@@ -129,16 +156,20 @@ def _written_twice(history: Columns, key: str, elem: str, rows: tuple[int, int],
 class _Judged:
     """Makes the judgement of what the kernel found."""
 
-    def __init__(self, history: Columns, workload: str, model: str, found: Mapping[str, Any]) -> None:
+    def __init__(
+        self, history: Columns, workload: str, model: str, more: tuple[str, ...], found: Mapping[str, Any]
+    ) -> None:
         self._history = history
         self._model = model
+        self._more = more
+        self._lacking = [each for each in history.lacks if each in _needed(order_of(model, more))]
         self._found = found
         self._words = Words(history, workload)
         self._counts: dict[str, int] = found["counts"]
 
     def judgement(self) -> Judgement:
         """Returns the verdict with its anomalies."""
-        bad = prohibited(self._model)
+        bad = prohibited(self._model, self._more)
         types = sorted(self._counts)
         wrong = [name for name in types if name in bad]
         weakest, stronger = ruled_out(types)
@@ -147,7 +178,7 @@ class _Judged:
         verdict = Verdict.INVALID if wrong else Verdict.VALID if self._found["data_edges"] else Verdict.UNKNOWN
         return Judgement(
             verdict=verdict,
-            reason=self._reason(verdict, [name for name in types if name not in bad]),
+            reason=self._reason(verdict, wrong, [name for name in types if name not in bad]),
             counts={"transactions": len(self._history), **{name: self._counts[name] for name in wrong}},
             anomalies=_varied(anomalies)[:MAX_ANOMALIES],
             figures={
@@ -157,17 +188,22 @@ class _Judged:
                 "not": weakest,
                 "also-not": stronger,
                 "dependencies": self._found["data_edges"],
+                **({"lacking-edges": self._lacking} if self._lacking else {}),
             },
         )
 
-    def _reason(self, verdict: Verdict, allowed: list[str]) -> str:
+    def _reason(self, verdict: Verdict, wrong: list[str], allowed: list[str]) -> str:
         size = counted(len(self._history), "transaction")
+        if verdict is Verdict.INVALID and prohibited(self._model).isdisjoint(wrong):
+            return f"The history of {size} has anomalies that --anomalies excludes: {', '.join(wrong)}."
         if verdict is Verdict.INVALID:
             return f"The history of {size} contradicts {self._model}."
         if verdict is Verdict.UNKNOWN:
             return f"In the history of {size}, none depends on another one, so nothing was tested."
         others = f" {self._model} allows these anomalies, which are there: {', '.join(allowed)}." if allowed else ""
-        return f"The history of {size} has no anomaly that {self._model} prohibits.{others}"
+        more = f" and none of {', '.join(self._more)}" if self._more else ""
+        lacking = "".join(f" {_LACKING[each]}" for each in self._lacking)
+        return f"The history of {size} has no anomaly that {self._model} prohibits{more}.{others}{lacking}"
 
     def _anomalies(self) -> list[Anomaly]:
         found = []
@@ -204,6 +240,11 @@ class _Judged:
             decisive=decisive,
             edges=edges,
         )
+
+
+def _needed(order: str) -> Sequence[str]:
+    """Returns the kinds of edges besides those of data that a model needs; those of real time include those of processes."""
+    return {REALTIME: (PROCESS, REALTIME), PROCESS: (PROCESS,)}.get(order, ())
 
 
 def _varied(anomalies: list[Anomaly]) -> list[Anomaly]:

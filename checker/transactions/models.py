@@ -245,23 +245,35 @@ def _weaker(name: str) -> frozenset[str]:
     return _closed([name], {model.name: model.implies for model in MODELS})
 
 
+def find_anomalies(names: str) -> tuple[str, ...]:
+    """Returns the names of anomalies in a text with commas between them, such as `G1c,lost-update`; sorted, each once.
+
+    Raises:
+        InputError: A name is none of an anomaly that Labrys finds.
+    """
+    found = sorted({name.strip() for name in names.split(",")} - {""})
+    known = sorted({*IMPLIED, *ANOMALIES})
+    for name in found:
+        if name not in known:
+            raise InputError(
+                f"expected names of anomalies with commas between them, found {plain_name(name)}. {did_you_mean(name, known)}"
+            )
+    return tuple(found)
+
+
 @cache
-def prohibited(name: str) -> frozenset[str]:
-    """Returns all anomalies that contradict a model, by its name."""
-    direct = {anomaly for model in MODELS if model.name in _weaker(name) for anomaly in model.prohibits}
+def prohibited(name: str, more: tuple[str, ...] = ()) -> frozenset[str]:
+    """Returns all anomalies that contradict a model, by its name, and all that imply one of `more`."""
+    direct = {anomaly for model in MODELS if model.name in _weaker(name) for anomaly in model.prohibits} | set(more)
     known = {*IMPLIED, *direct, *ANOMALIES}
     return frozenset(anomaly for anomaly in known if not _closed([anomaly], IMPLIED).isdisjoint(direct))
 
 
-def order_of(name: str) -> str:
-    """Returns what orders transactions besides their data in a model: `realtime`, `process` or `none`."""
+def order_of(name: str, more: tuple[str, ...] = ()) -> str:
+    """Returns what orders transactions besides their data in a model, or in `more` anomalies: `realtime`, `process`, `none`."""
+    direct = [anomaly for model in MODELS if model.name in _weaker(name) for anomaly in model.prohibits]
     for order in (REALTIME, PROCESS):
-        if any(
-            anomaly.endswith(f"-{order}")
-            for model in MODELS
-            if model.name in _weaker(name)
-            for anomaly in model.prohibits
-        ):
+        if any(anomaly.endswith(f"-{order}") for anomaly in (*direct, *more)):
             return order
     return NONE
 

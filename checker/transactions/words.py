@@ -63,7 +63,8 @@ class Words:
     def _place(self, row: int) -> str:
         history = self._history
         end = "" if history.type[row] == INFO else str(history.end[row])
-        return f"process {history.process[row]}, events {history.start[row]}-{end}"
+        events = f"event {end}" if end == str(history.start[row]) else f"events {history.start[row]}-{end}"
+        return f"process {history.process[row]}, {events}"
 
     def reason(self, link: Link) -> str:
         """Returns the kind of an edge and its key, in short: `rw x`."""

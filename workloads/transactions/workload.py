@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
-from checker.transactions.models import DEFAULT, find
+from checker.transactions.models import DEFAULT, find, find_anomalies
 from harness.combinators import each_stream, until_ok
 from harness.declare import hold_bounds, option
 from harness.errors import InputError
@@ -41,6 +41,12 @@ class TransactionOptions:
         metavar="MODEL",
         judges=True,
     )
+    anomalies: str = option(
+        "",
+        "Anomalies that the transactions must not have either, with commas between them, e.g. lost-update,G1c-process.",
+        metavar="NAMES",
+        judges=True,
+    )
     keys: int = option(10, "The number of keys that are in use at a time.", low=1, high=10_000, shrinks_to=1)
     max_length: int = option(
         4, "The largest number of micro-operations of a transaction; the smallest is 1.", low=1, high=100
@@ -56,6 +62,7 @@ class TransactionOptions:
     def __post_init__(self) -> None:
         hold_bounds(self)
         find(self.consistency_model)
+        find_anomalies(self.anomalies)
         if not 0 < self.read_share < 1:
             raise InputError(
                 f"expected a share of reads between 0 and 1, not {self.read_share}; without reads, or without appends, nothing "
@@ -107,7 +114,13 @@ class _TransactionWorkload(JudgedWorkload[OptionsT]):
         """Decides the transactions of a history."""
         from checker.transactions.judge import judge  # noqa: PLC0415 - `--help` needs no judge
 
-        return judge(history, workload=self.name, model=self.options.consistency_model, sources=self._sources())
+        return judge(
+            history,
+            workload=self.name,
+            model=self.options.consistency_model,
+            sources=self._sources(),
+            anomalies=find_anomalies(self.options.anomalies),
+        )
 
     def _sources(self) -> list[str]:
         """Returns what the order of the versions follows from, besides the reads."""

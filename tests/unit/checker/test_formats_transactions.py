@@ -128,7 +128,7 @@ def test_known_histories(tmp_path: Path) -> None:
         ('{"type":"ok","process":0,"f":"txn","value":[["r","x",7]]}', "expected a list as the result of a read"),
         ('{"type":"ok","process":0,"f":"txn","value":[["pop","x",7]]}', "expected a micro-operation"),
         ('{"type":"ok","process":0,"f":"txn"}', "expected a list of micro-operations"),
-        ('{"type":"fail","process":0,"f":"txn","value":[["r","x",[1]]]}', "a failed operation keeps its value"),
+        ('{"type":"fail","process":0,"f":"txn","value":[["r","y",[1]]]}', "a failed operation keeps its value"),
     ],
 )
 def test_errors_are_those_of_the_other_reader(

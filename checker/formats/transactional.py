@@ -1,0 +1,247 @@
+"""Reads histories of transactions as other checkers of transactions take them, by softer rules than those of all histories.
+
+Elle and its kin need only the completions. So these are accepted here, and nowhere else:
+
+- a completion without an invoke; then it is not known when the transaction began;
+- an event without a process; then it is not known which process the transaction belongs to;
+- a process that works again after an `info`;
+- a `fail` whose value has the results of reads, which no check uses.
+
+A history that lacks an edge's data says so (`lacks`).
+
+The text form of PolySI, Plume, AWDIT and IsoVista has one micro-operation on each line, `r(key,value,session,transaction)` or
+`w(...)`. There, 0 is the initial value, and the transaction -1 is a write that was rolled back. Source: the histories that
+PolySI and IsoVista publish.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from checker.formats.errors import BadHistory, shown
+from harness.event_lines import without_doubles
+from harness.op import NEMESIS, Operation, OpType
+from harness.pairing import Event, Pairing, made
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from checker.formats.source import Source
+    from harness.errors import InputError
+    from harness.op import Op, Value
+
+NOBODY: Final = -1  # the process of an event that has none
+PROCESS: Final = "process"
+REALTIME: Final = "realtime"
+TRANSACTION: Final = "txn"
+RW_REGISTER: Final = "rw-register"
+MAX_ARRAY_BYTES: Final = 512 << 20
+TEXT_START: Final = re.compile(rb"\s*[rw]\(\s*-?\d")
+_READS: Final = frozenset({"r", "read"})
+_LINE: Final = re.compile(
+    rb"\s*([rw])\(\s*(-?\d{1,18})\s*,\s*(-?\d{1,18})\s*,\s*(\d{1,18})\s*,\s*(-?\d{1,18})\s*\)\s*\Z"
+)
+_LINE_BYTES: Final = 200
+_ROLLED_BACK: Final = -1
+_MEMBERS: Final = frozenset({"time", "type", "process", "f", "value", "error", "node"})
+
+
+class TransactionPairing(Pairing):
+    """Joins events into operations, with the softer rules."""
+
+    def __init__(self, refused: Callable[[int, str], InputError], *, unit: str = "line") -> None:
+        """See `Pairing`."""
+        super().__init__(refused, unit=unit)
+        self._alone = self._nobody = self._again = self._results = 0
+        self._last = NOBODY  # the greatest number of a process
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """Returns what the history does not tell: `process`, `realtime`."""
+        return (*([PROCESS] if self._nobody else []), *([REALTIME] if self._alone else []))
+
+    def add(self, event: Event) -> None:
+        """Adds the next event.
+
+        Raises:
+            InputError: It contradicts an earlier one.
+        """
+        op = event.op
+        if op.process == NEMESIS:
+            super().add(event)
+            return
+        if isinstance(op.process, int):
+            self._last = max(self._last, op.process)
+        if op.type is OpType.INVOKE:
+            if op.process == NOBODY:
+                raise self._refused(event.line, "expected a process on an event of type invoke, found none")
+            self._again += self._ended.pop(op.process, None) is not None
+            super().add(event)
+            return
+        if op.process not in self._open:
+            self._add_alone(event)
+            return
+        before = self._open[op.process][1].op.value
+        if op.type is OpType.FAIL and op.value != before and requested(op.value) == requested(before):
+            self._results += 1
+            event = event._replace(has_value=False)
+        super().add(event)
+
+    def finish(self) -> list[Operation]:
+        """Returns the operations; each one of nobody gets a process of its own."""
+        operations = super().finish()
+        for count, what in (
+            (self._alone, "completions have no event of type invoke, so it is not known when they began"),
+            (self._nobody, "events have no process, so each counts as one of a process of its own"),
+            (self._again, "times a process worked again after an info"),
+            (
+                self._results,
+                "failed transactions have another value than their invoke; the invoke's value is what counts",
+            ),
+        ):
+            if count:
+                self.warnings.append(f"{count} {what}")
+        if not self._nobody:
+            return operations
+        found = []
+        for operation in operations:
+            if operation.process == NOBODY:
+                self._last += 1
+                operation = replace(operation, process=self._last)  # noqa: PLW2901 - the same operation
+            found.append(operation)
+        return found
+
+    def _add_alone(self, event: Event) -> None:
+        """Adds a completion without an invoke, as an operation that begins with its own event."""
+        op = event.op
+        self.events += 1
+        self._alone += 1
+        self._nobody += op.process == NOBODY
+        has_end = op.type is not OpType.INFO
+        self._operations.append(
+            made(
+                op.process, op.f, requested(op.value), op.value if op.type is OpType.OK else None, op.type, op.time_ns,
+                op.time_ns if has_end else None, op.index, op.index if has_end else None, op.key, op.node, op.error, None,
+                op.phase, op.via, op.order,
+            )
+        )  # fmt: skip
+
+
+def requested(value: Value) -> Value:
+    """Returns the request of an answer: its micro-operations, with null in place of the results of reads."""
+    if not isinstance(value, list):
+        return value
+    return [
+        [mop[0], mop[1], None] if isinstance(mop, list) and len(mop) == 3 and mop[0] in _READS else mop for mop in value
+    ]
+
+
+class ArrayLines:
+    """The elements of a JSON array as lines, one after the other.
+
+    Attributes:
+        name: The name of the source.
+        line: The number of the element, from 1.
+    """
+
+    def __init__(self, source: Source) -> None:
+        """Takes the text."""
+        self.name = source.name
+        self.line = 0
+        self._source = source
+        self._rest: Iterator[Any] | None = None
+
+    def readline_bytes(self, size: int) -> bytes:
+        """Returns the next element as a line of JSON; empty at the end.
+
+        Raises:
+            BadHistory: The text is no array of JSON, or too long.
+        """
+        if self._rest is None:
+            self._rest = iter(self._elements())
+        element = next(self._rest, self)
+        if element is self:
+            return b""
+        self.line += 1
+        return (json.dumps(element) + "\n").encode()[:size]
+
+    def _elements(self) -> list[Any]:
+        text = b"".join(self._source.parts(MAX_ARRAY_BYTES))
+        try:
+            found = json.loads(text, object_pairs_hook=without_doubles)
+        except (ValueError, RecursionError) as error:
+            raise BadHistory(self.name, None, f"expected a JSON array of events: {error}") from error
+        if not isinstance(found, list):
+            raise BadHistory(self.name, None, "expected a JSON array of events")
+        return found
+
+
+def read_text(source: Source, transactions: str) -> list[Operation]:
+    """Reads the text form: a line for each micro-operation.
+
+    Returns:
+        The transactions, in the order of their first lines. Sessions are processes.
+
+    Raises:
+        BadHistory: A line has another form, or the workload is not `rw-register`.
+    """
+    if transactions != RW_REGISTER:
+        raise BadHistory(
+            source.name, 1, f"expected lists, found reads and writes of single values; check it with {RW_REGISTER}"
+        )
+    found: dict[tuple[int, int, int], list[list[Value]]] = {}
+    while line := source.readline_bytes(_LINE_BYTES):
+        match = _LINE.match(line)
+        if match is None:
+            if not line.strip():
+                continue
+            text = shown(line.decode(errors="backslashreplace").rstrip())
+            raise BadHistory(
+                source.name, source.line, f"expected r(key,value,session,transaction) or w(...), found {text}"
+            )
+        key, value, session, number = map(int, match.groups()[1:])
+        is_read = match[1] == b"r"
+        if not value and not is_read:
+            raise BadHistory(source.name, source.line, "expected a write of a value other than 0, the initial one")
+        alone = source.line if number == _ROLLED_BACK else 0
+        found.setdefault((session, number, alone), []).append([match[1].decode(), key, value or None])
+    return [
+        _of_text(index, session, mops, failed=number == _ROLLED_BACK)
+        for index, ((session, number, _), mops) in enumerate(found.items())
+    ]
+
+
+def _of_text(index: int, session: int, mops: list[list[Value]], *, failed: bool) -> Operation:
+    return Operation(
+        process=session,
+        f=TRANSACTION,
+        value=requested(mops),
+        result=None if failed else mops,
+        type=OpType.FAIL if failed else OpType.OK,
+        start_ns=0,
+        end_ns=0,
+        invoke_index=index,
+        complete_index=index,
+    )
+
+
+def softened(fields: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """Returns the members of an event in JSON that Labrys knows, with what is missing, and whether it has a process.
+
+    The function is `txn` if there is none. An error that is no text becomes one.
+    """
+    found = {name: value for name, value in fields.items() if name in _MEMBERS}
+    found["f"] = found.get("f") or TRANSACTION
+    if not isinstance(found.get("error", ""), str):
+        found["error"] = json.dumps(found["error"])
+    if found.get("process") is None:
+        return {**found, "process": 0}, False
+    return found, True
+
+
+def without_process(op: Op) -> Op:
+    """Returns an event as one of nobody."""
+    return op._replace(process=NOBODY)

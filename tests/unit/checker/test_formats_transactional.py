@@ -1,0 +1,175 @@
+"""Histories of transactions are read as other checkers of transactions write them, and the result says what they lack."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from checker.checking import Refused, Request, check_file
+from checker.deciders import Wanted
+from checker.formats.errors import BadHistory
+from checker.formats.read import History, read_source
+from checker.formats.source import Source
+from checker.judging.judged import Judged
+from checker.presentation import as_edn
+from harness.errors import InputError
+from harness.op import OpType
+from harness.verdict import Verdict
+
+SKEW = [[["append", "x", 1], ["r", "y", None]], [["append", "y", 2], ["r", "x", None]]]
+SEEN = [["r", "x", [1]], ["r", "y", [2]]]
+
+
+def read(text: str, transactions: str = "list-append") -> History:
+    """Reads a history."""
+    [history] = read_source(Source("h", io.BytesIO(text.encode())), transactions=transactions)
+    return history
+
+
+def decided(tmp_path: Any, text: str, workload: str = "list-append", *options: str) -> Judged:
+    """Decides a history, as the command does."""
+    file = tmp_path / "history"
+    file.write_text(text, encoding="utf-8")
+    wanted = Wanted(model=None, workload=workload, settings=options, by_place=True)
+    [found] = check_file(str(file), Request(wanted=wanted))
+    assert not isinstance(found, Refused)
+    assert isinstance(found, Judged)
+    return found
+
+
+def edn(value: Any) -> str:
+    """Returns micro-operations in EDN."""
+    if isinstance(value, list):
+        return f"[{' '.join(map(edn, value))}]"
+    return "nil" if value is None else f":{value}" if isinstance(value, str) else str(value)
+
+
+def completions(form: str) -> str:
+    """Returns completions alone, without index, time and process."""
+    values = [*SKEW, SEEN]
+    if form == "edn":
+        return "\n".join(f"{{:type :ok, :value {edn(value)}}}" for value in values)
+    events = [{"type": "ok", "value": value, "more": [1]} for value in values]
+    return json.dumps(events) if form == "array" else "\n".join(map(json.dumps, events))
+
+
+@pytest.mark.parametrize("form", ["edn", "lines", "array"])
+def test_completions_alone_have_only_edges_of_data(tmp_path: Any, form: str) -> None:
+    """The request of each is its answer without the results of reads, and the result names the edges without data."""
+    text = completions(form)
+    history = read(text)
+    assert [op.value for op in history.operations][:2] == SKEW
+    assert history.operations[2].value == [["r", "x", None], ["r", "y", None]]
+    assert [op.process for op in history.operations] == [0, 1, 2]
+    assert list(history.lacks) == ["process", "realtime"]
+    found = decided(tmp_path, text)
+    assert found.verdict is Verdict.INVALID
+    figures = found.to_json()["figures"][""]
+    assert figures["anomaly-types"] == ["G2-item"]
+    assert figures["lacking-edges"] == ["process", "realtime"]
+    weaker = decided(tmp_path, text, "list-append", "consistency-model=strong-session-snapshot-isolation")
+    assert weaker.verdict is Verdict.VALID
+    assert "It does not tell the processes" in weaker.part.reason
+    assert "real time" not in weaker.part.reason
+    assert "does not tell" not in decided(tmp_path, text, "list-append", "consistency-model=SI").part.reason
+
+
+def test_the_order_of_a_process_needs_no_invokes(tmp_path: Any) -> None:
+    """A process that misses its own append contradicts its session, and no edge of real time is needed."""
+    events = [{"type": "ok", "process": 3, "value": [value]} for value in (["append", "x", 1], ["r", "x", None])]
+    events.append({"type": "ok", "process": 4, "value": [["r", "x", [1]]]})
+    found = decided(tmp_path, json.dumps(events), "list-append", "consistency-model=strong-session-serializable")
+    assert list(found.to_json()["counts"]) == ["transactions", "G-single-item-process"]
+    assert found.history.lacks == ("realtime",)
+
+
+def test_softer_rules_are_told(tmp_path: Any) -> None:
+    """A process may go on after an info, and a failed transaction may have results; both are warnings."""
+    events = [
+        {"type": kind, "process": 0, "f": "txn", "value": [["r", "x", value], ["append", "x", element]]}
+        for kind, value, element in (
+            ("invoke", None, 1), ("info", None, 1), ("invoke", None, 2), ("fail", [1], 2), ("invoke", None, 3), ("ok", [1], 3),
+        )
+    ]  # fmt: skip
+    history = read("\n".join(map(json.dumps, events)))
+    assert [op.type for op in history.operations] == [OpType.INFO, OpType.FAIL, OpType.OK]
+    assert not history.lacks
+    told = " ".join(history.warnings)
+    assert "1 times a process worked again after an info" in told
+    assert "1 failed transactions have another value" in told
+    with pytest.raises(BadHistory, match="never works again"):
+        read_source(Source("h", io.BytesIO("\n".join(map(json.dumps, events)).encode())))
+
+
+TEXT = "w(1,1,0,0)\nr(1,1,1,1)\nw(2,5,1,1)\n\nr(2,5,2,2)\nr(1,0,2,2)\nw(1,9,2,-1)\nr(1,9,4,7)\n"
+
+
+def test_the_text_of_micro_operations(tmp_path: Any) -> None:
+    """Sessions are processes, 0 is the initial value, and the transaction -1 was rolled back."""
+    history = read(TEXT, "rw-register")
+    assert [(op.process, op.type, op.value) for op in history.operations] == [
+        (0, OpType.OK, [["w", 1, 1]]),
+        (1, OpType.OK, [["r", 1, None], ["w", 2, 5]]),
+        (2, OpType.OK, [["r", 2, None], ["r", 1, None]]),
+        (2, OpType.FAIL, [["w", 1, 9]]),
+        (4, OpType.OK, [["r", 1, None]]),
+    ]
+    assert history.operations[2].result == [["r", 2, 5], ["r", 1, None]]
+    found = decided(tmp_path, TEXT, "rw-register")
+    assert set(found.to_json()["counts"]) == {"transactions", "G-single-item", "G1a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "workload", "problem"),
+    [
+        (TEXT, "list-append", "h:1: expected lists, found reads and writes of single values"),
+        ("w(1,1,0,0)\nw(1,x,0,0)", "rw-register", r"h:2: expected r\(key,value,session,transaction\)"),
+        ("w(1,0,0,0)", "rw-register", "h:1: expected a write of a value other than 0"),
+        ("w(1," + "1" * 9999, "rw-register", r"h:1: expected r\(key"),
+        ('[{"type": "ok", "value": []}, 3]', "list-append", "h:2: expected a JSON object"),
+        ('[{"type": "ok", "value": [', "list-append", "expected a JSON array of events"),
+        ('[{"type": "invoke", "value": []}]', "list-append", "expected a process on an event of type invoke"),
+        ('[{"type": "ok", "type": "ok"}]', "list-append", "duplicate"),
+        ('[{"type": "ok", "value": ' + "[" * 5000 + "]" * 5000 + "}]", "list-append", "h"),
+    ],
+)  # fmt: skip
+def test_what_is_none_of_these_has_a_place_and_a_sentence(text: str, workload: str, problem: str) -> None:
+    """No text gives a traceback."""
+    with pytest.raises(InputError, match=problem):
+        read(text, workload)
+
+
+def test_a_source_that_needs_what_the_history_lacks_is_refused(tmp_path: Any) -> None:
+    """Versions cannot follow real time in a history without invokes."""
+    with pytest.raises(
+        InputError, match="expected an event of type invoke for each operation, which linearizable-keys"
+    ):
+        decided(tmp_path, TEXT, "rw-register", "linearizable-keys=true")
+
+
+def test_the_map_of_edn_has_the_members_of_elles(tmp_path: Any) -> None:
+    """Types, models that fall and examples of each type have Elle's names."""
+    text = as_edn([decided(tmp_path, completions("edn"))])
+    for part in (
+        ":valid? false",
+        ":anomaly-types [:G2-item]",
+        ":not #{:repeatable-read}",
+        ":also-not #{:serializable :strict-serializable :strong-session-serializable}",
+        ':anomalies {:G2-item ["G2-item: a cycle of 2 transactions.',
+    ):
+        assert part in text
+
+
+def test_anomalies_can_be_excluded_beyond_a_model(tmp_path: Any) -> None:
+    """An anomaly that the model allows makes the history invalid if it, or what it implies, is named."""
+    text = completions("lines")
+    allowed = decided(tmp_path, text, "list-append", "consistency-model=snapshot-isolation", "anomalies=lost-update")
+    assert allowed.verdict is Verdict.VALID
+    assert "and none of lost-update" in allowed.part.reason
+    excluded = decided(tmp_path, text, "list-append", "consistency-model=snapshot-isolation", "anomalies=G2,G1c")
+    assert excluded.verdict is Verdict.INVALID
+    with pytest.raises(InputError, match="found G3"):
+        decided(tmp_path, text, "list-append", "anomalies=G3")
