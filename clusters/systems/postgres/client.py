@@ -95,7 +95,7 @@ class PostgresClient:
         self._in_commit = True
         tag, _ = await session.query("COMMIT")
         if tag != "COMMIT":
-            raise Refused("25P02", f"the server answered COMMIT with {tag[:20]}")
+            raise Refused("40000", f"the server answered COMMIT with {tag[:20]}")
         return answer
 
     async def _one(self, session: Connection, key: str, function: Value, name: Value, new: Value) -> Value:

@@ -38,8 +38,8 @@ class PostgresOptions:
     )
     reads_from: Asks = option(
         Asks.PRIMARY,
-        "primary: each transaction runs on the primary. standby: a transaction that only reads runs on a hot standby, which may be "
-        "behind.",
+        "primary: each transaction runs on the primary. standby: a transaction that only reads runs on a hot standby, which "
+        "may be behind.",
     )
     deadlock_ms: int = option(
         200,

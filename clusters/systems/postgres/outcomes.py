@@ -23,6 +23,7 @@ from clusters.systems.answers import no_answer
 
 # The code of PostgreSQL to the code of the error in the history. With each of them, the server has rolled back.
 ROLLED_BACK: Final = {
+    "40000": "rolled-back",  # transaction_rollback
     "40001": "conflict",  # serialization_failure: by the isolation level, or by the recovery of a standby
     "40P01": "deadlock",  # deadlock_detected
 }

@@ -46,7 +46,10 @@ CLUSTER_NAME: Final = "labrys"
 NOBODY: Final = "65534"
 TIMEOUT_S: Final = 1.0
 BASE_BACKUP_S: Final = 60.0
-READS_ALL: Final = f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --inh-caps +dac_read_search --ambient-caps +dac_read_search"
+READS_ALL: Final = (
+    f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups "
+    "--inh-caps +dac_read_search --ambient-caps +dac_read_search"
+)
 ACCESS: Final = "host all all all trust\nhost replication all all trust\n"
 STATE: Final = (
     "SELECT pg_is_in_recovery(), pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() "

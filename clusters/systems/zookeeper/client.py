@@ -1,4 +1,4 @@
-"""The client of ZooKeeper: one session of one process at one node, for registers, sets, counters, locks and queues.
+"""The client of ZooKeeper: one session of one process at one node, for each workload but transactions.
 
 Every node serves every request, so a client stays at its node. The order of an operation is a zxid: that of the change that it
 made, or of the last change that it saw.
@@ -9,6 +9,7 @@ made, or of the last change that it saw.
 - A lock is the recipe: an ephemeral child with a sequence number; the client of the lowest one holds the lock. A client whose
   child is not the lowest removes it, and does not wait.
 - A queue is the recipe: a child with a sequence number for each value; a dequeue removes the lowest one.
+- `clusters.systems.zookeeper.transactions` carries out transactions.
 
 Source: ZooKeeper's documentation, "ZooKeeper Recipes and Solutions" and "Consistency Guarantees".
 """
@@ -22,8 +23,9 @@ from urllib.parse import quote, unquote
 
 from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode, carried_out, unsupported
 from clusters.systems.stored import value_of
+from clusters.systems.transactions import LIST_APPEND, RW_REGISTER, TRANSACTION, only_reads
 from clusters.systems.zookeeper.connection import Connection
-from clusters.systems.zookeeper.options import Reads
+from clusters.systems.zookeeper.options import Checks, Reads
 from clusters.systems.zookeeper.outcomes import (
     BAD_VERSION,
     CAS_MISMATCH,
@@ -34,6 +36,7 @@ from clusters.systems.zookeeper.outcomes import (
     NOT_HELD,
     refused,
 )
+from clusters.systems.zookeeper.transactions import Transactions
 from harness.op import ONLY_KEY, Fail, Ok
 
 if TYPE_CHECKING:
@@ -81,6 +84,7 @@ class ZooKeeperClient:
         session_ms: int,
         owner: str,
         tells_creations: bool,
+        checks: Checks = Checks.ALL,
     ) -> None:
         """Connects with the first operation.
 
@@ -92,6 +96,7 @@ class ZooKeeperClient:
             session_ms: The timeout of a session in milliseconds.
             owner: A text that no other client of the run has.
             tells_creations: Whether the release answers a creation with its zxid, as all since 3.5 do.
+            checks: Which znodes of a transaction a multi checks.
         """
         self.node = node
         self._workload = workload
@@ -101,10 +106,13 @@ class ZooKeeperClient:
         self._tells_creations = tells_creations
         self._held: dict[str, tuple[int, str]] = {}  # by lock, the token and the path of this client's child
         self._connection = Connection(node.address, session_ms=session_ms)
+        self._transactions = Transactions(
+            self._connection, checks, catch_up=self._catch_up, create_below=self._create_below
+        )
 
     async def invoke(self, invocation: Invocation) -> Outcome:
         """Carries out an operation of the workload."""
-        is_read = invocation.f == "read"
+        is_read = invocation.f == "read" or (invocation.f == TRANSACTION and only_reads(invocation.value))
         operation = self._carry_out(invocation)
         try:
             return await carried_out(operation, self.node, is_read=is_read, read_timeout_s=READ_TIMEOUT_S)
@@ -122,6 +130,8 @@ class ZooKeeperClient:
             "counter": self._counter,
             "lock": self._lock,
             "queue": self._queue,
+            LIST_APPEND: self._transaction,
+            RW_REGISTER: self._transaction,
         }
         path = f"{ROOT}/{quote(invocation.key or ONLY_KEY, safe='')}"
         return await operations[self._workload](path, invocation.f, invocation.value)
@@ -174,6 +184,11 @@ class ZooKeeperClient:
             case "drain":
                 return await self._drain(path)
         return unsupported(f, value)
+
+    async def _transaction(self, path: str, f: str, value: Value) -> Outcome:
+        if f != TRANSACTION:
+            return unsupported(f, value)
+        return await self._transactions.carry_out(path, value)
 
     async def _catch_up(self, path: str) -> None:
         """Lets the node catch up before a read, as the options say."""

@@ -17,6 +17,13 @@ class Reads(enum.StrEnum):
     LOCAL = "local"
 
 
+class Checks(enum.StrEnum):
+    """Which znodes of a transaction a multi checks."""
+
+    ALL = "all"
+    WRITTEN = "written"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperOptions:
     """How the nodes and their clients are configured."""
@@ -28,6 +35,11 @@ class ZooKeeperOptions:
         Reads.SYNC,
         "sync: a node catches up with the leader before a read. quorum: a write of the client precedes its read. local: a node "
         "answers from its own state, which may be old; a negative control.",
+    )
+    zookeeper_checks: Checks = option(
+        Checks.ALL,
+        "What a transaction of list-append or rw-register checks at its end. all: the version of every key that it read, for "
+        "strict serializability. written: of the keys that it writes; it loses no update, and reads are of different moments.",
     )
     force_sync: bool = option(
         default=True,

@@ -40,7 +40,8 @@ CAS_MISMATCH: Final = "cas-mismatch"
 HELD: Final = "held"
 NOT_HELD: Final = "not-held"
 EMPTY: Final = "empty"
-ANSWERS: Final = (CAS_MISMATCH, HELD, NOT_HELD, EMPTY)
+CONFLICT: Final = "conflict"
+ANSWERS: Final = (CAS_MISMATCH, HELD, NOT_HELD, EMPTY, CONFLICT)
 
 
 def refused(code: int, *, is_read: bool) -> Fail | Info:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from clusters.systems import jvm
 from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
+from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
 from clusters.systems.zookeeper.client import ROOT, ZooKeeperClient
 from clusters.systems.zookeeper.connection import Connection
 from clusters.systems.zookeeper.options import ZooKeeperOptions
@@ -51,6 +52,7 @@ class ZooKeeperSystem(ZooKeeperServers, jvm.JvmSystem):
             "counter": "add is setData of the sum with the version of a getData; read is sync and getData",
             "lock": "acquire creates an ephemeral child with a number, release deletes it; the lowest holds the lock",
             "queue": "enqueue creates a child with a number, dequeue deletes the lowest, drain deletes all at once",
+            **dict.fromkeys((LIST_APPEND, RW_REGISTER), "txn reads each key, and a multi checks versions and writes"),
         }
     )
     programs = (JAVA, MAVEN)
@@ -108,6 +110,7 @@ class ZooKeeperSystem(ZooKeeperServers, jvm.JvmSystem):
             session_ms=session_ms,
             owner=f"{process}/{next(self._clients)}",
             tells_creations=not self._options.zookeeper_version.startswith(OLD),
+            checks=self._options.zookeeper_checks,
         )
 
     async def replica(self, node: Node, timeout_s: float) -> ReplicaState | None:

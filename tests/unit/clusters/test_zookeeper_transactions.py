@@ -1,0 +1,145 @@
+"""Transactions of ZooKeeper's client: the level that each choice of checks gives."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+from kazoo.exceptions import BadVersionError, RolledBackError
+from kazoo.protocol.serialization import CheckVersion, GetData, SetData, Transaction
+
+from checker.columns import of_operations
+from checker.transactions.judge import judge
+from clusters.systems.answers import NoAnswer, RefusedByCode
+from clusters.systems.zookeeper.options import Checks
+from clusters.systems.zookeeper.outcomes import NO_NODE
+from clusters.systems.zookeeper.transactions import Transactions
+from harness.op import Fail, Ok, Operation, OpType
+
+
+class Stat(NamedTuple):
+    """The part of a znode's statistics that the client uses."""
+
+    version: int
+
+
+class Store:
+    """One node's znodes; others come between each request and its answer."""
+
+    def __init__(self) -> None:
+        self.znodes: dict[str, tuple[bytes, int]] = {}
+
+    async def call(self, request: Any) -> Any:
+        """Answers a request of kazoo."""
+        await asyncio.sleep(0)
+        if isinstance(request, GetData):
+            if request.path not in self.znodes:
+                raise RefusedByCode(NO_NODE)
+            data, version = self.znodes[request.path]
+            return data, Stat(version)
+        assert isinstance(request, Transaction)
+        holds = all(self.znodes[part.path][1] == part.version for part in request.operations)
+        if not holds:
+            return [BadVersionError(), RolledBackError()]
+        for part in request.operations:
+            if isinstance(part, SetData):
+                self.znodes[part.path] = part.data, part.version + 1
+            else:
+                assert isinstance(part, CheckVersion)
+        return [True for _ in request.operations]
+
+    async def catch_up(self, path: str) -> None:
+        """Does nothing: there is one node."""
+
+    async def create_below(self, parent: str, path: str, data: bytes, flags: int) -> None:
+        """Creates a znode."""
+        assert path.startswith(parent)
+        assert not flags
+        self.znodes.setdefault(path, (data, 0))
+
+
+def client(store: Store, checks: Checks = Checks.ALL) -> Transactions:
+    """Returns a client of a store in this process."""
+    return Transactions(store, checks, catch_up=store.catch_up, create_below=store.create_below)  # type: ignore[arg-type]
+
+
+def test_a_transaction_sees_its_own_writes() -> None:
+    """An absent key is nil, also after a read has made its znode."""
+    store = Store()
+    mops: list[list[Any]] = [
+        ["r", "x", None],
+        ["append", "x", 1],
+        ["append", "x", 2],
+        ["r", "x", None],
+        ["r", "y/", None],
+    ]
+    found = asyncio.run(client(store).carry_out("/p", mops))
+    assert found == Ok(
+        [["r", "x", None], ["append", "x", 1], ["append", "x", 2], ["r", "x", [1, 2]], ["r", "y/", None]]
+    )
+    assert store.znodes == {"/p/x": (b"[1, 2]", 1), "/p/y%2F": (b"", 0)}
+
+
+@pytest.mark.parametrize(
+    ("checks", "holds", "broken"),
+    [
+        (Checks.ALL, "strict-serializable", None),
+        (Checks.WRITTEN, "cursor-stability", "consistent-view"),
+    ],
+)
+def test_the_level_is_the_promised_one(checks: Checks, holds: str, broken: str | None) -> None:
+    """Each choice of checks gives its level, and the random transactions show that it gives no stronger one."""
+    random, verdicts = Random(38), set()
+    for _ in range(20):
+        history = of_operations(asyncio.run(_history(random, checks)))
+        found = judge(history, workload="list-append", model=holds)
+        assert str(found.verdict) == "valid", found.anomalies
+        if broken:
+            verdicts.add(str(judge(history, workload="list-append", model=broken).verdict))
+    assert broken is None or "invalid" in verdicts
+
+
+async def _history(random: Random, checks: Checks) -> list[Operation]:
+    """Returns transactions of five clients on three keys."""
+    store, clock, written, operations = Store(), [0], [0], []
+
+    async def work(process: int) -> None:
+        own = client(store, checks)
+        for _ in range(8):
+            mops: list[Any] = []
+            for _ in range(random.randint(1, 3)):
+                key = random.choice("xyz")
+                written[0] += 1
+                mops.append(["r", key, None] if random.random() < 0.5 else ["append", key, written[0]])
+            clock[0] += 1
+            start = clock[0]
+            outcome = await own.carry_out("/p", mops)
+            clock[0] += 1
+            is_ok = isinstance(outcome, Ok)
+            operations.append(
+                Operation(
+                    process=process, f="txn", value=mops, result=outcome.value if isinstance(outcome, Ok) else None,
+                    type=OpType.OK if is_ok else OpType.FAIL, start_ns=start, end_ns=clock[0], invoke_index=start,
+                    complete_index=clock[0],
+                )
+            )  # fmt: skip
+
+    await asyncio.gather(*(work(process) for process in range(5)))
+    return sorted(operations, key=lambda operation: operation.invoke_index)
+
+
+@pytest.mark.parametrize("error", [NoAnswer("gone"), RefusedByCode(-4)])
+def test_a_transaction_that_has_not_read_has_written_nothing(error: Exception) -> None:
+    """It fails, whatever the error of its read is; what stands before the multi has no effect."""
+    store = Store()
+
+    async def catch_up(path: str) -> None:
+        raise error
+
+    store.catch_up = catch_up  # type: ignore[method-assign]
+    found = asyncio.run(client(store).carry_out("/p", [["append", "x", 1]]))
+    assert isinstance(found, Fail)
+    assert found.error.startswith("not-read: ")
+    assert not store.znodes
