@@ -16,8 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from clusters.sim import files
 from clusters.sim.host import Reply, Request
-from clusters.systems.sim_bookkeeper import messages, outcomes, storage
+from clusters.systems.sim_bookkeeper import messages, outcomes
 from clusters.systems.sim_bookkeeper.bugs import Bug
 from clusters.systems.sim_bookkeeper.messages import Entry
 from clusters.systems.sim_bookkeeper.options import Protocol
@@ -72,9 +73,9 @@ class Bookie:
     def start(self) -> None:
         """Reads the disk."""
         try:
-            for key, (version, term, truncated, fenced) in storage.read_promises(self._host.disk, _PROMISE).items():
+            for key, (version, term, truncated, fenced) in files.read_promises(self._host.disk, _PROMISE).items():
                 self._promises[key] = Promise(version, term, truncated, tuple(fenced))
-        except storage.DamagedFileError as error:
+        except files.DamagedFileError as error:
             self._serves = False
             self._host.log(f"takes no part: {error}")
             return
@@ -83,8 +84,8 @@ class Bookie:
                 continue
             _, segment, offset, key = name.split("-", 3)
             try:
-                value, truncates, lac = storage.read(self._host.disk, name)
-            except storage.DamagedFileError as error:
+                value, truncates, lac = files.read(self._host.disk, name)
+            except files.DamagedFileError as error:
                 self._host.log(str(error))
                 self._damaged.add((key, int(segment), int(offset)))
                 continue
@@ -150,7 +151,7 @@ class Bookie:
         if entry.truncates > self._promise(key).truncated or (entry.truncates and self._bug is Bug.TRUNCATES_AGAIN):
             self._truncate(key, segment, offset, entry.truncates)
         name = f"{_ENTRY}-{segment}-{offset}-{key}"
-        storage.write(self._host.disk, name, [*entry, message.lac], sync=self._bug is not Bug.ACKNOWLEDGED_BEFORE_SYNC)
+        files.write(self._host.disk, name, [*entry, message.lac], sync=self._bug is not Bug.ACKNOWLEDGED_BEFORE_SYNC)
         self._damaged.discard((key, segment, offset))
         self._keep((key, segment), offset, entry, message.lac)
         self._host.send(sender, messages.Added(key, message.term, offset))
@@ -206,7 +207,7 @@ class Bookie:
     def _promised(self, key: str, promise: Promise) -> None:
         if self._bug is not Bug.FENCE_NOT_JOURNALLED:
             content = [promise.version, promise.term, promise.truncated, promise.fenced]
-            storage.write_promise(self._host.disk, _PROMISE, key, content)
+            files.write_promise(self._host.disk, _PROMISE, key, content)
         self._promises[key] = promise
 
     def _keep(self, place: tuple[str, int], offset: int, entry: Entry, lac: int) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from clusters.sim import files
 from clusters.sim.host import Reply, Request
-from clusters.systems.sim_bookkeeper import messages, outcomes, storage
+from clusters.systems.sim_bookkeeper import messages, outcomes
 from clusters.systems.sim_bookkeeper.bugs import Bug
 from clusters.systems.sim_bookkeeper.messages import Meta, MetaIs, Segment
 
@@ -40,10 +41,10 @@ class MetadataStore:
     def start(self) -> None:
         """Reads the disk."""
         try:
-            for key, (version, term, is_open, owner, segments) in storage.read_promises(self._host.disk, _META).items():
+            for key, (version, term, is_open, owner, segments) in files.read_promises(self._host.disk, _META).items():
                 read = tuple(Segment(*segment) for segment in segments)
                 self._metas[key] = Meta(version, term, is_open, owner, read)
-        except storage.DamagedFileError as error:
+        except files.DamagedFileError as error:
             self._serves = False
             self._host.log(f"takes no part: {error}")
 
@@ -55,7 +56,7 @@ class MetadataStore:
             case messages.Put(key, meta):
                 if meta.version == self.meta(key).version + 1 or self._bug is Bug.CAS_LEFT_OUT:
                     try:
-                        storage.write_promise(self._host.disk, _META, key, list(meta))
+                        files.write_promise(self._host.disk, _META, key, list(meta))
                     except OSError as error:
                         self._host.log(f"drops a message: {error}")
                         return

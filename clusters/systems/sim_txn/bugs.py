@@ -1,0 +1,92 @@
+"""The planted bugs: deliberate mistakes of the store. A run has at most one.
+
+A bug changes a line or two of the correct code, in the part where a real system would have it. `TABLE` names real systems with
+the same mistake, by the reports of jepsen.io/analyses where there is one.
+"""
+
+from __future__ import annotations
+
+import enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from clusters.sim.planted import Planted
+from harness.declare import Needs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Bug(enum.StrEnum):
+    """A planted bug; `none` is the correct version."""
+
+    NONE = "none"
+    RETRIES_UNKNOWN = "retries-unknown"
+    APPLIED_TWICE = "applied-twice"
+    OLD_TIMESTAMP = "old-timestamp"
+    LATE_SNAPSHOT = "late-snapshot"
+    OWN_WRITES_MISSING = "own-writes-missing"
+    LOCKS_EXISTING_KEYS = "locks-existing-keys"
+    ONE_DIRECTION = "one-direction"
+    LOST_UPDATES = "lost-updates"
+    ABORT_LEAVES_WRITES = "abort-leaves-writes"
+    PARTIAL_AFTER_CRASH = "partial-after-crash"
+    COMMIT_BEFORE_SYNC = "commit-before-sync"
+    REPLICA_ORDER = "replica-order"
+
+
+# Faults after which a process starts again from its disk.
+_RESTARTS: Final = ("kill", "leaders-kill", "crash", "power-loss")
+
+TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
+    {
+        Bug.RETRIES_UNKNOWN: Planted(
+            does="A client carries out a transaction again if its commit has no answer.",
+            seen="TiDB 2.1.7, etcd 3.5.5 (issue 14890)",
+        ),
+        Bug.APPLIED_TWICE: Planted(
+            does="The primary carries out a commit again that comes again.",
+            seen="MongoDB 4.2.6",
+        ),
+        Bug.OLD_TIMESTAMP: Planted(
+            does="The primary gives snapshots of a time that it renews ten times a second, and not with each commit.",
+            seen="YugaByte 1.3.1",
+        ),
+        Bug.LATE_SNAPSHOT: Planted(
+            does="A transaction takes its snapshot with its second access, and the first read is of the time before.",
+        ),
+        Bug.OWN_WRITES_MISSING: Planted(
+            does="A transaction does not see its own writes.",
+            seen="FaunaDB 2.6.0",
+        ),
+        Bug.LOCKS_EXISTING_KEYS: Planted(
+            does="A commit does not check the keys that it read and that did not exist.",
+            seen="TiDB 3.0.0-beta.1",
+            needs=Needs(options={"isolation": ("serializable",)}),
+        ),
+        Bug.ONE_DIRECTION: Planted(
+            does="A commit checks the keys that it read before its first write, and not those that it read after it.",
+            seen="PostgreSQL 12.3",
+            needs=Needs(options={"isolation": ("serializable",)}),
+        ),
+        Bug.LOST_UPDATES: Planted(
+            does="A commit does not check the keys that it writes.",
+        ),
+        Bug.ABORT_LEAVES_WRITES: Planted(
+            does="A commit that meets a conflict leaves the writes before the key of the conflict.",
+        ),
+        Bug.PARTIAL_AFTER_CRASH: Planted(
+            does="A commit writes each key by itself, a moment after the one before, so a crash leaves a part.",
+            needs=Needs(faults=_RESTARTS),
+        ),
+        Bug.COMMIT_BEFORE_SYNC: Planted(
+            does="The primary answers a commit before its record is synced.",
+            needs=Needs(faults=("power-loss",)),
+        ),
+        Bug.REPLICA_ORDER: Planted(
+            does="A replica applies the commits of a batch in another order than the primary.",
+            seen="Amazon RDS for PostgreSQL, multi-AZ",
+            needs=Needs(options={"reads_from": ("replica",), "consistency_model": ("serializable",)}),
+        ),
+    }
+)
