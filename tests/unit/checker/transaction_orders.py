@@ -193,6 +193,46 @@ def _has_serial_order(operations: Sequence[Operation], before: Callable[[Operati
     return search(list(operations), {})
 
 
+def is_read_committed(operations: Sequence[Operation], before: Callable[[Operation, Operation], bool]) -> bool:
+    """Returns whether an order of whole transactions explains all first reads by states that some earlier one left.
+
+    Each key of a transaction may be of another state. A read after own appends shows the last state with them. Other reads
+    that are not the first of their key are not looked at.
+    Source: N. Crooks and others, *Seeing is believing: a client-centric specification of database isolation*, PODC 2017.
+    """
+    return any(_has_committed_reads(some, before) for some in _possible(operations))
+
+
+def _has_committed_reads(operations: Sequence[Operation], before: Callable[[Operation, Operation], bool]) -> bool:
+    def search(left: list[Operation], states: list[State]) -> bool:
+        if not left:
+            return True
+        for each in left:
+            others = [other for other in left if other is not each]
+            if any(before(other, each) for other in others) or not _reads_committed(each, states):
+                continue
+            if search(others, [*states, _committed(each, states[-1])]):
+                return True
+        return False
+
+    return search(list(operations), [{}])
+
+
+def _reads_committed(operation: Operation, states: Sequence[State]) -> bool:
+    own: State = {}
+    accessed = set()
+    for f, key, value in _mops(operation) if operation.type is OpType.OK else ():
+        if f != "r":
+            own[key] = (*own.get(key, ()), value)
+        elif key in own:
+            if not _fits(value, states[-1].get(key, ()) + own[key]):
+                return False
+        elif key not in accessed and not any(_fits(value, state.get(key, ())) for state in states):
+            return False
+        accessed.add(key)
+    return True
+
+
 def is_snapshot_isolated(operations: Sequence[Operation], before: Callable[[Operation, Operation], bool]) -> bool:
     """Returns whether an order of starts and commits explains all answers; `before` orders a commit and a start."""
     return any(_has_snapshots(some, before) for some in _possible(operations))
