@@ -17,9 +17,11 @@ from commands.hunting import Chooser, behaviour_of
 from commands.run_options import RunOptions
 from commands.trial import attempt
 from harness.console import sources as opt
+from harness.console.plain import listed
 from harness.errors import InputError
 
 if TYPE_CHECKING:
+    from clusters.sim.planted import Planted
     from clusters.systems.sim_raft.bugs import Bug
     from commands.hunting import Draw, Space
     from commands.trial import Trial
@@ -116,6 +118,17 @@ def found(runs: int, draw: Draw, trial: Trial) -> Find:
     """Returns the finding of a run."""
     sizes = [len(example.operations) for part in trial.outcome.parts for example in part.counterexamples]
     return Find(runs=runs, draw=draw, parts=trial.outcome.invalid, size=min(sizes, default=None))
+
+
+def needs(planted: Planted) -> str:
+    """Returns what a bug needs, in the form of the pages that describe planted bugs."""
+    own = planted.needs
+    found = [
+        f"`--{name.replace('_', '-')}` {listed([f'`{each}`' for each in sorted(map(str, fits))], 'or')}"
+        for name, fits in own.options.items()
+    ]
+    found += [f"a fault: {listed([f'`{each}`' for each in own.faults], 'or')}"] if own.faults else []
+    return "; ".join(found)
 
 
 @functools.cache

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from clusters.systems.sim_bookkeeper.bugs import TABLE, Bug
 from clusters.systems.sim_bookkeeper.options import Protocol
-from harness.console.plain import listed
 from harness.verdict import Verdict
-from tests.catches.hunts import Hunt
-
-if TYPE_CHECKING:
-    from clusters.sim.planted import Planted
+from tests.catches.hunts import Hunt, needs
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sim-bookkeeper.md").read_text(encoding="utf-8")
 SYSTEM, SEED = "sim-bookkeeper", 1
@@ -66,17 +61,6 @@ def test_the_correct_version_is_not_accused(protocol: Protocol) -> None:
         verdicts[str(trial.outcome.verdict) if trial is not None else "refused"] += 1
         assert trial is None or trial.outcome.invalid == (), draw
     assert verdicts["refused"] < CORRECT_RUNS, verdicts
-
-
-def needs(planted: Planted) -> str:
-    """Returns what a bug needs, in the page's form."""
-    own = planted.needs
-    found = [
-        f"`--{name}` {listed([f'`{each}`' for each in sorted(map(str, fits))], 'or')}"
-        for name, fits in own.options.items()
-    ]
-    found += [f"a fault: {listed([f'`{each}`' for each in own.faults], 'or')}"] if own.faults else []
-    return "; ".join(found)
 
 
 def test_the_page_has_each_bug_and_each_find() -> None:

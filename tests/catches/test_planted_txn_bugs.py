@@ -1,0 +1,69 @@
+"""Hunts find the planted bugs of the simulated store, and its correct levels are valid.
+
+The runs are those of `labrys hunt --system sim-txn --workload list-append OPTIONS --among KINDS --blind --seed 1`. Here only
+the run is carried out that is known to find the bug. `test_txn_schedules.py` has a schedule for each bug.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clusters.systems.sim_txn.bugs import TABLE, Bug
+from harness.verdict import Verdict
+from tests.catches.hunts import Hunt, needs
+
+PAGE = (Path(__file__).parents[2] / "docs" / "sim-txn.md").read_text(encoding="utf-8")
+SYSTEM, SEED = "sim-txn", 1
+
+# For the options of a hunt, its first run that is invalid, and the kinds of faults.
+FINDS: dict[str, tuple[int, str]] = {}
+# Levels with what they promise.
+CORRECT = {
+    "--isolation serializable": "strict-serializable",
+    "--isolation snapshot": "snapshot-isolation",
+    "--isolation read-committed": "read-committed",
+    "--reads-from replica": "serializable",
+}
+CORRECT_RUNS = 2
+
+
+@pytest.mark.parametrize("options", FINDS)
+def test_a_mistake_is_found(options: str) -> None:
+    """The transactions are invalid, with a reason."""
+    run, among = FINDS[options]
+    hunt = Hunt(("--workload", "list-append", *options.split()), seed=SEED, guided=False, among=among, system=SYSTEM)
+    trial = hunt.nth(run)
+    assert trial is not None
+    [reason] = [part.reason for part in trial.outcome.parts if part.verdict is Verdict.INVALID]
+    assert reason
+
+
+@pytest.mark.parametrize("options", CORRECT)
+@pytest.mark.parametrize("runs", [CORRECT_RUNS, pytest.param(250, marks=pytest.mark.night)])
+def test_the_correct_version_is_not_accused(options: str, runs: int) -> None:
+    """Each level passes with all kinds of faults."""
+    level = CORRECT[options]
+    words = ("--workload", "list-append", *options.split(), "--consistency-model", level, "--time-limit", "6")
+    hunt = Hunt((*words, "--rate", "30"), seed=SEED, system=SYSTEM)
+    valid = 0
+    for _ in range(runs):
+        draw, trial = hunt.next()
+        assert trial is None or trial.outcome.invalid == (), draw
+        valid += trial is not None and trial.outcome.verdict is Verdict.VALID
+    assert valid
+
+
+def test_the_page_has_each_bug_and_each_find() -> None:
+    """The tables have one row for each bug, and exactly the runs in this test."""
+    rows = PAGE.splitlines()
+    for bug, planted in TABLE.items():
+        assert f"| `{bug}` | {planted.does} | {planted.seen} | {needs(planted)} |" in rows
+    assert set(TABLE) == set(Bug) - {Bug.NONE}
+    _, header, table = PAGE.partition("| options | run | `--among` |")
+    assert header
+    told = [row.split("|") for row in table.split("\n\n")[0].splitlines() if row.startswith("| `")]
+    assert {tuple(cell.strip(" `") for cell in row[1:4]) for row in told} == {
+        (options, str(run), among) for options, (run, among) in FINDS.items()
+    }
