@@ -3,8 +3,8 @@
 PostgreSQL elects no primary. So a primary that is gone stays the primary, and its clients wait for it. A standby gets the log
 of the primary a moment later.
 
-A server does not run as root. So `setpriv` starts it as the user `nobody`, and leaves it one capability: to read all files, as
-the folder with the programs may be readable by root only.
+A server does not run as root. So `setpriv` starts it as the user `nobody`. On a local node, the folder with the programs is a
+link into a folder that only root may enter, so it is mounted at a second place.
 """
 
 from __future__ import annotations
@@ -35,10 +35,14 @@ if TYPE_CHECKING:
     from harness.node import Node
 
 PACKAGES: Final = DebianPackages(
-    name="postgres", packages=["postgresql-15", "postgresql-client-15", "libpq5", "libllvm14", "libicu72", "libxslt1.1"]
+    name="postgres", packages=["postgresql-15", "postgresql-client-15", "libpq5", "libicu72", "libxslt1.1"]
 )
-BIN: Final = "/usr/lib/postgresql/15/bin"
-SERVER: Final = PACKAGES.path(f"{BIN}/postgres")
+TREE: Final = f"{PACKAGES.root}-tree"  # the packages, for every user
+BIN: Final = f"{TREE}/usr/lib/postgresql/15/bin"
+SERVER: Final = f"{BIN}/postgres"
+ENVIRONMENT: Final = {
+    name: value.replace(f"{PACKAGES.root}/", f"{TREE}/") for name, value in PACKAGES.environment.items()
+}
 DATA_DIR: Final = "/var/lib/labrys/postgres"
 CLUSTER_DIR: Final = f"{DATA_DIR}/cluster"  # below the folder, because a volume there has a folder of its own
 LOG: Final = "/var/log/labrys/postgres/postgres.log"
@@ -46,10 +50,7 @@ CLUSTER_NAME: Final = "labrys"
 NOBODY: Final = "65534"
 TIMEOUT_S: Final = 1.0
 BASE_BACKUP_S: Final = 60.0
-READS_ALL: Final = (
-    f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups "
-    "--inh-caps +dac_read_search --ambient-caps +dac_read_search"
-)
+AS_NOBODY: Final = f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups"
 ACCESS: Final = "host all all all trust\nhost replication all all trust\n"
 STATE: Final = (
     "SELECT pg_is_in_recovery(), pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() "
@@ -106,8 +107,14 @@ class PostgresSystem(System):
         return {"postgres": PACKAGES.versions()["postgresql-15"]}
 
     def install(self, node: Node) -> None:
-        """Copies the unpacked packages to the node."""
-        PACKAGES.install(self.cluster.remote(node))
+        """Copies the unpacked packages to the node, to a place that every user can read."""
+        remote = self.cluster.remote(node)
+        PACKAGES.install(remote)
+        remote.run(
+            f"if [ -L {PACKAGES.root} ]; then\n"
+            f"  mkdir -p {TREE} && {{ mountpoint -q {TREE} || mount --bind $(readlink -f {PACKAGES.root}) {TREE}; }}\n"
+            f"else\n  ln -sfn {PACKAGES.root} {TREE}\nfi"
+        )
 
     def fatal_log_patterns(self) -> Sequence[str]:
         """Returns the lines of a server that found its own data wrong, or that crashed."""
@@ -136,12 +143,12 @@ class Server(Service):
         """Returns the server of a node; its pattern matches the processes of sessions too."""
         return Daemon(
             role=self.role,
-            argv=[*READS_ALL.split(), SERVER, "-D", CLUSTER_DIR],
+            argv=[*AS_NOBODY.split(), SERVER, "-D", CLUSTER_DIR],
             pattern=rf"^({SERVER} -D|postgres: {CLUSTER_NAME}: )",
             ports=(PORT,),
             data_dir=DATA_DIR,
             log_files=(LOG,),
-            environment=PACKAGES.environment,
+            environment=ENVIRONMENT,
         )
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
@@ -166,8 +173,8 @@ class Server(Service):
 
     def as_nobody(self, node: Node, *commands: str) -> None:
         """Runs programs of PostgreSQL on a node as the user that runs the server, after it made the folder theirs."""
-        settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in PACKAGES.environment.items())
-        script = "\n".join(f"env {settings} TZ=UTC LC_ALL=C {READS_ALL} {command} >&2 || exit" for command in commands)
+        settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in ENVIRONMENT.items())
+        script = "\n".join(f"env {settings} TZ=UTC LC_ALL=C {AS_NOBODY} {command} >&2 || exit" for command in commands)
         self.system.cluster.remote(node).run(
             f"mkdir -p {DATA_DIR} && chown {NOBODY}:{NOBODY} {DATA_DIR} && cd {DATA_DIR} || exit\n{script}",
             timeout_s=BASE_BACKUP_S,
@@ -181,13 +188,12 @@ class Primary(Server):
 
     def initialise(self, node: Node) -> None:
         """Makes a cluster of databases, and writes its configuration."""
-        initdb = PACKAGES.path(f"{BIN}/initdb")
-        self.as_nobody(node, f"{initdb} -D {CLUSTER_DIR} -A trust -U {USER} --no-locale -E UTF8 --no-instructions")
+        self.as_nobody(node, f"{BIN}/initdb -D {CLUSTER_DIR} -A trust -U {USER} --no-locale -E UTF8 --no-instructions")
         lines = [
             f"cluster_name = '{CLUSTER_NAME}'", f"port = {PORT}", "listen_addresses = '*'", "unix_socket_directories = ''",
             f"deadlock_timeout = {self._options.deadlock_ms}", "timezone = 'GMT'", "log_timezone = 'GMT'",
             "wal_level = replica", "wal_keep_size = 256", "wal_retrieve_retry_interval = 500",
-            "wal_receiver_timeout = 3000", "wal_sender_timeout = 3000", "max_connections = 200", "shared_buffers = '32MB'",
+            "wal_receiver_timeout = 3000", "wal_sender_timeout = 3000", "max_connections = 200", "jit = off", "shared_buffers = '32MB'",
         ]  # fmt: skip
         remote = self.system.cluster.remote(node)
         remote.write(f"{CLUSTER_DIR}/postgresql.conf", "\n".join(lines) + "\n")
@@ -219,8 +225,8 @@ class Standby(Server):
 
     def initialise(self, node: Node) -> None:
         """Copies the data and the configuration of the primary, which serves by now."""
-        backup = PACKAGES.path(f"{BIN}/pg_basebackup")
         address = shlex.quote(self._primary.address)
         self.as_nobody(
-            node, f"{backup} -D {CLUSTER_DIR} -h {address} -p {PORT} -U {USER} -X stream -c fast -R --no-password"
+            node,
+            f"{BIN}/pg_basebackup -D {CLUSTER_DIR} -h {address} -p {PORT} -U {USER} -X stream -c fast -R --no-password",
         )
