@@ -192,8 +192,8 @@ class Primary(Server):
         lines = [
             f"cluster_name = '{CLUSTER_NAME}'", f"port = {PORT}", "listen_addresses = '*'", "unix_socket_directories = ''",
             f"deadlock_timeout = {self._options.deadlock_ms}", "timezone = 'GMT'", "log_timezone = 'GMT'",
-            "wal_level = replica", "wal_keep_size = 256", "wal_retrieve_retry_interval = 500",
-            "wal_receiver_timeout = 3000", "wal_sender_timeout = 3000", "max_connections = 200", "jit = off", "shared_buffers = '32MB'",
+            "wal_level = replica", "wal_keep_size = 256", "wal_retrieve_retry_interval = 500", "jit = off",
+            "wal_receiver_timeout = 3000", "wal_sender_timeout = 3000", "max_connections = 200", "shared_buffers = '32MB'",
         ]  # fmt: skip
         remote = self.system.cluster.remote(node)
         remote.write(f"{CLUSTER_DIR}/postgresql.conf", "\n".join(lines) + "\n")
