@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from harness.node_states import NodeState
     from harness.op import Outcome
     from harness.world import Lost
 
@@ -247,11 +248,40 @@ def test_the_guard_ends_a_run(tmp_path: Path) -> None:
         jvm.begin(SEED, preempt=0.0, stretch_ns=0)
         jvm.start(0, "n1", seed=SEED, main="io.netty.channel.nio.NioEventLoop", arguments=())
         with pytest.raises(
-            InfrastructureError, match=r"io\.netty\.channel\.nio\.NioEventLoop has no public static method main"
+            InfrastructureError,
+            match=r"io\.netty\.channel\.nio\.NioEventLoop has no public static method begin or main",
         ):
             jvm.advance(10**9)
     finally:
         jvm.close()
+
+
+def test_the_state_of_a_node_is_read_without_a_trace(run: Run) -> None:
+    """A run whose states are read has the same schedule. The leader has the last write in its log and its map."""
+    seen: list[NodeState] = []
+
+    class Reading(Run):
+        async def _live(self) -> list[Outcome]:
+            async def read() -> None:
+                while True:
+                    await asyncio.sleep(0.25)
+                    seen.extend(self._system.node_state(node, "key") for node in self._cluster.nodes)
+
+            reader = asyncio.create_task(read())
+            try:
+                return await super()._live()
+            finally:
+                reader.cancel()
+
+    again = Reading(SEED)
+    assert again.trace == run.trace
+    assert again.outcomes == run.outcomes
+    assert {state.process for state in seen} == {"running", "paused", "dead"}
+    assert {state.role for state in seen} == {None, "leader", "follower", "candidate"}
+    last = [state for state in seen if state.role == "leader"][-1]
+    assert (last.term or 0) > 1
+    assert 0 < (last.committed or 0) <= (last.last or 0)
+    assert last.value is not None
 
 
 def test_the_end_of_the_jvm_is_an_error(tmp_path: Path) -> None:

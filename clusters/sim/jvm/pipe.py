@@ -102,7 +102,7 @@ class Jvm:
         self.advance(0)
 
     def start(self, at_ns: int, node: str, *, seed: int, main: str, arguments: Sequence[str]) -> None:
-        """Starts the process of a node: the method `main` of a class."""
+        """Starts the process of a node: the method `begin` or `main` of a class."""
         texts = b"".join(map(_text, arguments))
         content = _TIME.pack(_signed(seed)) + _text(main) + _LENGTH.pack(len(arguments)) + texts
         self._add(b"S", at_ns, node, content)
@@ -151,6 +151,16 @@ class Jvm:
         """Lets the next answer have an event `TRACES` with a digest of all decisions of the scheduler."""
         self._commands.append(b"Z")
 
+    def state(self, node: str, key: str) -> str:
+        """Returns what the program of a node tells about its state; empty if it runs no program, or one that tells nothing.
+
+        It changes nothing: no time passes, and commands that wait stay.
+
+        Raises:
+            InfrastructureError: The JVM has ended.
+        """
+        return self._exchanged(b"Q" + _text(node) + _text(key)).decode(errors="replace")
+
     def advance(self, until_ns: int) -> tuple[int, Sequence[Event]]:
         """Lets the threads run until a time, or until the end of the first instant with an event.
 
@@ -162,15 +172,12 @@ class Jvm:
         """
         content = b"".join([*self._commands, b"T", _TIME.pack(until_ns)])
         self._commands.clear()
+        frame = self._exchanged(content)
         self.usable = False
-        with contextlib.suppress(BrokenPipeError):  # the reader below finds the reason
-            self._to.write(_LENGTH.pack(len(content)) + content)
-            self._to.flush()
-        head = self._from.read(_LENGTH.size)
-        length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else -1
-        frame = self._from.read(length) if _TIMES.size <= length <= MAX_FRAME else b""
-        if len(frame) != length:
-            raise InfrastructureError(f"the JVM of the simulator ended {self._how()}; {self._said()}")
+        if len(frame) < _TIMES.size:
+            raise InfrastructureError(
+                f"the JVM of the simulator answered {len(frame)} bytes; expected two times and events"
+            )
         now_ns, self.next_ns = _TIMES.unpack_from(frame)
         events = _events(frame)
         failure = next((event.text for event in events if event.kind == FAILS), None)
@@ -180,6 +187,20 @@ class Jvm:
             )
         self.usable = True
         return now_ns, events
+
+    def _exchanged(self, content: bytes) -> bytes:
+        """Sends a frame, and returns the one that answers it."""
+        self.usable = False
+        with contextlib.suppress(BrokenPipeError):  # the reader below finds the reason
+            self._to.write(_LENGTH.pack(len(content)) + content)
+            self._to.flush()
+        head = self._from.read(_LENGTH.size)
+        length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else -1
+        frame = self._from.read(length) if 0 <= length <= MAX_FRAME else b""
+        if len(frame) != length:
+            raise InfrastructureError(f"the JVM of the simulator ended {self._how()}; {self._said()}")
+        self.usable = True
+        return frame
 
     def close(self) -> None:
         """Ends the JVM."""

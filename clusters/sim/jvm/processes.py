@@ -146,7 +146,7 @@ class Program:
     """What a process runs.
 
     Attributes:
-        main: The class with the method `main`, which starts it and returns.
+        main: The class with the method `begin`, which starts it and returns a function that tells its state, or `main`.
         arguments: The arguments of `main`.
         message: Returns the message that bytes between nodes are; see `clusters.sim.streams.End`.
     """

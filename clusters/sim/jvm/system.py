@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import abc
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, cast
+
+from msgspec import DecodeError, Struct
+from msgspec.json import decode as json_decode
 
 from clusters.sim.jvm import javas
 from clusters.sim.jvm.processes import ClientStream, Java, JavaProcess, Program
@@ -14,6 +18,8 @@ from clusters.sim.system import SimNodes
 from clusters.systems.jvm import compiler, java, maven, maven_build
 from clusters.systems.remoting import Connection, NotSent
 from harness.capabilities import SIMULATED_DISK
+from harness.console.documents import shown
+from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
     from clusters.sim.host import Factory, Host
     from harness.builds import Artifact
     from harness.node import Node
+    from harness.node_states import NodeState
 
 JAR: Final = "simjvm.jar"
 VERSION: Final = "0.1.0"
@@ -54,11 +61,27 @@ def simulator(say: Callable[[str], object]) -> Artifact:
     ).artifact(say)  # fmt: skip
 
 
+class _Told(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a program tells of its state. An index of -1 stands for no entry."""
+
+    role: str
+    term: int
+    last: int
+    last_term: int
+    committed: int
+    value: int | None = None
+
+
+def _index(told: int) -> int | None:
+    return None if told < 0 else told
+
+
 class JavaNodes(SimNodes):
     """The nodes of a system in the simulator: a Java program on each.
 
     Attributes:
-        main: The class whose method `main` starts a node, and returns.
+        main: The class whose method `begin` or `main` starts a node. `begin` returns a function from a key to the node's
+            state as JSON: role, term, last, lastTerm and committed, and perhaps value.
         jar: The name of the jar of the program in the system's artifact.
     """
 
@@ -113,6 +136,25 @@ class JavaNodes(SimNodes):
     def message(self, data: bytes) -> object:
         """Returns the message that bytes between nodes are. Its type has the name of the message; see `clusters.sim.rarity`."""
         return data
+
+    def node_state(self, node: Node, key: str | None) -> NodeState:
+        """Returns the state of a node, with what its program tells.
+
+        Raises:
+            InfrastructureError: The program tells something else than its state.
+        """
+        state = super().node_state(node, key)
+        text = "" if self._java is None else self._java.jvm.state(node.name, key or "")
+        if not text:
+            return state
+        try:
+            told = json_decode(text, type=_Told)
+        except DecodeError as error:
+            raise InfrastructureError(f"the program of {node.name} tells no state: {shown(text)}: {error}") from error
+        return replace(
+            state, role=told.role, term=told.term, last=_index(told.last), last_term=_index(told.last_term),
+            committed=_index(told.committed), value=None if told.value is None else str(told.value),
+        )  # fmt: skip
 
     def wipe(self, node: Node, role: str | None = None) -> None:
         """Removes the node's data and log."""

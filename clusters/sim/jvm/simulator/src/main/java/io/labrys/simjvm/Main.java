@@ -30,7 +30,8 @@ import java.util.logging.SimpleFormatter;
  * The driver: reads commands from the standard input, and writes what the processes do to the standard output.
  *
  * <p>A frame from the controller has its length, and then commands. The last one is {@code T}, which lets the threads run. The
- * answer is one frame; see {@link Output}. Numbers are big-endian. A JVM has one run after the other, and each is as in a new JVM.
+ * answer is one frame; see {@link Output}. {@code Q} is alone in its frame: it asks for the state of a process, and its answer is
+ * a text. Numbers are big-endian. A JVM has one run after the other, and each is as in a new JVM.
  */
 public final class Main {
     private final Output output;
@@ -122,6 +123,12 @@ public final class Main {
         if (command == 'T') {
             long next = scheduler.advance(in.readLong());
             output.flush(scheduler.now(), next);
+            return;
+        }
+        if (command == 'Q') {
+            SimProcess process = processes.get(text(in));
+            String key = text(in);
+            output.answer(process == null ? "" : process.state(key));
             return;
         }
         if (command == 'Z') {

@@ -2,7 +2,9 @@ package io.labrys.dledger;
 
 import io.openmessaging.storage.dledger.DLedgerConfig;
 import io.openmessaging.storage.dledger.DLedgerServer;
+import io.openmessaging.storage.dledger.MemberState;
 import io.openmessaging.storage.dledger.store.file.DLedgerMmapFileStore;
+import java.util.Locale;
 import org.apache.rocketmq.remoting.netty.NettyServerConfig;
 
 /** Makes the library's server from the options. Only this class knows the library's configuration. */
@@ -14,6 +16,14 @@ final class Library {
         NettyServerConfig listen = new NettyServerConfig();
         listen.setBindAddress(options.address().substring(0, options.address().lastIndexOf(':')));
         return new DLedgerServer(config(options), listen);
+    }
+
+    /** Returns the state of a server as JSON; see {@link Node#state}. */
+    static String state(DLedgerServer server, Long value) {
+        MemberState member = server.getMemberState();
+        return "{\"role\":\"" + member.getRole().name().toLowerCase(Locale.ROOT) + "\",\"term\":" + member.currTerm() + ",\"last\":"
+            + member.getLedgerEndIndex() + ",\"lastTerm\":" + member.getLedgerEndTerm() + ",\"committed\":"
+            + member.getCommittedIndex() + ",\"value\":" + value + "}";
     }
 
     private static DLedgerConfig config(NodeOptions options) {

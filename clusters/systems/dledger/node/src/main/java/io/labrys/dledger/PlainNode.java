@@ -20,6 +20,11 @@ public final class PlainNode implements Node {
     }
 
     @Override
+    public String state(String key) {
+        return Library.state(server, null);
+    }
+
+    @Override
     public void close() {
         server.shutdown();
     }

@@ -32,6 +32,7 @@ public final class RegisterNode implements Node {
     private static final long MIN_ROUND_MILLIS = 200;
 
     private final DLedgerServer server;
+    private final RegisterState state = new RegisterState();
     private final ThreadPoolExecutor workers;
     private final Turns.Thread turns = new Turns.Thread("read-index");
     private final ReadIndex readIndex;
@@ -45,7 +46,6 @@ public final class RegisterNode implements Node {
         server = Library.server(options);
         workers = workers();
 
-        RegisterState state = new RegisterState();
         WaitingAnswers waiting = new WaitingAnswers();
         RegisterStateMachine machine =
             new RegisterStateMachine(options.group(), options.self(), state, waiting, fatal, options.snapshotMillis());
@@ -72,6 +72,11 @@ public final class RegisterNode implements Node {
     /** Returns the library's server. */
     public DLedgerServer server() {
         return server;
+    }
+
+    @Override
+    public String state(String key) {
+        return Library.state(server, state.get(key));
     }
 
     @Override

@@ -1,6 +1,7 @@
 package io.labrys.dledger;
 
 import io.openmessaging.storage.dledger.exception.DLedgerException;
+import java.util.function.Function;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -15,13 +16,14 @@ public final class Simulated {
 
     private Simulated() {}
 
-    /** Starts the node, and returns. */
-    public static void main(String[] arguments) {
+    /** Starts the node. Returns what tells its state; see {@link Node#state}. */
+    public static Function<String, String> begin(String[] arguments) {
         NodeOptions options = NodeOptions.parse(arguments);
         NodeLog.startSimulated();
         Node node = options.registers() ? new RegisterNode(options, Simulated::giveUp) : new PlainNode(options);
         node.start();
         LOG.info("listening on {}, data in {}", options.address(), options.directory());
+        return node::state;
     }
 
     private static void giveUp(DLedgerException error) {

@@ -36,4 +36,43 @@ abstract class Carrier {
         /** Waits until a thread gives the baton back to the driver. The driver calls this. */
         void awaitDriversTurn();
     }
+
+    /** The thread of the driver, while it reads the objects of a process. */
+    static final class OfDriver extends Carrier {
+        private final Thread driver;
+
+        OfDriver(Thread driver) {
+            this.driver = driver;
+        }
+
+        @Override
+        void begin() {
+            throw new IllegalStateException("it runs already");
+        }
+
+        @Override
+        void resume() {
+            throw new IllegalStateException("it never waits");
+        }
+
+        @Override
+        void awaitTurn() {
+            throw new IllegalStateException("it never waits");
+        }
+
+        @Override
+        boolean isHere() {
+            return Thread.currentThread() == driver;
+        }
+
+        @Override
+        boolean drop() {
+            throw new IllegalStateException("it belongs to no process");
+        }
+
+        @Override
+        void setContextClassLoader(ClassLoader loader) {
+            throw new IllegalStateException("it only reads");
+        }
+    }
 }

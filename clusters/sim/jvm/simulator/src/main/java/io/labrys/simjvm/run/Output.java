@@ -41,6 +41,18 @@ public final class Output {
         bytes.reset();
     }
 
+    /** Writes a text as one frame. The events so far stay for the next call of {@link #flush}. */
+    public void answer(String text) {
+        try {
+            byte[] encoded = text.getBytes(StandardCharsets.UTF_8);
+            out.writeInt(encoded.length);
+            out.write(encoded);
+            out.flush();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
     void listen(String node, int port) {
         event('L', node, () -> events.writeInt(port));
     }

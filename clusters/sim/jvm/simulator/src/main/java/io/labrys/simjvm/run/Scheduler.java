@@ -6,6 +6,7 @@ import java.util.Deque;
 import java.util.List;
 import java.util.PriorityQueue;
 import java.util.Random;
+import java.util.function.Supplier;
 
 /**
  * Runs the threads of all simulated processes, one at a time, in virtual time.
@@ -243,7 +244,7 @@ public final class Scheduler {
         if (me.process.killed()) {
             throw new Killed();
         }
-        if (slowNanos > 0 && !me.initializes() && disks.nextDouble() < SLOW_SHARE) {
+        if (slowNanos > 0 && !me.initializes() && !me.looks() && disks.nextDouble() < SLOW_SHARE) {
             long nanos = (long) (-Math.log(1 - disks.nextDouble()) * slowNanos);
             block(me, SimThread.Wait.DISK, after(Math.max(1, nanos)));
         }
@@ -256,7 +257,7 @@ public final class Scheduler {
      */
     void maybeSwitch() {
         SimThread me = current();
-        if (!me.initializes() && !me.process.killed() && preempt > 0 && choices.nextDouble() < preempt) {
+        if (!me.initializes() && !me.looks() && !me.process.killed() && preempt > 0 && choices.nextDouble() < preempt) {
             makeReady(me);
             leave(me);
         }
@@ -319,7 +320,20 @@ public final class Scheduler {
         carriers.awaitDriversTurn();
     }
 
+    /** Carries out what only reads the objects of a process, on the thread of the driver, as a thread that is not scheduled. */
+    <T> T looking(SimProcess process, Supplier<T> read) {
+        running = SimThread.looking(process, Thread.currentThread());
+        try {
+            return read.get();
+        } finally {
+            running = null;
+        }
+    }
+
     private void leave(SimThread me) {
+        if (me.looks()) {
+            throw guard.broken("what tells the state of the process " + me.process.name() + " has waited");
+        }
         SimThread next = pick();
         if (next == me) {
             run(next);

@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -37,6 +38,7 @@ public final class SimProcess {
     private final List<MappedByteBuffer> mapped = new ArrayList<>();
     private final ClassLoader loader;
     private final Disk disk;
+    private Function<String, String> state;
     private long lastThread;
     private long unnamed;
     private boolean paused;
@@ -81,10 +83,14 @@ public final class SimProcess {
         new SimThread(this, task, loader).begin();
     }
 
+    @SuppressWarnings("unchecked")
     private void runMain(String main, String... arguments) {
         try {
-            Method method = loader.loadClass(main).getMethod("main", String[].class);
-            method.invoke(null, (Object) arguments);
+            Class<?> type = loader.loadClass(main);
+            Method method = startOf(type);
+            if (method.invoke(null, (Object) arguments) instanceof Function<?, ?> told) {
+                state = key -> String.valueOf(((Function<Object, ?>) told).apply(key));
+            }
         } catch (InvocationTargetException e) {
             if (e.getCause() instanceof Killed end) {
                 throw end;
@@ -93,8 +99,27 @@ public final class SimProcess {
             log("an exception ended the program", e.getCause());
             end("its method main ended with " + e.getCause());
         } catch (ReflectiveOperationException e) {
-            throw scheduler.guard().broken("the class " + main + " has no public static method main: " + e);
+            throw scheduler.guard().broken("the class " + main + " has no public static method begin or main: " + e);
         }
+    }
+
+    /** Returns the method that starts the program: {@code begin}, which returns what {@link #state} asks, or {@code main}. */
+    private static Method startOf(Class<?> type) throws NoSuchMethodException {
+        try {
+            return type.getMethod("begin", String[].class);
+        } catch (NoSuchMethodException e) {
+            return type.getMethod("main", String[].class);
+        }
+    }
+
+    /**
+     * Returns the state of the program, as JSON; an empty text if it tells none. No time passes, no thread of the program runs, and
+     * no random number is drawn. The driver calls this.
+     *
+     * @param key the key whose value is wanted; an empty text for none
+     */
+    public String state(String key) {
+        return state == null || killed ? "" : scheduler.looking(this, () -> state.apply(key));
     }
 
     /** Ends the process from within, and the calling thread with it. */

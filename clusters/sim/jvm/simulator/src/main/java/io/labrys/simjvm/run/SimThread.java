@@ -124,6 +124,26 @@ public class SimThread implements Runnable {
         this.loader = loader;
     }
 
+    /** Makes a thread that only reads the objects of a process. No scheduler knows it. */
+    private SimThread(SimProcess process, Thread driver) {
+        this.process = process;
+        this.number = 0;
+        this.target = null;
+        this.name = "looking";
+        this.carrier = new Carrier.OfDriver(driver);
+        this.life = Life.RUNNING;
+    }
+
+    /** Returns a thread that reads the objects of a process, on the thread of the driver. */
+    static SimThread looking(SimProcess process, Thread driver) {
+        return new SimThread(process, driver);
+    }
+
+    /** Returns whether this thread only reads. */
+    boolean looks() {
+        return number == 0;
+    }
+
     /** Returns the thread that runs. */
     public static SimThread currentThread() {
         return Scheduler.get().current();
