@@ -41,6 +41,11 @@ class ClusterOptions:
     nodes: int | None = option(
         5, f"The number of nodes of a cluster local, sim or pipes; at most {MOST_NODES}, but for pipes.", low=1, high=25
     )
+    virtual: bool = option(
+        False,  # noqa: FBT003 - it takes no keyword
+        "With --cluster pipes: run the programs in virtual time.",
+        flag="--virtual",
+    )
     inventory: Path | None = option(None, "The file with the hosts of --cluster ssh.")
     slowness: float = option(
         NORMAL,
@@ -52,8 +57,8 @@ class ClusterOptions:
 
     @property
     def simulated(self) -> bool:
-        """Returns whether the nodes are simulated."""
-        return self.cluster_kind == SIMULATED
+        """Returns whether the nodes run in virtual time."""
+        return self.cluster_kind == SIMULATED or (self.cluster_kind == PIPES and self.virtual)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +93,7 @@ def settle_nodes(
     Raises:
         InputError: The options contradict each other, or the nodes are unknown.
     """
-    _refuse_many(cluster)
+    _refuse_contradictions(cluster)
     kind, lines = cluster.cluster_kind, []
     inventory = given.get("inventory")
     if kind != "ssh" and inventory is not None:
@@ -120,7 +125,9 @@ def settle_nodes(
     return replace(cluster, nodes=len(names) if kind in COUNTED else None), names, lines
 
 
-def _refuse_many(cluster: ClusterOptions) -> None:
+def _refuse_contradictions(cluster: ClusterOptions) -> None:
+    if cluster.virtual and cluster.cluster_kind != PIPES:
+        raise InputError(f"--virtual needs --cluster {PIPES}, not --cluster {cluster.cluster_kind}")
     if cluster.cluster_kind != PIPES and (cluster.nodes or 0) > MOST_NODES:
         raise InputError(
             f"expected at most {MOST_NODES} nodes with --cluster {cluster.cluster_kind}, not {cluster.nodes}"
@@ -177,14 +184,14 @@ def _opened(cluster: ClusterOptions, place: PlaceOptions, seed: int) -> Iterator
             yield local
         return
     opened: Cluster
-    if cluster.simulated:
+    if cluster.cluster_kind == SIMULATED:
         from clusters.sim.cluster import SimCluster  # noqa: PLC0415 - `--help` needs no world
 
         opened = SimCluster(_names(cluster, place), seed)
     elif cluster.cluster_kind == PIPES:
         from clusters.pipes.cluster import PipesCluster  # noqa: PLC0415 - likewise
 
-        opened = PipesCluster(_names(cluster, place), seed)
+        opened = PipesCluster(_names(cluster, place), seed, virtual=cluster.virtual)
     elif cluster.cluster_kind == "ssh":
         from clusters.ssh import SshCluster  # noqa: PLC0415 - brings paramiko, which `--help` does not need
 

@@ -145,9 +145,5 @@ class Child:
 
     def wait_for_output(self, limit_s: float) -> None:
         """Waits until there is output, or until its stdin takes bytes that wait, at most for a time."""
-        poll = select.poll()
-        for descriptor in (self.stdout, self.stderr):
-            poll.register(descriptor, select.POLLIN)
-        if self.unsent:
-            poll.register(self.stdin, select.POLLOUT)
-        poll.poll(limit_s * 1000)
+        reading = [each for each in (self.stdout, self.stderr) if each not in self.ended]
+        select.select(reading, [self.stdin] if self.unsent else [], [], limit_s)  # a poll would wait for at least 1 ms

@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 from clusters.pipes.live import LiveWorld
 from clusters.pipes.pump import LivePump
-from clusters.sim.cluster import SimCluster
+from clusters.pipes.transcript import Transcript
+from clusters.pipes.virtual import VirtualPump
+from clusters.sim.cluster import LOG_DIRECTORY, SimCluster, SimRemote
 from harness.capabilities import SIMULATED, SIMULATED_CLOCK, SIMULATED_DISK, SIMULATED_POWER, Capabilities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clusters.pipes.pump import Pump
+    from clusters.sim.machine import Machine
 
+MESSAGES_FILE: Final = f"{LOG_DIRECTORY}/messages.log"
 LACKS: Final[Mapping[str, str]] = MappingProxyType(
     {
         SIMULATED_DISK: "the programs of the nodes use the disk of this machine, where no fault fills or damages files",
@@ -37,11 +41,33 @@ class PipesCluster(SimCluster):
 
     name = "pipes"
 
-    def __init__(self, names: Sequence[str], seed: int) -> None:
-        world = LiveWorld(names, seed)
-        super().__init__(names, seed, world=world)
-        self.pump: Pump = LivePump(world)
+    def __init__(self, names: Sequence[str], seed: int, *, virtual: bool = False) -> None:
+        """Makes the nodes.
+
+        Args:
+            names: Their names, in order.
+            seed: The run's root seed.
+            virtual: Whether they run in virtual time.
+        """
+        if virtual:
+            super().__init__(names, seed)
+            pump = self.world.companion = VirtualPump(self.world)
+            self.pump: Pump = pump
+        else:
+            live = LiveWorld(names, seed)
+            super().__init__(names, seed, world=live)
+            self.pump = LivePump(live)
+        self._remotes = {name: PipesRemote(machine, self) for name, machine in self.world.machines.items()}
+        self._transcripts: dict[str, Transcript] = {}
         self._directory: Path | None = None
+
+    def transcript(self, node: str) -> Transcript:
+        """Returns the transcript of a node; begins it if there is none."""
+        found = self._transcripts.get(node)
+        if found is None:
+            path = self.directory(node).with_suffix(".messages")
+            found = self._transcripts[node] = Transcript(path)
+        return found
 
     def directory(self, node: str) -> Path:
         """Returns the working directory of a node's program; makes it if there is none."""
@@ -53,6 +79,9 @@ class PipesCluster(SimCluster):
 
     def wipe(self, node: str) -> None:
         """Removes the files of a node."""
+        transcript = self._transcripts.pop(node, None)
+        if transcript is not None:
+            transcript.close()
         if self._directory is not None:
             shutil.rmtree(self._directory / node, ignore_errors=True)
 
@@ -66,5 +95,26 @@ class PipesCluster(SimCluster):
         for machine in self.world.machines.values():
             machine.end()
         super().close()
+        for node in self.nodes:
+            self.wipe(node.name)
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
+
+
+class PipesRemote(SimRemote):
+    """The remote of a node: it also copies the transcript."""
+
+    def __init__(self, machine: Machine, cluster: PipesCluster) -> None:
+        super().__init__(machine)
+        self._cluster = cluster
+
+    def get(self, remote: str, local: Path) -> None:
+        """Copies the node's log or its transcript to a local path.
+
+        Raises:
+            FileNotFoundError: `remote` is neither, or it is empty.
+        """
+        if remote == MESSAGES_FILE:
+            self._cluster.transcript(self.node).copy(local)
+        else:
+            super().get(remote, local)

@@ -10,6 +10,7 @@ import abc
 from typing import TYPE_CHECKING, Final
 
 from clusters.pipes.child import Child
+from clusters.pipes.transcript import IN, OUT
 from harness.console.plain import one_line
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clusters.pipes.pump import Pump
+    from clusters.pipes.transcript import Transcript
     from clusters.sim.host import Host
     from clusters.sim.machine import Machine
 
@@ -47,6 +49,7 @@ class Program(abc.ABC):
         command: Sequence[str],
         directory: Path,
         environment: Mapping[str, str],
+        transcript: Transcript,
     ) -> None:
         """Makes a program that has not started.
 
@@ -57,6 +60,7 @@ class Program(abc.ABC):
             command: Its program and arguments.
             directory: Its working directory, which exists.
             environment: Variables beside those of this process.
+            transcript: Takes the lines on its stdin and stdout.
         """
         self.host = host
         self.machine = machine
@@ -67,6 +71,7 @@ class Program(abc.ABC):
         self._command = command
         self._directory = directory
         self._environment = environment
+        self._transcript = transcript
         self._out = bytearray()
         self._err = bytearray()
         self._log_lines = 0
@@ -96,6 +101,7 @@ class Program(abc.ABC):
     def write(self, line: bytes) -> None:
         """Writes a line to its stdin."""
         if self.child is not None:
+            self._transcript.add(self.machine.world.now_ns, IN, line)
             self.child.write(line + b"\n")
             self._pump.wrote(self)
 
@@ -111,18 +117,25 @@ class Program(abc.ABC):
             self.act()
         return bool(err or out)
 
-    def act(self) -> None:
-        """Acts on the complete lines of the output so far: first those of stderr, so the log has the reason of a message."""
+    def act(self) -> bool:
+        """Acts on the complete lines of the output so far: first those of stderr, so the log has the reason of a message.
+
+        Returns:
+            Whether there was a line on stdout.
+        """
         for line in _taken(self._err):
             self._log(line)
-        for line in _taken(self._out):
+        lines = _taken(self._out)
+        for line in lines:
             if self.child is None:
-                return  # a line before had killed it
+                break  # a line before had killed it
+            self._transcript.add(self.machine.world.now_ns, OUT, line)
             self.lines += 1
             self.machine.handled += 1
             self.said(line)
         if len(self._out) > MAX_LINE:
             self._die(f"wrote a line of more than {MAX_LINE >> 20} MB to stdout")
+        return bool(lines)
 
     def over(self) -> None:
         """Its stdout is closed: it has ended, or ends soon."""

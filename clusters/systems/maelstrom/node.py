@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clusters.pipes.pump import Pump
+    from clusters.pipes.transcript import Transcript
     from clusters.sim.host import Host
     from clusters.sim.machine import Machine
     from clusters.systems.maelstrom.services import Services
@@ -68,6 +69,7 @@ class MaelstromNode(Program):
         command: Sequence[str],
         directory: Path,
         environment: Mapping[str, str],
+        transcript: Transcript,
         topology: Mapping[str, Sequence[str]] | None,
         services: Services,
         ledger: v.Ledger,
@@ -81,11 +83,14 @@ class MaelstromNode(Program):
             command: Its program and arguments.
             directory: Its working directory.
             environment: Variables beside those of this process.
+            transcript: Takes the lines on its stdin and stdout.
             topology: The neighbours of each node, if the workload has a topology.
             services: The services that it can ask.
             ledger: Takes its violations.
         """
-        super().__init__(host, machine, pump, command=command, directory=directory, environment=environment)
+        super().__init__(
+            host, machine, pump, command=command, directory=directory, environment=environment, transcript=transcript
+        )
         self.ready = False
         self._topology = topology
         self._services = services

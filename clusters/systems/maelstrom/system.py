@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
+from clusters.pipes.cluster import MESSAGES_FILE
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import ROLE, Connection, SimNodes
 from clusters.systems.maelstrom import topologies
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from clusters.pipes.cluster import PipesCluster
     from clusters.sim.host import Factory, Host
     from harness.cluster import Cluster
+    from harness.daemon import Daemon
     from harness.node import Node
     from harness.verdict import Part
 
@@ -82,12 +85,17 @@ class MaelstromSystem(SimNodes):
                 command=self._command,
                 directory=pipes.directory(node.name),
                 environment={"PYTHONHASHSEED": "0", "LABRYS_SEED": str(host.random.getrandbits(SEED_BITS))},
+                transcript=pipes.transcript(node.name),
                 topology=topology,
                 services=self._services,
                 ledger=self._ledger,
             )
 
         return make
+
+    def daemon(self, node: Node) -> Daemon:
+        """Returns the program of a node, with its log and its transcript."""
+        return replace(super().daemon(node), log_files=(LOG_FILE, MESSAGES_FILE))
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> MaelstromClient:  # noqa: ARG002 - all are pinned
         """Returns the client of a process. It asks its own node only."""
@@ -144,13 +152,19 @@ class MaelstromSystem(SimNodes):
         self.world.inside(lambda: SimNodes.resume(self, node, role))
 
     def process_states(self, node: Node, role: str | None = None) -> Mapping[str, tuple[int, str] | None]:
-        """Returns the pid and the state letter of the program, read from the kernel."""
+        """Returns the pid and the state letter of the program, read from the kernel.
+
+        In virtual time, the number of its start takes the place of the pid, which no seed repeats.
+        """
         if role not in {None, ROLE}:
             return {}
         process = self._machine(node).process
         child = process.child if isinstance(process, MaelstromNode) else None
         letter = None if child is None else child.letter()
-        return {ROLE: None if child is None or letter is None else (child.pid, letter)}
+        if child is None or letter is None:
+            return {ROLE: None}
+        state = self._machine(node).state()
+        return {ROLE: (child.pid if self.world.real_time or state is None else state[0], letter)}
 
     def wipe(self, node: Node, role: str | None = None) -> None:
         """Removes the folder of the program, and the node's log."""

@@ -1,0 +1,118 @@
+"""Programs in virtual time: the clock stands still until a program is quiet.
+
+After each line for a program, the pump waits until all its threads are blocked, and then acts on what it wrote. So a program
+says everything at a known virtual time, and code takes no time. If all wait for input, the clock jumps to the next event.
+
+A program can also sleep: it has a timer of its own, e.g. for an election. No jump wakes it. So while one sleeps, virtual time
+runs as fast as real time. Such a run lasts as long as a real one, and its seed need not repeat it.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from clusters.pipes.kernel import Activity, activity
+from harness.errors import InfrastructureError
+from harness.units import NS_PER_MS
+
+if TYPE_CHECKING:
+    from clusters.pipes.child import Child
+    from clusters.pipes.program import Program
+    from clusters.sim.world import SimWorld
+
+NEVER: Final = 2**63 - 1
+BUSY_S: Final = 30.0  # a program that computes for longer counts as one that sleeps
+SHORT_S: Final = 0.00002
+LONG_S: Final = 0.001
+
+
+class VirtualPump:
+    """The pump of a world in virtual time; a `clusters.sim.world.Companion`."""
+
+    def __init__(self, world: SimWorld) -> None:
+        self._world = world
+        self._acting: set[Program] = set()
+        self._sleeping: dict[Program, None] = {}
+        self._reached_ns = 0
+
+    def add(self, program: Program) -> None:
+        """A program has started."""
+
+    def remove(self, program: Program, child: Child) -> None:  # noqa: ARG002 - as `Pump` has it
+        """A program ends now."""
+        self._sleeping.pop(program, None)
+
+    def wrote(self, program: Program) -> None:
+        """Waits until a program is quiet, and acts on its output, until there is none."""
+        if program in self._acting:
+            return  # the loop below goes on
+        self._acting.add(program)
+        try:
+            while program.child is not None:
+                self._until_quiet(program, program.child)
+                if not program.act():
+                    break
+            if program.child is not None and program.child.stdout in program.child.ended:
+                program.over()
+        finally:
+            self._acting.discard(program)
+
+    def _until_quiet(self, program: Program, child: Child) -> None:
+        """Waits until a program is quiet, and takes its output meanwhile."""
+        deadline_s, pause_s = time.monotonic() + BUSY_S, SHORT_S
+        while child.stdout not in child.ended:
+            moved = child.flush()
+            if program.pull() or moved:
+                pause_s = SHORT_S
+                continue
+            now = activity(child.pid)
+            late = time.monotonic() > deadline_s
+            if now is not Activity.RUNS or late:
+                if program.pull():
+                    continue
+                if now is Activity.WAITS:
+                    self._sleeping.pop(program, None)
+                else:
+                    self._sleeping[program] = None
+                return
+            child.wait_for_output(pause_s)
+            pause_s = min(2 * pause_s, LONG_S)
+
+    @property
+    def next_ns(self) -> int:
+        """Returns the time from which programs that sleep may do something; `NEVER` if all wait."""
+        awake = any(not program.machine.paused for program in self._sleeping)
+        return max(self._reached_ns, self._world.now_ns) if awake else NEVER
+
+    def advance(self, until_ns: int) -> int:
+        """Lets real time pass for the programs that sleep, until one of them writes something. Returns the time."""
+        begin_ns, began_ns = max(self._reached_ns - 1, self._world.now_ns), time.monotonic_ns()
+        poll = select.poll()
+        programs: dict[int, Program] = {}
+        for program in self._sleeping:
+            if program.child is not None and not program.machine.paused:
+                for descriptor in {program.child.stdout, program.child.stderr} - program.child.ended:
+                    programs[descriptor] = program
+                    poll.register(descriptor, select.POLLIN)
+        ready = poll.poll(max(0.0, (until_ns - begin_ns) / NS_PER_MS))
+        now_ns = min(until_ns, begin_ns + time.monotonic_ns() - began_ns)
+        if not ready:
+            self._reached_ns = until_ns + 1
+            return until_ns
+        self._world.now_ns = self._reached_ns = max(now_ns, self._world.now_ns)
+        for program in dict.fromkeys(programs[descriptor] for descriptor, _ in ready):
+            self.wrote(program)
+        return self._world.now_ns
+
+    def lose_power(self, node: str) -> NoReturn:
+        """Refuses: the programs use the disk of this machine.
+
+        Raises:
+            InfrastructureError: Always.
+        """
+        raise InfrastructureError(f"{node} runs a program of this machine, whose disk keeps what it wrote")
+
+    def close(self) -> None:
+        """Does nothing: the cluster ends the programs."""
