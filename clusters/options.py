@@ -58,7 +58,12 @@ class ClusterOptions:
     @property
     def simulated(self) -> bool:
         """Returns whether the nodes run in virtual time."""
-        return self.cluster_kind == SIMULATED or (self.cluster_kind == PIPES and self.virtual)
+        return self.cluster_kind == SIMULATED or self.of_programs
+
+    @property
+    def of_programs(self) -> bool:
+        """Returns whether the nodes are programs in virtual time, whose seed may not repeat a run."""
+        return self.cluster_kind == PIPES and self.virtual
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

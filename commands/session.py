@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from commands.again import repeated
 from commands.compose import composed, info_of
 from commands.judging import EarlyJudge
 from harness import parts
@@ -31,13 +32,14 @@ from results.store.publish import announce, publish
 from results.store.record import RunRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rich.console import Console
 
     from commands.compose import Settled
     from harness.op import Operation, Value
     from harness.run import RunResult, Test
+    from harness.verdict import Part
     from results.store.record import TestInfo
     from results.store.store import Run, Store
 
@@ -82,11 +84,19 @@ def compose_and_carry_out(settled: Settled, *, store: Store, console: Console) -
         info = info_of(settled, test, plan)
         for kind, why in info.left_out.items():
             console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True)
-        return carry_out(test, info, plan=to_json(plan), store=store, console=console, phases=phases)
+        again = partial(repeated, settled) if settled.options.cluster.of_programs else None
+        return carry_out(test, info, plan=to_json(plan), store=store, console=console, phases=phases, again=again)
 
 
 def carry_out(
-    test: Test, info: TestInfo, *, plan: str, store: Store, console: Console, phases: Phases | None = None
+    test: Test,
+    info: TestInfo,
+    *,
+    plan: str,
+    store: Store,
+    console: Console,
+    phases: Phases | None = None,
+    again: Callable[[RunResult], Part] | None = None,
 ) -> Session:
     """Runs a test once, judges its history, and writes its folder.
 
@@ -97,6 +107,7 @@ def carry_out(
         store: The store for the run's folder.
         console: The console for progress.
         phases: The phases so far; the run adds its own.
+        again: Carries out the run again, and returns a part about it; None: the run is not repeated.
 
     Raises:
         LabrysError: The system could not be set up, so there is no verdict; the folder has the logs.
@@ -112,14 +123,22 @@ def carry_out(
         with folder.hold():
             announce(folder, info)
             folder.write_text(folder.plan_json, plan)
-            return _run_and_judge(test, info, folder, console, Phases() if phases is None else phases)
+            return _run_and_judge(test, info, folder, console, Phases() if phases is None else phases, again=again)
     finally:
         store.finish(folder)
         root.removeHandler(handler)
         handler.close()
 
 
-def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console, phases: Phases) -> Session:
+def _run_and_judge(
+    test: Test,
+    info: TestInfo,
+    folder: Run,
+    console: Console,
+    phases: Phases,
+    *,
+    again: Callable[[RunResult], Part] | None,
+) -> Session:
     began_s = time.monotonic()
     # The nodes take seconds to start. Meanwhile, a thread loads what the report needs.
     threading.Thread(target=_load_for_later, name="load", daemon=True).start()
@@ -146,6 +165,9 @@ def _run_and_judge(test: Test, info: TestInfo, folder: Run, console: Console, ph
             judged = judge.outcome(result)
             operations = judged.operations
             verdicts = parts.of_run(test, result, operations, workload=judged.parts)
+            if again is not None and result.error is None and not result.interrupted:
+                progress.phase("the same run again, to see whether its seed repeats it")
+                verdicts.append(again(result))
             checked_s = time.monotonic()
             progress.phase("writing the report")
             record = RunRecord(

@@ -48,7 +48,7 @@ ONE_LEADER = "one-leader-per-term"
 OF_ANY_RUN = frozenset(
     {
         REPLICAS_EQUAL, RECOVERED, "faults-effective", "progress", "client-errors", "log-patterns", "completed",
-        CONTROL_NODE, ONE_LEADER, "protocol",
+        CONTROL_NODE, ONE_LEADER, "protocol", "repeatable",
     }
 )  # fmt: skip
 

@@ -35,6 +35,7 @@ class Network:
 
     Attributes:
         cuts: The grudges in force, by key.
+        links: The latency of packets without faults.
         disturbances: By key: the node, whether arriving packets are disturbed (or leaving ones), and the disturbance.
     """
 
@@ -48,7 +49,7 @@ class Network:
             links: The latency of packets without faults.
             later: Calls a function with arguments after a delay in nanoseconds.
         """
-        self._links = links
+        self.links = links
         self._faults = stream(seed, "sim/network/faults")
         self._later = later
         self._quiet = True
@@ -68,7 +69,7 @@ class Network:
             probe: Whether the packet measures the effect of faults. All links are fast for a probe. `arrive` gets a further
                 argument `damaged`, and the network does not drop a damaged probe.
         """
-        delay_ns = self._links.near_ns() if probe else self._links.delay_ns(source, target)
+        delay_ns = self.links.near_ns() if probe else self.links.delay_ns(source, target)
         if self._quiet or source == target:
             self._later(delay_ns, arrive, (*arguments, False) if probe else arguments)
             return True
@@ -80,7 +81,7 @@ class Network:
         if probe:
             arguments = (*arguments, damaged)
         for copy in range(copies):
-            again_ns = self._links.delay_ns(source, target) if copy and not probe else 0
+            again_ns = self.links.delay_ns(source, target) if copy and not probe else 0
             self._later(delay_ns + late_ns + again_ns, arrive, arguments)
         return copies > 0
 

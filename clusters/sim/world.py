@@ -141,6 +141,10 @@ class SimWorld:
         """Lets the loop run, because one of its tasks can go on."""
         self._woken = True
 
+    def use_links(self, links: Links) -> None:
+        """Takes other links than those that the seed draws, before the run."""
+        self.links = self.network.links = links
+
     def close(self) -> None:
         """Ends what runs outside of this process."""
         if self.companion is not None:

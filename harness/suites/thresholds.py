@@ -39,6 +39,9 @@ MEASURES: Mapping[str, str] = MappingProxyType(
         "fail": "the number of operations that ended with fail, without refusals",
         "refused": "the number of operations that a node refused, because another node leads",
         "info": "the number of operations whose outcome is not known",
+        "messages_per_op": "messages between nodes for each operation, for programs whose messages Labrys carries",
+        "stable_p50_ms": "for a set: the median time from the acknowledgement of an element until every read has it",
+        "stable_max_ms": "for a set: the longest such time",
     }
 )
 LATENCIES = frozenset({"p50_ms", "p95_ms", "p99_ms", "max_ms"})

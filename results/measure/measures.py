@@ -78,6 +78,28 @@ def _rate(document: Document, function: str | None) -> float | None:
     return None if ok is None or not workload_s else ok / workload_s
 
 
+def _messages(document: Document, function: str | None) -> float | None:
+    """Returns the messages between nodes for each operation of any function."""
+    between = _number(_part(_part(_part(document, "parts"), "protocol"), "details").get("between_nodes"))
+    operations = _operations(document, None)
+    return between / operations if function is None and between is not None and operations else None
+
+
+def _stable(quantile: str) -> Callable[[Document, str | None], float | None]:
+    """Returns a measure of the worst set of a run: a quantile of its stable latencies."""
+
+    def measured(document: Document, function: str | None) -> float | None:  # noqa: ARG001 - of the whole set
+        figures = [
+            _part(figure, "stable-latencies")
+            for name in _part(document, "parts")
+            for figure in _part(_part(_part(_part(document, "parts"), name), "details"), "figures").values()
+            if isinstance(figure, Mapping)
+        ]
+        return max((found for each in figures if (found := _number(each.get(quantile))) is not None), default=None)
+
+    return measured
+
+
 def _windows(document: Document, function: str | None, part: str) -> list[Document]:
     """Returns the windows during or after each fault."""
     faults = document.get("faults")
@@ -107,5 +129,8 @@ _OTHERS: Mapping[str, Callable[[Document, str | None], float | None]] = MappingP
         "availability_during_faults": _answered,
         "recovery_s": _recovery,
         "ok_per_s": _rate,
+        "messages_per_op": _messages,
+        "stable_p50_ms": _stable("0.5"),
+        "stable_max_ms": _stable("1"),
     }
 )

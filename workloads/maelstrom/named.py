@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from harness.declare import option
 from workloads.counter.workload import CounterOptions, CounterWorkload
+from workloads.log.workload import LogOptions, LogWorkload
 from workloads.register.workload import RegisterWorkload
 from workloads.set.workload import SetOptions, SetWorkload
+from workloads.transactions.workload import ListAppendWorkload, RwRegisterWorkload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,3 +85,39 @@ class LinKvWorkload(RegisterWorkload):
 
     name = "lin-kv"
     summary = "Reads, writes and compare-and-sets on independent registers, checked for linearizability, as Maelstrom has them."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaOptions(LogOptions):
+    """The options of the workload kafka."""
+
+    keys: int = option(4, "The number of independent logs.", low=2, high=1000)
+    linearizable: bool = option(
+        default=False,
+        help="Each read must return all entries that were known before it began; without it, they may appear later.",
+        judges=True,
+    )
+
+
+class KafkaWorkload(LogWorkload):
+    """Logs with offsets."""
+
+    name = "kafka"
+    summary = (
+        "Sends to independent logs, and polls from an offset; the checker finds lost, moved and unexpected messages."
+    )
+    Options = KafkaOptions
+
+
+class TxnListAppendWorkload(ListAppendWorkload):
+    """Transactions over lists."""
+
+    name = "txn-list-append"
+    summary = "Transactions that read and append to several lists, checked for the anomalies of a consistency model."
+
+
+class TxnRwRegisterWorkload(RwRegisterWorkload):
+    """Transactions over registers."""
+
+    name = "txn-rw-register"
+    summary = "Transactions that read and write several registers, checked for the anomalies of a consistency model."

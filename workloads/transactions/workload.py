@@ -116,7 +116,7 @@ class _TransactionWorkload(JudgedWorkload[OptionsT]):
 
         return judge(
             history,
-            workload=self.name,
+            workload=str(self.transactions),
             model=self.options.consistency_model,
             sources=self._sources(),
             anomalies=find_anomalies(self.options.anomalies),

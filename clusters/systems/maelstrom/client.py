@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clusters.sim.system import Connection
     from clusters.systems.maelstrom.vocabulary import Body, Verb
     from harness.node import Node
-    from harness.op import Invocation, Outcome
+    from harness.op import Invocation, Outcome, Value
 
 
 class MaelstromClient:
@@ -36,6 +36,27 @@ class MaelstromClient:
         verb = VERBS[self._workload].get(invocation.f)
         if verb is None:
             return unsupported(invocation.f, invocation.value)
+        if self._workload == "kafka" and invocation.f == "read":
+            return await self._read(verb, invocation)
+        return await self._once(verb, invocation)
+
+    async def _read(self, verb: Verb, invocation: Invocation) -> Outcome:
+        """Reads an offset or a range of offsets by polls. A poll may bring few messages; others follow until one is empty."""
+        value = invocation.value
+        first, last = value if isinstance(value, list) else (value, value)
+        found: list[Value] = []
+        while first <= last:
+            outcome = await self._once(verb, invocation._replace(value=first))
+            if not isinstance(outcome, Ok):
+                return outcome
+            found += [each for each in outcome.value if each[0] <= last]
+            first = max((each[0] for each in outcome.value), default=last) + 1
+        if isinstance(value, list):
+            return Ok(found)
+        return Ok(next((each[1] for each in found if each[0] == value), None))
+
+    async def _once(self, verb: Verb, invocation: Invocation) -> Outcome:
+        """Sends one request, and returns the outcome of its answer."""
         is_read = invocation.f in READS
         ask = Ask(verb.request(invocation), partial(verb.check, invocation))
         try:

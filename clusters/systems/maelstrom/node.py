@@ -6,7 +6,9 @@ and may have `msg_id` and `in_reply_to`.
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 HARNESS: Final = "c0"  # the client that sends `init` and `topology`
 INIT: Final = 1
 TOPOLOGY: Final = 2
+MAX_TYPES: Final = 1000
+NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,59}")
 MAX_ANSWERED: Final = 100_000  # answered requests that a node remembers, to tell a second answer from an unasked one
 
 
@@ -146,7 +150,8 @@ class MaelstromNode(Program):
             if dest in self._services:
                 self._services.ask(dest, self.host.name, body, self._served)
             else:
-                self.host.send(dest, body)
+                self._ledger.between += 1
+                self.host.send(dest, _typed(body))
         elif number is not None:
             self._answer(dest, number, body, line)
         else:
@@ -208,6 +213,17 @@ class MaelstromNode(Program):
             why=why,
             message=line,
         )
+
+
+@functools.lru_cache(maxsize=MAX_TYPES)
+def _class_of(name: str) -> type[dict[str, Any]]:
+    return type(name, (dict,), {})
+
+
+def _typed(body: Body) -> Body:
+    """Returns the body as an object whose class has the name of its type; see `clusters.sim.rarity`."""
+    name = body["type"]
+    return _class_of(name)(body) if NAME.fullmatch(name) else body
 
 
 class _ForeignError(InputError):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clusters.pipes.links import LatencyDist
 from harness.console.documents import shown
 from harness.declare import hold_bounds, option
 from harness.errors import InputError
@@ -25,14 +26,6 @@ class Topology(enum.StrEnum):
     LINE = "line"
     TREE = "tree"
     TOTAL = "total"
-
-
-class LatencyDist(enum.StrEnum):
-    """How the latency of a message varies around its mean."""
-
-    CONSTANT = "constant"
-    UNIFORM = "uniform"
-    EXPONENTIAL = "exponential"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from clusters.pipes.cluster import MESSAGES_FILE
+from clusters.pipes.links import GivenLinks
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import ROLE, Connection, SimNodes
 from clusters.systems.maelstrom import topologies
@@ -15,10 +16,11 @@ from clusters.systems.maelstrom.client import MaelstromClient
 from clusters.systems.maelstrom.node import MaelstromNode
 from clusters.systems.maelstrom.options import MaelstromOptions
 from clusters.systems.maelstrom.outcomes import ANSWERS
-from clusters.systems.maelstrom.services import Services, Timer
+from clusters.systems.maelstrom.services import Services
 from clusters.systems.maelstrom.violations import Ledger
 from harness.errors import CommandFailed, InfrastructureError
 from harness.system import LogLine
+from harness.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,6 +54,9 @@ class MaelstromSystem(SimNodes):
             "g-counter": "add and read are the requests add and read",
             "pn-counter": "add and read are the requests add and read",
             "lin-kv": "read, write and cas are the requests of these names",
+            "kafka": "append is the request send; read is the request poll, as often as needed",
+            "txn-list-append": "txn is the request txn",
+            "txn-rw-register": "txn is the request txn",
         }
     )
     log_lines: ClassVar[Mapping[str, LogLine]] = MappingProxyType(
@@ -66,7 +71,10 @@ class MaelstromSystem(SimNodes):
         self._command: Sequence[str] = options.command()
         self._clients = 0
         self._ledger = Ledger()
-        self._services = Services(self.world, {"timer": Timer()})
+        self._services = Services.of(self.world)
+        if options.latency >= 0:
+            names, mean_ns = [node.name for node in cluster.nodes], int(options.latency * NS_PER_MS)
+            self.world.use_links(GivenLinks(self.world.seed, names, mean_ns=mean_ns, dist=options.latency_dist))
 
     @property
     def _pipes(self) -> PipesCluster:

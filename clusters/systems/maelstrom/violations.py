@@ -60,12 +60,14 @@ class Ledger:
         kept: The first violations, in the order of time.
         counts: The number of violations of each kind.
         checked: The number of messages that the nodes wrote.
+        between: The number of those to other nodes and to themselves.
     """
 
     def __init__(self) -> None:
         self.kept: list[Violation] = []
         self.counts: Counter[str] = Counter()
         self.checked = 0
+        self.between = 0
 
     def note(self, kind: str, node: str, *, time_ns: int, line: int | None, why: str, message: bytes | str) -> None:
         """Takes note of a violation."""
@@ -83,6 +85,7 @@ class Ledger:
         """Returns the part `protocol` of the verdict."""
         details: dict[str, Value] = {
             "messages": self.checked,
+            "between_nodes": self.between,
             "counts": dict(sorted(self.counts.items())),
             "violations": [
                 {

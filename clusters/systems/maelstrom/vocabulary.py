@@ -123,6 +123,45 @@ def _cas(invocation: Invocation) -> Body:
     return {**_key(invocation), "from": expected, "to": new}
 
 
+def _poll(invocation: Invocation) -> Body:
+    return {"offsets": {str(invocation.key): invocation.value}}
+
+
+def _entries(invocation: Invocation, body: Body) -> Value:
+    """Returns the entries that a poll brought, each with its offset."""
+    messages = _member(body, "msgs")
+    if not isinstance(messages, dict):
+        raise Unfit(f'"msgs" is not an object, but {shown(messages)}')
+    entries = messages.get(str(invocation.key), [])
+    if not isinstance(entries, list) or not all(
+        isinstance(each, list) and len(each) == 2 and _is_integer(each[0]) for each in entries
+    ):
+        raise Unfit(f'"msgs" has no list of [offset, message] for {invocation.key}, but {shown(entries)}')
+    return entries
+
+
+def _micro(invocation: Invocation) -> Body:
+    return {"txn": [[f, int(key[1:]), value] for f, key, value in invocation.value]}
+
+
+def _done(invocation: Invocation, body: Body) -> Value:
+    """Returns the micro-operations with the results of the reads. All else must be as it was asked."""
+    answer, asked = _member(body, "txn"), invocation.value
+    if not isinstance(answer, list) or len(answer) != len(asked):
+        raise Unfit(f'"txn" is not a list of {len(asked)} micro-operations, but {shown(answer)}')
+    found = []
+    for number, (each, (f, key, value)) in enumerate(zip(answer, asked, strict=True), 1):
+        if not isinstance(each, list) or len(each) != 3 or each[:2] != [f, int(key[1:])]:
+            raise Unfit(
+                f"micro-operation {number} was {shown([f, int(key[1:]), value])}, and came back as {shown(each)}"
+            )
+        if f != "r" and each[2] != value:
+            raise Unfit(f"micro-operation {number} writes {shown(value)}, and came back with {shown(each[2])}")
+        found.append([f, key, each[2]])
+    return found
+
+
+_TXN: Final = {"txn": Verb("txn", _micro, _done)}
 _COUNTER: Final = {"add": Verb("add", _value("delta"), _same), "read": Verb("read", _nothing, _integer("value"))}
 
 VERBS: Final[Mapping[str, Mapping[str, Verb]]] = MappingProxyType(
@@ -141,5 +180,13 @@ VERBS: Final[Mapping[str, Mapping[str, Verb]]] = MappingProxyType(
             "write": Verb("write", _key_and_value, _same),
             "cas": Verb("cas", _cas, _same),
         },
+        "kafka": {
+            "append": Verb(
+                "send", lambda invocation: {"key": str(invocation.key), "msg": invocation.value}, _integer("offset")
+            ),
+            "read": Verb("poll", _poll, _entries),
+        },
+        "txn-list-append": _TXN,
+        "txn-rw-register": _TXN,
     }
 )
