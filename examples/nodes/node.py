@@ -24,13 +24,13 @@ class Node:
     Attributes:
         name: Its name, from `init`.
         names: The names of all nodes.
-        random: Random numbers that the seed of the run repeats.
+        random: Random numbers; with Labrys, the seed of the run repeats them.
     """
 
     def __init__(self):
         self.name = ""
         self.names = []
-        self.random = random.Random(int(os.environ.get("LABRYS_SEED", "0")))
+        self.random = random.Random(os.environ.get("LABRYS_SEED"))
         self._handlers = {"init": self._init}
         self._waiting = {}
         self._sent = 0

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Identifiers: the node's name and a number. After a restart, `number` would begin again, so the start of the node counts too."""
+"""Identifiers: the node's name, a random number of this start, and a number that counts.
+
+With `--forget-start`, the planted bug, the second is missing. A node that was killed then gives the same identifiers again.
+"""
 
 import sys
-import time
 
 from node import Node
 
 node = Node()
-start = time.time_ns()
+start = node.random.getrandbits(64)
 count = 0
 
 
@@ -16,7 +18,6 @@ def generate(message):
     """Answers with a new identifier."""
     global count
     count += 1
-    # The planted bug: without the time of the start, a node that was killed gives the same identifiers again.
     parts = [node.name, count] if "--forget-start" in sys.argv else [node.name, start, count]
     node.reply(message, {"type": "generate_ok", "id": "-".join(map(str, parts))})
 

@@ -1,0 +1,88 @@
+"""Planted bugs in programs on stdin and stdout: each is found in virtual time, and the program without it is valid.
+
+The seed repeats each of these runs, message by message.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cli
+from harness.console.documents import parse_json
+from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NODES = Path(__file__).parents[2] / "examples" / "nodes"
+CUTS = ("--nemesis", "partition-random-halves")
+# The workload, the program, the arguments of its bug, and further options of the run.
+BUGS: Sequence[tuple[str, str, str, Sequence[str]]] = [
+    ("unique-ids", "unique_ids.py", "--forget-start", ("--nemesis", "kill")),
+]
+MORE_BUGS: Sequence[tuple[str, str, str, Sequence[str]]] = [
+    ("broadcast", "broadcast.py", "--once", CUTS),
+    ("pn-counter", "counter.py", "--sum", ()),
+    ("lin-kv", "lin_kv.py", "--service seq-kv", ()),
+    ("kafka", "kafka.py", "--blind", ()),
+    ("txn-list-append", "txn.py", "--blind", ()),
+    ("txn-rw-register", "txn.py", "--blind", ("--linearizable-keys",)),
+]
+
+
+def run(
+    folder: Path, capsys: pytest.CaptureFixture[str], workload: str, command: str, more: Sequence[str]
+) -> tuple[int, dict[str, bool | str]]:
+    """Carries out one run; returns the exit code, and the verdict of each part."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(
+            [
+                "test", "--cluster", "pipes", "--virtual", "--system", "maelstrom", "--store", str(folder), "--seed", "3",
+                "--nodes", "3", "--time-limit", "4", "--rate", "20", "--workload", workload, "--fault-on", "0.5-1",
+                "--fault-off", "0.5-1", "--fault-quiet", "0.5-1", "--bin", f"{sys.executable} {NODES / command}", *more,
+            ]
+        )  # fmt: skip
+    capsys.readouterr()
+    assert isinstance(ended.value.code, int)
+    (results,) = folder.glob("*/2*/results.json")
+    document = parse_json(results.read_bytes(), str(results))
+    return ended.value.code, {name: part["valid"] for name, part in document["parts"].items()}
+
+
+@pytest.mark.parametrize(
+    ("workload", "program", "bug", "more"),
+    [*BUGS, *(pytest.param(*each, marks=pytest.mark.night) for each in MORE_BUGS)],
+)
+def test_a_bug_is_found_and_the_correct_program_is_valid(
+    workload: str, program: str, bug: str, more: Sequence[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The part of the workload is invalid with the bug; both runs repeat themselves."""
+    code, parts = run(tmp_path / "wrong", capsys, workload, f"{program} {bug}", more)
+    assert (code, parts["repeatable"], parts["protocol"]) == (ExitCode.INVALID, True, True)
+    name = "linearizable" if workload == "lin-kv" else workload
+    assert parts[name] is False
+    code, parts = run(tmp_path / "right", capsys, workload, program, more)
+    assert (code, parts["repeatable"], parts[name]) == (ExitCode.VALID, True, True)
+
+
+@pytest.mark.night
+def test_the_raft_of_the_examples_is_linearizable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is valid with kills and cuts; a longer hunt finds each of its planted bugs (docs/node-programs.md)."""
+    code, parts = run(tmp_path, capsys, "lin-kv", "raft.py", ("--nemesis", "kill,partition-random-halves"))
+    assert (code, parts["linearizable"], parts["repeatable"]) == (ExitCode.VALID, True, True)
+
+
+def test_a_program_that_the_seed_does_not_repeat_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The part names the first message that differs. It does not change the verdict."""
+    program = tmp_path / "clock.py"
+    source = (
+        (NODES / "unique_ids.py").read_text().replace("node.random.getrandbits(64)", "__import__('time').time_ns()")
+    )
+    program.write_text(source)
+    (tmp_path / "node.py").write_text((NODES / "node.py").read_text())
+    code, parts = run(tmp_path / "store", capsys, "unique-ids", str(program), ())
+    assert (code, parts["repeatable"]) == (ExitCode.VALID, "unknown")

@@ -1,0 +1,114 @@
+"""The services of Maelstrom, and the requests of its workloads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusters.systems.maelstrom.services import STATES, KeyValue, LinTso, LwwKv, RequestError, SeqKv, Timer
+from clusters.systems.maelstrom.vocabulary import VERBS, Unfit
+from harness.op import Invocation
+from harness.units import NS_PER_MS
+
+
+def ask(service: Any, sender: str, kind: str, **body: Any) -> Any:
+    """Sends a request; returns the value that was read, or the code of the error."""
+    try:
+        answer, _ = service.answer(sender, {"type": kind, **body})
+    except RequestError as error:
+        return f"error {error.code}"
+    return answer.get("value", answer["type"])
+
+
+def test_lin_kv_is_a_map_with_compare_and_set() -> None:
+    """The answers and the codes are those of Maelstrom's table."""
+    service = KeyValue()
+    assert ask(service, "n0", "read", key=1) == "error 20"
+    assert ask(service, "n0", "cas", key=1, **{"from": None, "to": 2}) == "error 20"
+    assert ask(service, "n0", "cas", key=1, **{"from": 0, "to": 2}, create_if_not_exists=True) == "cas_ok"
+    assert ask(service, "n1", "read", key=1) == 2
+    assert ask(service, "n1", "cas", key=1, **{"from": 3, "to": 4}) == "error 22"
+    assert ask(service, "n1", "write", key="1", value=[1]) == "write_ok"
+    assert (ask(service, "n1", "read", key=1), ask(service, "n1", "read", key="1")) == (2, [1])
+    assert ask(service, "n1", "write", key=2, value=1) == "write_ok"
+    assert ask(service, "n1", "cas", key=2, **{"from": True, "to": 4}) == "error 22"
+    assert ask(service, "n1", "write", key=2) == "error 12"
+    assert ask(service, "n1", "remove", key=2) == "error 10"
+
+
+def test_a_reader_of_seq_kv_never_goes_back() -> None:
+    """Others may see old states, but not older than the last ones; the writer sees its own write."""
+    service = SeqKv(1)
+    seen: dict[str, list[int]] = {"n1": [], "n2": []}
+    for value in range(300):
+        assert ask(service, "n0", "write", key="k", value=value) == "write_ok"
+        assert ask(service, "n0", "read", key="k") == value
+        for name, values in seen.items():
+            found = ask(service, name, "read", key="k")
+            if found != "error 20":
+                assert value - STATES < found <= value
+                values.append(found)
+    for values in seen.values():
+        assert values == sorted(values)
+        assert values != list(range(300)), "no read was old, so this is lin-kv"
+
+
+def test_the_replicas_of_lww_kv_differ_and_agree_in_the_end() -> None:
+    """A read may miss a write. After enough exchanges, all replicas have the last write."""
+    service = LwwKv(1)
+    read = []
+    for value in range(100):
+        ask(service, "n0", "write", key="k", value=value)
+        read.append(ask(service, "n0", "read", key="k"))
+    assert read != list(range(100))
+    ask(service, "n0", "write", key="k", value="last")
+    for _ in range(200):
+        service.done()
+    assert len({ask(service, "n0", "read", key="k") for _ in range(50)}) == 1
+
+
+def test_lin_tso_gives_each_number_once() -> None:
+    """From 0 on, in order."""
+    service = LinTso()
+    assert [service.answer("n0", {"type": "ts"})[0]["ts"] for _ in range(3)] == [0, 1, 2]
+    assert ask(service, "n0", "tick") == "error 10"
+
+
+@pytest.mark.parametrize("ms", [None, True, -1, "5", 1e12])
+def test_timer_waits_for_a_number_of_milliseconds(ms: Any) -> None:
+    """What is no number, or too large, is refused."""
+    assert Timer().answer("n0", {"type": "wait", "ms": 1.5})[1] == 1.5 * NS_PER_MS
+    assert ask(Timer(), "n0", "wait", ms=ms) == "error 12"
+
+
+def test_a_transaction_must_come_back_as_it_was_asked() -> None:
+    """Only the results of the reads may differ: an answer that changes a read to an append does not fit."""
+    verb = VERBS["txn-list-append"]["txn"]
+    asked = Invocation("txn", [["r", "k3", None], ["append", "k4", 7]])
+    assert verb.request(asked) == {"type": "txn", "txn": [["r", 3, None], ["append", 4, 7]]}
+    fits = {"type": "txn_ok", "txn": [["r", 3, [1]], ["append", 4, 7]]}
+    verb.check(asked, fits)
+    assert verb.result(asked, fits) == [["r", "k3", [1]], ["append", "k4", 7]]
+    for wrong in (
+        [["append", 3, 1], ["append", 4, 7]],
+        [["r", 3, [1]]],
+        [["r", 3, [1]], ["append", 4, 8]],
+        [["r", 5, [1]], ["append", 4, 7]],
+        "nothing",
+    ):
+        with pytest.raises(Unfit):
+            verb.check(asked, {"type": "txn_ok", "txn": wrong})
+
+
+def test_a_poll_brings_pairs_of_offset_and_message() -> None:
+    """Anything else does not fit."""
+    verb = VERBS["kafka"]["read"]
+    poll = Invocation("read", 3, "l1")
+    assert verb.request(poll) == {"type": "poll", "offsets": {"l1": 3}}
+    assert verb.result(poll, {"type": "poll_ok", "msgs": {"l1": [[3, 9]]}}) == [[3, 9]]
+    assert verb.result(poll, {"type": "poll_ok", "msgs": {}}) == []
+    wrongs: list[Any] = [[], {"l1": [3]}, {"l1": [["3", 9]]}, {"l1": 3}]
+    for wrong in wrongs:
+        with pytest.raises(Unfit):
+            verb.check(poll, {"type": "poll_ok", "msgs": wrong})
