@@ -54,13 +54,14 @@ def run(
 
 
 @pytest.mark.parametrize(
-    ("workload", "program", "bug", "more"),
-    [*BUGS, *(pytest.param(*each, marks=pytest.mark.night) for each in MORE_BUGS)],
+    "planted",
+    [*BUGS, *(pytest.param(each, marks=pytest.mark.night) for each in MORE_BUGS)],
 )
 def test_a_bug_is_found_and_the_correct_program_is_valid(
-    workload: str, program: str, bug: str, more: Sequence[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    planted: tuple[str, str, str, Sequence[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The part of the workload is invalid with the bug; both runs repeat themselves."""
+    workload, program, bug, more = planted
     code, parts = run(tmp_path / "wrong", capsys, workload, f"{program} {bug}", more)
     assert (code, parts["repeatable"], parts["protocol"]) == (ExitCode.INVALID, True, True)
     name = "linearizable" if workload == "lin-kv" else workload

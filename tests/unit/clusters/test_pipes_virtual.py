@@ -26,7 +26,7 @@ PROGRAMS: Final = {
     "import time; time.sleep(60)": Activity.SLEEPS,
     "import select, sys; select.select([sys.stdin], [], [])": Activity.WAITS,
     "import select, sys; select.select([sys.stdin], [], [], 60)": Activity.SLEEPS,
-    "import threading, sys; threading.Thread(target=threading.Event().wait, daemon=True).start(); sys.stdin.read()": Activity.WAITS,
+    "import threading as t, sys; t.Thread(target=t.Event().wait, daemon=True).start(); sys.stdin.read()": Activity.WAITS,
     "import threading, sys; threading.Timer(60, print).start(); sys.stdin.read()": Activity.SLEEPS,
     "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])": Activity.SLEEPS,
     "while True: pass": Activity.RUNS,

@@ -29,6 +29,11 @@ RUN: dict[str, Any] = {
     },
     "latency": {"read": {"p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 3.0, "max_ms": 4.0}, "write": {"p99_ms": 30.0}},
     "timings": {"workload": 30.0},
+    "parts": {
+        "protocol": {"details": {"between_nodes": 250}},
+        "broadcast": {"details": {"figures": {"": {"stable-latencies": {"0.5": 40.0, "1": 90.0}}}}},
+        "completed": {"details": None},
+    },
     "faults": [
         {
             "availability": {
@@ -58,6 +63,9 @@ RUN: dict[str, Any] = {
         ("ok_per_s >= 3", None),
         ("info != 3", "info != 3: it is 3"),
         ("refused == 1", None),
+        ("messages_per_op < 2.5", "messages_per_op < 2.5: it is 2.5"),
+        ("stable_p50_ms < 40", "stable_p50_ms < 40: it is 40"),
+        ("stable_max_ms <= 90", None),
         ("cas.p99_ms < 9", "cas.p99_ms < 9: the run did not measure cas.p99_ms"),
     ],
 )
