@@ -357,12 +357,17 @@ def _bar(
 ) -> Markup:
     x1 = columns[op.start_ns]
     x2 = columns[op.end_ns] if op.end_ns is not None else last_x
-    where = f"{name}process {op.process}" + place_text(op.contact)
-    took = str(op.type) if op.end_ns is None else f"{op.type}, {_span(op.end_ns - op.start_ns)}"
+    where, took = f"{name}process {op.process}", str(op.type)
+    if op.end_ns is not None:
+        took = f"{op.type}, {_span(op.end_ns - op.start_ns)}"
     tail: Markup | str = ""
     if op.type is OpType.INFO:
         took = "info: may take effect at any time after its start"
         tail = Markup('<rect class="tail" x="{:.1f}" y="{}" width="{}" height="{}"/>').format(x2, y + 12, RIGHT, BAR)
+    if name:  # it leaves no room for the node
+        took += place_text(op.contact)
+    else:
+        where += place_text(op.contact)
     return Markup(
         '<g class="{kind}{bad}"><text class="who" x="{left}" y="{ty}">{where}</text>'
         '<text class="took" x="{left}" y="{ty2}">{took}</text>'
