@@ -86,7 +86,7 @@ class Primary:
         self._epoch = self._host.random.getrandbits(60)
         try:
             self.store.load()
-        except DamagedFileError as error:
+        except (DamagedFileError, OSError) as error:
             self._serves = False
             self._host.log(f"takes no part: {error}")
             return

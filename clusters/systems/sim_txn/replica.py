@@ -42,23 +42,19 @@ class Replica:
         self._primary = primary
         self._bug = options.bug
         self._fetch_ns = options.fetch_ms * MS
-        self._serves = True
 
     def start(self) -> None:
         """Reads the disk, and begins to fetch."""
         try:
             self.store.load()
-        except DamagedFileError as error:
-            self._serves = False
-            self._host.log(f"takes no part: {error}")
-            return
+        except (DamagedFileError, OSError) as error:
+            self._host.log(f"fetches everything again: {error}")
+            self.store.forget()
         self._host.log(f"follows with {len(self.store.records)} commits")
         self._fetch()
 
     def receive(self, sender: str, message: Any) -> None:
         """Handles the primary's commits, or a request of a client or an observer."""
-        if not self._serves:
-            return
         match message:
             case Batch(first, records):
                 self._take(first, records)

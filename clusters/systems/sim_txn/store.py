@@ -1,13 +1,13 @@
-"""The versions of all keys: in memory, and one file for each commit.
+"""The versions of all keys: in memory, and two files for each commit.
 
-`commit-NUMBER-PART` is the record of a commit; the part is 0. It is synced before anybody sees the commit. A damaged file is
-never passed over: a node with one takes no part any more.
+`commit-NUMBER-PART` and a copy are the record of a commit; the part is 0. Both are synced before anybody sees the commit. A
+start repairs a damaged file from the other one. A commit with two damaged files is never passed over.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clusters.sim import files
 from clusters.systems.sim_txn.messages import Record
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 _COMMIT: Final = "commit"
+_COPY: Final = "-copy"
 _DIGITS: Final = 9
 
 
@@ -39,13 +40,13 @@ class Store:
         """Reads the disk.
 
         Raises:
-            files.DamagedFileError: A file is damaged.
+            files.DamagedFileError: Both files of a commit are damaged, or a commit is not there.
+            OSError: The disk is full, and a file needs a repair.
         """
         found: dict[int, list[list[Value]]] = {}
-        for name in self._disk.names():
-            if name.startswith(f"{_COMMIT}-"):
-                txn, written = files.read(self._disk, name)
-                found.setdefault(int(name.split("-")[1]), []).append([txn, *written])
+        for name in self._names():
+            txn, written = self._whole(name)
+            found.setdefault(int(name.split("-")[1]), []).append([txn, *written])
         for number in sorted(found):
             if number != len(self.records) + 1:
                 raise files.DamagedFileError(f"commit {len(self.records) + 1} is not there, and commit {number} is")
@@ -59,7 +60,23 @@ class Store:
             OSError: The disk is full; there is no record.
         """
         name = f"{_COMMIT}-{number:0{_DIGITS}}-{part}"
-        files.write(self._disk, name, [record.txn, [list(pair) for pair in record.written]], sync=sync)
+        content = [record.txn, [list(pair) for pair in record.written]]
+        files.write(self._disk, name, content, sync=sync)
+        try:
+            files.write(self._disk, name + _COPY, content, sync=sync)
+        except OSError:
+            self._disk.delete(name)
+            self._disk.sync(name)
+            raise
+
+    def forget(self) -> None:
+        """Removes all commits, on the disk too."""
+        for name in [each for each in self._disk.names() if each.startswith(f"{_COMMIT}-")]:
+            self._disk.delete(name)
+            self._disk.sync(name)
+        self.records.clear()
+        self._numbers.clear()
+        self._values.clear()
 
     def apply(self, record: Record) -> None:
         """Makes a commit visible."""
@@ -80,6 +97,24 @@ class Store:
         """Returns the value of a key after a commit; None if no commit up to it wrote the key."""
         place = bisect_right(self._numbers.get(key, []), number)
         return self._values[key][place - 1] if place else None
+
+    def _names(self) -> list[str]:
+        names = (each.removesuffix(_COPY) for each in self._disk.names() if each.startswith(f"{_COMMIT}-"))
+        return sorted(set(names))
+
+    def _whole(self, name: str) -> Any:
+        """Returns the content of a commit's file or of its copy, and repairs the other one if it is damaged or absent."""
+        damaged, content = [], None
+        for each in (name, name + _COPY):
+            try:
+                content = files.read(self._disk, each)
+            except (files.DamagedFileError, FileNotFoundError):
+                damaged.append(each)
+        if content is None:
+            raise files.DamagedFileError(f"both files {name} are damaged")
+        for each in damaged:
+            files.write(self._disk, each, content)
+        return content
 
     def committed(self) -> Iterator[str]:
         """Yields the transactions of all commits."""
