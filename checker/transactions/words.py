@@ -13,12 +13,18 @@ from checker.formats.parquet import decode_value
 from checker.judging import value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from checker.columns import Columns
     from harness.op import Value
 
-Link = tuple[int, int, str, str | None, str | None, str | None]
+# Why one version of a register follows another one, by what this follows from.
+_SOURCES: Final[Mapping[str, str]] = {
+    "writes-follow-reads": " (a transaction read {before} first, and wrote {after})",
+    "sequential-keys": " (one process had {before} before {after})",
+    "linearizable-keys": " (a transaction with {before} ended before one with {after} began)",
+}
+Link = tuple[int, int, str, str | None, str | None, str | None, str | None]
 _READS: Final = frozenset({"r", "read"})
 MAX_LINKS: Final = 12  # of a cycle, in words
 
@@ -38,7 +44,8 @@ class Words:
 
         Args:
             component: The number of transactions in its component.
-            links: For each edge its two rows, its kind, the key, the version before and the version after.
+            links: For each edge its two rows, its kind, the key, the version before and the version after, and what
+                the order of the versions follows from, or None.
         """
         names: dict[int, str] = {}
         parts = []
@@ -71,7 +78,7 @@ class Words:
         return link[2] if link[3] is None else f"{link[2]} {_text(link[3])}"
 
     def _because(self, link: Link, one: str, other: str) -> str:
-        first, second, kind, key_text, before_text, after_text = link
+        first, second, kind, key_text, before_text, after_text, source = link
         history = self._history
         if kind == "process":
             return f"{one} and {other} are transactions of process {history.process[first]}, in this order"
@@ -81,9 +88,11 @@ class Words:
         after = _text(after_text)
         if kind == "wr":
             return f"{one} {self._write} {after} to {key}, and {other} read {key} as {self._read(second, key_text, after_text)}"
+        why = _SOURCES.get(source or "", "").format(before=_text(before_text), after=after)
         if kind == "ww":
-            return f"{one} {self._write} {_text(before_text)} to {key}, and {other} {self._write} {after} after it"
-        return f"{one} read {key} as {self._read(first, key_text, before_text)}, and {other} {self._write} {after} after that"
+            return f"{one} {self._write} {_text(before_text)} to {key}, and {other} {self._write} {after} after it{why}"
+        read = self._read(first, key_text, before_text)
+        return f"{one} read {key} as {read}, and {other} {self._write} {after} after that{why}"
 
     def _read(self, row: int, key: str | None, last: str | None) -> str:
         """Returns what a transaction read: a list whose last element is known, or a value; None for the initial version."""

@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::python::Column;
 use crate::transactions::cycles::{cycles, Cycles};
-use crate::transactions::graph::{Extra, Graph, PROCESS, RW, WR, WW};
+use crate::transactions::graph::{Extra, Graph, Reason, PROCESS, RW, SOURCES, WR, WW};
 use crate::transactions::lists::lists;
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::registers::{registers, Sources};
@@ -39,6 +39,7 @@ impl Transactions {
 struct Judged {
     findings: Findings,
     graph: Graph,
+    reasons: Vec<Reason>,
     data_edges: usize,
     cycles: Cycles,
 }
@@ -46,14 +47,15 @@ struct Judged {
 fn judge(workload: Workload, history: &History<'_>, sources: Sources, extra: Extra) -> Result<Judged, WrittenTwice> {
     let writers = Writers::of(history)?;
     let mut findings = Findings::default();
-    let dependencies = match workload {
+    let mut dependencies = match workload {
         Workload::Lists => lists(history, &writers, &mut findings),
         Workload::Registers => registers(history, &writers, sources, &mut findings),
     };
     let data_edges = dependencies.len();
+    let reasons = std::mem::take(&mut dependencies.reasons);
     let graph = Graph::new(history, dependencies, extra);
     let cycles = cycles(&graph, KEPT);
-    Ok(Judged { findings, graph, data_edges, cycles })
+    Ok(Judged { findings, graph, reasons, data_edges, cycles })
 }
 
 /// Returns the transactions of the rows of columns in a table, by the places of their requests and answers.
@@ -162,7 +164,11 @@ pub fn transactions<'py>(
 }
 
 fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()> {
-    let Judged { findings, graph, data_edges, cycles } = judged;
+    let Judged { findings, graph, reasons, data_edges, cycles } = judged;
+    let source = |before: u32, after: u32| {
+        let found = reasons.binary_search_by_key(&(before, after), |reason| (reason.0, reason.1));
+        found.ok().map(|place| SOURCES[reasons[place].2 as usize])
+    };
     let elem = |elem: u32| (elem != NONE).then(|| table.elem_text(elem));
     let shown: Vec<_> = findings
         .kept
@@ -189,9 +195,11 @@ fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()>
                     };
                     let edge = (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
                     let key = edge.filter(|edge| edge.key != NONE).map(|edge| table.key_text(edge.key));
+                    let why = edge.filter(|_| link.kind == WW || link.kind == RW);
+                    let why = why.and_then(|edge| source(edge.before, edge.after));
                     let before = edge.and_then(|edge| elem(edge.before));
                     let after = elem(link.written).or(edge.and_then(|edge| elem(edge.after)));
-                    (link.from, link.to, name, key, before, after)
+                    (link.from, link.to, name, key, before, after, why)
                 })
                 .collect();
             (cycle.name, cycle.component, links)

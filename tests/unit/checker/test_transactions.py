@@ -210,6 +210,8 @@ def test_versions_follow_what_is_assumed() -> None:
     found = of_registers(*fork, model="serializable", sources=["writes-follow-reads"])
     assert found.counts == {"transactions": 5, "G-nonadjacent-item": 1}
     assert found.anomalies[0].kind == "G-nonadjacent-item"
+    assert "wrote 2 after that (a transaction read 1 first, and wrote 2)" in found.anomalies[0].explanation
+    assert "wrote 1 after that, so T1 precedes T2" in found.anomalies[0].explanation
     disagree = of_registers("rx2 wx1", "rx1 wx2", sources=["writes-follow-reads"])
     assert "cyclic-versions" in disagree.counts
     [cyclic] = [each for each in disagree.anomalies if each.kind == "cyclic-versions"]
@@ -217,8 +219,14 @@ def test_versions_follow_what_is_assumed() -> None:
     assert sorted(cyclic.rows) == [0, 1]
 
 
-@pytest.mark.parametrize(("source", "process"), [("sequential-keys", 0), ("linearizable-keys", 1)])
-def test_versions_follow_processes_and_real_time(source: str, process: int) -> None:
+@pytest.mark.parametrize(
+    ("source", "process", "why"),
+    [
+        ("sequential-keys", 0, "one process had 1 before 2"),
+        ("linearizable-keys", 1, "a transaction with 1 ended before one with 2 began"),
+    ],
+)
+def test_versions_follow_processes_and_real_time(source: str, process: int, why: str) -> None:
     """A later write of the same process, or a write that began after another one had ended, has the later version."""
     first = transaction(0, OpType.OK, [["w", "x", 1]], start=0, end=1)
     second = transaction(process, OpType.OK, [["w", "x", 2], ["w", "y", 1]], start=3, end=4)
@@ -227,6 +235,7 @@ def test_versions_follow_processes_and_real_time(source: str, process: int) -> N
     assert judge(columns, workload="rw-register", model="serializable").verdict is Verdict.VALID
     found = judge(columns, workload="rw-register", model="serializable", sources=[source])
     assert found.counts == {"transactions": 3, "G-single-item": 1}
+    assert f"wrote 2 after that ({why}), so" in found.anomalies[0].explanation
 
 
 def test_an_unanswered_writer_whose_value_was_read_counts() -> None:

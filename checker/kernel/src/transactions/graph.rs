@@ -47,7 +47,15 @@ pub struct Fan {
 pub struct Dependencies {
     pub edges: Vec<Edge>,
     pub fans: Vec<Fan>,
+    /// Why one version follows another one, sorted; empty for lists, where a read shows it.
+    pub reasons: Vec<Reason>,
 }
+
+/// The order of two versions: the one before, the one after, and the place of what it follows from in `SOURCES`.
+pub type Reason = (u32, u32, u8);
+
+/// What the order of two versions of a register follows from.
+pub const SOURCES: [&str; 4] = ["initial", "writes-follow-reads", "sequential-keys", "linearizable-keys"];
 
 impl Dependencies {
     /// Adds an edge, but none from a transaction to itself.
@@ -125,7 +133,7 @@ impl Graph {
     /// Makes the graph from the edges of the data.
     pub fn new(history: &History<'_>, dependencies: Dependencies, extra: Extra) -> Self {
         let rows = history.len();
-        let Dependencies { mut edges, fans } = dependencies;
+        let Dependencies { mut edges, fans, .. } = dependencies;
         if extra == Extra::Process {
             edges.extend(process_edges(history));
         }

@@ -5,7 +5,7 @@
 //! time. Together they are a graph of versions for each key. A source that makes a cycle contradicts the others: this is
 //! the anomaly cyclic-versions, and the source is left out.
 
-use super::graph::{components, Dependencies, Edge, Fan, RW, WR, WW};
+use super::graph::{components, Dependencies, Edge, Fan, Reason, RW, WR, WW};
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
 
 /// Which orders of versions to assume.
@@ -63,7 +63,9 @@ pub fn registers(
     let touches = touches(history, &versions);
     lost_updates(history, &touches, findings);
     let order = version_order(history, writers, &versions, &touches, sources, findings);
-    edges(history, writers, &versions, &touches, &order)
+    let mut found = edges(history, writers, &versions, &touches, &order);
+    found.reasons = order;
+    found
 }
 
 /// Returns what each transaction that may have happened does with each of its keys, by key and then by row.
@@ -168,7 +170,7 @@ fn lost_updates(history: &History<'_>, touches: &[Touch], findings: &mut Finding
 
 type Pair = (u32, u32);
 
-/// Returns which versions precede which others directly.
+/// Returns which versions precede which others directly, each pair once, and why.
 fn version_order(
     history: &History<'_>,
     writers: &Writers,
@@ -176,35 +178,37 @@ fn version_order(
     touches: &[Touch],
     sources: Sources,
     findings: &mut Findings,
-) -> Vec<Pair> {
-    let mut order: Vec<Pair> = Vec::new();
+) -> Vec<Reason> {
+    let mut order: Vec<Reason> = Vec::new();
     for touch in touches {
         for version in touch.read.iter().chain(&touch.write).filter(|&&version| version < versions.elems) {
-            order.push((versions.elems + touch.key, *version));
+            order.push((versions.elems + touch.key, *version, 0));
         }
     }
-    order.sort_unstable();
-    order.dedup();
-    let mut add = |pairs: Vec<Pair>| {
+    let once = |order: &mut Vec<Reason>| {
+        order.sort_unstable();
+        order.dedup_by_key(|reason| (reason.0, reason.1));
+    };
+    once(&mut order);
+    let mut add = |source: u8, pairs: Vec<Pair>| {
         let before = order.len();
-        order.extend(pairs);
+        order.extend(pairs.into_iter().map(|(one, other)| (one, other, source)));
         if cyclic(history, writers, versions, &order, findings) {
             order.truncate(before);
         } else {
-            order.sort_unstable();
-            order.dedup();
+            once(&mut order);
         }
     };
     if sources.writes_follow_reads {
         let pairs = touches.iter().filter(|touch| history.kind[touch.row as usize] == OK);
-        add(pairs.filter_map(|touch| touch.read.zip(touch.write)).filter(|(one, other)| one != other).collect());
+        add(1, pairs.filter_map(|touch| touch.read.zip(touch.write)).filter(|(one, other)| one != other).collect());
     }
     let by_key = || touches.chunk_by(|one, other| one.key == other.key);
     if sources.sequential_keys {
-        add(by_key().flat_map(|some| in_processes(history, some)).collect());
+        add(2, by_key().flat_map(|some| in_processes(history, some)).collect());
     }
     if sources.linearizable_keys {
-        add(by_key().flat_map(|some| in_real_time(history, some)).collect());
+        add(3, by_key().flat_map(|some| in_real_time(history, some)).collect());
     }
     order
 }
@@ -249,7 +253,7 @@ fn cyclic(
     history: &History<'_>,
     writers: &Writers,
     versions: &Versions,
-    order: &[Pair],
+    order: &[Reason],
     findings: &mut Findings,
 ) -> bool {
     let count = versions.elems + history.keys() as u32;
@@ -278,9 +282,9 @@ fn cyclic(
     any
 }
 
-fn successors(count: u32, order: &[Pair]) -> Vec<Vec<u32>> {
+fn successors(count: u32, order: &[Reason]) -> Vec<Vec<u32>> {
     let mut next: Vec<Vec<u32>> = vec![Vec::new(); count as usize];
-    for &(before, after) in order {
+    for &(before, after, _) in order {
         next[before as usize].push(after);
     }
     next
@@ -293,7 +297,7 @@ fn edges(
     writers: &Writers,
     versions: &Versions,
     touches: &[Touch],
-    order: &[Pair],
+    order: &[Reason],
 ) -> Dependencies {
     let mut found = Dependencies::default();
     let writer = |version: u32| {
@@ -310,7 +314,7 @@ fn edges(
         }
     }
     let mut after_initial: Vec<Vec<(u32, u32)>> = vec![Vec::new(); history.keys()];
-    for &(before, after) in order {
+    for &(before, after, _) in order {
         let Some(to) = writer(after) else { continue };
         let key = history.key_of(after);
         if before >= versions.elems {
