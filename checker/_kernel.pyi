@@ -158,9 +158,9 @@ def transactions(
     Returns:
         `malformed` with a row, whether it is the answer, a micro-operation or None, and the reason; or `written_twice` with a
         key, an element, two rows and two micro-operations. Otherwise `findings` with kind, key, rows, micro-operations and
-        elements; `cycles` with the type, the size of the component, and the links, each with two rows, a kind, a key, two
-        versions, and for registers what the order of the versions follows from, or None; `counts` by kind and type; `keys`,
-        and `data_edges`, the number of dependencies.
+        elements; `cycles` with the type, the size of the component, and the links, each with two rows, a kind, a key and two
+        versions; `counts` by kind and type; `keys`, and `data_edges`, the number of dependencies. `reasons` is there if the
+        cycles have versions of registers whose order follows from a source: key, two versions, and the source.
     """
 
 def sort_seconds(count: int) -> float:

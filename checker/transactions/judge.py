@@ -164,7 +164,7 @@ class _Judged:
         self._more = more
         self._lacking = [each for each in history.lacks if each in _needed(order_of(model, more))]
         self._found = found
-        self._words = Words(history, workload)
+        self._words = Words(history, workload, found.get("reasons", ()))
         self._counts: dict[str, int] = found["counts"]
 
     def judgement(self) -> Judgement:
@@ -212,7 +212,7 @@ class _Judged:
             subject: Value = [decode_value(key), *(decode_value(elem) for elem in elems[:1] if elem is not None)]
             found.append(self._anomaly(kind, subject, text, rows, decisive=rows[0] if len(rows) == 1 else None))
         for kind, component, links in self._found["cycles"]:
-            keys = dict.fromkeys(key for _, _, _, key, *_ in links if key is not None)
+            keys = dict.fromkeys(key for _, _, _, key, _, _ in links if key is not None)
             text = self._words.cycle(component, links)
             rows = [link[0] for link in links]
             edges = tuple((link[0], link[1], self._words.reason(link)) for link in links[:MAX_LINKS])

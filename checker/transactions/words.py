@@ -24,7 +24,7 @@ _SOURCES: Final[Mapping[str, str]] = {
     "sequential-keys": " (one process had {before} before {after})",
     "linearizable-keys": " (a transaction with {before} ended before one with {after} began)",
 }
-Link = tuple[int, int, str, str | None, str | None, str | None, str | None]
+Link = tuple[int, int, str, str | None, str | None, str | None]
 _READS: Final = frozenset({"r", "read"})
 MAX_LINKS: Final = 12  # of a cycle, in words
 
@@ -32,9 +32,12 @@ MAX_LINKS: Final = 12  # of a cycle, in words
 class Words:
     """Explains the anomalies of one history."""
 
-    def __init__(self, history: Columns, workload: str) -> None:
-        """Takes the operations and the name of the workload."""
+    def __init__(self, history: Columns, workload: str, reasons: Sequence[tuple[str, str, str, str]] = ()) -> None:
+        """Takes the operations, the name of the workload, and the kernel's reasons of the order of versions of registers."""
         self._history = history
+        self._reasons: dict[tuple[str | None, str | None, str | None], str] = {
+            (key, before, after): source for key, before, after, source in reasons
+        }
         self._is_list = workload == "list-append"
         self._write = "appended" if self._is_list else "wrote"
         self._written = "appended" if self._is_list else "written"
@@ -44,8 +47,7 @@ class Words:
 
         Args:
             component: The number of transactions in its component.
-            links: For each edge its two rows, its kind, the key, the version before and the version after, and what
-                the order of the versions follows from, or None.
+            links: For each edge its two rows, its kind, the key, the version before and the version after.
         """
         names: dict[int, str] = {}
         parts = []
@@ -78,7 +80,7 @@ class Words:
         return link[2] if link[3] is None else f"{link[2]} {_text(link[3])}"
 
     def _because(self, link: Link, one: str, other: str) -> str:
-        first, second, kind, key_text, before_text, after_text, source = link
+        first, second, kind, key_text, before_text, after_text = link
         history = self._history
         if kind == "process":
             return f"{one} and {other} are transactions of process {history.process[first]}, in this order"
@@ -88,7 +90,9 @@ class Words:
         after = _text(after_text)
         if kind == "wr":
             return f"{one} {self._write} {after} to {key}, and {other} read {key} as {self._read(second, key_text, after_text)}"
-        why = _SOURCES.get(source or "", "").format(before=_text(before_text), after=after)
+        why = _SOURCES.get(self._reasons.get((key_text, before_text, after_text), ""), "").format(
+            before=_text(before_text), after=after
+        )
         if kind == "ww":
             return f"{one} {self._write} {_text(before_text)} to {key}, and {other} {self._write} {after} after it{why}"
         read = self._read(first, key_text, before_text)

@@ -165,10 +165,14 @@ pub fn transactions<'py>(
 
 fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()> {
     let Judged { findings, graph, reasons, data_edges, cycles } = judged;
-    let source = |before: u32, after: u32| {
-        let found = reasons.binary_search_by_key(&(before, after), |reason| (reason.0, reason.1));
-        found.ok().map(|place| SOURCES[reasons[place].2 as usize])
-    };
+    let mut told: Vec<(String, String, String, &str)> = Vec::new();
+    for edge in cycles.kept.iter().flat_map(|cycle| &cycle.links).filter(|link| link.kind == WW || link.kind == RW) {
+        let Some(edge) = graph.edges.get(edge.edge as usize).filter(|edge| edge.before != NONE) else { continue };
+        let found = reasons.binary_search_by_key(&(edge.before, edge.after), |reason| (reason.0, reason.1));
+        let Ok(place) = found else { continue };
+        let source = SOURCES[reasons[place].2 as usize];
+        told.push((table.key_text(edge.key), table.elem_text(edge.before), table.elem_text(edge.after), source));
+    }
     let elem = |elem: u32| (elem != NONE).then(|| table.elem_text(elem));
     let shown: Vec<_> = findings
         .kept
@@ -195,11 +199,9 @@ fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()>
                     };
                     let edge = (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
                     let key = edge.filter(|edge| edge.key != NONE).map(|edge| table.key_text(edge.key));
-                    let why = edge.filter(|_| link.kind == WW || link.kind == RW);
-                    let why = why.and_then(|edge| source(edge.before, edge.after));
                     let before = edge.and_then(|edge| elem(edge.before));
                     let after = elem(link.written).or(edge.and_then(|edge| elem(edge.after)));
-                    (link.from, link.to, name, key, before, after, why)
+                    (link.from, link.to, name, key, before, after)
                 })
                 .collect();
             (cycle.name, cycle.component, links)
@@ -212,6 +214,11 @@ fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()>
         counts.set_item(name, count)?;
     }
     out.set_item("counts", counts)?;
+    if !told.is_empty() {
+        told.sort_unstable();
+        told.dedup();
+        out.set_item("reasons", told)?;
+    }
     out.set_item("keys", table.keys.len())?;
     out.set_item("data_edges", data_edges)
 }
