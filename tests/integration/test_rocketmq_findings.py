@@ -37,7 +37,7 @@ LONG_MS = 600_000
 REGISTER, HEARTBEAT = 1003, 904
 
 
-@pytest.fixture(scope="module", params=Consensus)
+@pytest.fixture(scope="module", params=[pytest.param(Consensus.DLEDGER, marks=pytest.mark.night), Consensus.JRAFT])
 def system(request: pytest.FixtureRequest) -> Iterator[RocketMQController]:
     """Three controllers on one consensus, serving; the tests run where their addresses can be reached."""
     with LocalCluster.up(f"findings-{os.getpid()}", nodes=3) as cluster, cluster.entered():
