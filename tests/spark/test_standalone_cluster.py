@@ -218,6 +218,7 @@ def test_workers_without_labrys_judge_what_is_shipped_to_them(cluster: Cluster, 
         assert set(folder.glob("app-*/*")) - before[folder], "both workers have run an executor"
 
 
+@pytest.mark.night
 def test_a_model_from_a_file_of_the_user_s_is_shipped(cluster: Cluster, tmp_path: Path) -> None:
     """With `spark-submit`: it ships the working folder's module and its imports. The workers' folders hold neither."""
     (tmp_path / "own_latest.py").write_text(OWN_MODEL)
