@@ -34,6 +34,7 @@ from harness.console.plain import counted
 from harness.daemon import preloads
 from harness.errors import InterruptedEarly, LabrysError
 from harness.final_reads import FinalReads, read_nodes
+from harness.indexes import Indexes
 from harness.interpreter import drive
 from harness.load import ClosedLoop
 from harness.node_clocks import Clocks, read_clocks
@@ -118,6 +119,7 @@ class RunResult:
         sightings: The reports of the nodes about the service that clients use, until the comparison of the replicas.
         other_sightings: Their reports about other leaders, by service and group; see `harness.watch.Watch`.
         positions: The applied indexes of the nodes in the same time.
+        indexes: Their indexes that went back.
         recovery: The recovery; None if the run ended before.
         replicas: The comparison of the replicas; None if the run ended before, or the system does not dump replicas.
         final_reads: The results of the final reads; None if the test has none.
@@ -136,6 +138,7 @@ class RunResult:
     sightings: list[Sighting] = field(default_factory=list)
     other_sightings: Mapping[str, Sequence[Sighting]] = field(default_factory=dict)
     positions: Positions = field(default_factory=Positions)
+    indexes: Indexes = field(default_factory=Indexes)
     recovery: Recovery | None = None
     replicas: Replicas | None = None
     final_reads: FinalReads | None = None
@@ -378,7 +381,7 @@ class _Run:
             self.result.clocks = Clocks(began_utc=datetime.now(UTC), nodes=nodes, unknown=unknown)
         watch = Watch(system=test.system, clock=self.clock)
         self.result.sightings, self.result.positions = watch.sightings, watch.positions
-        self.result.other_sightings = watch.others
+        self.result.other_sightings, self.result.indexes = watch.others, watch.indexes
         self.observer.workload_began(watch, self.clock)
         clients_nodes = test.system.front().nodes
         generator = test.workload.generator(seed=test.seed, streams=test.load.streams(len(clients_nodes)))

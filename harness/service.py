@@ -84,6 +84,8 @@ class Service(abc.ABC):
         one_leader_per_term: Why at most one node can report that it leads in a term, as a sentence: the promise of the
             system, and why `statuses` has role and term of one moment. Then two such nodes make a run invalid. Empty: the
             report only has a sentence about them, e.g. because `statuses` reads role and term one after the other.
+        indexes_rise: Why the committed and the applied index of a process never go back, as a sentence. Empty: Labrys does not
+            compare them.
         moves_leadership: Whether `lead` can move the leadership to a node. If it cannot and reads need the leader, the final
             reads go through the leader only.
         quiet_s: The seconds without operations and faults before the final reads, for nodes that exchange what they know in
@@ -95,6 +97,7 @@ class Service(abc.ABC):
     dumps_replicas: bool = False
     reads_need_leader: bool = False
     one_leader_per_term: str = ""
+    indexes_rise: str = ""
     moves_leadership: bool = False
     quiet_s: float = 0.0
 

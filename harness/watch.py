@@ -12,6 +12,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from harness.indexes import Indexes
 from harness.leaders import leader_of
 from harness.slowness import slowed
 
@@ -109,6 +110,7 @@ class Watch:
         sightings: The changes of the service that clients use, in the order of time. A poll can extend the last one of a node.
         others: The same for each other leader: of another service, by its role, and of a group of nodes, by the role and the
             group, e.g. `broker east`.
+        indexes: The indexes of this service that went back.
         positions: The applied indexes of this service in at most `MAX_POSITIONS` polls. If there are more polls, every second
             one is dropped, repeatedly, so that the rest stays evenly spaced.
     """
@@ -131,6 +133,7 @@ class Watch:
         self.sightings = self._lanes[self._front.role, None].sightings
         self.others = {service.role: self._lanes[service.role, None].sightings for service in others}
         self.positions = Positions(time_ns=self._times_ns, applied=self._applied)
+        self.indexes = Indexes()
 
     async def run(self) -> None:
         """Polls until cancelled; returns at once if no service has a status."""
@@ -142,6 +145,8 @@ class Watch:
             time_ns = max(answered_ns or [time_ns for time_ns, _ in answers])
             for (service, node), (_, statuses) in zip(self._asked, answers, strict=True):
                 self._note(service, node.name, statuses, time_ns)
+                if service is self._front:
+                    self.indexes.note(statuses[0] if statuses else None, node.name, time_ns)
             if self._applied:
                 self._keep_positions([statuses for _, statuses in answers[: len(self._applied)]], time_ns)
             await self._clock.sleep_until_s(due_s)

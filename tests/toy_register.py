@@ -7,7 +7,7 @@ values back.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clusters.sim.errors import Broken, Refused
@@ -90,6 +90,20 @@ class Raising(ToyRegisters):
         if self.world.now_ns > 3_000_000_000:
             raise ConnectionResetError("no answer")
         return await super().statuses(node, timeout_s)
+
+
+class Forgetting(ToyRegisters):
+    """Registers whose leader reports no applied entry from the fourth second on."""
+
+    name = "forgetting-registers"
+    indexes_rise = "An applied entry stays applied."
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Asks the node."""
+        found = await super().statuses(node, timeout_s)
+        if node.name != "n1" or self.world.now_ns < 4_000_000_000:
+            return found
+        return [replace(each, applied_index=0) for each in found]
 
 
 class ToyProcess:

@@ -57,6 +57,7 @@ class DLedgerSystem(DLedgerNodes):
             ),
         }
     )
+    indexes_rise = "In Raft, what a process has committed or applied stays so while it runs."
     dumps_replicas = True
     answers = ANSWERS
 

@@ -64,6 +64,7 @@ class SimRaft(SimSystem):
     refusals = REFUSALS
     reads_need_leader = True
     moves_leadership = True
+    indexes_rise = "In Raft, what a process has committed or applied stays so while it runs."
     one_leader_per_term = (
         "Raft has at most one leader in a term (section 5.2 of its paper), and a simulated node reads its role and its term in "
         "one step."

@@ -110,6 +110,16 @@ def test_software_for_real_nodes_has_a_command_for_them() -> None:
         assert settled.confirmation is None
 
 
+def test_an_applied_index_that_goes_back_is_invalid() -> None:
+    """The watch sees it between two polls, and the part names the node."""
+    run = trial(*TOY, "--system", "tests.toy_register:Forgetting")
+    (part,) = [part for part in run.outcome.parts if part.name == "indexes-rise"]
+    assert part.verdict is Verdict.INVALID
+    assert part.reason.startswith("The applied index of n1 went back from ")
+    assert part.reason.endswith(" and no fault was on the node. An applied entry stays applied.")
+    assert run.outcome.verdict is Verdict.INVALID
+
+
 def test_a_node_that_serves_no_clients_is_listed() -> None:
     """The final reads are valid if each key was read through some node; the part says how many were at each."""
     run = trial(*TOY, "--system", "tests.toy_register:Witnesses")
