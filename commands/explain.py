@@ -35,9 +35,9 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     """Prints the violation of RUN in order: its operations, the faults around them, the leaders, and the state of the nodes.
 
     Labrys repeats a simulated run from its seed, so the state of each node is exact. For a run on real nodes, it prints what it
-    recorded. A part without a counterexample, such as recovered, has tables: how far each node was at each poll, who led, and
-    which faults were on. The command also writes the report again, with the same. The exit code is 0 if RUN is invalid, and 2
-    if there is no violation to explain.
+    recorded, and for programs with pipes the messages around the operations. A part without a counterexample, such as
+    recovered, has tables: how far each node was at each poll, who led, and which faults were on. The command also writes the
+    report again, with the same. The exit code is 0 if RUN is invalid, and 2 if there is no violation to explain.
     """
     from rich.text import Text
 
@@ -47,10 +47,11 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     from harness.parts import ONE_LEADER
     from harness.verdict import Verdict, reason_of, verdict_of
     from results.measure.log_lines import spans_of
+    from results.measure.messages import messages_near
     from results.page.counterexample import counterexamples_of
     from results.page.evidence import evidence, logs_of
     from results.page.story import story
-    from results.page.story_text import print_evidence, print_story
+    from results.page.story_text import print_evidence, print_messages, print_story
     from results.store.document import build
     from results.store.load import load_record
     from results.store.node_states import FILE, states_document
@@ -76,6 +77,7 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
         print_story(
             console, examples[0], story(examples[0], record, states, logs.near(spans_of(examples[0]))), reason=reason
         )
+        print_messages(console, messages_near(found, record, examples[0]))
     for each in others:
         print_evidence(console, each)
     for note in logs.notes:

@@ -421,8 +421,8 @@ class _Run:
                 self.result.faults = await faults
 
     async def _clocks(self) -> tuple[Mapping[str, NodeClock], Mapping[str, str]]:
-        """Reads the clocks of the nodes, for the times of their logs; nodes in virtual time have none."""
-        if in_virtual_time():
+        """Reads the clocks of the nodes, for the times of their logs; nodes of a world have none."""
+        if world_of(self.test.cluster) is not None:
             return {}, {}
         return await asyncio.to_thread(read_clocks, self.test.cluster, self.nodes)
 

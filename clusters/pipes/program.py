@@ -75,6 +75,7 @@ class Program(abc.ABC):
         self._out = bytearray()
         self._err = bytearray()
         self._log_lines = 0
+        self._slept = False
 
     @abc.abstractmethod
     def began(self) -> None:
@@ -151,6 +152,12 @@ class Program(abc.ABC):
             self._die("closed its stdout, and still runs")
         else:
             self._die(f"was ended by signal {-status}" if status < 0 else f"ended with status {status}")
+
+    def slept(self, how: str) -> None:
+        """Writes into the log, once, that the program is not quiet, so that virtual time is as fast as real time."""
+        if not self._slept:
+            self._slept = True
+            self.machine.log(f"(the program {how}; while it does, virtual time is as fast as real time)")
 
     def _die(self, how: str) -> None:
         if self.child is not None:

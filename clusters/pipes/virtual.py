@@ -74,8 +74,9 @@ class VirtualPump:
                     continue
                 if now is Activity.WAITS:
                     self._sleeping.pop(program, None)
-                else:
+                elif program not in self._sleeping:
                     self._sleeping[program] = None
+                    program.slept("computes for long" if late else "waits by itself")
                 return
             child.wait_for_output(pause_s)
             pause_s = min(2 * pause_s, LONG_S)

@@ -44,7 +44,7 @@ MAX_NEAR: Final = 16
 NEAR_NS: Final = 2 * NS_PER_S
 ALIKE_NS: Final = 5 * NS_PER_S
 CLOCK_FAULTS: Final = "clock"
-SIMULATED: Final = "sim"
+WITHOUT_CLOCKS: Final = ("sim", "pipes")  # clusters whose nodes have the time of the run in their logs
 UNKNOWN: Final = "The clocks of the nodes were not read, so the lines of their logs have no time of the run."
 _NUMBER: Final = re.compile(rb"\d+")
 
@@ -108,7 +108,7 @@ def read_logs(run: Run, record: RunRecord, spans: Sequence[Span]) -> Logs:
     """
     files = list(log_files(run))
     if record.clocks is None:
-        simulated = record.test.options.get("cluster_kind") == SIMULATED
+        simulated = record.test.options.get("cluster_kind") in WITHOUT_CLOCKS
         return Logs(notes=[UNKNOWN] if files and not simulated else [])
     notes = [f"The clock of {name(node)} is unknown: {name(why, 200)}" for node, why in record.clocks.unknown.items()]
     changed = sorted(

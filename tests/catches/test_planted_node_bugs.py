@@ -60,12 +60,18 @@ def run(
 def test_a_bug_is_found_and_the_correct_program_is_valid(
     planted: tuple[str, str, str, Sequence[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The part of the workload is invalid with the bug; both runs repeat themselves."""
+    """The part of the workload is invalid with the bug, and both runs repeat themselves. `explain` prints the messages."""
     workload, program, bug, more = planted
     code, parts = run(tmp_path / "wrong", capsys, workload, f"{program} {bug}", more)
     assert (code, parts["repeatable"], parts["protocol"]) == (ExitCode.INVALID, True, True)
     name = "linearizable" if workload == "lin-kv" else workload
     assert parts[name] is False
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["explain", "--store", str(tmp_path / "wrong")])
+    assert (ended.value.code, "The messages around these operations" in capsys.readouterr().out) == (
+        ExitCode.VALID,
+        True,
+    )
     code, parts = run(tmp_path / "right", capsys, workload, program, more)
     assert (code, parts["repeatable"], parts[name]) == (ExitCode.VALID, True, True)
 
