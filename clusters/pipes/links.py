@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from clusters.sim.links import Links
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+LEAST_NS: Final = 10_000
 
 
 class LatencyDist(enum.StrEnum):
@@ -20,7 +22,10 @@ class LatencyDist(enum.StrEnum):
 
 
 class GivenLinks(Links):
-    """Links that all have the same mean latency. Messages to and from clients, and probes, take no time."""
+    """Links that all have the same mean latency. Messages to and from clients, and probes, take as long as on other links.
+
+    No message takes less than `LEAST_NS`. Otherwise programs that answer each other would stop the virtual time.
+    """
 
     def __init__(self, seed: int, names: Sequence[str], *, mean_ns: int, dist: LatencyDist) -> None:
         """Makes the links.
@@ -35,15 +40,11 @@ class GivenLinks(Links):
         self._given_ns = mean_ns
         self._dist = dist
 
-    def near_ns(self) -> int:
-        """Returns 0."""
-        return 0
-
     def delay_ns(self, source: str, target: str) -> int:  # noqa: ARG002 - all links are alike
         """Draws the latency of a message between two nodes, or a node and a service."""
         if self._dist is LatencyDist.CONSTANT:
-            return self._given_ns
+            return max(LEAST_NS, self._given_ns)
         draw = self._packets.random()
         if self._dist is LatencyDist.UNIFORM:
-            return int(2 * self._given_ns * draw)
-        return int(self._packets.expovariate(1.0) * self._given_ns)
+            return max(LEAST_NS, int(2 * self._given_ns * draw))
+        return max(LEAST_NS, int(self._packets.expovariate(1.0) * self._given_ns))

@@ -18,6 +18,7 @@ import bisect
 import json
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from clusters.pipes.links import LEAST_NS
 from harness.console.documents import shown
 from harness.randomness import stream
 from harness.units import NS_PER_MS
@@ -75,7 +76,7 @@ class Timer:
         ms = body.get("ms")
         if isinstance(ms, bool) or not isinstance(ms, int | float) or not 0 <= ms <= MAX_WAIT_MS:
             raise RequestError(MALFORMED, f"wait needs ms, a number from 0 to {MAX_WAIT_MS:g}")
-        return {"type": "wait_ok"}, int(ms * NS_PER_MS)
+        return {"type": "wait_ok"}, max(LEAST_NS, int(ms * NS_PER_MS))
 
 
 class LinTso:
