@@ -5,6 +5,8 @@ The seed repeats each of these runs, message by message.
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,3 +95,21 @@ def test_a_program_that_the_seed_does_not_repeat_is_named(tmp_path: Path, capsys
     (tmp_path / "node.py").write_text((NODES / "node.py").read_text())
     code, parts = run(tmp_path / "store", capsys, "unique-ids", str(program), ())
     assert (code, parts["repeatable"]) == (ExitCode.VALID, "unknown")
+
+
+@pytest.mark.night
+def test_the_commands_of_the_page_do_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/node-programs.md: the first echo, a lost broadcast, a correct Raft, and a hunt that finds its bug."""
+    page = (NODES.parents[1] / "docs" / "node-programs.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```sh\n(labrys (?:test|hunt) .*?)```", page, re.DOTALL)
+    monkeypatch.chdir(NODES.parents[1])
+    codes = []
+    for block in blocks:
+        words = shlex.split(block.replace("\\\n", " "))[1:]
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*words, "--store", str(tmp_path)])
+        codes.append(ended.value.code)
+    capsys.readouterr()
+    assert codes == [ExitCode.VALID, ExitCode.INVALID, ExitCode.VALID, ExitCode.INVALID]
