@@ -40,11 +40,17 @@ def repeated(settled: Settled, first: RunResult) -> Part:
                 why = again.error or "it was interrupted"
                 return _part(Verdict.UNKNOWN, f"The second run with this seed did not end: {one_line(why)}.")
             one, other = _messages(first.logs), _messages(again.logs)
-            lines, difference = compared(one, other)
+            return part_of(*compared(one, other))
     except LabrysError as error:
         return _part(Verdict.UNKNOWN, f"The second run with this seed did not begin: {one_line(str(error))}.")
+
+
+def part_of(lines: int, difference: str | None) -> Part:
+    """Returns the part `repeatable` of a comparison; see `compared`."""
     if difference is not None:
         return _part(Verdict.UNKNOWN, f"The seed does not repeat this run. {difference}")
+    if not lines:
+        return _part(Verdict.UNKNOWN, "Neither run left a message, so nothing was compared.")
     return _part(Verdict.VALID, f"A second run with this seed had the same {counted(lines, 'message')}.")
 
 

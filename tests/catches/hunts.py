@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cli
 from commands.hunt import hunt
@@ -21,6 +21,8 @@ from harness.console.plain import listed
 from harness.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from clusters.sim.planted import Planted
     from clusters.systems.sim_raft.bugs import Bug
     from commands.hunting import Draw, Space
@@ -118,6 +120,25 @@ def found(runs: int, draw: Draw, trial: Trial) -> Find:
     """Returns the finding of a run."""
     sizes = [len(example.operations) for part in trial.outcome.parts for example in part.counterexamples]
     return Find(runs=runs, draw=draw, parts=trial.outcome.invalid, size=min(sizes, default=None))
+
+
+def assert_page(page: str, table: Mapping[Any, Planted], finds: Mapping[str, tuple[int, str]]) -> None:
+    """Asserts that a page has one row for each planted bug, and exactly these finds.
+
+    Args:
+        page: The text of the page.
+        table: The planted bugs.
+        finds: For the options of a hunt, its first run that is invalid, and the kinds of faults.
+    """
+    rows = page.splitlines()
+    for bug, planted in table.items():
+        assert f"| `{bug}` | {planted.does} | {planted.seen} | {needs(planted)} |" in rows
+    _, header, found = page.partition("| options | run | `--among` |")
+    assert header
+    told = [row.split("|") for row in found.split("\n\n")[0].splitlines() if row.startswith("| `")]
+    assert {tuple(cell.strip(" `") for cell in row[1:4]) for row in told} == {
+        (options, str(run), among) for options, (run, among) in finds.items()
+    }
 
 
 def needs(planted: Planted) -> str:

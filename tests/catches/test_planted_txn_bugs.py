@@ -12,7 +12,7 @@ import pytest
 
 from clusters.systems.sim_txn.bugs import TABLE, Bug
 from harness.verdict import Verdict
-from tests.catches.hunts import Hunt, needs
+from tests.catches.hunts import Hunt, assert_page
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sim-txn.md").read_text(encoding="utf-8")
 SYSTEM, SEED = "sim-txn", 1
@@ -73,13 +73,5 @@ def test_the_correct_version_is_not_accused(options: str, runs: int) -> None:
 
 def test_the_page_has_each_bug_and_each_find() -> None:
     """The tables have one row for each bug, and exactly the runs in this test."""
-    rows = PAGE.splitlines()
-    for bug, planted in TABLE.items():
-        assert f"| `{bug}` | {planted.does} | {planted.seen} | {needs(planted)} |" in rows
+    assert_page(PAGE, TABLE, FINDS)
     assert set(TABLE) == set(Bug) - {Bug.NONE}
-    _, header, table = PAGE.partition("| options | run | `--among` |")
-    assert header
-    told = [row.split("|") for row in table.split("\n\n")[0].splitlines() if row.startswith("| `")]
-    assert {tuple(cell.strip(" `") for cell in row[1:4]) for row in told} == {
-        (options, str(run), among) for options, (run, among) in FINDS.items()
-    }

@@ -19,6 +19,7 @@ from harness.op import Fail, Info, Invocation, Ok
 from harness.service import first_status
 from tests.outcomes import asked, without_order
 from tests.software import obtained
+from tests.transacting import assert_that_all_nodes_act_on_the_same_keys
 from workloads.lock.workload import LockWorkload
 
 if TYPE_CHECKING:
@@ -126,27 +127,7 @@ def test_a_set_and_a_counter_keep_every_add(cluster: LocalCluster, system: EtcdS
 def test_transactions_of_all_nodes_act_on_the_same_keys(cluster: LocalCluster, system: EtcdSystem) -> None:
     """Appends through three nodes are all in both lists, in the same order, and a transaction reads its own writes."""
     assert system.workload == "register"  # it runs the processes
-    lists = system_of(cluster, "list-append")
-
-    async def transact(node: Node, *transactions: list[list[Value]]) -> list[Outcome]:
-        return await asked(lists.client(1, node), (Invocation("txn", mops) for mops in transactions))
-
-    async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
-        appends: list[list[list[Value]]] = [
-            [["append", "a", place], ["append", "b", place], ["r", "a", None]] for place in range(3)
-        ]
-        done = await asyncio.gather(*(transact(node, mops) for node, mops in zip(cluster.nodes, appends, strict=True)))
-        return [each for some in done for each in some], await transact(
-            cluster.nodes[0], [["r", "a", None], ["r", "b", None], ["r", "c", None]]
-        )
-
-    done, [read] = asyncio.run(all_of_it())
-    assert isinstance(read, Ok)
-    [_, _, first], [_, _, second], [_, _, absent] = read.value
-    assert (first, sorted(first), absent) == (second, [0, 1, 2], None)
-    for place, outcome in enumerate(done):
-        assert isinstance(outcome, Ok)
-        assert outcome.value[2] == ["r", "a", first[: first.index(place) + 1]]
+    assert_that_all_nodes_act_on_the_same_keys(system_of(cluster, "list-append"), cluster.nodes)
 
 
 def test_a_watch_shows_each_append_once_in_order_and_goes_on_after_a_kill(

@@ -99,6 +99,8 @@ class Ledger:
         if total:
             more = f" There are {counted(total, 'violation')} in all: {self._listed()}." if total > 1 else ""
             return Part(name=PROTOCOL, verdict=Verdict.INVALID, reason=f"{self.kept[0]}.{more}", details=details)
+        if not self.checked:
+            return Part(name=PROTOCOL, verdict=Verdict.UNKNOWN, reason="The nodes wrote no message.", details=details)
         reason = f"All {counted(self.checked, 'message')} of the nodes followed the protocol."
         return Part(name=PROTOCOL, verdict=Verdict.VALID, reason=reason, details=details)
 

@@ -3,8 +3,8 @@ package io.labrys.simjvm.run;
 /**
  * What carries the stack of a simulated thread while it waits: a platform thread, or a continuation of the JDK.
  *
- * <p>Both give the same runs. A continuation costs about a microsecond for each change of threads, and a platform thread five to
- * ten, because the operating system then wakes another thread.
+ * <p>Both give the same runs. A change of threads costs less with continuations: with platform threads, the operating system wakes
+ * another thread each time.
  */
 abstract class Carrier {
     /** Begins the life of the thread. It waits for its first turn. */
