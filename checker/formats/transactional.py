@@ -1,6 +1,6 @@
 """Reads histories of transactions as other checkers of transactions take them, by softer rules than those of all histories.
 
-Elle and its kin need only the completions. So these are accepted here, and nowhere else:
+Elle and similar checkers need only the completions. So these are accepted here, and nowhere else:
 
 - a completion without an invoke; then it is not known when the transaction began;
 - an event without a process; then it is not known which process the transaction belongs to;

@@ -17,12 +17,13 @@ from clusters.systems.etcd.gateway import Answer
 from clusters.systems.etcd.options import Compares, Reads
 from clusters.systems.transactions import applied, keys_of, only_reads
 from harness.node import Node
-from harness.op import Fail, Info, Invocation, Ok, Operation, OpType
+from harness.op import Fail, Info, Invocation, Ok
+from tests.transacting import random_appends
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from harness.op import Outcome, Value
+    from harness.op import Operation, Outcome, Value
 
 NODE = Node(name="n1", address="127.0.0.1")
 
@@ -124,41 +125,14 @@ def test_the_level_is_the_promised_one(compares: Compares, holds: str | None, br
 
 
 async def _history(random: Random, compares: Compares) -> list[Operation]:
-    """Returns transactions of five clients on three keys."""
-    store, clock, written, operations = Store(), [0], [0], []
+    """Returns random transactions on one store."""
+    store = Store()
 
-    async def work(process: int) -> None:
+    def made() -> Callable[[list[Any]], Awaitable[Outcome]]:
         own = client(store, compares)
-        for _ in range(8):
-            mops: list[Any] = []
-            for _ in range(random.randint(1, 3)):
-                key = random.choice("xyz")
-                written[0] += 1
-                mops.append(["r", key, None] if random.random() < 0.5 else ["append", key, written[0]])
-            clock[0] += 1
-            start = clock[0]
-            outcome = await own.invoke(Invocation("txn", mops, None))
-            clock[0] += 1
-            operations.append(_operation(process, mops, outcome, start, clock[0]))
+        return lambda mops: own.invoke(Invocation("txn", mops, None))
 
-    await asyncio.gather(*(work(process) for process in range(5)))
-    return sorted(operations, key=lambda operation: operation.invoke_index)
-
-
-def _operation(process: int, mops: list[Any], outcome: Outcome, start: int, end: int) -> Operation:
-    is_ok = isinstance(outcome, Ok)
-    return Operation(
-        process=process,
-        f="txn",
-        value=mops,
-        result=outcome.value if isinstance(outcome, Ok) else None,
-        type=OpType.OK if is_ok else OpType.FAIL,
-        start_ns=start,
-        end_ns=end,
-        invoke_index=start,
-        complete_index=end,
-        key=None,
-    )
+    return await random_appends(random, made)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from kazoo.exceptions import BadVersionError, RolledBackError
@@ -16,7 +16,13 @@ from clusters.systems.answers import NoAnswer, RefusedByCode
 from clusters.systems.zookeeper.options import Checks
 from clusters.systems.zookeeper.outcomes import NO_NODE
 from clusters.systems.zookeeper.transactions import Transactions
-from harness.op import Fail, Ok, Operation, OpType
+from harness.op import Fail, Ok
+from tests.transacting import random_appends
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from harness.op import Operation, Outcome
 
 
 class Stat(NamedTuple):
@@ -102,32 +108,14 @@ def test_the_level_is_the_promised_one(checks: Checks, holds: str, broken: str |
 
 
 async def _history(random: Random, checks: Checks) -> list[Operation]:
-    """Returns transactions of five clients on three keys."""
-    store, clock, written, operations = Store(), [0], [0], []
+    """Returns random transactions on one store."""
+    store = Store()
 
-    async def work(process: int) -> None:
+    def made() -> Callable[[list[Any]], Awaitable[Outcome]]:
         own = client(store, checks)
-        for _ in range(8):
-            mops: list[Any] = []
-            for _ in range(random.randint(1, 3)):
-                key = random.choice("xyz")
-                written[0] += 1
-                mops.append(["r", key, None] if random.random() < 0.5 else ["append", key, written[0]])
-            clock[0] += 1
-            start = clock[0]
-            outcome = await own.carry_out("/p", mops)
-            clock[0] += 1
-            is_ok = isinstance(outcome, Ok)
-            operations.append(
-                Operation(
-                    process=process, f="txn", value=mops, result=outcome.value if isinstance(outcome, Ok) else None,
-                    type=OpType.OK if is_ok else OpType.FAIL, start_ns=start, end_ns=clock[0], invoke_index=start,
-                    complete_index=clock[0],
-                )
-            )  # fmt: skip
+        return lambda mops: own.carry_out("/p", mops)
 
-    await asyncio.gather(*(work(process) for process in range(5)))
-    return sorted(operations, key=lambda operation: operation.invoke_index)
+    return await random_appends(random, made)
 
 
 @pytest.mark.parametrize("error", [NoAnswer("gone"), RefusedByCode(-4)])
