@@ -148,6 +148,8 @@ def needs(planted: Planted) -> str:
         f"`--{name.replace('_', '-')}` {listed([f'`{each}`' for each in sorted(map(str, fits))], 'or')}"
         for name, fits in own.options.items()
     ]
+    found += [f"`--{name.replace('_', '-')}` {least} or more" for name, least in own.at_least.items()]
+    found += [f"`--workload` {listed([f'`{each}`' for each in own.workloads], 'or')}"] if own.workloads else []
     found += [f"a fault: {listed([f'`{each}`' for each in own.faults], 'or')}"] if own.faults else []
     return "; ".join(found)
 

@@ -10,26 +10,13 @@ import clusters.systems.sim_raft
 from clusters.systems.sim_raft import outcomes
 from clusters.systems.sim_raft.bugs import TABLE, Bug
 from clusters.systems.sim_raft.options import Reads, SimRaftOptions
-from harness.console.plain import listed
 from harness.op import Fail
+from tests.catches.hunts import needs
 
 if TYPE_CHECKING:
     from clusters.sim.planted import Planted
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sim-raft.md").read_text(encoding="utf-8")
-
-
-def needs(planted: Planted) -> str:
-    """Returns what a bug needs, in the page's form."""
-    flags = {"snapshot_entries": "--snapshot-entries", "nodes": "--nodes", "attempts": "--attempts", "reads": "--reads"}
-    own = planted.needs
-    found = [
-        f"`{flags[name]}` {listed([f'`{each}`' for each in sorted(fits)], 'or')}" for name, fits in own.options.items()
-    ]
-    found += [f"`{flags[name]}` {least} or more" for name, least in own.at_least.items()]
-    found += [f"`--workload` {listed([f'`{each}`' for each in own.workloads], 'or')}"] if own.workloads else []
-    found += [f"a fault: {listed([f'`{each}`' for each in own.faults], 'or')}"] if own.faults else []
-    return "; ".join(found)
 
 
 def row(bug: Bug, planted: Planted) -> str:
