@@ -8,8 +8,11 @@ from __future__ import annotations
 import enum
 import os
 import platform
+import struct
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +49,16 @@ _AARCH64: Final[Mapping[int, tuple[int, Limit]]] = MappingProxyType(
     }
 )  # fmt: skip
 CALLS: Final[Mapping[int, tuple[int, Limit]]] = {"x86_64": _X86_64, "aarch64": _AARCH64}.get(platform.machine(), {})
+FUTEX: Final = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
+FUTEX_COMMAND: Final = 0x7F  # without the flags of futex(2); FUTEX_WAIT is 0, and its time is relative
+# A futex that waits for so long is no timer of a program. A thread of Go's runtime, `sysmon`, waits for 60 s while there is
+# nothing to do (forcegcperiod / 2 in runtime/proc.go).
+IDLE_S: Final = 60
+# While other threads run, and for some milliseconds after, `sysmon` sleeps by `nanosleep`, for at most 10 ms at a time. The C
+# library of GNU and the standard libraries of Python and Rust use `clock_nanosleep`.
+NANOSLEEP: Final = {"x86_64": 35, "aarch64": 101}.get(platform.machine())
+NAP_S: Final = 0.01
+TIMESPEC: Final = struct.Struct("=qq")
 ASLEEP: Final = "S"
 ZOMBIE: Final = "Z"
 STOPPED: Final = "TtZX"  # state letters of a thread that SIGSTOP has stopped, and of one that has ended
@@ -79,15 +92,20 @@ def group_of(pid: int) -> list[int]:
 
 
 def _text(path: str) -> str:
-    """Returns a file of /proc; empty if it is gone. A run reads thousands, so this opens no Python file."""
+    """Returns a file of /proc; empty if it is gone."""
+    return _bytes(path, MAX_FILE).decode("utf-8", "replace")
+
+
+def _bytes(path: str, count: int, begin: int = 0) -> bytes:
+    """Returns bytes of a file of /proc; none if it cannot be read. A run reads thousands, so this opens no Python file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return ""
+        return b""
     try:
-        return os.read(descriptor, MAX_FILE).decode("utf-8", "replace")
-    except OSError:
-        return ""
+        return os.pread(descriptor, count, begin)
+    except (OSError, OverflowError):
+        return b""
     finally:
         os.close(descriptor)
 
@@ -97,6 +115,7 @@ class Activity(enum.Enum):
 
     RUNS = "runs"
     WAITS = "waits"  # without a limit: only input wakes it
+    NAPS = "naps"  # at least one thread goes on by itself after at most `NAP_S`, and the others wait
     SLEEPS = "sleeps"  # at least one thread goes on by itself after a time
 
 
@@ -110,11 +129,14 @@ def activity(pid: int) -> Activity:
     first = _blocked(pid)
     if first is None or _blocked(pid) != first:
         return Activity.RUNS
-    return Activity.SLEEPS if any(_has_limit(call) for call, switches in first if switches) else Activity.WAITS
+    limited = [(thread, call) for thread, call, switches in first if switches and _has_limit(thread, call)]
+    if not limited:
+        return Activity.WAITS
+    return Activity.NAPS if all(_naps(thread, call) for thread, call in limited) else Activity.SLEEPS
 
 
-def _blocked(pid: int) -> list[tuple[str, str]] | None:
-    """Returns the system call and the switches of each thread; None if one of them runs, or has ended just now."""
+def _blocked(pid: int) -> list[tuple[str, str, str]] | None:
+    """Returns each thread with its system call and its switches; None if one of them runs, or has ended just now."""
     found = []
     for each in group_of(pid):
         threads = threads_of(each)
@@ -125,20 +147,38 @@ def _blocked(pid: int) -> list[tuple[str, str]] | None:
             call, status = _text(f"{folder}/syscall"), _text(f"{folder}/status")
             letter = status.partition("State:")[2].lstrip()[:1]
             if letter == ZOMBIE:
-                found.append((thread, ""))
+                found.append((thread, "", ""))
                 continue
             if letter != ASLEEP or not call[:1].isdecimal():
                 return None  # it runs, or waits for the disk
-            found.append((call, f"{thread} {status[status.find('voluntary_ctxt') :]}"))
+            found.append((thread, call, status[status.find("voluntary_ctxt") :]))
     return found
 
 
-def _has_limit(call: str) -> bool:
-    """Returns whether a system call ends after a time by itself. An unknown call may."""
+def _has_limit(thread: str, call: str) -> bool:
+    """Returns whether the system call of a thread ends after a time by itself. An unknown call may."""
     number, *arguments = call.split()
     rule = CALLS.get(int(number))
     if rule is None:
         return True
     place, how = rule
     value = int(arguments[place], 16) if how is not Limit.NEVER else 0
-    return value != 0 if how is Limit.POINTER else how is Limit.MILLISECONDS and value & 0x80000000 == 0
+    if how is Limit.POINTER:
+        idle = int(number) == FUTEX and int(arguments[1], 16) & FUTEX_COMMAND == 0
+        return value != 0 and not (idle and _seconds_at(thread, value) >= IDLE_S)
+    return how is Limit.MILLISECONDS and value & 0x80000000 == 0
+
+
+def _naps(thread: str, call: str) -> bool:
+    """Returns whether a system call with a limit is a short sleep as Go's runtime has them."""
+    number, *arguments = call.split()
+    return int(number) == NANOSLEEP and 0 < _seconds_at(thread, int(arguments[0], 16)) <= NAP_S
+
+
+def _seconds_at(thread: str, address: int) -> float:
+    """Returns a `struct timespec` in the memory of a thread, in seconds; 0 if nobody may read it."""
+    content = _bytes(f"/proc/{thread}/mem", TIMESPEC.size, address)
+    if len(content) != TIMESPEC.size:
+        return 0.0
+    seconds, nanoseconds = TIMESPEC.unpack(content)
+    return float(seconds + nanoseconds / NS_PER_S)

@@ -26,6 +26,7 @@ NEVER: Final = 2**63 - 1
 BUSY_S: Final = 30.0  # a program that computes for longer counts as one that sleeps
 SHORT_S: Final = 0.00002
 LONG_S: Final = 0.001
+NAPS_S: Final = 0.1  # a program that naps for longer after a line sleeps
 
 
 class VirtualPump:
@@ -49,9 +50,10 @@ class VirtualPump:
         if program in self._acting:
             return  # the loop below goes on
         self._acting.add(program)
+        naps_s = time.monotonic() + NAPS_S
         try:
             while program.child is not None:
-                self._until_quiet(program, program.child)
+                self._until_quiet(program, program.child, naps_s)
                 if not program.act():
                     break
             if program.child is not None and program.child.stdout in program.child.ended:
@@ -59,8 +61,8 @@ class VirtualPump:
         finally:
             self._acting.discard(program)
 
-    def _until_quiet(self, program: Program, child: Child) -> None:
-        """Waits until a program is quiet, and takes its output meanwhile."""
+    def _until_quiet(self, program: Program, child: Child, naps_s: float) -> None:
+        """Waits until a program is quiet, and takes its output meanwhile. Until the time `naps_s`, one that naps is not."""
         deadline_s, pause_s = time.monotonic() + BUSY_S, SHORT_S
         while child.stdout not in child.ended:
             moved = child.flush()
@@ -68,6 +70,8 @@ class VirtualPump:
                 pause_s = SHORT_S
                 continue
             now = activity(child.pid)
+            if now is Activity.NAPS and time.monotonic() < naps_s:
+                now = Activity.RUNS
             late = time.monotonic() > deadline_s
             if now is not Activity.RUNS or late:
                 if program.pull():

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LIMIT_S: Final = 10.0
+# A program that makes one system call again and again.
+CALLS: Final = """
+import ctypes, platform
+call, time, word = ctypes.CDLL(None).syscall, ctypes.c_long * 2, ctypes.byref(ctypes.c_int(0))
+while True: call({{'x86_64': {0}}}[platform.machine()], {1})
+"""
 PROGRAMS: Final = {
     "import sys; sys.stdin.read()": Activity.WAITS,
     "import time; time.sleep(60)": Activity.SLEEPS,
@@ -30,6 +36,10 @@ PROGRAMS: Final = {
     "import threading, sys; threading.Timer(60, print).start(); sys.stdin.read()": Activity.SLEEPS,
     "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])": Activity.SLEEPS,
     "while True: pass": Activity.RUNS,
+    CALLS.format("202, 'aarch64': 98", "word, 128, 0, time(60, 0)"): Activity.WAITS,  # as a thread of Go's runtime
+    CALLS.format("202, 'aarch64': 98", "word, 128, 0, time(59, 0)"): Activity.SLEEPS,
+    CALLS.format("35, 'aarch64': 101", "time(0, 10_000_000), None"): Activity.NAPS,
+    CALLS.format("35, 'aarch64': 101", "time(1, 0), None"): Activity.SLEEPS,
 }
 
 
