@@ -77,7 +77,7 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
         print_story(
             console, examples[0], story(examples[0], record, states, logs.near(spans_of(examples[0]))), reason=reason
         )
-        print_messages(console, messages_near(found, record, examples[0]))
+    print_messages(console, messages_near(found, record, examples[0] if examples else None))
     for each in others:
         print_evidence(console, each)
     for note in logs.notes:

@@ -29,7 +29,7 @@ from harness.suites.thresholds import measured
 from results.live.progress import Progress, announce_phase
 from results.measure.measures import measure
 from results.store.publish import announce, publish
-from results.store.record import RunRecord
+from results.store.record import WORLD, RunRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -182,6 +182,7 @@ def _run_and_judge(
                 clocks=result.clocks,
                 timings={
                     "ready": result.ready_s or 0.0,
+                    **({} if result.world_s is None else {WORLD: result.world_s}),
                     "workload": result.workload_s,
                     "check": sum(phase.seconds for phase in phases.done if phase.name == ph.JUDGE),
                 },

@@ -44,6 +44,7 @@ from harness.recovery import Recovery, recover
 from harness.replicas import Replicas, compare_replicas
 from harness.schedule import conduct
 from harness.slowness import slowed
+from harness.units import NS_PER_S
 from harness.watch import Positions, Sighting, Watch
 from harness.workload import clients_of
 from harness.world import world_of
@@ -129,6 +130,7 @@ class RunResult:
         interrupted: Whether a signal ended the workload early.
         error: The error that broke the run off; None if there is none.
         ready_s: The time from the start of the run until the system served; None if the run ended before.
+        world_s: The time of the world at the start of the workload; None if it did not begin, or on real nodes.
         workload_s: The duration of the workload.
         clocks: The clocks of the nodes at the start of the workload; None if it did not begin, or in virtual time.
         paces: The measurements of the control node in the stages `workload` and `recovery`; none in virtual time.
@@ -148,6 +150,7 @@ class RunResult:
     interrupted: bool = False
     error: str | None = None
     ready_s: float | None = None
+    world_s: float | None = None
     workload_s: float = 0.0
     clocks: Clocks | None = None
     paces: dict[str, Pace] = field(default_factory=dict)
@@ -377,6 +380,8 @@ class _Run:
         nodes, unknown = await self._clocks()
         # From here on, time is that of the history: 0 is the start of the workload.
         self.clock = Clock(asyncio.get_running_loop())
+        world = world_of(test.cluster)
+        self.result.world_s = None if world is None else world.now_ns / NS_PER_S
         if nodes or unknown:
             self.result.clocks = Clocks(began_utc=datetime.now(UTC), nodes=nodes, unknown=unknown)
         watch = Watch(system=test.system, clock=self.clock)

@@ -115,6 +115,11 @@ class World(Protocol):
         """Returns whether its time is real, because its processes are, so the control node can be late."""
         ...
 
+    @property
+    def now_ns(self) -> int:
+        """Returns the time since its beginning, which its nodes write into their logs."""
+        ...
+
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Runs `main` to its end in the world's time. A world runs once."""
         ...

@@ -1,8 +1,8 @@
-"""The messages of programs around the operations of a violation: who sent what to whom, and what arrived.
+"""The messages of programs around a violation: who sent what to whom, what arrived, and why another one did not.
 
 `nodes/NODE/messages.log` has the lines on the stdin and stdout of a node; `clusters.pipes.transcript` writes it. Its times
-count from the start of the nodes, and those of the history from the start of the workload. The files are foreign: no link is
-followed, and files, lines and messages have limits.
+count from the start of the world, and those of the history from the start of the workload. The files are foreign: no link is
+followed, and files, lines and messages have limits. `labrys explain` and the picture of the report show the same messages.
 """
 
 from __future__ import annotations
@@ -11,32 +11,46 @@ import json
 import re
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from harness.console import below
 from harness.console.documents import parse_json
-from harness.console.plain import name
+from harness.console.plain import counted, listed, name, one_line
 from harness.errors import InputError
 from harness.units import NS_PER_MS, NS_PER_S
+from harness.verdict import Verdict
+from results.measure.fates import fate
 from results.measure.log_lines import log_files, spans_of
+from results.store.record import WORLD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from harness.counterexample import Counterexample
+    from harness.faults import FaultRecord
+    from harness.op import Value
     from results.measure.log_lines import Span
     from results.store.record import RunRecord
     from results.store.store import Run
 
 FILE: Final = "messages.log"
+TIMER: Final = "timer"  # the service that gives programs their timers; its messages say nothing about a violation
+PROTOCOL: Final = "protocol"  # the part about messages against the protocol
+AGAINST: Final = "against_protocol"  # of its details: those messages, with their seconds
 MAX_BYTES: Final = 64 << 20  # of one file
 MAX_LINE: Final = 1 << 20
 MAX_SHOWN: Final = 40
 MAX_TEXT: Final = 160
+MAX_BRIEF: Final = 100
+MAX_VALUES: Final = 200  # of a message
+MAX_S: Final = 1e9
 AROUND_NS: Final = 2 * NS_PER_MS
+BEFORE_NS: Final = 50 * NS_PER_MS  # what is shown before a message against the protocol
 LATE_NS: Final = 2 * NS_PER_S  # a message that takes longer is found only if it arrives near an operation
 _LINE: Final = re.compile(rb"(\d{1,9}\.\d{6}) ([<>]) (.*)")
+_NUMBERS: Final = ("msg_id", "in_reply_to")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +62,31 @@ class Message:
         source: The sender.
         target: The receiver.
         text: Its type, and its other members as JSON.
+        brief: Its type, and its other members without quotes and without the numbers of messages.
+        number: Its `msg_id`; None if it has none.
+        answers: Its `in_reply_to`; None if it answers nothing.
+        values: The numbers and texts in its body, as JSON.
         arrived_ns: When the receiver got it; None if the files do not show that.
         between: Whether both are nodes.
+        lost: Why it did not arrive, as far as the faults of the run say; empty if it arrived, or if nothing says so.
     """
 
     sent_ns: int
     source: str
     target: str
     text: str
+    brief: str
+    number: int | None
+    answers: int | None
+    values: frozenset[str]
     arrived_ns: int | None
     between: bool
+    lost: str = ""
+
+    @property
+    def is_lost(self) -> bool:
+        """Returns whether it is from a node to a node, and did not arrive."""
+        return self.between and self.arrived_ns is None
 
     @property
     def shown(self) -> str:
@@ -65,42 +94,132 @@ class Message:
         if not self.between:
             fate = ""
         elif self.arrived_ns is None:
-            fate = "  (did not arrive)"
+            fate = f"  (did not arrive{f': {self.lost}' if self.lost else ''})"
         else:
             fate = f"  (arrived at {self.arrived_ns / NS_PER_S:.6f} s)"
         return f"{self.source} → {self.target}  {self.text}{fate}"
 
 
-def messages_near(run: Run, record: RunRecord, example: Counterexample) -> Sequence[Message]:
-    """Returns the messages near the operations of a violation, in the order of time; none if the run has no such files."""
-    spans = [(start - AROUND_NS, end + AROUND_NS) for start, end in spans_of(example)]
-    ready_ns = round(record.timings.get("ready", 0.0) * NS_PER_S)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nearby:
+    """The messages around a violation.
+
+    Attributes:
+        messages: The messages, in the order of time.
+        spans: The times that they are around; empty if the run has no such files.
+        left_out: How many messages at these times are left out.
+        timers: How many messages from and to the service of timers are left out.
+    """
+
+    messages: Sequence[Message] = ()
+    spans: Sequence[Span] = ()
+    left_out: int = 0
+    timers: int = 0
+
+    @property
+    def rest(self) -> str:
+        """Returns what is left out as a sentence; empty if nothing is."""
+        out = [counted(self.left_out, "more message")] if self.left_out else []
+        out += [f"{counted(self.timers, 'message')} of timers"] if self.timers else []
+        if not out:
+            return ""
+        one = len(out) == 1 and 1 in {self.left_out, self.timers}
+        return f"{listed(out, 'and')} at these times {'is' if one else 'are'} left out."
+
+
+NO_MESSAGES: Final = Nearby()
+
+
+def messages_near(run: Run, record: RunRecord, example: Counterexample | None) -> Nearby:
+    """Returns the messages near the operations of a violation; none if the run has no such files.
+
+    Args:
+        run: The run's folder.
+        record: The run's record.
+        example: The violation; None: the first message against the protocol, if there is one.
+    """
+    ready_ns = round(record.timings.get(WORLD, record.timings.get("ready", 0.0)) * NS_PER_S)
+    spans = _of_protocol(record, ready_ns) if example is None else [_around(*span) for span in spans_of(example)]
+    if not spans:
+        return NO_MESSAGES
     nodes = set(record.test.nodes)
-    sent: list[Message] = []
+    sent: list[tuple[Message, str]] = []
+    timers = 0
     arrived: dict[tuple[str, str, str], deque[int]] = defaultdict(deque)
     for path in log_files(run):
         if path.name != FILE or path.parent.name not in nodes:
             continue
         for time_ns, is_out, raw in _lines(run, path, ready_ns, spans):
-            message = _message(raw, time_ns, nodes)
-            if message is None:
+            read = _message(raw, time_ns, nodes)
+            if read is None:
                 continue
-            if is_out or not message.between:
+            message, whole = read
+            if TIMER in {message.source, message.target}:
+                timers += _near(time_ns, spans)
+            elif is_out or not message.between:
                 if _near(time_ns, spans):
-                    sent.append(message)
+                    sent.append((message, whole))
             else:
-                arrived[message.source, message.target, message.text].append(time_ns)
-    found = []
-    for message in sorted(sent, key=lambda each: each.sent_ns):
-        times = arrived[message.source, message.target, message.text]
+                arrived[message.source, message.target, whole].append(time_ns)
+    found = list(_arrived(sorted(sent, key=lambda each: each[0].sent_ns), arrived, record.faults))
+    kept = _nearest(found, example, spans)
+    return Nearby(messages=kept, spans=spans, left_out=len(found) - len(kept), timers=timers)
+
+
+def _arrived(
+    sent: Sequence[tuple[Message, str]], arrived: dict[tuple[str, str, str], deque[int]], faults: Sequence[FaultRecord]
+) -> Iterator[Message]:
+    """Yields the messages with the time of their arrival, or with the reason of their loss."""
+    for message, whole in sent:
+        times = arrived[message.source, message.target, whole]
         while times and times[0] < message.sent_ns:
             times.popleft()
-        found.append(replace(message, arrived_ns=times.popleft() if message.between and times else None))
-    if len(found) > MAX_SHOWN:
-        culprit = example.culprit or example.operations[-1]
-        nearest = sorted(found, key=lambda each: abs(each.sent_ns - culprit.last_ns))[:MAX_SHOWN]
-        found = sorted(nearest, key=lambda each: each.sent_ns)
-    return found
+        arrived_ns = times.popleft() if message.between and times else None
+        lost = fate(faults, message.source, message.target, message.sent_ns) if arrived_ns is None else ""
+        yield replace(message, arrived_ns=arrived_ns, lost=lost if message.between else "")
+
+
+def _around(first_ns: int, last_ns: int) -> Span:
+    return first_ns - AROUND_NS, last_ns + AROUND_NS
+
+
+def _nearest(found: Sequence[Message], example: Counterexample | None, spans: Sequence[Span]) -> list[Message]:
+    """Returns at most `MAX_SHOWN` messages, in the order in which they were found.
+
+    First come requests and answers of the operations, then messages during the operation that could not have happened, then
+    those with a number of the operations. Among alike ones, the nearest come first.
+    """
+    operations = [] if example is None else example.operations
+    culprit = None if example is None else example.culprit or operations[-1]
+    middle = spans[-1] if culprit is None else _around(culprit.start_ns, culprit.last_ns)
+    told = frozenset[str]().union(*(numbers(value) for op in operations for value in (op.value, op.result)))
+    requests = {
+        (each.source, each.target, each.number)
+        for each in found
+        for op in operations
+        if each.answers is None and op.contact is not None and each.target == op.contact.node and not each.between
+        if op.start_ns <= each.sent_ns <= op.last_ns and numbers(op.value) <= each.values
+    }  # fmt: skip
+
+    def rank(each: Message) -> tuple[bool, bool, bool, int]:
+        ends = (each.source, each.target, each.number), (each.target, each.source, each.answers)
+        own = not each.between and any(end in requests for end in ends)
+        return not own, not _near(each.sent_ns, [middle]), told.isdisjoint(each.values), abs(each.sent_ns - middle[1])
+
+    kept = sorted(range(len(found)), key=lambda place: rank(found[place]))[:MAX_SHOWN]
+    return [found[place] for place in sorted(kept)]  # messages of one time stay in the order of the node's lines
+
+
+def _of_protocol(record: RunRecord, ready_ns: int) -> list[Span]:
+    """Returns the times around the first message against the protocol; no times if there is none."""
+    part = next((each for each in record.parts if each.name == PROTOCOL and each.verdict is Verdict.INVALID), None)
+    listed_ones = None if part is None else part.details.get(AGAINST)
+    first = listed_ones[0] if isinstance(listed_ones, list) and listed_ones else None
+    seconds = first.get("seconds") if isinstance(first, dict) else None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= MAX_S:
+        return []
+    at_ns = round(seconds * NS_PER_S) - ready_ns
+    return [(at_ns - BEFORE_NS, at_ns + AROUND_NS)]
 
 
 def _near(time_ns: int, spans: Sequence[Span]) -> bool:
@@ -125,8 +244,8 @@ def _lines(run: Run, path: Path, ready_ns: int, spans: Sequence[Span]) -> list[t
     return found
 
 
-def _message(raw: bytes, time_ns: int, nodes: set[str]) -> Message | None:
-    """Returns the message of a line; None if it is none."""
+def _message(raw: bytes, time_ns: int, nodes: set[str]) -> tuple[Message, str] | None:
+    """Returns the message of a line, and its whole body as JSON; None if it is none."""
     try:
         message = parse_json(raw, "the message")
     except InputError:
@@ -134,7 +253,50 @@ def _message(raw: bytes, time_ns: int, nodes: set[str]) -> Message | None:
     if not isinstance(message, dict) or not isinstance(message.get("body"), dict):
         return None
     body = dict(message["body"])
+    whole = json.dumps(body)
+    number, answers = (_integer(body.get(each)) for each in _NUMBERS)
     source, target = name(str(message.get("src"))), name(str(message.get("dest")))
-    text = name(f"{body.pop('type', '?')} {json.dumps(body)}", MAX_TEXT)
-    between = source in nodes and target in nodes
-    return Message(sent_ns=time_ns, source=source, target=target, text=text, arrived_ns=None, between=between)
+    kind = str(body.pop("type", "?"))
+    members = ", ".join(f"{key} {json.dumps(value)}" for key, value in body.items() if key not in _NUMBERS)
+    made = Message(
+        sent_ns=time_ns,
+        source=source,
+        target=target,
+        text=name(f"{kind} {json.dumps(body)}", MAX_TEXT),
+        brief=one_line(f"{kind} {members}".replace('"', ""))[:MAX_BRIEF],
+        number=number,
+        answers=answers,
+        values=frozenset(islice(_scalars(body), MAX_VALUES)),
+        arrived_ns=None,
+        between=source in nodes and target in nodes,
+    )
+    return made, whole
+
+
+def _integer(value: Value) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def numbers(value: Value) -> frozenset[str]:
+    """Returns the integers of a value at any depth, as text."""
+    found, due = set(), [value]
+    while due:
+        one = due.pop()
+        if isinstance(one, list | tuple):
+            due += one
+        elif isinstance(one, int) and not isinstance(one, bool):
+            found.add(str(one))
+    return frozenset(found)
+
+
+def _scalars(value: Value) -> Iterator[str]:
+    """Yields the numbers and texts of a value, without members that number messages."""
+    due = [value]
+    while due:
+        one = due.pop()
+        if isinstance(one, dict):
+            due += [each for key, each in one.items() if key not in _NUMBERS]
+        elif isinstance(one, list):
+            due += one
+        else:
+            yield json.dumps(one)

@@ -359,7 +359,7 @@ def _bar(
     x2 = columns[op.end_ns] if op.end_ns is not None else last_x
     where, took = f"{name}process {op.process}", str(op.type)
     if op.end_ns is not None:
-        took = f"{op.type}, {_span(op.end_ns - op.start_ns)}"
+        took = f"{op.type}, {span_text(op.end_ns - op.start_ns)}"
     tail: Markup | str = ""
     if op.type is OpType.INFO:
         took = "info: may take effect at any time after its start"
@@ -411,14 +411,15 @@ def _axis(columns: Mapping[int, float], y: float) -> list[Markup]:
     ]
     gaps = [
         Markup('<text class="gap" x="{:.1f}" y="{}">{}</text>').format(
-            (columns[a] + columns[b]) / 2, y + 42, f"+{_span(b - a)}"
+            (columns[a] + columns[b]) / 2, y + 42, f"+{span_text(b - a)}"
         )
         for a, b in pairwise(instants)
     ]
     return [*labels, *gaps]
 
 
-def _span(span_ns: int) -> str:
+def span_text(span_ns: int) -> str:
+    """Returns a span of time, e.g. `1.3 ms`."""
     if span_ns >= NS_PER_S:
         return f"{span_ns / NS_PER_S:.2f} s"
     return f"{span_ns / NS_PER_MS:.1f} ms" if span_ns >= NS_PER_MS else f"{span_ns / 1000:.0f} µs"

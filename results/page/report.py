@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 from bisect import bisect_right
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from harness.phases import beside_workload_s
 from results.measure.circumstances import circumstances
 from results.measure.leadership import leaders
 from results.measure.log_lines import NO_LOGS, log_files, spans_of
+from results.measure.messages import NO_MESSAGES
 from results.measure.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
 from results.page import plots
 from results.page.bounds import (
@@ -45,6 +46,7 @@ from results.page.formatting import availability as availability_line
 from results.page.formatting import elections, pretty, size
 from results.page.marks import MAX_PICTURES, pictures
 from results.page.pages import environment
+from results.page.sequence import fault_text, sequence
 from results.page.story import HEADS, LOG, at, differences, held, story
 from results.page.story_picture import picture as story_picture
 from results.page.timeline import embedded, timeline
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from harness.node_states import ClusterState
     from harness.op import Value
     from results.measure.log_lines import Logs
+    from results.measure.messages import Nearby
     from results.store.record import RunRecord
     from results.store.store import Run
 
@@ -133,6 +136,7 @@ def render(
     logs: Sequence[LogTail],
     lines: Logs = NO_LOGS,
     states: Sequence[ClusterState] = (),
+    messages: Nearby = NO_MESSAGES,
 ) -> str:
     """Returns the page.
 
@@ -143,6 +147,7 @@ def render(
         logs: The ends of the node logs.
         lines: Lines of these logs with the time of the run.
         states: The states of simulated nodes at some moments, if `labrys explain` wrote them.
+        messages: The messages of programs around the violation.
     """
     examples = counterexamples_of(record, str(document["reason"]))
     example = examples[0] if examples else None
@@ -184,6 +189,7 @@ def render(
             most_pages=MAX_KEY_PAGES,
             most_functions=MAX_FUNCTIONS_SHOWN,
             story=None if example is None else _story(example, record, states, lines),
+            sequence=_sequence(messages, record, example),
             notes=lines.notes,
             evidence=[each for each in evidence(record, lines) if each.verdict is said.verdict],
             violations=document["violations"],
@@ -349,6 +355,23 @@ def _story(example: Counterexample, record: RunRecord, states: Sequence[ClusterS
         "heads": HEADS,
         "exact": exact,
         "logged": logged,
+    }
+
+
+def _sequence(messages: Nearby, record: RunRecord, example: Counterexample | None) -> dict[str, Any] | None:
+    """Returns the sequence diagram of the messages, for the page; None if there are none."""
+    drawn = sequence(messages, record.test.nodes, example, record.faults)
+    if drawn is None:
+        return None
+    picture, shown = drawn
+    return {
+        "picture": picture,
+        "operations": shown.operations,
+        "rest": replace(messages, left_out=messages.left_out + shown.left_out).rest,
+        "faults": [
+            {"id": each.planned.id, "colour": each.planned.id % len(plots.FAULT_COLOURS), "text": fault_text(each)}
+            for each in shown.faults
+        ],
     }
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from harness.counterexample import Counterexample
     from harness.node_states import ClusterState
-    from results.measure.messages import Message
+    from results.measure.messages import Nearby
     from results.page.evidence import Evidence
     from results.page.story import Moment
 
@@ -91,12 +91,15 @@ def print_evidence(console: Console, found: Evidence) -> None:
             console.print(Text(f"    {plain(line)}", style="dim"), soft_wrap=True)
 
 
-def print_messages(console: Console, messages: Sequence[Message]) -> None:
+def print_messages(console: Console, nearby: Nearby) -> None:
     """Prints the messages of programs around a violation; nothing if there are none."""
-    if not messages:
+    if not nearby.messages:
         return
     console.print()
-    console.print("The messages around these operations, as the nodes wrote and got them:")
-    for message in messages:
-        lost = message.between and message.arrived_ns is None
-        console.print(Text(f"{at(message.sent_ns):>14}  {message.shown}", style="bold" if lost else ""), soft_wrap=True)
+    console.print("The messages around the violation, as the nodes wrote and got them:")
+    for message in nearby.messages:
+        console.print(
+            Text(f"{at(message.sent_ns):>14}  {message.shown}", style="bold" if message.is_lost else ""), soft_wrap=True
+        )
+    if nearby.rest:
+        console.print(Text(nearby.rest, style="dim"), soft_wrap=True)

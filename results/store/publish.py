@@ -73,7 +73,9 @@ def draw(
     drawn: Mapping[str, tuple[str, str]] | None = None,
 ) -> None:
     """Writes the plots, the report, and the JUnit file; see `publish`."""
+    from results.measure.messages import messages_near  # noqa: PLC0415 - only a report shows them
     from results.page import report  # noqa: PLC0415 - they load matplotlib, and only this needs it
+    from results.page.counterexample import counterexamples_of  # noqa: PLC0415 - only a report shows them
     from results.page.evidence import logs_of  # noqa: PLC0415 - only a report shows lines of logs
     from results.store import junit  # noqa: PLC0415 - they load matplotlib, and only this needs it
     from results.store.node_states import read_states  # noqa: PLC0415 - only a report shows them
@@ -86,6 +88,9 @@ def draw(
     lines = logs_of(run, record)
     for file, page in report.key_pages(record, document, lines=lines):
         run.write_text(run.path / file, page)
-    run.write_text(
-        run.report_html, report.render(record, document, drawn=drawn, logs=logs, lines=lines, states=read_states(run))
+    examples = counterexamples_of(record, str(document["reason"]))
+    messages = messages_near(run, record, examples[0] if examples else None)
+    page = report.render(
+        record, document, drawn=drawn, logs=logs, lines=lines, states=read_states(run), messages=messages
     )
+    run.write_text(run.report_html, page)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 TEST_FORMAT = "labrys-test"
 TEST_VERSION = 1
+WORLD = "world"  # of the timings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,8 @@ class RunRecord:
         other_sightings: The same of other services and groups; see `harness.watch.Watch`.
         positions: How many log entries each node had applied, poll by poll.
         clocks: The clocks of the nodes at the start of the workload; None if they are unknown.
-        timings: Name of a stage to seconds, e.g. `ready`, `workload`, `check`.
+        timings: Name of a stage to seconds, e.g. `ready`, `workload`, `check`; `WORLD` is the time of the world at the start of
+            the workload.
         phases: The phases of the run with their times; empty if an earlier version wrote the record.
         problems: Problems besides the test itself, as sentences.
     """

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 PROTOCOL: Final = "protocol"
+AGAINST: Final = "against_protocol"  # of the details; `results.measure.messages` reads it
 MAX_KEPT: Final = 100
 MAX_MESSAGE: Final = 300  # characters of a message in a sentence
 
@@ -87,7 +88,7 @@ class Ledger:
             "messages": self.checked,
             "between_nodes": self.between,
             "counts": dict(sorted(self.counts.items())),
-            "violations": [
+            AGAINST: [
                 {
                     "kind": each.kind, "node": each.node, "seconds": each.time_ns / NS_PER_S, "line": each.line,
                     "why": each.why, "message": each.message,

@@ -109,7 +109,7 @@ def test_each_violation_is_named_with_its_line(what: str, tmp_path: Path) -> Non
     (part,) = on_node(tmp_path, what, echoed).own_parts()
     assert part.verdict is Verdict.INVALID
     assert part.details["counts"] == {KINDS[what]: 1}
-    (found,) = part.details["violations"]
+    (found,) = part.details["against_protocol"]
     assert found["node"] == "n0"
     if what == "crash":
         assert "ended with status 3; its stderr ends with: cannot go on" in part.reason
