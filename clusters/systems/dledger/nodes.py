@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from clusters.systems import jvm
+from clusters.systems.dledger import mends
 from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.routing import Group
 from clusters.systems.members import Members
@@ -101,6 +102,9 @@ class NodeOptions(Protocol):
     @property
     def data_file_bytes(self) -> int: ...  # noqa: D102
 
+    @property
+    def mend(self) -> str: ...  # noqa: D102
+
 
 class DLedgerNodes(jvm.LedJvmSystem):
     """Nodes of the library on a cluster. A subclass adds arguments and clients, and checks whether a leader serves.
@@ -135,12 +139,14 @@ class DLedgerNodes(jvm.LedJvmSystem):
         """Returns the system's own arguments for the command line of a node."""
 
     @classmethod
-    def build(cls, options: Any, say: Callable[[str], object]) -> Artifact:  # noqa: ARG003 - no option changes the build
-        """Builds the jar of the node with Maven, if neither the cache nor the installed wheel has it."""
-        return jvm.maven_build(
+    def build(cls, options: NodeOptions, say: Callable[[str], object]) -> Artifact:
+        """Builds the jar of the node with Maven, if neither the cache nor the installed wheel has it, and mends its library."""
+        released = jvm.maven_build(
             "dledger-node", VERSION, SOURCES, "package", "-DskipTests", f"-Ddledger.version={VERSION}",
             product=f"target/{JAR}", files=("pom.xml", "src/main/**/*"), tools=(MAVEN, COMPILER), shelf=PACKAGED,
         ).artifact(say)  # fmt: skip
+        numbers = mends.chosen(options.mend)
+        return mends.mended(released, JAR, numbers, say) if numbers else released
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of the library."""

@@ -1,0 +1,193 @@
+"""The mends of DLedger: the smallest form of each finding shows it in the released library, and not in the mended one."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clusters.sim.cluster import SimCluster
+from clusters.sim.jvm import idle
+from clusters.systems.dledger import mends
+from clusters.systems.dledger.options import DLedgerOptions
+from clusters.systems.dledger.simulated import SimDLedger
+from clusters.systems.routing import Routing
+from harness.op import Invocation, Ok
+from harness.units import NS_PER_MS
+from harness.verdict import Verdict
+from harness.world import Disturbance
+from tests.artifacts import built
+from tests.trials import trial
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+    from harness.node import Node
+
+pytestmark = pytest.mark.integration
+
+SNAPSHOTS = (
+    *(
+        "--cluster",
+        "sim",
+        "--system",
+        "dledger",
+        "--nodes",
+        "3",
+        "--nemesis",
+        "leadership-transfer",
+        "--fault-on",
+        "1-2",
+    ),
+    *("--fault-off", "3-4", "--fault-quiet", "1-2", "--snapshot-threshold", "20", "--rate", "10", "--time-limit", "12"),
+)
+TRUNCATION = (
+    *("--cluster", "sim", "--system", "dledger", "--nodes", "3", "--nemesis", "leader-kill,partition-leader"),
+    *("--fault-on", "2-5", "--fault-off", "0.5-2", "--fault-quiet", "1-3", "--rate", "20", "--time-limit", "30"),
+    *("--snapshot-threshold", "50"),
+)
+
+
+class Group:
+    """Three simulated nodes with a client that follows the leader."""
+
+    def __init__(self, mend: str, seed: int) -> None:
+        self.cluster = SimCluster(("n1", "n2", "n3"), seed)
+        options = DLedgerOptions(routing=Routing.LEADER, mend=mend)
+        self.system = built(SimDLedger(self.cluster, options, "register"))
+        self.client = self.system.client(0, self.cluster.nodes[0])
+        self._values = itertools.count()
+
+    def run(self, form: Callable[[Group], Awaitable[bool]]) -> bool:
+        """Starts the nodes, and returns what a form finds."""
+
+        async def live() -> bool:
+            for node in self.cluster.nodes:
+                self.system.start(node)
+            await self.system.until_ready(self.cluster.nodes, 30.0)
+            found = await form(self)
+            await self.client.close()
+            return found
+
+        try:
+            return self.cluster.world.run(live())
+        finally:
+            self.cluster.close()
+
+    async def write(self, count: int) -> None:
+        """Writes so many values, each until it is acknowledged."""
+        for value in itertools.islice(self._values, count):
+            for _ in range(200):
+                if isinstance(await self.client.invoke(Invocation(f="write", value=value, key="key")), Ok):
+                    break
+            else:
+                raise AssertionError(f"the write of {value} was never acknowledged")
+
+    async def leader(self) -> Node:
+        """Returns the node that serves."""
+        serving = await self.system.serving(await self.system.statuses_of(self.cluster.nodes))
+        assert serving is not None
+        return self.system.node(serving.node)
+
+    def others(self, *without: Node) -> Sequence[Node]:
+        """Returns all nodes but these."""
+        return [node for node in self.cluster.nodes if node not in without]
+
+    def lines(self, text: str) -> int:
+        """Returns the number of lines in all logs that have a text."""
+        return sum(text in line for machine in self.cluster.world.machines.values() for line in machine.lines)
+
+
+@pytest.fixture(autouse=True)
+def _other_jar() -> Iterator[None]:
+    """Ends the JVMs of a test: the next one has another jar."""
+    yield
+    idle.close_all()
+
+
+async def drops_logs(group: Group) -> bool:
+    """Finding 1: the leader dies, and a follower drops its log on the order of the next one."""
+    await group.write(20)
+    group.system.kill(await group.leader())
+    await group.write(1)
+    return group.lines("[TRUNCATE] truncateIndex: 0,") > 0
+
+
+async def stays_behind(group: Group) -> bool:
+    """Finding 4: a follower misses more than a thousand writes, and gets no entry for half a minute."""
+    await group.write(10)
+    away = group.others(await group.leader())[0]
+    group.system.kill(away)
+    await group.write(1_100)
+    group.system.start(away)
+    await asyncio.sleep(30.0)
+    status = (await group.system.statuses(away, 1.0))[0]
+    assert status.applied_index is not None
+    return status.applied_index < 1_100
+
+
+async def stays_out(group: Group) -> bool:
+    """Finding 8: the answers of a node with a higher term are late, and it follows nobody for a minute."""
+    world = group.cluster.world
+    await group.write(5)
+    leader = await group.leader()
+    group.system.kill(leader)
+    name, _ = await world.log_line({node.name for node in group.others(leader)}, r"\[INCREASE_TERM\]")
+    out = group.system.node(name)
+    world.cut(1, {name: frozenset(node.name for node in group.others(out))})
+    group.system.start(leader)
+    await group.write(20)
+    world.disturb(2, name, Disturbance(delay_ns=20 * NS_PER_MS), arriving=False)
+    world.mend(1)
+    await asyncio.sleep(60.0)
+    status = (await group.system.statuses(out, 1.0))[0]
+    return status.role == "candidate"
+
+
+@pytest.mark.parametrize(
+    ("number", "form", "seed"),
+    [
+        pytest.param("1", drops_logs, 1, id="1"),
+        pytest.param("4", stays_behind, 1, id="4", marks=pytest.mark.night),
+        pytest.param("8", stays_out, 12, id="8", marks=pytest.mark.night),
+    ],
+)
+def test_a_mend_removes_the_smallest_form(number: str, form: Callable[[Group], Awaitable[bool]], seed: int) -> None:
+    """The released library has the finding, and the mended one lacks it."""
+    assert Group("", seed).run(form)
+    idle.close_all()
+    assert not Group(number, seed).run(form)
+
+
+@pytest.mark.night
+@pytest.mark.parametrize(
+    ("without", "mended", "words", "seed", "part"),
+    [
+        pytest.param("", "2", SNAPSHOTS, 3684657614324932644, "recovered", id="2"),
+        pytest.param("9", "7,9", TRUNCATION, 3494894945416971776, "replicas-equal", id="7"),
+        pytest.param("7", "7,9", TRUNCATION, 3494894945416971776, "replicas-equal", id="9"),
+    ],
+)
+def test_a_mend_removes_the_violation(without: str, mended: str, words: Sequence[str], seed: int, part: str) -> None:
+    """A part of the verdict is invalid without the mend, and valid with it, in the run of the same seed."""
+
+    def verdict(mend: str) -> Verdict:
+        idle.close_all()
+        parts = trial(*words, *(("--mend", mend) if mend else ()), seed=seed).outcome.parts
+        return next(each.verdict for each in parts if each.name == part)
+
+    assert verdict(without) is Verdict.INVALID
+    assert verdict(mended) is Verdict.VALID
+
+
+def test_a_mended_library_says_so() -> None:
+    """The provenance names each mend, and the jar differs from the released one."""
+    released = SimDLedger.build(DLedgerOptions(), print)
+    mended = SimDLedger.build(DLedgerOptions(mend="1,4"), print)
+    assert mended.provenance.digest != released.provenance.digest
+    assert mended.provenance.mended.startswith(
+        "This is dledger-node 0.4.0 with changes, not the released one: finding 1: "
+    )
+    assert len(mended.provenance.patches) == len(mends.chosen("1,4"))
