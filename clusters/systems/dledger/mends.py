@@ -38,8 +38,8 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
     }
 )
 HELP: Final = (
-    f"The findings of Labrys that are mended in the library, e.g. 1,4: any of {', '.join(map(str, MENDS))}, or {ALL}. Without it, "
-    "the nodes run the released library."
+    f"The findings of Labrys that are mended in the library, e.g. 1,4: any of {', '.join(map(str, MENDS))}, or {ALL}. "
+    "Without it, the nodes run the released library."
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from clusters.systems import jvm
 from clusters.systems.dledger import mends

@@ -171,7 +171,10 @@ enum Mend {
         cut.instructions.remove(position);
     }
 
-    /** Lets the handler of an answer with a higher term step down itself. */
+    /**
+     * Lets the handler of an answer with a higher term step down itself, and ask for votes in a higher term. In its old term, it
+     * would be elected again at once.
+     */
     private static void stepDown(ClassNode node) {
         MethodNode handler = node.methods.stream().filter(each -> each.name.startsWith("lambda$sendHeartbeats$"))
             .findFirst().orElseThrow();
@@ -183,6 +186,9 @@ enum Mend {
         steps.add(answer.clone(null));
         steps.add(term.clone(null));
         steps.add(new MethodInsnNode(Opcodes.INVOKEVIRTUAL, node.name, "changeRoleToCandidate", "(J)V", false));
+        steps.add(new VarInsnNode(Opcodes.ALOAD, 0));
+        steps.add(new InsnNode(Opcodes.ICONST_1));
+        steps.add(new FieldInsnNode(Opcodes.PUTFIELD, node.name, "needIncreaseTermImmediately", "Z"));
         handler.instructions.insert(term.getNext(), steps);
     }
 
