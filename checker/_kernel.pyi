@@ -138,6 +138,7 @@ def transactions(
     texts: list[str] | Transactions,
     extra: str,
     sources: list[str] = ...,
+    want_order: bool = False,
 ) -> dict[str, Any]:
     """Finds the anomalies of transactions, without the interpreter lock.
 
@@ -154,13 +155,15 @@ def transactions(
         extra: What orders transactions besides their data: `none`, `process` or `realtime`.
         sources: For registers, what the order of versions follows from: `writes-follow-reads`, `sequential-keys`,
             `linearizable-keys`.
+        want_order: Whether to return an order of the rows that all edges agree with.
 
     Returns:
         `malformed` with a row, whether it is the answer, a micro-operation or None, and the reason; or `written_twice` with a
         key, an element, two rows and two micro-operations. Otherwise `findings` with kind, key, rows, micro-operations and
         elements; `cycles` with the type, the size of the component, and the links, each with two rows, a kind, a key and two
         versions; `counts` by kind and type; `keys`, and `data_edges`, the number of dependencies. `reasons` is there if the
-        cycles have versions of registers whose order follows from a source: key, two versions, and the source.
+        cycles have versions of registers whose order follows from a source: key, two versions, and the source. `order` is
+        there if it is wanted: the rows, or None if there is a cycle.
     """
 
 def sort_seconds(count: int) -> float:

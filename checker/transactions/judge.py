@@ -14,7 +14,7 @@ from checker._kernel import Transactions, transactions
 from checker.columns import OTHER
 from checker.formats.parquet import decode_value
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
-from checker.transactions.models import NONE, PROCESS, REALTIME, find, order_of, prohibited, ruled_out
+from checker.transactions.models import MALFORMED, NONE, PROCESS, REALTIME, find, order_of, prohibited, ruled_out
 from checker.transactions.words import MAX_LINKS, Words
 from harness.console.documents import shown
 from harness.console.plain import counted
@@ -41,8 +41,8 @@ _SHAPES: Final[Mapping[str, str]] = {
     "other-shape": "the functions, keys and written values of the request, {request}, in its answer",
 }
 _LACKING: Final = {
-    PROCESS: "It does not tell the processes, so no edges of processes were checked.",
-    REALTIME: "It does not tell when transactions began, so no edges of real time were checked.",
+    PROCESS: "does not tell the processes",
+    REALTIME: "does not tell when transactions began",
 }
 
 
@@ -80,7 +80,7 @@ def judge(
         sources=list(sources),
     )
     if "malformed" in found:
-        raise _malformed(history, workload, found["malformed"])
+        return _malformed(history, workload, found["malformed"])
     if "written_twice" in found:
         return _written_twice(history, *found["written_twice"])
     return _Judged(history, workload, chosen.name, anomalies, found).judgement()
@@ -128,8 +128,17 @@ def _places(values: Values) -> Int64s:
     return np.where(values.kind == OTHER, values.first, -1).astype(np.int64)
 
 
-def _malformed(history: Columns, workload: str, wrong: tuple[int, bool, int | None, str]) -> InputError:
-    """Returns the error of a transaction, given its row, whether the answer is wrong, the micro-operation, and the reason."""
+def _malformed(history: Columns, workload: str, wrong: tuple[int, bool, int | None, str]) -> Judgement:
+    """Returns the judgement of a transaction whose answer has another form than its request has.
+
+    Args:
+        history: The operations.
+        workload: The name of the workload.
+        wrong: The row, whether the answer is wrong and not the request, the micro-operation, and the reason.
+
+    Raises:
+        InputError: The request is wrong.
+    """
     row, answer, place, what = wrong
     values, event = (history.result, history.end[row]) if answer else (history.value, history.start[row])
     found = value_at(history, values, row)
@@ -138,7 +147,19 @@ def _malformed(history: Columns, workload: str, wrong: tuple[int, bool, int | No
         where, found = f"{where}, micro-operation {place + 1}", found[place]
         request = request[place] if isinstance(request, list) and place < len(request) else request
     expected = _SHAPES[what].format(forms=_FORMS[workload], request=shown(request))
-    return InputError(f"{where}: expected {expected}, found {shown(found)}")
+    sentence = f"{where}: expected {expected}, found {shown(found)}"
+    if not answer:
+        raise InputError(sentence)
+    weakest, stronger = ruled_out([MALFORMED])
+    return Judgement(
+        verdict=Verdict.INVALID,
+        reason=f"The system answered a transaction with something else, at {where}. So the other transactions were not judged.",
+        counts={"transactions": len(history), MALFORMED: 1},
+        anomalies=(
+            Anomaly(kind=MALFORMED, subject=None, explanation=f"{MALFORMED}: {sentence}.", rows=(row,), decisive=row),
+        ),
+        figures={"anomaly-types": [MALFORMED], "allowed-anomaly-types": [], "not": weakest, "also-not": stronger},
+    )
 
 
 def _written_twice(history: Columns, key: str, elem: str, rows: tuple[int, int], places: tuple[int, int]) -> Judgement:
@@ -175,7 +196,8 @@ class _Judged:
         weakest, stronger = ruled_out(types)
         anomalies = [each for each in self._anomalies() if each.kind in bad]
         anomalies.sort(key=lambda each: (-sum(map(len, ruled_out([each.kind]))), len(each.rows)))
-        verdict = Verdict.INVALID if wrong else Verdict.VALID if self._found["data_edges"] else Verdict.UNKNOWN
+        decided = self._found["data_edges"] and not self._lacking
+        verdict = Verdict.INVALID if wrong else Verdict.VALID if decided else Verdict.UNKNOWN
         return Judgement(
             verdict=verdict,
             reason=self._reason(verdict, wrong, [name for name in types if name not in bad]),
@@ -198,12 +220,17 @@ class _Judged:
             return f"The history of {size} has anomalies that --anomalies excludes: {', '.join(wrong)}."
         if verdict is Verdict.INVALID:
             return f"The history of {size} contradicts {self._model}."
-        if verdict is Verdict.UNKNOWN:
+        if not self._found["data_edges"]:
             return f"In the history of {size}, none depends on another one, so nothing was tested."
         others = f" {self._model} allows these anomalies, which are there: {', '.join(allowed)}." if allowed else ""
         more = f" and none of {', '.join(self._more)}" if self._more else ""
-        lacking = "".join(f" {_LACKING[each]}" for each in self._lacking)
-        return f"The history of {size} has no anomaly that {self._model} prohibits{more}.{others}{lacking}"
+        lacking = " and ".join(_LACKING[each] for each in self._lacking)
+        if lacking:
+            return (
+                f"The history of {size} {lacking}, so {self._model} is not decided. By its data, it has no anomaly that "
+                f"{self._model} prohibits{more}. Choose a model that needs no more than that, e.g. serializable.{others}"
+            )
+        return f"The history of {size} has no anomaly that {self._model} prohibits{more}.{others}"
 
     def _anomalies(self) -> list[Anomaly]:
         found = []

@@ -25,6 +25,7 @@ DEFAULT: Final = "strict-serializable"
 NONE: Final = "none"
 PROCESS: Final = "process"
 REALTIME: Final = "realtime"
+MALFORMED: Final = "malformed-answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ def _model(name: str, aliases: str = "", *, implies: str = "", prohibits: str = 
 
 
 MODELS: Final = (
-    _model("read-uncommitted", "PL-1", prohibits="G0 duplicate-elements cyclic-versions garbage-read"),
+    _model("read-uncommitted", "PL-1", prohibits=f"G0 duplicate-elements cyclic-versions garbage-read {MALFORMED}"),
     _model("read-committed", "PL-2", implies="read-uncommitted", prohibits="G1"),
     _model("monotonic-atomic-view", implies="read-committed"),
     _model("read-atomic", implies="monotonic-atomic-view", prohibits="internal G1a future-read"),
@@ -78,7 +79,7 @@ MODELS: Final = (
         "snapshot-isolation",
         "PL-SI SI",
         implies="forward-consistent-view monotonic-atomic-view monotonic-snapshot-read parallel-snapshot-isolation prefix",
-        prohibits="internal G1 G-nonadjacent",
+        prohibits="internal G1 G-nonadjacent G-SI",
     ),
     _model(
         "serializable",
@@ -99,7 +100,7 @@ MODELS: Final = (
         "strong-session-snapshot-isolation",
         "strong-session-SI",
         implies="snapshot-isolation strong-session-read-committed",
-        prohibits="internal G1-process G-nonadjacent-process",
+        prohibits="internal G1-process G-nonadjacent-process G-SI-process",
     ),
     _model(
         "strong-session-serializable",
@@ -123,7 +124,7 @@ MODELS: Final = (
         "strong-snapshot-isolation",
         "strong-SI",
         implies="strong-session-snapshot-isolation strong-read-committed",
-        prohibits="internal G1-realtime G-nonadjacent-realtime",
+        prohibits="internal G1-realtime G-nonadjacent-realtime G-SI-realtime",
     ),
     _model(
         "strict-serializable",
@@ -157,15 +158,19 @@ ANOMALIES: Final[Mapping[str, str]] = MappingProxyType(
         "G1c": "a cycle of transactions in which each overwrites or reads a version of the one before it",
         "G-single-item": "a cycle with one anti-dependency: one transaction reads a version that the next one replaces",
         "G-nonadjacent-item": "a cycle with several anti-dependencies, and no two of them follow each other",
+        "G-SI": "a cycle with anti-dependencies that follow each other, but the transactions of some of them write a common "
+        "key, so that they must not overlap",
         "G2-item": "a cycle with anti-dependencies that follow each other",
         "lost-update": "transactions read the same version of a key first, and then all write the key",
         "dirty-update": "a transaction that succeeded wrote after a version of a failed one",
         "internal": "a transaction contradicts its own earlier reads and writes",
         "future-read": "a transaction reads a value that it writes only later",
+        MALFORMED: "the answer to a transaction has other functions, keys or written values than its request",
         "garbage-read": "a transaction reads a value that nobody wrote",
         "duplicate-elements": "a list has an element twice",
         "cyclic-versions": "the assumed orders of the versions of a register contradict each other",
-        "incompatible-order": "of two lists that were read of a key, neither is the beginning of the other",
+        "incompatible-order": "of two lists that were read of a key, neither is the beginning of the other; or a list has an "
+        "element, but not after what the same transaction appended before it",
     }
 )
 
@@ -186,7 +191,8 @@ def _implied() -> dict[str, set[str]]:
             f"G1c{suffix}": {f"G1{suffix}"},
             f"G1{suffix}": set(),
             f"G-single-item{suffix}": {f"G-single{suffix}", f"G-nonadjacent-item{suffix}"},
-            f"G-nonadjacent-item{suffix}": {f"G-nonadjacent{suffix}", f"G2-item{suffix}"},
+            f"G-nonadjacent-item{suffix}": {f"G-nonadjacent{suffix}", f"G-SI{suffix}"},
+            f"G-SI{suffix}": {f"G2-item{suffix}"},
             f"G2-item{suffix}": {f"G2{suffix}"},
             f"G-single{suffix}": {f"G-nonadjacent{suffix}"},
             f"G-nonadjacent{suffix}": {f"G2{suffix}"},

@@ -77,7 +77,8 @@ class Words:
 
     def reason(self, link: Link) -> str:
         """Returns the kind of an edge and its key, in short: `rw x`."""
-        return link[2] if link[3] is None else f"{link[2]} {_text(link[3])}"
+        kind = "rw" if link[2] == "conflict" else link[2]
+        return kind if link[3] is None else f"{kind} {_text(link[3])}"
 
     def _because(self, link: Link, one: str, other: str) -> str:
         first, second, kind, key_text, before_text, after_text = link
@@ -96,7 +97,19 @@ class Words:
         if kind == "ww":
             return f"{one} {self._write} {_text(before_text)} to {key}, and {other} {self._write} {after} after it{why}"
         read = self._read(first, key_text, before_text)
-        return f"{one} read {key} as {read}, and {other} {self._write} {after} after that{why}"
+        both = (
+            f"; both {self._write} to {self._common(first, second)}, so they must not overlap"
+            if kind == "conflict"
+            else ""
+        )
+        return f"{one} read {key} as {read}, and {other} {self._write} {after} after that{why}{both}"
+
+    def _common(self, one: int, other: int) -> str:
+        """Returns a key that two transactions write."""
+        theirs = [key for function, key, _ in self._mops(other) if function not in _READS]
+        return next(
+            (value_text(key) for function, key, _ in self._mops(one) if function not in _READS and key in theirs), ""
+        )
 
     def _read(self, row: int, key: str | None, last: str | None) -> str:
         """Returns what a transaction read: a list whose last element is known, or a value; None for the initial version."""
@@ -152,7 +165,10 @@ class Words:
             "G1b": f"{saw},{ends} but {other} {self._write} to {where} again after {elem}.",
             "dirty-update": f"{who[0]} {self._write} {elem} to {where} and failed, but {other}, which succeeded, {self._write} "
             f"{next_elem} after it.",
-            "incompatible-order": f"{saw}, and {other} read it as {other_value}; neither list is the beginning of the other.",
+            "incompatible-order": f"{saw}, where {next_elem} does not follow {elem}, but {other} {self._write} {elem} and then "
+            f"{next_elem}."
+            if elems
+            else f"{saw}, and {other} read it as {other_value}; neither list is the beginning of the other.",
         }[kind]
 
     def _cyclic(self, where: str, rows: Sequence[int], elems: Sequence[str | None]) -> str:

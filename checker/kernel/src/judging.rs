@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::python::Column;
-use crate::transactions::cycles::{cycles, Cycles};
-use crate::transactions::graph::{Extra, Graph, Reason, PROCESS, RW, SOURCES, WR, WW};
+use crate::transactions::cycles::{cycles, order, Cycles};
+use crate::transactions::graph::{Extra, Graph, Reason, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
 use crate::transactions::lists::lists;
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::registers::{registers, Sources};
@@ -72,7 +72,7 @@ fn places_in(table: &Table, kinds: &[i8], requests: &[i64], answers: &[i64]) -> 
 
 /// Judges transactions; see `checker/_kernel.pyi`.
 #[pyfunction]
-#[pyo3(signature = (workload, *, kind, process, start, end, request, answer, texts, extra, sources = Vec::new()))]
+#[pyo3(signature = (workload, *, kind, process, start, end, request, answer, texts, extra, sources = Vec::new(), want_order = false))]
 #[allow(clippy::needless_pass_by_value)]
 pub fn transactions<'py>(
     py: Python<'py>,
@@ -86,6 +86,7 @@ pub fn transactions<'py>(
     texts: &Bound<'py, PyAny>,
     extra: &str,
     sources: Vec<String>,
+    want_order: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let workload = Workload::of(workload)
         .ok_or_else(|| PyValueError::new_err(format!("{workload:?} is no workload of transactions")))?;
@@ -128,7 +129,12 @@ pub fn transactions<'py>(
             .map_err(|_| PyRuntimeError::new_err("the kernel failed while it judged transactions"))?;
         let out = PyDict::new(py);
         match result {
-            Ok(judged) => fill(&out, table, &judged)?,
+            Ok(judged) => {
+                fill(&out, table, &judged)?;
+                if want_order {
+                    out.set_item("order", order(&judged.graph))?;
+                }
+            }
             Err(WrittenTwice { elem, rows, places }) => {
                 let key = table.key_text(history.key_of(elem));
                 out.set_item("written_twice", (key, table.elem_text(elem), rows, places))?;
@@ -166,7 +172,7 @@ pub fn transactions<'py>(
 fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()> {
     let Judged { findings, graph, reasons, data_edges, cycles } = judged;
     let mut told: Vec<(String, String, String, &str)> = Vec::new();
-    for edge in cycles.kept.iter().flat_map(|cycle| &cycle.links).filter(|link| link.kind == WW || link.kind == RW) {
+    for edge in cycles.kept.iter().flat_map(|cycle| &cycle.links).filter(|link| link.kind & (WW | RW | CONFLICT) != 0) {
         let Some(edge) = graph.edges.get(edge.edge as usize).filter(|edge| edge.before != NONE) else { continue };
         let found = reasons.binary_search_by_key(&(edge.before, edge.after), |reason| (reason.0, reason.1));
         let Ok(place) = found else { continue };
@@ -194,6 +200,7 @@ fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()>
                         WW => "ww",
                         WR => "wr",
                         RW => "rw",
+                        CONFLICT => "conflict",
                         PROCESS => "process",
                         _ => "realtime",
                     };

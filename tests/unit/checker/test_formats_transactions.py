@@ -25,6 +25,7 @@ from checker.judging.judged import Judged
 from checker.transactions.judge import judge
 from harness.errors import InputError
 from harness.pairing import events_of
+from harness.verdict import Verdict
 from tests.unit.checker.transaction_orders import random_history
 
 if TYPE_CHECKING:
@@ -128,19 +129,30 @@ def test_known_histories(tmp_path: Path) -> None:
         ('{"type":"ok","process":0,"f":"txn","value":[["r","x",7]]}', "expected a list as the result of a read"),
         ('{"type":"ok","process":0,"f":"txn","value":[["pop","x",7]]}', "expected a micro-operation"),
         ('{"type":"ok","process":0,"f":"txn"}', "expected a list of micro-operations"),
-        ('{"type":"fail","process":0,"f":"txn","value":[["r","y",[1]]]}', "a failed operation keeps its value"),
     ],
 )
-def test_errors_are_those_of_the_other_reader(
+def test_answers_of_another_form_are_those_of_the_other_reader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str, sentence: str
 ) -> None:
+    """The kernel reads no such history, so the anomaly has the place and the sentence of the other reader."""
+    [judged] = checked(tmp_path, monkeypatch, second)
+    assert isinstance(judged, Judged)
+    assert judged.verdict is Verdict.INVALID
+    assert sentence in judged.to_json()["explanation"]
+
+
+def test_errors_are_those_of_the_other_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel reads no bad history, so its error has its place and its sentence."""
+    with pytest.raises(InputError, match="a failed operation keeps its value"):
+        checked(tmp_path, monkeypatch, '{"type":"fail","process":0,"f":"txn","value":[["r","y",[1]]]}')
+
+
+def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str) -> list[Any]:
+    """Returns the result of a history of a read and another event."""
     monkeypatch.setattr(read, "LONG_BYTES", 0)
     path = tmp_path / "history.jsonl"
     path.write_text('{"type":"invoke","process":0,"f":"txn","value":[["r","x",null]]}\n' + second + "\n")
-    request = Request(wanted=Wanted(workload="list-append"))
-    with pytest.raises(InputError, match=sentence):
-        list(check_file(str(path), request))
+    return list(check_file(str(path), Request(wanted=Wanted(workload="list-append"))))
 
 
 def test_a_long_file_is_read_by_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -238,6 +239,46 @@ def test_versions_follow_processes_and_real_time(source: str, process: int, why:
     assert f"wrote 2 after that ({why}), so" in found.anomalies[0].explanation
 
 
+@pytest.mark.parametrize("read", ["rx32", "rx324", "rx2"])
+def test_a_list_has_the_appends_of_a_transaction_in_their_order(read: str) -> None:
+    """A list with an element, but not after what the same transaction appended before it, contradicts read-committed."""
+    found = judged(history("ax1 ax2 ax3" if read == "rx2" else "ax2 ax3", "ax4", read), "read-committed")
+    assert found.counts["incompatible-order"] == 1
+    [anomaly] = [each for each in found.anomalies if each.kind == "incompatible-order"]
+    elem, before = (2, 1) if read == "rx2" else (3, 2)
+    assert (
+        f", where {elem} does not follow {before}, but T2 (process 0, events 0-100) appended {before} and then {elem}."
+        in (anomaly.explanation)
+    )
+    assert anomaly.rows == (2, 0)
+
+
+def test_transactions_that_write_a_common_key_do_not_overlap_in_snapshots() -> None:
+    """Each reads x or y before the other's append, and both append to z: this is legal only if they may overlap."""
+    skew = history("rx ay1 az1", "ry ax1 az2")
+    assert judged(skew, "repeatable-read").counts == {"transactions": 2, "G-SI": 1}
+    assert judged(history("rx ay1", "ry ax1"), "snapshot-isolation").verdict is Verdict.VALID
+    found = judged(skew, "snapshot-isolation")
+    assert found.counts == {"transactions": 2, "G-SI": 1}
+    assert found.figures["not"] == ["repeatable-read", "snapshot-isolation"]
+    [anomaly] = found.anomalies
+    assert "both appended to z, so they must not overlap, so T1 precedes T2." in anomaly.explanation
+    assert anomaly.edges == ((0, 1, "rw x"), (1, 0, "rw y"))
+
+
+@pytest.mark.parametrize("many", [1, 2, 5])
+def test_conflicts_with_many_readers_and_writers(many: int) -> None:
+    """The same if several transactions read the version that several others replace."""
+    others = [f"rx ry aq{number}" for number in range(1, many + 1)]
+    blind = [f"ax{number} ay{number}" for number in range(2, many + 2)]
+    both = [("rx ay1 az1", "ry ax1 az2"), ("rx ax9 ay1 az1", "ry ax1 az2")]
+    for pair in both:
+        found = judged(history(*pair, *others, *blind), "snapshot-isolation")
+        assert found.counts["G-SI"] == 1, pair
+    free = judged(history("rx ay1 az1", "ry ax1 av2", *others, *blind), "snapshot-isolation")
+    assert free.verdict is Verdict.VALID
+
+
 def test_an_unanswered_writer_whose_value_was_read_counts() -> None:
     """Its other writes happened too."""
     found = of_registers("?wx1 wy1", "rx1 ry", model="serializable")
@@ -262,19 +303,43 @@ def test_an_element_that_was_appended_twice_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("request_", "answer", "message"),
     [
-        (3, 3, r"event 1: expected a list of micro-operations, found 3"),
-        ([1, 2], [1, 2], r"event 1: expected a list of micro-operations, found \[1, 2\]"),
-        (None, None, r"event 1: expected a list of micro-operations, found None"),
+        (3, 3, r"event 0: expected a list of micro-operations, found 3"),
+        ([1, 2], [1, 2], r"event 0: expected a list of micro-operations, found \[1, 2\]"),
+        (None, None, r"event 0: expected a list of micro-operations, found None"),
         (
             [["r", "x"]],
             [["r", "x"]],
-            r"event 1, micro-operation 1: expected a micro-operation \[function, key, value\]",
+            r"event 0, micro-operation 1: expected a micro-operation \[function, key, value\]",
         ),
-        ([["r", "x", None], 7], [["r", "x", None], 7], r"event 1, micro-operation 2: expected a micro-operation"),
+        ([["r", "x", None], 7], [["r", "x", None], 7], r"event 0, micro-operation 2: expected a micro-operation"),
         (
             [["w", "x", 1]],
             [["w", "x", 1]],
             r"expected a micro-operation \[r key null\] or \[append key element\], found",
+        ),
+    ],
+)
+def test_what_is_no_transaction_is_refused(request_: Any, answer: Any, message: str) -> None:
+    """The message has the event, the micro-operation, what was expected and what was found."""
+    wrong = transaction(0, OpType.OK, [], start=0, end=1, request=request_)
+    object.__setattr__(wrong, "result", answer)
+    with pytest.raises(InputError, match=message):
+        judged([wrong])
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer", "message"),
+    [
+        (
+            [["r", "x", 5]],
+            [["r", "x", 5]],
+            r"event 1, micro-operation 1: expected a list as the result of a read, found",
+        ),
+        ([["r", "x", None]], 3, r"event 1: expected a list of micro-operations, found 3"),
+        (
+            [["r", "x", None]],
+            [["pop", "x", 1]],
+            r"event 1, micro-operation 1: expected a micro-operation \[r key null\]",
         ),
         ([["r", "x", None]], [["r", "x", 5]], r"event 1, micro-operation 1: expected a list as the result of a read"),
         (
@@ -286,12 +351,16 @@ def test_an_element_that_was_appended_twice_is_unknown() -> None:
         ([["r", "x", None]], [], r"event 1: expected the functions, keys and written values of the request"),
     ],
 )
-def test_what_is_no_transaction_is_refused(request_: Any, answer: Any, message: str) -> None:
-    """The message has the event, the micro-operation, what was expected and what was found."""
+def test_an_answer_of_another_form_is_a_fault_of_the_system(request_: Any, answer: Any, message: str) -> None:
+    """The verdict is invalid for each model, with the event, the micro-operation, what was expected and what was found."""
     wrong = transaction(0, OpType.OK, [], start=0, end=1, request=request_)
     object.__setattr__(wrong, "result", answer)
-    with pytest.raises(InputError, match=message):
-        judged([wrong])
+    found = judged([wrong], "read-uncommitted")
+    assert found.verdict is Verdict.INVALID
+    assert found.counts == {"transactions": 1, "malformed-answer": 1}
+    [anomaly] = found.anomalies
+    assert re.search(message, anomaly.explanation)
+    assert (anomaly.rows, anomaly.decisive) == ((0,), 0)
 
 
 def test_another_function_is_refused() -> None:

@@ -126,7 +126,10 @@ def _answered(
             if f == "r":
                 shown = seen.get(key, ())
                 if random.random() < 0.04:
-                    shown = random.choice([shown[:-1], (*shown, 99), shown[::-1], shown + shown[-1:]])
+                    swapped = (*shown[:-2], *shown[:-3:-1])
+                    shown = random.choice(
+                        [shown[:-1], shown[1:], (*shown, 99), shown[::-1], swapped, shown + shown[-1:]]
+                    )
                 answers[number].append([f, key, (list(shown) or None) if lists else (shown[-1] if shown else None)])
             else:
                 seen[key] = (*seen.get(key, ()), value)
@@ -137,14 +140,54 @@ def _answered(
     return answers
 
 
-def is_serial(operations: Sequence[Operation], before: Callable[[Operation, Operation], bool]) -> bool:
+def is_serial(
+    operations: Sequence[Operation],
+    before: Callable[[Operation, Operation], bool],
+    fits: Callable[[Sequence[Operation]], bool] | None = None,
+) -> bool:
     """Returns whether an order of the transactions explains all answers.
 
     Args:
         operations: The transactions; some of those without an answer may be left out.
         before: Whether the first transaction must precede the second one.
+        fits: What must hold of the order besides.
     """
-    return any(_has_serial_order(some, before) for some in _possible(operations))
+    return any(_has_serial_order(some, before, fits) for some in _possible(operations))
+
+
+def keeps_versions(before: Callable[[Operation, Operation], bool]) -> Callable[[Sequence[Operation]], bool]:
+    """Returns what decides whether the versions of each register follow a partial order of the transactions.
+
+    The version that a transaction leaves, or else reads first, is not after the one that a later transaction reads first, or
+    else leaves.
+    """
+
+    def fits(order: Sequence[Operation]) -> bool:
+        place: dict[tuple[Any, Any], int] = {}
+        for operation in order:
+            place |= {(key, value): len(place) for f, key, value in _mops(operation) if f == "w"}
+        spans = {id(each): _versions(each, place) for each in order}
+        return all(
+            spans[id(one)][key][1] <= spans[id(other)][key][0]
+            for one in order
+            for other in order
+            if one is not other and before(one, other)
+            for key in spans[id(one)].keys() & spans[id(other)].keys()
+        )
+
+    return fits
+
+
+def _versions(operation: Operation, place: Mapping[tuple[Any, Any], int]) -> dict[Any, tuple[int, int]]:
+    """Returns for each key the first version that a transaction has, and the last one, as places; -1 is the initial version."""
+    found: dict[Any, tuple[int, int]] = {}
+    last = {key: value for f, key, value in _mops(operation) if f == "w"}
+    for f, key, value in _mops(operation):
+        if key in found or (f == "r" and operation.type is not OpType.OK):
+            continue
+        first = value if f == "r" else last[key]
+        found[key] = (place.get((key, first), -1), place.get((key, last.get(key, first)), -1))
+    return found
 
 
 def _possible(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
@@ -177,20 +220,43 @@ def _fits(value: Any, now: tuple[Any, ...]) -> bool:
     return (value is None and not now) or now == (value,)
 
 
-def _has_serial_order(operations: Sequence[Operation], before: Callable[[Operation, Operation], bool]) -> bool:
+def _has_serial_order(
+    operations: Sequence[Operation],
+    before: Callable[[Operation, Operation], bool],
+    fits: Callable[[Sequence[Operation]], bool] | None,
+) -> bool:
+    order: list[Operation] = []
+
     def search(left: list[Operation], state: State) -> bool:
         if not left:
-            return True
+            return fits is None or fits(order)
         for each in left:
             others = [other for other in left if other is not each]
             if any(before(other, each) for other in others):
                 continue
             after = _executed(each, state)
-            if after is not None and search(others, after):
+            if after is None:
+                continue
+            order.append(each)
+            if search(others, after):
                 return True
+            order.pop()
         return False
 
     return search(list(operations), {})
+
+
+def is_replayed(order: Sequence[Operation]) -> bool:
+    """Returns whether executing transactions of lists one after the other gives all answers, in linear time."""
+    state: dict[Any, list[Any]] = {}
+    for operation in order:
+        for f, key, value in _mops(operation):
+            now = state.setdefault(key, [])
+            if f == "append":
+                now.append(value)
+            elif operation.type is OpType.OK and (value or []) != now:
+                return False
+    return True
 
 
 def is_read_committed(operations: Sequence[Operation], before: Callable[[Operation, Operation], bool]) -> bool:

@@ -1,8 +1,8 @@
 //! Decides which types of cycles a graph has, and finds a short witness of each.
 //!
 //! The types are those of Adya, with Elle's names. A type of a component is left out if another type of the same
-//! component implies it: G0 implies G1c; G-single implies G-nonadjacent, which implies G2-item; and each type implies
-//! the same one with process or real-time edges. So each question is about the existence of a cycle in a subgraph, and
+//! component implies it: G0 implies G1c; G-single implies G-nonadjacent, which implies G-SI, which implies G2-item; and
+//! each type implies the same one with process or real-time edges. So each question is about the existence of a cycle in a subgraph, and
 //! is exact:
 //!
 //! - G0 and G1c: an edge ww or wr whose ends are in one component of the edges ww, or ww and wr.
@@ -12,11 +12,12 @@
 //!   with one bit, whether the last edge was an anti-dependency; from there no other one may follow. A closed walk that
 //!   visits a transaction in both layers can be split there into two closed walks, and neither has neighbouring
 //!   anti-dependencies. So a simple cycle exists if a closed walk does.
+//! - G-SI: the same if an anti-dependency between transactions that write a common key is a dependency (`conflicts`).
 //! - G2-item: an anti-dependency within a component.
 
 use std::collections::VecDeque;
 
-use super::graph::{components, Components, Graph, Step, PASS, PROCESS, REALTIME, RW, WR, WW};
+use super::graph::{components, Components, Graph, Step, CONFLICT, PASS, PROCESS, REALTIME, RW, WR, WW};
 use super::NONE;
 
 /// Steps of the searches for the witness of one type in one component. They decide only its length.
@@ -53,18 +54,20 @@ pub struct Cycles {
     pub counts: Vec<(&'static str, usize)>,
 }
 
-const NAMES: [[&str; 3]; 5] = [
+const NAMES: [[&str; 3]; 6] = [
     ["G0", "G0-process", "G0-realtime"],
     ["G1c", "G1c-process", "G1c-realtime"],
     ["G-single-item", "G-single-item-process", "G-single-item-realtime"],
     ["G-nonadjacent-item", "G-nonadjacent-item-process", "G-nonadjacent-item-realtime"],
+    ["G-SI", "G-SI-process", "G-SI-realtime"],
     ["G2-item", "G2-item-process", "G2-item-realtime"],
 ];
 const G0: usize = 0;
 const G1C: usize = 1;
 const SINGLE: usize = 2;
 const NONADJACENT: usize = 3;
-const G2: usize = 4;
+const SNAPSHOT: usize = 4;
+const G2: usize = 5;
 
 /// Finds all types of cycles of a graph, and for each type the witnesses of the first `kept` components.
 pub fn cycles(graph: &Graph, kept: usize) -> Cycles {
@@ -81,6 +84,15 @@ pub fn cycles(graph: &Graph, kept: usize) -> Cycles {
     found
 }
 
+/// Returns the transactions in an order that all edges of a graph agree with; None if it has a cycle.
+pub fn order(graph: &Graph) -> Option<Vec<u32>> {
+    let whole = components(graph.nodes, |node, number| graph.step(node, number).map(|step| step.to));
+    let mut rows: Vec<u32> = (0..graph.rows).collect();
+    rows.sort_by_key(|&row| std::cmp::Reverse(whole.of[row as usize]));
+    let apart = rows.windows(2).all(|pair| whole.of[pair[0] as usize] != whole.of[pair[1] as usize]);
+    apart.then_some(rows)
+}
+
 /// The components of a subgraph, and of its product with the bit of the last edge.
 struct Layer {
     /// Which kinds its edges have besides rw.
@@ -88,6 +100,8 @@ struct Layer {
     ww: Components,
     flow: Components,
     product: Components,
+    /// The product with conflicts as dependencies, if there are any.
+    snapshot: Option<Components>,
     all: Components,
 }
 
@@ -131,25 +145,34 @@ impl<'a> Search<'a> {
         Some(if counts { step } else { Step { to: NONE, ..step } })
     }
 
-    fn layer(&self, extra: u8) -> Layer {
+    fn layer(&self, extra: u8, conflicts: bool) -> Layer {
         let nodes = self.graph.nodes;
         let of = |mask: u8| components(nodes, |node, number| self.step(node, number, mask).map(|step| step.to));
-        let product = components(nodes * 2, |state, number| {
-            self.step(state / 2, number, WW | WR | RW | extra).map(|step| match step {
-                Step { to: NONE, .. } => NONE,
-                Step { to, kind: RW, .. } if state % 2 == 0 => to * 2 + 1,
-                Step { kind: RW, .. } => NONE,
-                Step { to, kind: PASS, .. } => to * 2 + state % 2,
-                Step { to, .. } => to * 2,
+        let product_of = |mask: u8| {
+            components(nodes * 2, |state, number| {
+                self.step(state / 2, number, mask).map(|step| match step {
+                    Step { to: NONE, .. } => NONE,
+                    Step { to, kind: RW, .. } if state % 2 == 0 => to * 2 + 1,
+                    Step { kind: RW, .. } => NONE,
+                    Step { to, kind: PASS, .. } => to * 2 + state % 2,
+                    Step { to, .. } => to * 2,
+                })
             })
-        });
-        Layer { mask: extra, ww: of(WW | extra), flow: of(WW | WR | extra), product, all: of(WW | WR | RW | extra) }
+        };
+        Layer {
+            mask: extra,
+            ww: of(WW | extra),
+            flow: of(WW | WR | extra),
+            product: product_of(WW | WR | RW | extra),
+            snapshot: conflicts.then(|| product_of(WW | WR | RW | CONFLICT | extra)),
+            all: of(WW | WR | RW | extra),
+        }
     }
 
     fn run(mut self, kept: usize, found: &mut Cycles) {
         let mut edges: Vec<Vec<u32>> = Vec::new(); // by component that has cycles: the edges inside
         let mut numbers = vec![NONE; self.sizes.len()];
-        let mut extra = 0;
+        let (mut extra, mut conflicts) = (0, false);
         for (place, edge) in self.graph.edges.iter().enumerate() {
             if !self.inside(edge.from, edge.to) {
                 continue;
@@ -161,6 +184,7 @@ impl<'a> Search<'a> {
             }
             edges[*number as usize].push(place as u32);
             extra |= edge.kind & PROCESS;
+            conflicts |= edge.kind == CONFLICT;
         }
         if self.graph.barriers > self.graph.rows {
             extra = REALTIME;
@@ -172,9 +196,9 @@ impl<'a> Search<'a> {
                 members[number as usize].push(node);
             }
         }
-        let mut layers = vec![self.layer(0)];
+        let mut layers = vec![self.layer(0, conflicts)];
         if extra != 0 {
-            layers.push(self.layer(extra));
+            layers.push(self.layer(extra, conflicts));
         }
         for (inside, members) in edges.iter().zip(&mut members) {
             let component = self.sizes[self.whole.of[members[0] as usize] as usize] as usize;
@@ -208,10 +232,10 @@ impl<'a> Search<'a> {
             };
             inside.iter().filter(same).copied().collect()
         };
-        let mut has = [[false; 2]; 5];
+        let mut has = [[false; 2]; 6];
         let mut found = Vec::new();
         for (number, layer) in layers.iter().enumerate() {
-            let mut add = |class: usize, starts: Vec<u32>, has: &mut [[bool; 2]; 5]| {
+            let mut add = |class: usize, starts: Vec<u32>, has: &mut [[bool; 2]; 6]| {
                 if !starts.is_empty() {
                     has[class][number] = true;
                     found.push((class, number, starts));
@@ -232,7 +256,7 @@ impl<'a> Search<'a> {
                 })
                 .copied()
                 .collect();
-            let anti = |has: &[[bool; 2]; 5], classes: &[usize]| {
+            let anti = |has: &[[bool; 2]; 6], classes: &[usize]| {
                 classes.iter().any(|&class| has[class][..=number].iter().any(|&there| there))
             };
             if !has[SINGLE][0] {
@@ -241,11 +265,25 @@ impl<'a> Search<'a> {
             if !anti(&has, &[SINGLE]) && !has[NONADJACENT][0] {
                 add(NONADJACENT, apart, &mut has);
             }
-            if !anti(&has, &[SINGLE, NONADJACENT]) && !has[G2][0] {
+            if !anti(&has, &[SINGLE, NONADJACENT]) && !has[SNAPSHOT][0] {
+                add(SNAPSHOT, self.conflicting(layer, inside), &mut has);
+            }
+            if !anti(&has, &[SINGLE, NONADJACENT, SNAPSHOT]) && !has[G2][0] {
                 add(G2, among(RW, &layer.all), &mut has);
             }
         }
         found
+    }
+
+    /// Returns the conflicts that a cycle without two neighbouring anti-dependencies has, if conflicts are dependencies.
+    fn conflicting(&self, layer: &Layer, inside: &[u32]) -> Vec<u32> {
+        let Some(Components { of, .. }) = &layer.snapshot else { return Vec::new() };
+        let returns = |place: &&u32| {
+            let edge = &self.graph.edges[**place as usize];
+            let (from, to) = (edge.from as usize * 2, edge.to as usize * 2);
+            edge.kind == CONFLICT && (of[from] == of[to] || of[from + 1] == of[to])
+        };
+        inside.iter().filter(returns).copied().collect()
     }
 
     /// Returns some of the anti-dependencies whose target reaches their origin without another one; none if there is none.
@@ -302,20 +340,21 @@ impl<'a> Search<'a> {
         let mask = match class {
             G0 => WW | extra,
             G1C | SINGLE => WW | WR | extra,
+            SNAPSHOT => WW | WR | RW | CONFLICT | extra,
             _ => WW | WR | RW | extra,
         };
         let mut best: Vec<Link> = Vec::new();
         let mut left = WITNESS_STEPS;
         for &place in starts {
             let bound = if best.is_empty() { NONE } else { best.len() as u32 };
-            if let Some(links) = self.shortest(place, mask, class == NONADJACENT, bound, &mut left) {
+            if let Some(links) = self.shortest(place, mask, class == NONADJACENT || class == SNAPSHOT, bound, &mut left) {
                 best = links;
             }
             if left == 0 && !best.is_empty() {
                 break;
             }
         }
-        if class == NONADJACENT {
+        if class == NONADJACENT || class == SNAPSHOT {
             return simple(best);
         }
         best
@@ -337,12 +376,15 @@ impl<'a> Search<'a> {
         let mut queue = VecDeque::from([(origin, 1u32)]);
         self.distance[origin as usize] = 1;
         self.touched.push(origin);
-        'search: while let Some((state, distance)) = queue.pop_front() {
+        let mut end = NONE;
+        while let Some((state, distance)) = queue.pop_front() {
             if distance > self.distance[state as usize] {
                 continue;
             }
-            if state == goal {
-                break 'search;
+            // After an anti-dependency only a conflict may follow, and the cycle begins with one.
+            if state == goal || (state == goal + 1 && edge.kind == CONFLICT) {
+                end = state;
+                break;
             }
             let node = state / 2;
             let mut number = 0;
@@ -369,11 +411,11 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        if self.distance[goal as usize] == NONE {
+        if end == NONE {
             return None;
         }
         let mut links = Vec::new();
-        let mut state = goal;
+        let mut state = end;
         let (mut to, mut written) = (edge.from, NONE);
         while state != origin {
             let (before, step) = self.parent[state as usize];
@@ -398,7 +440,7 @@ fn simple(mut links: Vec<Link>) -> Vec<Link> {
         let inner = links[first..second].to_vec();
         let mut outer = links[second..].to_vec();
         outer.extend_from_slice(&links[..first]);
-        links = if inner.iter().any(|link| link.kind == RW) { inner } else { outer };
+        links = if inner.iter().any(|link| link.kind & (RW | CONFLICT) != 0) { inner } else { outer };
     }
     links
 }

@@ -19,6 +19,9 @@ pub const PROCESS: u8 = 8;
 pub const REALTIME: u8 = 16;
 /// A step from a hub. Only an anti-dependency leads to a hub, so such a step is a part of it.
 pub const PASS: u8 = 32;
+/// An anti-dependency between transactions that write a common key, as snapshot isolation takes it; see `conflicts`. It is
+/// there beside the edge rw.
+pub const CONFLICT: u8 = 64;
 
 /// A dependency. `key`, `before` and `after` are the reason: the versions of a key that it is about. An edge that leads to a
 /// hub has no `after`.
@@ -33,8 +36,10 @@ pub struct Edge {
 }
 
 /// Anti-dependencies from each reader of a version to each writer of a next one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fan {
+    /// The kind of each of them, `RW` or `CONFLICT`.
+    pub kind: u8,
     pub key: u32,
     /// Rows, each with the version that it read.
     pub readers: Vec<(u32, u32)>,
@@ -73,14 +78,16 @@ impl Dependencies {
         }
         for &(from, before) in &fan.readers {
             for &(to, after) in &fan.writers {
-                self.add(Edge { from, to, kind: RW, key: fan.key, before, after });
+                self.add(Edge { from, to, kind: fan.kind, key: fan.key, before, after });
             }
         }
     }
 
-    /// Returns how many edges there are, at most; a fan counts each pair.
+    /// Returns how many dependencies there are, at most; a fan counts each pair.
     pub fn len(&self) -> usize {
-        self.edges.len() + self.fans.iter().map(|fan| fan.readers.len() * fan.writers.len()).sum::<usize>()
+        let edges = self.edges.iter().filter(|edge| edge.kind != CONFLICT).count();
+        let fans = self.fans.iter().filter(|fan| fan.kind != CONFLICT);
+        edges + fans.map(|fan| fan.readers.len() * fan.writers.len()).sum::<usize>()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -228,7 +235,7 @@ fn add_hubs(mut fan: Fan, barriers: u32, hubs: &mut Vec<Hub>, edges: &mut Vec<Ed
         before = barriers + hubs.len() as u32 - 1;
     }
     for &(from, version) in &fan.readers {
-        let mut add = |to| edges.push(Edge { from, to, kind: RW, key: fan.key, before: version, after: NONE });
+        let mut add = |to| edges.push(Edge { from, to, kind: fan.kind, key: fan.key, before: version, after: NONE });
         match fan.writers.binary_search_by_key(&from, |(row, _)| *row) {
             Ok(own) => {
                 let own = own as u32;

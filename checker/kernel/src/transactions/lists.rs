@@ -2,13 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::appends::{dirty_updates, misplaced};
+use super::conflicts::conflicts;
 use super::graph::{Dependencies, Edge, Fan, RW, WR, WW};
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
 
 /// The order of the appends of each key, as far as reads show it.
-struct Orders {
+pub struct Orders {
     /// By key: the elements in order, each once.
-    of: Vec<Vec<u32>>,
+    pub of: Vec<Vec<u32>>,
+    /// By key: the row and the place of the read that shows them.
+    pub shown: Vec<Option<(u32, u32)>>,
     /// By micro-operation: whether it is a read of a beginning of the longest list.
     agrees: Vec<bool>,
 }
@@ -20,6 +24,7 @@ pub fn lists(history: &History<'_>, writers: &Writers, findings: &mut Findings) 
     internal(history, findings);
     lost_updates(history, &orders, findings);
     dirty_updates(history, writers, &orders, findings);
+    misplaced(history, writers, &orders, findings);
     edges(history, writers, &orders)
 }
 
@@ -56,7 +61,9 @@ fn orders(history: &History<'_>, findings: &mut Findings) -> Orders {
         let list = best.map_or(&[][..], |(_, _, mop)| history.list(mop));
         list.iter().copied().filter(|&elem| !std::mem::replace(&mut seen[elem as usize], true)).collect()
     });
-    Orders { of: of.collect(), agrees }
+    let of = of.collect();
+    let shown = longest.iter().map(|best| best.map(|(row, place, _)| (row as u32, place as u32))).collect();
+    Orders { of, shown, agrees }
 }
 
 /// Adds each two neighbours, in the order of length, of the distinct lists of a key of which none is a beginning of the other.
@@ -253,33 +260,6 @@ fn lost_updates(history: &History<'_>, orders: &Orders, findings: &mut Findings)
     }
 }
 
-/// Adds each version of a failed transaction that an ok one wrote after, with at most unanswered ones between them.
-fn dirty_updates(history: &History<'_>, writers: &Writers, orders: &Orders, findings: &mut Findings) {
-    for (key, order) in orders.of.iter().enumerate() {
-        let mut dirty = NONE;
-        for &elem in order {
-            let writer = writers.row[elem as usize];
-            if writer == NONE {
-                continue;
-            }
-            match history.kind[writer as usize] {
-                FAIL => dirty = elem,
-                OK if dirty != NONE => {
-                    findings.add(Finding {
-                        kind: "dirty-update",
-                        key: key as u32,
-                        rows: vec![writers.row[dirty as usize], writer],
-                        places: vec![writers.place[dirty as usize], writers.place[elem as usize]],
-                        elems: vec![dirty, elem],
-                    });
-                    dirty = NONE;
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
 /// Returns the dependencies between neighbours in the order of each key.
 ///
 /// A version without a writer that may have happened is passed over: its readers precede the next append. An append that no read
@@ -330,7 +310,8 @@ fn edges(history: &History<'_>, writers: &Writers, orders: &Orders) -> Dependenc
                 found.add(Edge { from, to, kind: WW, key, before, after });
             }
         }
-        found.add_fan(Fan { key, readers, writers: std::mem::take(&mut unseen[number]) });
+        found.add_fan(Fan { kind: RW, key, readers, writers: unseen[number].clone() });
     }
+    conflicts(history.len(), &unseen, &mut found);
     found
 }

@@ -5,6 +5,8 @@
 //! into anomalies that are no cycles (`lists`, `registers`). `cycles` decides which types of cycles exist, exactly and
 //! without a time-out, and finds a short witness of each.
 
+pub mod appends;
+pub mod conflicts;
 pub mod cycles;
 pub mod graph;
 pub mod lists;
@@ -239,6 +241,8 @@ pub struct Writers {
     pub place: Vec<u32>,
     /// By element: whether its transaction writes the key again later.
     pub intermediate: Vec<bool>,
+    /// By element: what its transaction wrote to the key just before, or `NONE`.
+    pub previous: Vec<u32>,
 }
 
 /// Two writes of one element; rows and places, in the order of the history.
@@ -252,8 +256,13 @@ impl Writers {
     /// Returns the writers, unless an element was written twice.
     pub fn of(history: &History<'_>) -> Result<Self, WrittenTwice> {
         let count = history.elems();
-        let mut found = Self { row: vec![NONE; count], place: vec![NONE; count], intermediate: vec![false; count] };
-        let mut last_of_key = vec![NONE; history.keys()];
+        let mut found = Self {
+            row: vec![NONE; count],
+            place: vec![NONE; count],
+            intermediate: vec![false; count],
+            previous: vec![NONE; count],
+        };
+        let mut last_of_key = vec![NONE; history.keys()]; // the last element that was written
         for row in 0..history.len() {
             let mops = history.of(row);
             for (place, mop) in mops.iter().enumerate().filter(|(_, mop)| !mop.is_read) {
@@ -267,11 +276,11 @@ impl Writers {
                 }
                 found.row[elem] = row as u32;
                 found.place[elem] = place as u32;
-            }
-            for mop in mops.iter().rev().filter(|mop| !mop.is_read) {
-                let last = &mut last_of_key[mop.key as usize];
-                found.intermediate[mop.elem as usize] = *last == row as u32;
-                *last = row as u32;
+                let last = std::mem::replace(&mut last_of_key[mop.key as usize], mop.elem);
+                if last != NONE && found.row[last as usize] == row as u32 {
+                    found.intermediate[last as usize] = true;
+                    found.previous[elem] = last;
+                }
             }
         }
         Ok(found)

@@ -112,11 +112,16 @@ pub fn parse(
             })
         };
         if !has_answer || requests[row] == answers[row] {
-            read(&mut parser, if has_answer { answers[row] } else { requests[row] }, has_answer)?;
+            let found = read(&mut parser, requests[row], has_answer);
+            // Only the result of a read can be wrong in the answer and not in the same request.
+            found.map_err(|wrong| Malformed { answer: wrong.what == "read-no-list", ..wrong })?;
             parser.add(has_answer);
             continue;
         }
-        read(&mut parser, answers[row], true)?;
+        if let Err(wrong) = read(&mut parser, answers[row], true) {
+            read(&mut parser, requests[row], false)?;
+            return Err(wrong);
+        }
         let answer = parser.scratch.clone();
         read(&mut parser, requests[row], false)?;
         parser.add(false);

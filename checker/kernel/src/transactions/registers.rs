@@ -5,6 +5,7 @@
 //! time. Together they are a graph of versions for each key. A source that makes a cycle contradicts the others: this is
 //! the anomaly cyclic-versions, and the source is left out.
 
+use super::conflicts::conflicts;
 use super::graph::{components, Dependencies, Edge, Fan, Reason, RW, WR, WW};
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
 
@@ -331,7 +332,14 @@ fn edges(
     for (number, writers) in after_initial.into_iter().enumerate() {
         let of_initial = &readers[versions.elems as usize + number];
         let readers = of_initial.iter().map(|&row| (row, NONE)).collect();
-        found.add_fan(Fan { key: number as u32, readers, writers });
+        found.add_fan(Fan { kind: RW, key: number as u32, readers, writers });
     }
+    let mut written: Vec<Vec<(u32, u32)>> = vec![Vec::new(); history.keys()];
+    for touch in touches {
+        if let Some(elem) = touch.write {
+            written[touch.key as usize].push((touch.row, elem));
+        }
+    }
+    conflicts(history.len(), &written, &mut found);
     found
 }
