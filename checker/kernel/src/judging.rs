@@ -172,7 +172,8 @@ pub fn transactions<'py>(
 fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()> {
     let Judged { findings, graph, reasons, data_edges, cycles } = judged;
     let mut told: Vec<(String, String, String, &str)> = Vec::new();
-    for edge in cycles.kept.iter().flat_map(|cycle| &cycle.links).filter(|link| link.kind & (WW | RW | CONFLICT) != 0) {
+    for edge in cycles.kept.iter().flat_map(|cycle| &cycle.links).filter(|link| link.kind & (WW | RW | CONFLICT) != 0)
+    {
         let Some(edge) = graph.edges.get(edge.edge as usize).filter(|edge| edge.before != NONE) else { continue };
         let found = reasons.binary_search_by_key(&(edge.before, edge.after), |reason| (reason.0, reason.1));
         let Ok(place) = found else { continue };

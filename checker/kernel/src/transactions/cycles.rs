@@ -347,7 +347,9 @@ impl<'a> Search<'a> {
         let mut left = WITNESS_STEPS;
         for &place in starts {
             let bound = if best.is_empty() { NONE } else { best.len() as u32 };
-            if let Some(links) = self.shortest(place, mask, class == NONADJACENT || class == SNAPSHOT, bound, &mut left) {
+            if let Some(links) =
+                self.shortest(place, mask, class == NONADJACENT || class == SNAPSHOT, bound, &mut left)
+            {
                 best = links;
             }
             if left == 0 && !best.is_empty() {
