@@ -1,8 +1,8 @@
 //! Decides which types of cycles a graph has, and finds a short witness of each.
 //!
 //! The types are those of Adya, with Elle's names. A type of a component is left out if another type of the same
-//! component implies it: G0 implies G1c; G-single implies G-nonadjacent, which implies G-SI, which implies G2-item; and
-//! each type implies the same one with process or real-time edges. So each question is about the existence of a cycle in a subgraph, and
+//! component implies it: G0 implies G1c; G-single implies G-nonadjacent, which implies G2-item and contradicts what G-SI
+//! contradicts; and each type implies the same one with process or real-time edges. So each question is about the existence of a cycle in a subgraph, and
 //! is exact:
 //!
 //! - G0 and G1c: an edge ww or wr whose ends are in one component of the edges ww, or ww and wr.
@@ -268,7 +268,7 @@ impl<'a> Search<'a> {
             if !anti(&has, &[SINGLE, NONADJACENT]) && !has[SNAPSHOT][0] {
                 add(SNAPSHOT, self.conflicting(layer, inside), &mut has);
             }
-            if !anti(&has, &[SINGLE, NONADJACENT, SNAPSHOT]) && !has[G2][0] {
+            if !anti(&has, &[SINGLE, NONADJACENT]) && !has[G2][0] {
                 add(G2, among(RW, &layer.all), &mut has);
             }
         }
