@@ -74,8 +74,8 @@ pub fn conflicts(rows: usize, groups: &[Vec<(u32, u32)>], found: &mut Dependenci
         let mut writers = fan.writers.clone();
         writers.sort_unstable();
         let is_writer = |row: u32| writers.binary_search_by_key(&row, |writer| writer.0).is_ok();
-        let (own, others): (Vec<(u32, u32)>, Vec<(u32, u32)>) =
-            fan.readers.iter().copied().partition(|reader| is_writer(reader.0));
+        let readers = fan.readers.iter().copied();
+        let (own, others) = readers.partition::<Vec<(u32, u32)>, _>(|reader| is_writer(reader.0));
         let mut by_key: BTreeMap<u32, Vec<(u32, u32)>> = BTreeMap::new();
         for reader in others {
             for &key in keys.of(reader.0) {
