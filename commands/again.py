@@ -40,17 +40,27 @@ def repeated(settled: Settled, first: RunResult) -> Part:
                 why = again.error or "it was interrupted"
                 return _part(Verdict.UNKNOWN, f"The second run with this seed did not end: {one_line(why)}.")
             one, other = _messages(first.logs), _messages(again.logs)
-            return part_of(*compared(one, other))
+            silent = {*first.logs, *again.logs} - {*one, *other}
+            return part_of(*compared(one, other), sorted(silent))
     except LabrysError as error:
         return _part(Verdict.UNKNOWN, f"The second run with this seed did not begin: {one_line(str(error))}.")
 
 
-def part_of(lines: int, difference: str | None) -> Part:
-    """Returns the part `repeatable` of a comparison; see `compared`."""
+def part_of(lines: int, difference: str | None, silent: Sequence[str] = ()) -> Part:
+    """Returns the part `repeatable` of a comparison; see `compared`.
+
+    Args:
+        lines: The number of equal lines.
+        difference: The first difference.
+        silent: The nodes that left no transcript in either run.
+    """
     if difference is not None:
         return _part(Verdict.UNKNOWN, f"The seed does not repeat this run. {difference}")
     if not lines:
         return _part(Verdict.UNKNOWN, "Neither run left a message, so nothing was compared.")
+    if silent:
+        same = f"A second run with this seed had the same {counted(lines, 'message')}"
+        return _part(Verdict.UNKNOWN, f"{same}, but neither run left a message of {', '.join(silent)}.")
     return _part(Verdict.VALID, f"A second run with this seed had the same {counted(lines, 'message')}.")
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clusters.pipes.pump import Pump
     from clusters.sim.machine import Machine
 
+TURN_EVENTS: Final = 4  # the loop looks for signals in each 64th turn, and an event with a program takes about 1 ms
 MESSAGES_FILE: Final = f"{LOG_DIRECTORY}/messages.log"
 LACKS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -51,6 +52,7 @@ class PipesCluster(SimCluster):
         """
         if virtual:
             super().__init__(names, seed)
+            self.world.turn_events = TURN_EVENTS
             pump = self.world.companion = VirtualPump(self.world)
             self.pump: Pump = pump
         else:

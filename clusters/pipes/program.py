@@ -7,11 +7,13 @@ is an error, unless a fault killed it.
 from __future__ import annotations
 
 import abc
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from clusters.pipes.child import Child
 from clusters.pipes.transcript import IN, OUT
 from harness.console.plain import one_line
+from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +29,25 @@ MAX_LOG_LINE: Final = 2000  # characters of a line of the log
 MAX_LOG_LINES: Final = 200_000  # lines of the log of a node
 END_S: Final = 2.0  # a program that closed its stdout gets this time to end by itself
 TAIL: Final = 5  # the last lines of stderr that a program leaves
+# A program that writes more lines in a second of virtual time ends. The time would nearly stand still.
+MAX_IN_SECOND: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How a program starts.
+
+    Attributes:
+        command: The program and its arguments.
+        directory: Its working directory, which exists.
+        environment: Variables beside those of this process.
+        transcript: Takes the lines on its stdin and stdout.
+    """
+
+    command: Sequence[str]
+    directory: Path
+    environment: Mapping[str, str]
+    transcript: Transcript
 
 
 class Program(abc.ABC):
@@ -40,27 +61,14 @@ class Program(abc.ABC):
         tail: The last lines that it wrote to stderr.
     """
 
-    def __init__(
-        self,
-        host: Host,
-        machine: Machine,
-        pump: Pump,
-        *,
-        command: Sequence[str],
-        directory: Path,
-        environment: Mapping[str, str],
-        transcript: Transcript,
-    ) -> None:
+    def __init__(self, host: Host, machine: Machine, pump: Pump, launch: Launch) -> None:
         """Makes a program that has not started.
 
         Args:
             host: Its host.
             machine: Its machine.
             pump: Moves the bytes of its pipes.
-            command: Its program and arguments.
-            directory: Its working directory, which exists.
-            environment: Variables beside those of this process.
-            transcript: Takes the lines on its stdin and stdout.
+            launch: How it starts.
         """
         self.host = host
         self.machine = machine
@@ -68,10 +76,8 @@ class Program(abc.ABC):
         self.lines = 0
         self.tail: list[str] = []
         self._pump = pump
-        self._command = command
-        self._directory = directory
-        self._environment = environment
-        self._transcript = transcript
+        self._launch = launch
+        self._recent = (0, 0)  # a second of virtual time, and how many lines it wrote in it
         self._out = bytearray()
         self._err = bytearray()
         self._log_lines = 0
@@ -95,14 +101,14 @@ class Program(abc.ABC):
 
     def start(self) -> None:
         """Starts the process."""
-        self.child = Child(self._command, self._directory, self._environment)
+        self.child = Child(self._launch.command, self._launch.directory, self._launch.environment)
         self._pump.add(self)
         self.began()
 
     def write(self, line: bytes) -> None:
         """Writes a line to its stdin."""
         if self.child is not None:
-            self._transcript.add(self.machine.world.now_ns, IN, line)
+            self._launch.transcript.add(self.machine.world.now_ns, IN, line)
             self.child.write(line + b"\n")
             self._pump.wrote(self)
 
@@ -114,9 +120,21 @@ class Program(abc.ABC):
         err, out = child.read(child.stderr), child.read(child.stdout)
         self._err += err
         self._out += out
+        self._count(out.count(b"\n"))
         if len(self._out) > 2 * MAX_LINE:  # several pulls without a line
             self.act()
         return bool(err or out)
+
+    def _count(self, lines: int) -> None:
+        if self.machine.world.real_time:
+            return
+        second = self.machine.world.now_ns // NS_PER_S
+        then, before = self._recent
+        self._recent = (second, lines + (before if then == second else 0))
+        if self._recent[1] > MAX_IN_SECOND:
+            self._die(
+                f"wrote more than {MAX_IN_SECOND:,} lines in a second of virtual time; does each message cause another one?"
+            )
 
     def act(self) -> bool:
         """Acts on the complete lines of the output so far: first those of stderr, so the log has the reason of a message.
@@ -130,7 +148,7 @@ class Program(abc.ABC):
         for line in lines:
             if self.child is None:
                 break  # a line before had killed it
-            self._transcript.add(self.machine.world.now_ns, OUT, line)
+            self._launch.transcript.add(self.machine.world.now_ns, OUT, line)
             self.lines += 1
             self.machine.handled += 1
             self.said(line)

@@ -64,7 +64,7 @@ class VirtualPump:
     def _until_quiet(self, program: Program, child: Child, naps_s: float) -> None:
         """Waits until a program is quiet, and takes its output meanwhile. Until the time `naps_s`, one that naps is not."""
         deadline_s, pause_s = time.monotonic() + BUSY_S, SHORT_S
-        while child.stdout not in child.ended:
+        while program.child is child and child.stdout not in child.ended:
             moved = child.flush()
             if program.pull() or moved:
                 pause_s = SHORT_S

@@ -70,6 +70,7 @@ class SimWorld:
         network: The network between the nodes.
         rarity: The messages between nodes so far, by shape.
         companion: Processes that do not run in this world's queue; None if there are none.
+        turn_events: After so many events the loop runs, also if no task can go on, so that it sees signals; None: never.
         loses_power: Whether a fault of the run lets a node lose its power.
     """
 
@@ -84,6 +85,7 @@ class SimWorld:
         self.rarity = Rarity(seed, self.fulfil)
         self.machines = {name: Machine(name, self) for name in self.names}
         self.companion: Companion | None = None
+        self.turn_events: int | None = None
         self.loses_power = False
         self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._scheduled = 0  # the number of events so far, which orders the events of one time
@@ -104,7 +106,12 @@ class SimWorld:
         queue = self._queue
         limit_ns = self.now_ns + MAX_WAIT_NS if deadline_s is None else int(deadline_s * NS_PER_S)
         self._woken = False
+        left = self.turn_events
         while True:
+            if left is not None:
+                left -= 1
+                if left < 0:
+                    return self.now_ns / NS_PER_S
             companion = self.companion
             if companion is not None:
                 before_ns = min(queue[0][0], limit_ns) if queue else limit_ns

@@ -22,10 +22,9 @@ from harness.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
+    from clusters.pipes.program import Launch
     from clusters.pipes.pump import Pump
-    from clusters.pipes.transcript import Transcript
     from clusters.sim.host import Host
     from clusters.sim.machine import Machine
     from clusters.systems.maelstrom.services import Services
@@ -69,11 +68,8 @@ class MaelstromNode(Program):
         host: Host,
         machine: Machine,
         pump: Pump,
+        launch: Launch,
         *,
-        command: Sequence[str],
-        directory: Path,
-        environment: Mapping[str, str],
-        transcript: Transcript,
         topology: Mapping[str, Sequence[str]] | None,
         services: Services,
         ledger: v.Ledger,
@@ -84,17 +80,12 @@ class MaelstromNode(Program):
             host: Its host.
             machine: Its machine.
             pump: Moves the bytes of its pipes.
-            command: Its program and arguments.
-            directory: Its working directory.
-            environment: Variables beside those of this process.
-            transcript: Takes the lines on its stdin and stdout.
+            launch: How it starts.
             topology: The neighbours of each node, if the workload has a topology.
             services: The services that it can ask.
             ledger: Takes its violations.
         """
-        super().__init__(
-            host, machine, pump, command=command, directory=directory, environment=environment, transcript=transcript
-        )
+        super().__init__(host, machine, pump, launch)
         self.ready = False
         self._topology = topology
         self._services = services

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from clusters.pipes.cluster import MESSAGES_FILE
 from clusters.pipes.links import GivenLinks
+from clusters.pipes.program import Launch
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import ROLE, Connection, SimNodes
 from clusters.systems.maelstrom import topologies
@@ -86,14 +87,17 @@ class MaelstromSystem(SimNodes):
         topology = topologies.of(self._options.topology, names) if self.workload == "broadcast" else None
 
         def make(host: Host) -> MaelstromNode:
-            return MaelstromNode(
-                host,
-                self.world.machines[node.name],
-                pipes.pump,
+            launch = Launch(
                 command=self._command,
                 directory=pipes.directory(node.name),
                 environment={"PYTHONHASHSEED": "0", "LABRYS_SEED": str(host.random.getrandbits(SEED_BITS))},
                 transcript=pipes.transcript(node.name),
+            )
+            return MaelstromNode(
+                host,
+                self.world.machines[node.name],
+                pipes.pump,
+                launch,
                 topology=topology,
                 services=self._services,
                 ledger=self._ledger,

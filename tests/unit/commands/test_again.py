@@ -24,6 +24,11 @@ def test_a_comparison_is_valid_only_with_messages(tmp_path: Path) -> None:
     differs = part_of(*compared({"n0": one}, {"n0": other}))
     assert differs.verdict is Verdict.UNKNOWN
     assert "message 2 of n0: 0.2 < b in the first run, and 0.3 < c in the second" in differs.reason
+    half = part_of(*compared({"n0": one}, {"n0": one}), ["n1", "n2"])
+    assert (half.verdict, half.reason) == (
+        Verdict.UNKNOWN,
+        "A second run with this seed had the same 2 messages, but neither run left a message of n1, n2.",
+    )
     nothing = part_of(*compared({}, {}))
     assert (nothing.verdict, nothing.reason) == (
         Verdict.UNKNOWN, "Neither run left a message, so nothing was compared."
