@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import re
+import sys
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from clusters.sim.host import Reply, Request
@@ -70,7 +71,7 @@ class SimWorld:
         network: The network between the nodes.
         rarity: The messages between nodes so far, by shape.
         companion: Processes that do not run in this world's queue; None if there are none.
-        turn_events: After so many events the loop runs, also if no task can go on, so that it sees signals; None: never.
+        turn_events: After so many events the loop runs, also if no task can go on, so that it sees signals.
         loses_power: Whether a fault of the run lets a node lose its power.
     """
 
@@ -85,7 +86,7 @@ class SimWorld:
         self.rarity = Rarity(seed, self.fulfil)
         self.machines = {name: Machine(name, self) for name in self.names}
         self.companion: Companion | None = None
-        self.turn_events: int | None = None
+        self.turn_events = sys.maxsize
         self.loses_power = False
         self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._scheduled = 0  # the number of events so far, which orders the events of one time
@@ -106,20 +107,11 @@ class SimWorld:
         queue = self._queue
         limit_ns = self.now_ns + MAX_WAIT_NS if deadline_s is None else int(deadline_s * NS_PER_S)
         self._woken = False
-        left = self.turn_events
-        while True:
-            if left is not None:
-                left -= 1
-                if left < 0:
+        for _ in range(self.turn_events):
+            if self.companion is not None and self._advanced(min(queue[0][0], limit_ns) if queue else limit_ns):
+                if self._woken:
                     return self.now_ns / NS_PER_S
-            companion = self.companion
-            if companion is not None:
-                before_ns = min(queue[0][0], limit_ns) if queue else limit_ns
-                if companion.next_ns <= before_ns:
-                    companion.advance(before_ns)
-                    if self._woken:
-                        return self.now_ns / NS_PER_S
-                    continue
+                continue
             if not queue or queue[0][0] > limit_ns:
                 break
             at_ns, _, action, arguments = heapq.heappop(queue)
@@ -129,9 +121,19 @@ class SimWorld:
                 self.end_processes()
             if self._woken:
                 return at_ns / NS_PER_S
+        else:
+            return self.now_ns / NS_PER_S
         if deadline_s is not None:
             self.now_ns = max(self.now_ns, limit_ns)
         return deadline_s
+
+    def _advanced(self, before_ns: int) -> bool:
+        """Lets the companion carry out its events up to a time. Returns whether it had some."""
+        companion = self.companion
+        if companion is None or companion.next_ns > before_ns:
+            return False
+        companion.advance(before_ns)
+        return True
 
     def inside(self, action: Callable[[], T]) -> T:
         """Calls a function where the events of this world happen: here, because this world has one thread."""
