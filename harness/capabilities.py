@@ -33,6 +33,9 @@ SIMULATED_DISK = "simulated-disk"
 # The disk of a simulated node forgets what was not synced, if the node loses its power. Likewise.
 SIMULATED_POWER = "simulated-power"
 
+# The files of a simulated node, which a fault can remove. Likewise.
+SIMULATED_FILES = "simulated-files"
+
 # The wall clock of a simulated node, which faults can set. Likewise.
 SIMULATED_CLOCK = "simulated-clock"
 

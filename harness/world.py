@@ -94,7 +94,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """The data that a power loss took on one node.
+    """The data that a power loss, or a new disk, took on one node.
 
     Attributes:
         files: The number of files.
@@ -197,6 +197,10 @@ class World(Protocol):
 
     def lose_power(self, node: str) -> Lost:
         """Removes all unsynced data from a node's disk. Its process must not run."""
+        ...
+
+    def wipe_files(self, node: str) -> Lost:
+        """Removes all files from a node's disk. Its process must not run."""
         ...
 
     def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:

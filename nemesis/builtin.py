@@ -69,6 +69,7 @@ KINDS = (
     Kind(name="packet-rate", fault=egress.Rate, target=tgt.RANDOM),
     Kind(name="clock-skew", fault=clock.Skew, target=tgt.RANDOM, aliases=("clock-bump", "clock-scrambler")),
     Kind(name="clock-strobe", fault=clock.Strobe, target=tgt.RANDOM),
+    Kind(name="wipe", fault=disk.Wipe, target=tgt.ONE, in_all=False),
     Kind(name="power-loss", fault=disk.PowerLoss, target=tgt.ONE),
     Kind(name="disk-full", fault=disk.DiskFull, target=tgt.ONE),
     Kind(name="file-truncate", fault=files.Truncate, target=tgt.ONE, aliases=("truncate-file",), in_all=False),

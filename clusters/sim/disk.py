@@ -118,6 +118,12 @@ class SimDisk:
                 file.data, file.rewritten = bytearray(file.durable), False
         return Lost(files=len(before), changed=len(changed), bytes=lost_bytes)
 
+    def lose_all(self) -> Lost:
+        """Removes all files, as a new disk does. Returns the loss."""
+        sizes = [len(file.data) for file in self._files.values() if file.data is not None]
+        self.wipe()
+        return Lost(files=len(sizes), changed=len(sizes), bytes=sum(sizes))
+
     def cut_end(self, *, pattern: str, pick: float, amount: int) -> Changed:
         """Cuts the last written bytes off a file; see `harness.world.World.truncate_file`."""
         name = self._picked(pattern, pick)

@@ -301,6 +301,10 @@ class SimWorld:
             return self.companion.lose_power(node)
         return self.machines[node].disk.lose_power()
 
+    def wipe_files(self, node: str) -> Lost:
+        """Removes all files from a node's disk."""
+        return self.machines[node].disk.lose_all()
+
     def truncate_file(self, node: str, *, pattern: str, pick: float, amount: int) -> Changed:
         """Cuts the last written bytes off one file."""
         return self.machines[node].disk.cut_end(pattern=pattern, pick=pick, amount=amount)

@@ -1,7 +1,8 @@
-"""Faults of the disk with the system's data: power loss, and a full disk.
+"""Faults of the disk with the system's data: power loss, a new disk, and a full disk.
 
-Both need the data directory on a volume of Labrys from the start of the run (`volume`). If a system acknowledges data before it
-syncs, a power loss on a majority can lose acknowledged data by design. So the default target is one node.
+Power loss and a full disk need the data directory on a volume of Labrys from the start of the run (`volume`). If a system
+acknowledges data before it syncs, a power loss on a majority can lose acknowledged data by design, and a new disk on a majority
+always can. So the default target is one node.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.capabilities import LOOP_DEVICES, ROOT
+from harness.capabilities import LOOP_DEVICES, ROOT, SIMULATED
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
 from nemesis import options as opt
@@ -29,6 +30,18 @@ if TYPE_CHECKING:
     from nemesis.simulated.effect import Effect
 
 END_TIMEOUT_S = 20.0
+
+
+class Wipe(Kill):
+    """`wipe`."""
+
+    SUMMARY: ClassVar[str] = (
+        "Kills the process, removes all its files, and starts it again, as on a new disk; only in the simulator and with pipes."
+    )
+    PROOF: ClassVar[str] = "as for kill; how many files there were, and that none is left"
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED})
+    GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
+    SIMULATED: ClassVar[type[Effect] | None] = process.Wiped
 
 
 class PowerLoss(Kill):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.capabilities import SIMULATED_DISK, SIMULATED_POWER
+from harness.capabilities import SIMULATED_DISK, SIMULATED_FILES, SIMULATED_POWER
 from harness.faults import Begun, Proof
 from nemesis.errors import FaultError
 from nemesis.evidence import STOPPED
@@ -123,6 +123,33 @@ class PowerLost(Killed):
         """Returns the lost data as a text."""
         lost = self._lost[name]
         return f", and {lost.changed} of {lost.files} files lost unsynced data, {lost.bytes} bytes in all"
+
+
+class Wiped(Killed):
+    """`wipe`."""
+
+    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_FILES})
+
+    def __init__(self, fault: Fault, world: World) -> None:
+        super().__init__(fault, world)
+        self._lost: dict[str, Lost] = {}
+
+    def inject(self, name: str) -> None:
+        """Kills the process, and removes its files."""
+        super().inject(name)
+        self._lost[name] = self.world.wipe_files(name)
+
+    def further(self, name: str) -> str:
+        """Returns the lost files as a text."""
+        lost = self._lost[name]
+        return f", and {lost.changed} of its {lost.files} files are gone, {lost.bytes} bytes in all"
+
+    async def prove(self) -> Proof:
+        """Checks the kill, and that there were files, of which none is left."""
+        killed = await super().prove()
+        lost = self._lost.values()
+        whole = all(0 < each.files == each.changed for each in lost)
+        return killed if whole else Proof(effective=False, reason=killed.reason, measured=killed.measured)
 
 
 class Damaged(Killed):

@@ -85,6 +85,17 @@ def test_the_raft_of_the_examples_is_linearizable(tmp_path: Path, capsys: pytest
     assert (code, parts["linearizable"], parts["repeatable"]) == (ExitCode.VALID, True, True)
 
 
+@pytest.mark.night
+def test_a_raft_whose_nodes_all_lose_their_files_loses_writes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With new disks on all nodes at once, no Raft can keep what it acknowledged. A kill alone loses nothing."""
+    code, parts = run(tmp_path / "killed", capsys, "lin-kv", "raft.py", ("--nemesis", "kill:all", "--fault-off", "2-2"))
+    assert (parts["linearizable"], parts["faults-effective"]) == (True, True)
+    code, parts = run(tmp_path / "wiped", capsys, "lin-kv", "raft.py", ("--nemesis", "wipe:all", "--fault-off", "2-2"))
+    assert (code, parts["linearizable"], parts["faults-effective"]) == (ExitCode.INVALID, False, True)
+
+
 def test_a_program_that_the_seed_does_not_repeat_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The part names the first message that differs. It does not change the verdict."""
     program = tmp_path / "clock.py"

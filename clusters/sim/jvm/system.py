@@ -17,7 +17,7 @@ from clusters.sim.jvm.processes import ClientStream, Java, JavaProcess, Program
 from clusters.sim.system import SimNodes
 from clusters.systems.jvm import compiler, java, maven, maven_build
 from clusters.systems.remoting import Connection, NotSent
-from harness.capabilities import SIMULATED_DISK
+from harness.capabilities import SIMULATED_DISK, SIMULATED_FILES
 from harness.console.documents import shown
 from harness.errors import InfrastructureError
 
@@ -89,7 +89,10 @@ class JavaNodes(SimNodes):
         {
             SIMULATED_DISK: (
                 "the files of Java programs in the simulator are in this machine's memory, where no fault fills or damages them"
-            )
+            ),
+            SIMULATED_FILES: (
+                "the files of Java programs in the simulator are in this machine's memory, where no fault removes them"
+            ),
         }
     )
     main: str

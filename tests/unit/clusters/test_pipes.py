@@ -165,6 +165,26 @@ def test_kill_and_pause_act_on_the_real_process(tmp_path: Path) -> None:
     assert part.verdict is Verdict.VALID, part.reason
 
 
+def test_a_new_disk_of_a_node_has_no_files(tmp_path: Path) -> None:
+    """All in the folder of the program is gone, and links do not lead out of it."""
+    cluster = PipesCluster(["n0", "n1"], 6)
+    try:
+        kept, folder = tmp_path / "kept", cluster.directory("n0")
+        kept.mkdir()
+        (kept / "file").write_text("other")
+        (folder / "link").symlink_to(kept)
+        (folder / "deep").mkdir()
+        (folder / "deep" / "log").write_text("12345")
+        (cluster.directory("n1") / "log").write_text("1")
+        lost = cluster.world.wipe_files("n0")
+        assert (lost.files, lost.changed) == (2, 2)
+        assert list(folder.iterdir()) == []
+        assert (kept / "file").read_text() == "other"
+        assert (cluster.directory("n1") / "log").exists()
+    finally:
+        cluster.close()
+
+
 @pytest.mark.parametrize(
     ("command", "error"),
     [

@@ -19,6 +19,7 @@ NAMED = {
     "fixed-loss": "n2",
     "fixed-delay": "n2",
     "partition-fixed": "n2",
+    "wipe": "n1",  # the only node with a file
 }
 
 
