@@ -70,7 +70,7 @@ def test_a_bug_is_found_and_the_correct_program_is_valid(
     assert parts[name] is False
     with pytest.raises(SystemExit) as ended:
         cli.main(["explain", "--store", str(tmp_path / "wrong")])
-    assert (ended.value.code, "The messages around these operations" in capsys.readouterr().out) == (
+    assert (ended.value.code, "The messages around the violation" in capsys.readouterr().out) == (
         ExitCode.VALID,
         True,
     )
@@ -127,6 +127,6 @@ def test_the_commands_of_the_page_do_what_it_says(
         with pytest.raises(SystemExit) as ended:
             cli.main(words)
         codes[command] = ended.value.code
-    assert "The messages around these operations" in capsys.readouterr().out
+    assert "The messages around the violation" in capsys.readouterr().out
     valid, invalid = ExitCode.VALID, ExitCode.INVALID
     assert list(codes.values()) == [valid, valid, valid, valid, invalid, valid, invalid, valid], codes
