@@ -21,7 +21,7 @@ from harness.console.parameters import Choice, PluginName
 from harness.console.plain import message, name
 from harness.console.terminal import echo
 from harness.declare import build, option, with_option, with_options
-from harness.errors import InputError
+from harness.errors import ExitCode, InputError
 from harness.verdict import Verdict
 from results.store.naming import RunCommand, RunName
 
@@ -57,6 +57,26 @@ class ByPlace:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOptions:
+    """The replay of one node alone."""
+
+    node: str | None = option(
+        None,
+        "Feed the recorded messages of this node to the program of --bin alone, for programs with pipes.",
+        metavar="NODE",
+    )
+    bin: str = option(
+        "",
+        "With --node: the program, with arguments as in a shell; labrys takes no command from a run.",
+        metavar="COMMAND",
+    )
+    until: float | None = option(
+        None, "With --node: leave out messages later than so many seconds from the start.", low=0, high=1e9
+    )
+    wait: float = option(10.0, "With --node: seconds to wait for a line of the program.", low=0, high=86_400)
+
+
 @click.command("replay", cls=RunCommand)
 @click.argument("run", type=RunName(), default="latest")
 @click.option(
@@ -66,6 +86,7 @@ class ByPlace:
     show_default=True,
     help="role: a fault on the leader hits the leader of the new run. name: it hits the same node again.",
 )
+@with_options(NodeOptions)
 @with_options(ByPlace)
 @nemesis.choices.FAULT_OPTION
 @with_option(ClusterOptions, "inventory")
@@ -77,13 +98,45 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     RUN is the folder of a run, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index. The options come from
     the test.json of the run, and the faults from its plan.json, which you can edit. A replay never takes --config, --inventory,
     --cluster-name or --store from the run. With --repeat, all runs have the same plan.
+
+    With --node, a run of programs with pipes feeds the recorded messages of this node to the program of --bin alone, without a
+    run. It stops at the first line that differs from the recorded one, and the exit code is then 1.
     """
+    alone = build(NodeOptions, more)
+    if alone.node is not None:
+        ctx.exit(_of_node(run, alone, store_dir))
+    if alone.bin or alone.until is not None:
+        raise InputError("--bin and --until need --node, the node whose messages the program gets")
     always = more["repeat"] > 1
     (options, sources), repeated, _ = recalled(
         ctx, run, store_dir=store_dir, targets=targets, more=more, always_plan=always
     )
     opt.tell_defaults(sources.defaults)
     ctx.exit(run_tests(options, sources, repeated))
+
+
+def _of_node(run: str, options: NodeOptions, store_dir: Path) -> ExitCode:
+    """Feeds the recorded messages of one node to a program, and prints whether it says the same."""
+    from clusters.pipes.command import command_of
+    from commands.replay_node import recorded_lines, replayed
+    from results.store.load import load_record
+    from results.store.store import Store
+
+    found = Store(store_dir).open_run(run)
+    record = load_record(found)
+    node = options.node or ""
+    lines = recorded_lines(found, record, node)
+    result = replayed(
+        lines,
+        command_of(options.bin),
+        seed=record.test.seed,
+        node=node,
+        until_s=options.until,
+        wait_s=options.wait,
+    )
+    for sentence in result.sentences(node):
+        echo(sentence)
+    return ExitCode.VALID if result.expected is None else ExitCode.INVALID
 
 
 def recalled(

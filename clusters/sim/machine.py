@@ -18,6 +18,7 @@ from harness.units import NS_PER_S
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Sequence
+    from random import Random
 
     from clusters.sim.host import Disk, Factory, Process, Reply, Request
     from clusters.sim.world import SimWorld
@@ -52,6 +53,11 @@ class SimTimer:
         host.machine.call(action, ())
 
 
+def random_of(seed: int, node: str, number: int) -> Random:
+    """Returns the random numbers of a process: of the start of a node with this number, from 1."""
+    return stream(seed, f"sim/process/{node}/{number}")
+
+
 class SimHost:
     """The machine of one process, from its start to its end; see `clusters.sim.host.Host`.
 
@@ -63,7 +69,7 @@ class SimHost:
     def __init__(self, machine: Machine, number: int) -> None:
         self.name = machine.name
         self.peers = machine.world.names
-        self.random = stream(machine.world.seed, f"sim/process/{machine.name}/{number}")
+        self.random = random_of(machine.world.seed, machine.name, number)
         self.disk: Disk = machine.disk
         self.machine = machine
         self.alive = True

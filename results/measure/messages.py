@@ -8,7 +8,6 @@ followed, and files, lines and messages have limits. `labrys explain` and the pi
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -22,6 +21,7 @@ from harness.units import NS_PER_MS, NS_PER_S
 from harness.verdict import Verdict
 from results.measure.fates import fate
 from results.measure.log_lines import log_files, spans_of
+from results.measure.transcripts import FILE, lines_of
 from results.store.record import WORLD
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from results.store.record import RunRecord
     from results.store.store import Run
 
-FILE: Final = "messages.log"
 TIMER: Final = "timer"  # the service that gives programs their timers; its messages say nothing about a violation
 PROTOCOL: Final = "protocol"  # the part about messages against the protocol
 AGAINST: Final = "against_protocol"  # of its details: those messages, with their seconds
@@ -49,7 +48,6 @@ MAX_S: Final = 1e9
 AROUND_NS: Final = 2 * NS_PER_MS
 BEFORE_NS: Final = 50 * NS_PER_MS  # what is shown before a message against the protocol
 LATE_NS: Final = 2 * NS_PER_S  # a message that takes longer is found only if it arrives near an operation
-_LINE: Final = re.compile(rb"(\d{1,9}\.\d{6}) ([<>]) (.*)")
 _NUMBERS: Final = ("msg_id", "in_reply_to")
 
 
@@ -232,13 +230,10 @@ def _lines(run: Run, path: Path, ready_ns: int, spans: Sequence[Span]) -> list[t
     wide = [(start, end + LATE_NS) for start, end in spans]
     try:
         with below.open_file(run.path, path) as file:
-            while file.tell() < MAX_BYTES and (line := file.readline(MAX_LINE)):
-                match = _LINE.match(line)
-                if match is None:
-                    continue
-                time_ns = round(float(match[1]) * NS_PER_S) - ready_ns
+            for line in lines_of(file, most_bytes=MAX_BYTES, most_line=MAX_LINE):
+                time_ns = round(line.seconds * NS_PER_S) - ready_ns
                 if _near(time_ns, wide):
-                    found.append((time_ns, match[2] == b"<", match[3]))
+                    found.append((time_ns, not line.is_in, line.text))
     except OSError:
         return []
     return found

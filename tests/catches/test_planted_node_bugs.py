@@ -55,6 +55,13 @@ def run(
     return ended.value.code, {name: part["valid"] for name, part in document["parts"].items()}
 
 
+def alone(folder: Path, node: str, command: str) -> object:
+    """Feeds the recorded messages of a node to a program; returns the exit code."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["replay", "--store", str(folder), "--node", node, "--bin", f"{sys.executable} {NODES / command}"])
+    return ended.value.code
+
+
 @pytest.mark.parametrize(
     "planted",
     [*BUGS, *(pytest.param(each, marks=pytest.mark.night) for each in MORE_BUGS)],
@@ -62,7 +69,10 @@ def run(
 def test_a_bug_is_found_and_the_correct_program_is_valid(
     planted: tuple[str, str, str, Sequence[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The part of the workload is invalid with the bug, and both runs repeat themselves. `explain` prints the messages."""
+    """The part of the workload is invalid with the bug, and both runs repeat themselves. `explain` prints the messages.
+
+    Each node alone says what it said in the run, and the program without the bug says something else at one of them.
+    """
     workload, program, bug, more = planted
     code, parts = run(tmp_path / "wrong", capsys, workload, f"{program} {bug}", more)
     assert (code, parts["repeatable"], parts["protocol"]) == (ExitCode.INVALID, True, True)
@@ -74,6 +84,9 @@ def test_a_bug_is_found_and_the_correct_program_is_valid(
         ExitCode.VALID,
         True,
     )
+    assert {alone(tmp_path / "wrong", node, f"{program} {bug}") for node in ("n0", "n1", "n2")} == {ExitCode.VALID}
+    assert ExitCode.INVALID in {alone(tmp_path / "wrong", node, program) for node in ("n0", "n1", "n2")}
+    capsys.readouterr()
     code, parts = run(tmp_path / "right", capsys, workload, program, more)
     assert (code, parts["repeatable"], parts[name]) == (ExitCode.VALID, True, True)
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import enum
-import os
-import shlex
-import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clusters.pipes.command import command_of
 from clusters.pipes.links import LatencyDist
-from harness.console.documents import shown
 from harness.declare import hold_bounds, option
-from harness.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,24 +61,4 @@ class MaelstromOptions:
         Raises:
             InputError: The option does not name a program.
         """
-        try:
-            words = shlex.split(self.bin)
-        except ValueError as error:
-            raise InputError(f"--bin {shown(self.bin)} is not a command of a shell: {error}") from error
-        if not words:
-            raise InputError(
-                "the system maelstrom needs --bin COMMAND, the program of a node; docs/node-programs.md has one"
-            )
-        program, *arguments = words
-        if os.sep not in program:
-            found = shutil.which(program)
-            if found is None:
-                near = f"; for a program in this folder, give ./{program}" if Path(program).is_file() else ""
-                raise InputError(f"--bin names {shown(program)}, and PATH has no such program{near}")
-            return [found, *arguments]
-        path = Path(program).expanduser()
-        if not path.is_file():
-            raise InputError(f"--bin names the program {shown(program)}, and there is no such file")
-        if not os.access(path, os.X_OK):
-            raise InputError(f"{path} is not executable; `chmod +x {path}` makes it so")
-        return [str(path.resolve()), *arguments]
+        return command_of(self.bin)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from clusters.pipes.cluster import MESSAGES_FILE
+from clusters.pipes.command import environment_of
 from clusters.pipes.links import GivenLinks
 from clusters.pipes.program import Launch
 from clusters.sim.cluster import LOG_FILE
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from harness.verdict import Part
 
 POLL_S: Final = 0.01
-SEED_BITS: Final = 63
 EVENTUAL: Final = frozenset({"broadcast", "g-set", "g-counter", "pn-counter"})
 
 
@@ -90,7 +90,7 @@ class MaelstromSystem(SimNodes):
             launch = Launch(
                 command=self._command,
                 directory=pipes.directory(node.name),
-                environment={"PYTHONHASHSEED": "0", "LABRYS_SEED": str(host.random.getrandbits(SEED_BITS))},
+                environment=environment_of(host.random),
                 transcript=pipes.transcript(node.name),
             )
             return MaelstromNode(
