@@ -29,6 +29,7 @@ BUGS: Sequence[tuple[str, str, str, Sequence[str]]] = [
 MORE_BUGS: Sequence[tuple[str, str, str, Sequence[str]]] = [
     ("broadcast", "broadcast.py", "--once", CUTS),
     ("pn-counter", "counter.py", "--sum", ()),
+    ("g-counter", "kv_counter.py", "--shared", ("--service-timeouts", "0.1")),
     ("lin-kv", "lin_kv.py", "--service seq-kv", ()),
     ("kafka", "kafka.py", "--blind", ()),
     ("txn-list-append", "txn.py", "--blind", ()),

@@ -44,6 +44,13 @@ class MaelstromOptions:
         LatencyDist.CONSTANT,
         "With --latency: constant; uniform, from 0 to twice the mean; exponential.",
     )
+    service_timeouts: float = option(
+        0.0,
+        "The share of the requests to lin-kv, seq-kv, lww-kv and lin-tso that get error 0, a time-out. Half of these take "
+        "effect.",
+        low=0,
+        high=1,
+    )
     quiet: float = option(
         10.0,
         "Seconds without operations and faults before the final reads of broadcast, g-set, g-counter and pn-counter, whose "

@@ -8,8 +8,8 @@
 | `lin-tso` | numbers from 0 on, each once |
 | `timer` | Labrys' own: `{"type": "wait", "ms": 150}` gets `{"type": "wait_ok"}` after so many milliseconds |
 
-A service never fails, and no partition reaches it. Its messages take as long as those between nodes. What a service chooses
-comes from the seed.
+No partition reaches a service, and its messages take as long as those between nodes. What a service chooses comes from the
+seed. A share of the requests can time out (`Timeouts`). `timer` never fails, because a node has no other clock.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from clusters.pipes.links import LEAST_NS
 from harness.console.documents import shown
+from harness.console.plain import counted
 from harness.randomness import stream
 from harness.units import NS_PER_MS
+from harness.verdict import Part, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,6 +34,15 @@ if TYPE_CHECKING:
     Body = dict[str, Any]
     Answer = tuple[Body, int]
 
+TIMER: Final = "timer"
+PART: Final = "service-timeouts"
+TIMED_OUT: Final = 0
+TIMEOUT_NS: Final = 100 * NS_PER_MS  # until a node learns that its request timed out
+EFFECTIVE_SHARE: Final = 0.5
+LATE: Final[tuple[dict[str, Any], int]] = (
+    {"type": "error", "code": TIMED_OUT, "text": "the request timed out, and may have taken effect"},
+    TIMEOUT_NS,
+)
 NOT_SUPPORTED: Final = 10
 MALFORMED: Final = 12
 NO_SUCH_KEY: Final = 20
@@ -209,16 +220,72 @@ class LwwKv(KeyValue):
             self._clocks[one] = self._clocks[other] = max(self._clocks[one], self._clocks[other])
 
 
-class Services:
-    """The services of a run."""
+class Timeouts:
+    """Requests that get error 0, which says that they may have happened. Half of them take effect.
 
-    def __init__(self, world: SimWorld, services: Mapping[str, Service]) -> None:
+    Attributes:
+        asked: The number of requests that could time out.
+        effective: The number of those that timed out and took effect.
+        lost: The number of those that timed out and had no effect.
+    """
+
+    def __init__(self, seed: int, share: float) -> None:
+        """Makes them.
+
+        Args:
+            seed: The run's root seed.
+            share: The share of the requests, from 0 to 1.
+        """
+        self.asked = self.effective = self.lost = 0
+        self._share = share
+        self._random = stream(seed, "maelstrom/service-timeouts")
+
+    def hit(self, name: str) -> bool | None:
+        """Draws whether a request to a service times out: None if it does not, else whether it takes effect."""
+        if not self._share or name == TIMER:
+            return None
+        self.asked += 1
+        if self._random.random() >= self._share:
+            return None
+        takes_effect = self._random.random() < EFFECTIVE_SHARE
+        self.effective += takes_effect
+        self.lost += not takes_effect
+        return takes_effect
+
+    def part(self) -> Part | None:
+        """Returns the part `service-timeouts`, which says whether there were any; None if none were asked for."""
+        if not self._share:
+            return None
+        details: dict[str, Value] = {"asked": self.asked, "took_effect": self.effective, "had_no_effect": self.lost}
+        late = self.effective + self.lost
+        if not late:
+            reason = f"None of {counted(self.asked, 'request')} to a service timed out, so the option had no effect."
+            return Part(name=PART, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+        asked = counted(self.asked, "request")
+        reason = f"{late:,} of {asked} to services timed out, and {self.effective:,} of them took effect."
+        return Part(name=PART, verdict=Verdict.VALID, reason=reason, details=details)
+
+
+class Services:
+    """The services of a run.
+
+    Attributes:
+        timeouts: The requests that time out.
+    """
+
+    def __init__(self, world: SimWorld, services: Mapping[str, Service], timeouts: Timeouts) -> None:
+        self.timeouts = timeouts
         self._world = world
         self._services = services
 
     @classmethod
-    def of(cls, world: SimWorld) -> Services:
-        """Returns all services."""
+    def of(cls, world: SimWorld, timeout_share: float = 0.0) -> Services:
+        """Returns all services.
+
+        Args:
+            world: The world of the run.
+            timeout_share: The share of the requests that time out, from 0 to 1.
+        """
         seed = world.seed
         return cls(
             world,
@@ -227,8 +294,9 @@ class Services:
                 "seq-kv": SeqKv(seed),
                 "lww-kv": LwwKv(seed),
                 "lin-tso": LinTso(),
-                "timer": Timer(),
+                TIMER: Timer(),
             },
+            Timeouts(seed, timeout_share),
         )
 
     def __contains__(self, name: str) -> bool:
@@ -242,17 +310,23 @@ class Services:
         links, number = self._world.links, body.get("msg_id")
 
         def way_ns(source: str, target: str) -> int:
-            return 0 if name == "timer" else links.delay_ns(source, target)
+            return 0 if name == TIMER else links.delay_ns(source, target)
 
         def arrive() -> None:
-            try:
-                answer, wait_ns = self._services[name].answer(sender, body)
-            except RequestError as error:
-                answer, wait_ns = {"type": "error", "code": error.code, "text": str(error)}, 0
+            takes_effect = self.timeouts.hit(name)
+            answer, wait_ns = LATE if takes_effect is False else self._answer(name, sender, body)
+            if takes_effect is True:
+                answer, wait_ns = LATE
             if number is not None:
                 self._world.later(wait_ns + way_ns(name, sender), deliver, (name, {**answer, "in_reply_to": number}))
 
         self._world.later(way_ns(sender, name), arrive, ())
+
+    def _answer(self, name: str, sender: str, body: Body) -> Answer:
+        try:
+            return self._services[name].answer(sender, body)
+        except RequestError as error:
+            return {"type": "error", "code": error.code, "text": str(error)}, 0
 
 
 def _member(body: Body, name: str) -> Value:

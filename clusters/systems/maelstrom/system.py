@@ -72,7 +72,7 @@ class MaelstromSystem(SimNodes):
         self._command: Sequence[str] = options.command()
         self._clients = 0
         self._ledger = Ledger()
-        self._services = Services.of(self.world)
+        self._services = Services.of(self.world, options.service_timeouts)
         if options.latency >= 0:
             names, mean_ns = [node.name for node in cluster.nodes], int(options.latency * NS_PER_MS)
             self.world.use_links(GivenLinks(self.world.seed, names, mean_ns=mean_ns, dist=options.latency_dist))
@@ -117,8 +117,8 @@ class MaelstromSystem(SimNodes):
         )
 
     def own_parts(self) -> Sequence[Part]:
-        """Returns the part about the protocol."""
-        return (self._ledger.part(),)
+        """Returns the part about the protocol, and the one about time-outs of services if there can be some."""
+        return tuple(part for part in (self._ledger.part(), self._services.timeouts.part()) if part is not None)
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until the programs have answered `init` and, if there is one, `topology`.

@@ -6,10 +6,23 @@ from typing import Any
 
 import pytest
 
-from clusters.systems.maelstrom.services import STATES, KeyValue, LinTso, LwwKv, RequestError, SeqKv, Timer
+from clusters.sim.world import SimWorld
+from clusters.systems.maelstrom.services import (
+    STATES,
+    TIMEOUT_NS,
+    KeyValue,
+    LinTso,
+    LwwKv,
+    RequestError,
+    SeqKv,
+    Services,
+    Timeouts,
+    Timer,
+)
 from clusters.systems.maelstrom.vocabulary import VERBS, Unfit
 from harness.op import Invocation
 from harness.units import NS_PER_MS
+from harness.verdict import Verdict
 
 
 def ask(service: Any, sender: str, kind: str, **body: Any) -> Any:
@@ -112,3 +125,41 @@ def test_a_poll_brings_pairs_of_offset_and_message() -> None:
     for wrong in wrongs:
         with pytest.raises(Unfit):
             verb.check(poll, {"type": "poll_ok", "msgs": wrong})
+
+
+def test_half_of_the_requests_that_time_out_take_effect() -> None:
+    """The answer is error 0 after the time-out, and the service says how many there were. A timer never fails."""
+    world = SimWorld(["n0"], 1)
+    services = Services.of(world, 1.0)
+    answers: list[tuple[Any, int]] = []
+
+    def came(_: str, body: dict[str, Any]) -> None:
+        answers.append((body.get("code", body["type"]), world.now_ns))
+
+    for number in range(40):
+        services.ask("lin-kv", "n0", {"type": "write", "key": number, "value": 1, "msg_id": number}, came)
+    services.ask("timer", "n0", {"type": "wait", "ms": 1, "msg_id": 99}, came)
+    world.pass_until(5.0)
+    assert answers[0] == ("wait_ok", NS_PER_MS)
+    assert len(answers) == 41
+    assert all(code == 0 and at_ns >= TIMEOUT_NS for code, at_ns in answers[1:])
+    part = services.timeouts.part()
+    assert part is not None
+    took = part.details["took_effect"]
+    assert 8 < took < 32
+    assert (part.verdict, part.details["had_no_effect"]) == (Verdict.VALID, 40 - took)
+    services.timeouts = Timeouts(1, 0.0)
+    seen: list[str] = []
+    for number in range(40):
+        ask_of = {"type": "read", "key": number, "msg_id": number}
+        services.ask("lin-kv", "n0", ask_of, lambda _, body: seen.append(body["type"]))
+    world.pass_until(10.0)
+    assert seen.count("read_ok") == took
+
+
+def test_time_outs_that_never_came_are_unknown() -> None:
+    """A run that asked for time-outs and had none tested nothing of them. Without the option there is no such part."""
+    part = Timeouts(1, 0.5).part()
+    assert part is not None
+    assert part.verdict is Verdict.UNKNOWN
+    assert Timeouts(1, 0.0).part() is None
