@@ -17,6 +17,7 @@ from commands.run_options import OUTPUT, PLACES, RepeatOptions, RunOptions, Sour
 from commands.test import run_test, run_tests
 from harness.console import plugins
 from harness.console import sources as opt
+from harness.console.documents import shown
 from harness.console.parameters import Choice, PluginName
 from harness.console.plain import message, name
 from harness.console.terminal import echo
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from commands.choosing import Chosen
+    from harness.op import Value
     from nemesis.planfile import Plan
     from results.store.record import RunRecord
     from results.store.store import Run
 
 MAX_PLAN_BYTES = 64 << 20
 TIME_LIMIT = "--time-limit"
+PROGRAM = "bin"  # the option of a system whose nodes run a program of the user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,11 @@ class ByPlace:
         kind=PluginName(plugins.WORKLOADS),
         metavar=plugins.METAVAR,
     )
+    bin: str | None = option(
+        None,
+        "The program, with arguments as in a shell, if the run starts one; labrys starts no program that a run names.",
+        metavar="COMMAND",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +73,6 @@ class NodeOptions:
         None,
         "Feed the recorded messages of this node to the program of --bin alone, for programs with pipes.",
         metavar="NODE",
-    )
-    bin: str = option(
-        "",
-        "With --node: the program, with arguments as in a shell; labrys takes no command from a run.",
-        metavar="COMMAND",
     )
     until: float | None = option(
         None, "With --node: leave out messages later than so many seconds from the start.", low=0, high=1e9
@@ -104,9 +107,9 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     """
     alone = build(NodeOptions, more)
     if alone.node is not None:
-        ctx.exit(_of_node(run, alone, store_dir))
-    if alone.bin or alone.until is not None:
-        raise InputError("--bin and --until need --node, the node whose messages the program gets")
+        ctx.exit(_of_node(run, alone, store_dir, str(more[PROGRAM] or "")))
+    if alone.until is not None:
+        raise InputError("--until needs --node, the node whose messages the program gets")
     always = more["repeat"] > 1
     (options, sources), repeated, _ = recalled(
         ctx, run, store_dir=store_dir, targets=targets, more=more, always_plan=always
@@ -115,7 +118,7 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     ctx.exit(run_tests(options, sources, repeated))
 
 
-def _of_node(run: str, options: NodeOptions, store_dir: Path) -> ExitCode:
+def _of_node(run: str, options: NodeOptions, store_dir: Path, program: str) -> ExitCode:
     """Feeds the recorded messages of one node to a program, and prints whether it says the same."""
     from clusters.pipes.command import command_of
     from commands.replay_node import recorded_lines, replayed
@@ -128,7 +131,7 @@ def _of_node(run: str, options: NodeOptions, store_dir: Path) -> ExitCode:
     lines = recorded_lines(found, record, node)
     result = replayed(
         lines,
-        command_of(options.bin),
+        command_of(program),
         seed=record.test.seed,
         node=node,
         until_s=options.until,
@@ -171,6 +174,8 @@ def recalled(
     except UnicodeDecodeError as error:
         raise InputError(f"{found.path} has no plan to replay: {error}") from error
     known = {**record.test.options, "seed": record.test.seed, **replaced}
+    if PROGRAM in known:
+        known[PROGRAM] = _program(known[PROGRAM], more.get(PROGRAM), str(found.test_json))
     system, workload = _chosen(known, replaced, str(found.test_json))
     options = [*opt.options_of(run_test), *system.options, *workload.options]
     known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") in clusters.options.COUNTED else None
@@ -202,6 +207,19 @@ def recalled(
         given["test_name"] = found.test_name
     test = run_test.context_of(ctx.find_root(), {**given, "store_dir": store_dir})
     return (RunOptions.of(test.params), Sources.of(test)), build(RepeatOptions, test.params), found
+
+
+def _program(recorded: Value, given: str | None, source: str) -> str:
+    """Returns the program that the command line names.
+
+    Raises:
+        InputError: It names none. A run may come from anyone, so its program is not started.
+    """
+    if given is None:
+        raise InputError(
+            f"{source} names the program {shown(recorded)}. labrys starts no program that a run names; give --bin COMMAND"
+        )
+    return given
 
 
 def _edited(plan: Plan, record: RunRecord) -> bool:

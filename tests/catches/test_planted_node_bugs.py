@@ -56,6 +56,20 @@ def run(
     return ended.value.code, {name: part["valid"] for name, part in document["parts"].items()}
 
 
+def test_no_program_that_a_run_names_is_started(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run may come from anyone. So its program must stand on the command line of `replay`."""
+    run(tmp_path, capsys, "echo", "echo.py", ("--name", "t"))
+    (test,) = tmp_path.glob("t/2*/test.json")
+    test.write_text(test.read_text().replace(str(NODES / "echo.py"), str(tmp_path / "started")))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["replay", "--store", str(tmp_path)])
+    assert ended.value.code == ExitCode.BAD_ARGUMENTS
+    assert "labrys starts no program that a run names; give --bin COMMAND" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["replay", "--store", str(tmp_path), "--bin", f"{sys.executable} {NODES / 'echo.py'}"])
+    assert ended.value.code == ExitCode.VALID
+
+
 def alone(folder: Path, node: str, command: str) -> object:
     """Feeds the recorded messages of a node to a program; returns the exit code."""
     with pytest.raises(SystemExit) as ended:
