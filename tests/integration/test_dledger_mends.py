@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import cli
 from clusters.sim.cluster import SimCluster
 from clusters.sim.jvm import idle
 from clusters.systems.dledger import mends
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.simulated import SimDLedger
 from clusters.systems.routing import Routing
+from harness.errors import ExitCode
 from harness.op import Invocation, Ok
 from harness.units import NS_PER_MS
 from harness.verdict import Verdict
@@ -23,6 +25,7 @@ from tests.trials import trial
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from pathlib import Path
 
     from harness.node import Node
 
@@ -48,6 +51,7 @@ TRUNCATION = (
     *("--fault-on", "2-5", "--fault-off", "0.5-2", "--fault-quiet", "1-3", "--rate", "20", "--time-limit", "30"),
     *("--snapshot-threshold", "50"),
 )
+BENEATH = 7645491346869235063  # a seed whose run has findings that others hide
 CUT, LATE = 1, 2  # the keys of faults
 
 
@@ -180,6 +184,8 @@ def test_a_mend_removes_the_smallest_form(number: str, form: Callable[[Group], A
         pytest.param("", "2", SNAPSHOTS, 3684657614324932644, "recovered", id="2"),
         pytest.param("", "7,9", TRUNCATION, 3494894945416971776, "replicas-equal", id="7"),
         pytest.param("7", "7,9", TRUNCATION, 3494894945416971776, "replicas-equal", id="9"),
+        pytest.param("1,2,4,7,8,10,11", "all", TRUNCATION, BENEATH, "linearizable", id="9 with the same term"),
+        pytest.param("1,2,4,7,8,9,10", "all", TRUNCATION, BENEATH, "recovered", id="11"),
     ],
 )
 def test_a_mend_removes_the_violation(without: str, mended: str, words: Sequence[str], seed: int, part: str) -> None:
@@ -192,6 +198,23 @@ def test_a_mend_removes_the_violation(without: str, mended: str, words: Sequence
 
     assert verdict(without) is Verdict.INVALID
     assert verdict(mended) is Verdict.VALID
+
+
+@pytest.mark.night
+def test_a_log_ends_with_its_snapshot(tmp_path: Path) -> None:
+    """Finding 10: a follower whose entries after a snapshot are all cut takes a wrong end of its log."""
+
+    def has_wrong_end(mend: str) -> bool:
+        idle.close_all()
+        store = tmp_path / mend
+        words = [*TRUNCATION, "--seed", str(BENEATH), "--mend", mend, "--store", str(store)]
+        assert cli.labrys.main(["test", *words], standalone_mode=False) == ExitCode.VALID
+        logs = [path.read_text(encoding="utf-8") for path in store.glob("*/latest/nodes/*/*.log")]
+        assert any("truncateIndex: 65, after truncate" in log for log in logs)
+        return any("truncateIndex: 65, after truncate, ledgerEndIndex: 0 ledgerEndTerm: 0" in log for log in logs)
+
+    assert has_wrong_end("1,2,4,7,8,9,11")
+    assert not has_wrong_end("all")
 
 
 def test_a_mended_library_says_so() -> None:

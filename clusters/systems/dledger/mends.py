@@ -34,7 +34,9 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         4: "a leader that sends entries again forgets the requests without an answer",
         7: "a follower cuts its file at its own position",
         8: "a leader steps down on a late answer with a higher term",
-        9: "a follower whose log contradicts a snapshot drops the log",
+        9: "after a snapshot, a leader compares the logs before it sends entries",
+        10: "a log whose entries after a snapshot are all cut ends with the snapshot",
+        11: "a node that starts again knows the term of the last entry in its snapshot",
     }
 )
 HELP: Final = (

@@ -56,7 +56,7 @@ public final class Main {
                 put(to, entry, entry.getName(), data);
                 last = entry;
             }
-            if (mends.stream().anyMatch(Mend::needsHelp) && last != null) {
+            if (mends.contains(Mend.CUT_AT_OWN_POSITION)) {
                 String name = Stores.class.getName().replace('.', '/') + ".class";
                 try (InputStream in = Main.class.getResourceAsStream("/" + name)) {
                     put(to, last, name, in.readAllBytes());

@@ -11,8 +11,11 @@ import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.tree.AbstractInsnNode;
 import org.objectweb.asm.tree.ClassNode;
 import org.objectweb.asm.tree.FieldInsnNode;
+import org.objectweb.asm.tree.FrameNode;
 import org.objectweb.asm.tree.InsnList;
 import org.objectweb.asm.tree.InsnNode;
+import org.objectweb.asm.tree.JumpInsnNode;
+import org.objectweb.asm.tree.LabelNode;
 import org.objectweb.asm.tree.LdcInsnNode;
 import org.objectweb.asm.tree.MethodInsnNode;
 import org.objectweb.asm.tree.MethodNode;
@@ -39,18 +42,24 @@ enum Mend {
     /** A leader steps down on any answer with a higher term, also on a late one. */
     STEP_DOWN("8", Names.ELECTOR, Mend::stepDown),
 
-    /** A follower whose log contradicts a snapshot drops the log. */
-    DROP_CONFLICT("9", Names.STORE, Mend::dropConflict);
+    /** After a snapshot, a leader compares the logs before it sends entries, so that the follower drops what contradicts its own. */
+    COMPARE_AFTER_SNAPSHOT("9", Names.DISPATCHER, Mend::compareAfterSnapshot),
+
+    /** A store whose entries after a snapshot are all dropped ends with the snapshot. */
+    END_WITH_SNAPSHOT("10", Names.STORE, Mend::endWithSnapshot),
+
+    /** A store that starts again learns the term of the last entry in its snapshot. */
+    KNOW_TERM_OF_SNAPSHOT("11", Names.STORE, Mend::knowTermOfSnapshot);
 
     private static final class Names {
         static final String LIBRARY = "io/openmessaging/storage/dledger/";
-        static final String DISPATCHER = LIBRARY + "DLedgerEntryPusher$EntryDispatcher";
-        static final String HANDLER = LIBRARY + "DLedgerEntryPusher$EntryHandler";
+        static final String PUSHER = LIBRARY + "DLedgerEntryPusher";
+        static final String DISPATCHER = PUSHER + "$EntryDispatcher";
+        static final String HANDLER = PUSHER + "$EntryHandler";
         static final String SNAPSHOTS = LIBRARY + "snapshot/SnapshotManager";
         static final String STORE = LIBRARY + "store/file/DLedgerMmapFileStore";
         static final String ELECTOR = LIBRARY + "DLedgerLeaderElector";
         static final String REQUEST = LIBRARY + "protocol/PushEntryRequest";
-        static final String HELP = Stores.class.getName().replace('.', '/');
         static final String MAP = "java/util/concurrent/ConcurrentMap";
     }
 
@@ -67,11 +76,6 @@ enum Mend {
     /** Returns the internal name of the class that it changes. */
     String type() {
         return type;
-    }
-
-    /** Returns whether the changed class calls {@link Stores}. */
-    boolean needsHelp() {
-        return type.equals(Names.STORE);
     }
 
     /** Returns the mends of a finding. */
@@ -159,14 +163,13 @@ enum Mend {
     }
 
     private static void cutAtOwnPosition(ClassNode node) {
-        MethodNode cut = node.methods.stream().filter(each -> each.name.equals("truncate") && each.desc.equals("(J)J"))
-            .findFirst().orElseThrow();
+        MethodNode cut = truncate(node);
         AbstractInsnNode position = only(cut, each -> each instanceof MethodInsnNode call && call.name.equals("getPos"));
         InsnList own = new InsnList();
         own.add(new InsnNode(Opcodes.POP)); // the entry
         own.add(new VarInsnNode(Opcodes.ALOAD, 0));
         own.add(new VarInsnNode(Opcodes.LLOAD, 1));
-        own.add(new MethodInsnNode(Opcodes.INVOKESTATIC, Names.HELP, "position", "(L" + node.name + ";J)J", false));
+        own.add(new MethodInsnNode(Opcodes.INVOKESTATIC, Stores.class.getName().replace('.', '/'), "position", "(L" + node.name + ";J)J", false));
         cut.instructions.insert(position, own);
         cut.instructions.remove(position);
     }
@@ -192,13 +195,74 @@ enum Mend {
         handler.instructions.insert(term.getNext(), steps);
     }
 
-    private static void dropConflict(ClassNode node) {
-        InsnList drop = new InsnList();
-        drop.add(new VarInsnNode(Opcodes.ALOAD, 0));
-        drop.add(new VarInsnNode(Opcodes.LLOAD, 1));
-        drop.add(new VarInsnNode(Opcodes.LLOAD, 3));
-        drop.add(new MethodInsnNode(Opcodes.INVOKESTATIC, Names.HELP, "dropConflict", "(L" + node.name + ";JJ)V", false));
-        method(node, "reset").instructions.insert(drop);
+    private static void compareAfterSnapshot(ClassNode node) {
+        MethodNode install = method(node, "doInstallSnapshot");
+        FieldInsnNode state = (FieldInsnNode) only(install, each -> each instanceof FieldInsnNode read
+            && read.getOpcode() == Opcodes.GETSTATIC && read.name.equals("APPEND"));
+        state.name = "COMPARE";
+        // The library sets the index only if the snapshot has more than the follower is known to have.
+        InsnList behind = new InsnList();
+        behind.add(new VarInsnNode(Opcodes.ALOAD, 0));
+        behind.add(field(node, "matchIndex"));
+        behind.add(new InsnNode(Opcodes.LCONST_1));
+        behind.add(new InsnNode(Opcodes.LADD));
+        behind.add(new FieldInsnNode(Opcodes.PUTFIELD, node.name, "writeIndex", "J"));
+        install.instructions.insertBefore(state.getPrevious(), behind);
+    }
+
+    /** Takes the end from the snapshot, and not from the index of an entry that was dropped. */
+    private static void endWithSnapshot(ClassNode node) {
+        MethodNode cut = truncate(node);
+        List<AbstractInsnNode> ends = Arrays.stream(cut.instructions.toArray()).filter(each -> puts(each, "ledgerEndIndex")).toList();
+        JumpInsnNode past = (JumpInsnNode) ends.get(0).getNext(); // behind the branch of a log that becomes empty
+        AbstractInsnNode other = past.getNext();
+        while (!(other instanceof FrameNode)) {
+            other = other.getNext();
+        }
+        LabelNode goesOn = new LabelNode();
+        InsnList check = new InsnList();
+        check.add(new VarInsnNode(Opcodes.LLOAD, 1));
+        check.add(new InsnNode(Opcodes.LCONST_1));
+        check.add(new InsnNode(Opcodes.LSUB));
+        check.add(field(node, "ledgerBeforeBeginIndex"));
+        check.add(new InsnNode(Opcodes.LCMP));
+        check.add(new JumpInsnNode(Opcodes.IFNE, goesOn));
+        for (String what : List.of("Term", "Index")) {
+            check.add(new VarInsnNode(Opcodes.ALOAD, 0));
+            check.add(field(node, "ledgerBeforeBegin" + what));
+            check.add(new FieldInsnNode(Opcodes.PUTFIELD, node.name, "ledgerEnd" + what, "J"));
+        }
+        check.add(new JumpInsnNode(Opcodes.GOTO, past.label));
+        check.add(goesOn);
+        check.add(new FrameNode(Opcodes.F_SAME, 0, null, 0, null));
+        cut.instructions.insert(other, check);
+    }
+
+    private static void knowTermOfSnapshot(ClassNode node) {
+        LabelNode goesOn = new LabelNode();
+        InsnList check = new InsnList();
+        check.add(new VarInsnNode(Opcodes.LLOAD, 1));
+        check.add(field(node, "ledgerBeforeBeginIndex"));
+        check.add(new InsnNode(Opcodes.LCMP));
+        check.add(new JumpInsnNode(Opcodes.IFNE, goesOn));
+        check.add(new VarInsnNode(Opcodes.ALOAD, 0));
+        check.add(new VarInsnNode(Opcodes.LLOAD, 3));
+        check.add(new FieldInsnNode(Opcodes.PUTFIELD, node.name, "ledgerBeforeBeginTerm", "J"));
+        check.add(goesOn);
+        check.add(new FrameNode(Opcodes.F_SAME, 0, null, 0, null));
+        method(node, "reset").instructions.insert(check);
+    }
+
+    /** Returns instructions that load a field of this object with a long number. */
+    private static InsnList field(ClassNode node, String name) {
+        InsnList made = new InsnList();
+        made.add(new VarInsnNode(Opcodes.ALOAD, 0));
+        made.add(new FieldInsnNode(Opcodes.GETFIELD, node.name, name, "J"));
+        return made;
+    }
+
+    private static MethodNode truncate(ClassNode node) {
+        return node.methods.stream().filter(each -> each.name.equals("truncate") && each.desc.equals("(J)J")).findFirst().orElseThrow();
     }
 
     private static boolean puts(AbstractInsnNode each, String field) {
