@@ -32,6 +32,8 @@ MORE_BUGS: Sequence[tuple[str, str, str, Sequence[str]]] = [
     ("g-counter", "kv_counter.py", "--shared", ("--service-timeouts", "0.1")),
     ("lin-kv", "lin_kv.py", "--service seq-kv", ()),
     ("kafka", "kafka.py", "--blind", ()),
+    ("kafka", "kafka.py", "--own-commits", ()),
+    ("kafka", "kafka.py", "--last-commit", ()),
     ("txn-list-append", "txn.py", "--blind", ()),
     ("txn-rw-register", "txn.py", "--blind", ("--linearizable-keys",)),
 ]

@@ -16,7 +16,6 @@ can have a confirmation that others lack, and the next question can be answered 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,10 +26,11 @@ from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
 from harness.console.documents import shown
 from harness.errors import InputError
 from harness.verdict import Verdict
-from workloads.log.judge import judge_log
+from workloads.log.judge import judge_log_within
+from workloads.log.reading import rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from checker.columns import Columns, Int64s
 
@@ -48,7 +48,7 @@ def judge_ledger(history: Columns) -> Judgement:
     Raises:
         InputError: The workload has no such operation, or an answer is no id of an entry.
     """
-    by_function = {name: _rows(history, name) for name in FUNCTIONS}
+    by_function = {name: rows_of(history, name) for name in FUNCTIONS}
     if sum(map(len, by_function.values())) < len(history):
         known = np.concatenate(list(by_function.values()))
         row = int(np.setdiff1d(np.arange(len(history)), known)[0])
@@ -57,7 +57,7 @@ def judge_ledger(history: Columns) -> Judgement:
             f"event {history.start[row]}: a ledger has the functions {', '.join(FUNCTIONS)}, found {found}"
         )
     of_log = np.sort(np.concatenate([by_function["append"], by_function["read"]]))
-    logged = judge_log(history.only(of_log), linearizable=False, follow=False)
+    logged = judge_log_within(history, of_log, linearizable=False, follow=False)
     ends = _answered(history, np.sort(np.concatenate([by_function[name] for name in ENDS])))
     confirmed = _answered(history, by_function["confirmed"])
     own = [
@@ -80,16 +80,10 @@ def judge_ledger(history: Columns) -> Judgement:
         verdict=verdict,
         reason=reason,
         counts={**logged.counts, **figures, **counts},
-        anomalies=[*own[:MAX_ANOMALIES], *_moved(logged.anomalies, of_log)][:MAX_ANOMALIES],
+        anomalies=[*own[:MAX_ANOMALIES], *logged.anomalies][:MAX_ANOMALIES],
         figures=logged.figures,
         plot=logged.plot,
     )
-
-
-def _rows(history: Columns, function: str) -> Int64s:
-    place = history.functions.index(function) if function in history.functions else -1
-    rows: Int64s = np.flatnonzero(history.function == place)
-    return rows
 
 
 def _answered(history: Columns, rows: Int64s) -> Int64s:
@@ -106,16 +100,6 @@ def _answered(history: Columns, rows: Int64s) -> Int64s:
         name = history.functions[int(history.function[row])]
         raise InputError(f"event {history.end[row]}: expected the id of an entry as the result of {shown(name)}")
     return answered
-
-
-def _moved(anomalies: Sequence[Anomaly], rows: Int64s) -> Iterator[Anomaly]:
-    """Yields anomalies in the rows of the whole history."""
-    for anomaly in anomalies:
-        yield replace(
-            anomaly,
-            rows=tuple(int(rows[row]) for row in anomaly.rows),
-            decisive=None if anomaly.decisive is None else int(rows[anomaly.decisive]),
-        )
 
 
 def _ends_differ(history: Columns, ends: Int64s) -> Iterator[Anomaly]:

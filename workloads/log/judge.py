@@ -47,6 +47,7 @@ finds each anomaly with arrays in near-linear time; only the reported ones becom
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,7 +65,7 @@ from workloads.log.reading import read_log
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from checker.columns import Columns
+    from checker.columns import Columns, Int64s
     from workloads.log.facts import Facts
     from workloads.log.findings import Findings
 
@@ -98,6 +99,33 @@ def judge_log(history: Columns, *, linearizable: bool, follow: bool) -> Judgemen
         figures=figures_of(facts, found),
         plot=picture(facts, found),
     )
+
+
+def judge_log_within(history: Columns, rows: Int64s, *, linearizable: bool, follow: bool) -> Judgement:
+    """Decides the appends and reads among other operations; see `judge_log`.
+
+    Args:
+        history: All operations.
+        rows: The rows of the appends and reads, ascending.
+        linearizable: Whether stale reads are invalid.
+        follow: Whether reads follow the log.
+
+    Returns:
+        The judgement; its anomalies have rows of the whole history.
+
+    Raises:
+        InputError: A row is no operation of a log.
+    """
+    judged = judge_log(history.only(rows), linearizable=linearizable, follow=follow)
+    moved = [
+        replace(
+            anomaly,
+            rows=tuple(int(rows[row]) for row in anomaly.rows),
+            decisive=None if anomaly.decisive is None else int(rows[anomaly.decisive]),
+        )
+        for anomaly in judged.anomalies
+    ]
+    return replace(judged, anomalies=moved)
 
 
 def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str], missed: int) -> tuple[Verdict, str]:

@@ -112,8 +112,7 @@ def read_log(history: Columns) -> Log:
     Raises:
         InputError: The workload has no such operation.
     """
-    append_at = np.flatnonzero(_of_function(history, APPEND))
-    read_at = np.flatnonzero(_of_function(history, READ))
+    append_at, read_at = rows_of(history, APPEND), rows_of(history, READ)
     if len(append_at) + len(read_at) < len(history):
         row = int(np.setdiff1d(np.arange(len(history)), np.concatenate([append_at, read_at]))[0])
         name = history.functions[history.function[row]]
@@ -150,10 +149,11 @@ def read_log(history: Columns) -> Log:
     )
 
 
-def _of_function(history: Columns, name: str) -> Bools:
-    place = next((place for place, known in enumerate(history.functions) if known == name), -1)
-    found: Bools = history.function == place
-    return found
+def rows_of(history: Columns, function: str) -> Int64s:
+    """Returns the rows of the operations with a function, ascending."""
+    place = history.functions.index(function) if function in history.functions else -1
+    rows: Int64s = np.flatnonzero(history.function == place)
+    return rows
 
 
 def _require(history: Columns, rows: Int64s, right: Bools, expected: str) -> None:

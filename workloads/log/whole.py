@@ -36,6 +36,7 @@ class Offsets:
         self._ranges: dict[str | None, set[int]] = {}
         self._reading: dict[Process, int] = {}
         self._next: dict[tuple[Process, str | None], int] = {}
+        self._last_read: dict[tuple[Process, str | None], int] = {}
 
     def highest(self, key: str | None) -> int:
         """Returns the highest known offset; 0 if nothing is known."""
@@ -48,6 +49,10 @@ class Offsets:
     def next_of(self, process: Process, key: str | None, back: int) -> int:
         """Returns the offset after the last one that a process has read by ranges; before its first entry, `before`."""
         return self._next.setdefault((process, key), self.before(key, back))
+
+    def last_read(self, process: Process, key: str | None) -> int | None:
+        """Returns the highest offset that a process has read by ranges; None before its first entry."""
+        return self._last_read.get((process, key))
 
     def ranges(self, key: str | None) -> Sequence[int]:
         """Returns the numbers of the ranges of `RANGE` offsets that final reads cover."""
@@ -76,6 +81,7 @@ class Offsets:
                 if isinstance(entry, list) and entry and self._learn(event.key, entry[0]):
                     followed = event.process, event.key
                     self._next[followed] = max(self._next.get(followed, 0), entry[0] + 1)
+                    self._last_read[followed] = max(self._last_read.get(followed, 0), entry[0])
 
     def _learn(self, key: str | None, offset: Value) -> bool:
         """Returns whether it is an offset."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from checker.columns import Columns
     from checker.judging import Judgement
-    from harness.combinators import Stream
+    from harness.combinators import Source, Stream
     from harness.final_reads import FinalReads
     from harness.generator import Asker, Generator
     from harness.node import Node
@@ -128,9 +128,12 @@ class LogWorkload(JudgedWorkload[LogOptions]):
             return Invocation("read", [first, first + RANGE - 1])
 
         read = follow if options.follow else mix(stream, (options.range_share, read_range), rest=read_entry)
-        return independent(
-            stream, lambda: stream.any_key("l", options.keys), mix(stream, (options.read_share, read), rest=append)
-        )
+        operations = mix(stream, (options.read_share, read), *self._further(stream, offsets), rest=append)
+        return independent(stream, lambda: stream.any_key("l", options.keys), operations)
+
+    def _further(self, stream: Stream, offsets: Offsets) -> Sequence[tuple[float, Source]]:  # noqa: ARG002 - a log has none
+        """Returns further operations with their shares. Each draws three numbers, as an append does."""
+        return ()
 
 
 def _from_highest(back: int) -> Value:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from harness.declare import option
 from workloads.counter.workload import CounterOptions, CounterWorkload
-from workloads.log.workload import LogOptions, LogWorkload
 from workloads.register.workload import RegisterWorkload
 from workloads.set.workload import SetOptions, SetWorkload
 from workloads.transactions.workload import ListAppendWorkload, RwRegisterWorkload
@@ -85,28 +84,6 @@ class LinKvWorkload(RegisterWorkload):
 
     name = "lin-kv"
     summary = "Reads, writes and compare-and-sets on independent registers, checked for linearizability, as Maelstrom has them."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaOptions(LogOptions):
-    """The options of the workload kafka."""
-
-    keys: int = option(4, "The number of independent logs.", low=2, high=1000)
-    linearizable: bool = option(
-        default=False,
-        help="Each read must return all entries that were known before it began; without it, they may appear later.",
-        judges=True,
-    )
-
-
-class KafkaWorkload(LogWorkload):
-    """Logs with offsets."""
-
-    name = "kafka"
-    summary = (
-        "Sends to independent logs, and polls from an offset; the checker finds lost, moved and unexpected messages."
-    )
-    Options = KafkaOptions
 
 
 class TxnListAppendWorkload(ListAppendWorkload):

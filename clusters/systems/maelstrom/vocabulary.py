@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 Body = dict[str, Any]
 
-READS: Final = frozenset({"read", "echo", "generate"})  # the functions that change nothing, or nothing that is checked
+BEYOND: Final = 10**18  # the offsets of a history are below this
+
+READS: Final = frozenset(
+    {"read", "list", "echo", "generate"}
+)  # the functions that change nothing, or nothing that is checked
 
 
 class Unfit(ValueError):  # noqa: N818 - it reads as a sentence
@@ -140,6 +144,25 @@ def _entries(invocation: Invocation, body: Body) -> Value:
     return entries
 
 
+def _commit(invocation: Invocation) -> Body:
+    return {"offsets": {str(invocation.key): invocation.value}}
+
+
+def _list_committed(invocation: Invocation) -> Body:
+    return {"keys": [str(invocation.key)]}
+
+
+def _committed(invocation: Invocation, body: Body) -> Value:
+    """Returns the committed offset of the key; None if the answer leaves it out."""
+    offsets = _member(body, "offsets")
+    if not isinstance(offsets, dict):
+        raise Unfit(f'"offsets" is not an object, but {shown(offsets)}')
+    offset = offsets.get(str(invocation.key))
+    if offset is not None and not (_is_integer(offset) and abs(offset) < BEYOND):
+        raise Unfit(f'"offsets" has no offset for {invocation.key}, but {shown(offset)}')
+    return offset
+
+
 def _micro(invocation: Invocation) -> Body:
     return {"txn": [[f, int(key[1:]), value] for f, key, value in invocation.value]}
 
@@ -185,6 +208,8 @@ VERBS: Final[Mapping[str, Mapping[str, Verb]]] = MappingProxyType(
                 "send", lambda invocation: {"key": str(invocation.key), "msg": invocation.value}, _integer("offset")
             ),
             "read": Verb("poll", _poll, _entries),
+            "commit": Verb("commit_offsets", _commit, _same),
+            "list": Verb("list_committed_offsets", _list_committed, _committed),
         },
         "txn-list-append": _TXN,
         "txn-rw-register": _TXN,

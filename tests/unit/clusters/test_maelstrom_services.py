@@ -163,3 +163,18 @@ def test_time_outs_that_never_came_are_unknown() -> None:
     assert part is not None
     assert part.verdict is Verdict.UNKNOWN
     assert Timeouts(1, 0.0).part() is None
+
+
+def test_a_list_of_committed_offsets_may_leave_out_the_key() -> None:
+    """Anything but an object of offsets does not fit, nor does an offset that no history can hold."""
+    commit, listed = VERBS["kafka"]["commit"], VERBS["kafka"]["list"]
+    assert commit.request(Invocation("commit", 3, "l1")) == {"type": "commit_offsets", "offsets": {"l1": 3}}
+    assert commit.result(Invocation("commit", 3, "l1"), {"type": "commit_offsets_ok"}) == 3
+    ask = Invocation("list", None, "l1")
+    assert listed.request(ask) == {"type": "list_committed_offsets", "keys": ["l1"]}
+    assert listed.result(ask, {"type": "list_committed_offsets_ok", "offsets": {"l1": 3, "l2": 4}}) == 3
+    assert listed.result(ask, {"type": "list_committed_offsets_ok", "offsets": {}}) is None
+    wrongs: list[Any] = [[], None, {"l1": "3"}, {"l1": True}, {"l1": 10**18}]
+    for wrong in wrongs:
+        with pytest.raises(Unfit):
+            listed.check(ask, {"type": "list_committed_offsets_ok", "offsets": wrong})
