@@ -98,11 +98,16 @@ class End:
         if other is None:
             if self.node is None or self._to is None:
                 self._carry(self._lost, (REFUSED,))
-            else:
-                self._world.network.send(self._to, self.node, self._lost, (REFUSED,))
+            elif not self._world.network.send(self._to, self.node, self._lost, (REFUSED,)):
+                self._world.later(CONNECT_REPEAT_NS, self._ask_again, (accept,))
             return
         self.peer, other.peer = other, self
         other._send(self._opened, (), CONNECT_REPEAT_NS)  # noqa: SLF001 - the other end of this connection
+
+    def _ask_again(self, accept: Callable[[End], End | None]) -> None:
+        """The refusal was lost, so the kernel of this node has no answer, and repeats its request."""
+        if self.open:
+            self.connect(accept)
 
     def send(self, data: bytes) -> None:
         """Sends bytes; does nothing if this end is closed."""

@@ -40,14 +40,19 @@ class Side:
 
 
 class Pair:
-    """A connection from n1 to n2 that is about to open."""
+    """A connection from n1 to n2 that is about to open.
+
+    Attributes:
+        accepts: Whether n2 accepts it.
+    """
 
     def __init__(self, *, listens: bool = True) -> None:
         self.world = SimWorld(("n1", "n2"), seed=EVEN)
         self.here, self.there = Side(), Side()
         self.end = End(self.world, "n1", 1, self.here, to="n2")
         self.other = End(self.world, "n2", 2, self.there, to="n1")
-        self.end.connect(lambda _: self.other if listens else None)
+        self.accepts = listens
+        self.end.connect(lambda _: self.other if self.accepts else None)
 
     def live(self, seconds: float) -> None:
         """Lets time pass."""
@@ -110,3 +115,16 @@ def test_a_lost_end_is_found_out() -> None:
     pair.end.send(b"hello")
     pair.live(0.1)
     assert pair.here.events == ["opened 1", RESET]
+
+
+@pytest.mark.parametrize("listens", [False, True])
+def test_a_lost_refusal_is_no_end(listens: bool) -> None:
+    """The packets of n2 do not arrive at n1 for a while. Then n1 learns that nobody listens, or is accepted."""
+    pair = Pair(listens=False)
+    pair.world.cut(1, {"n1": frozenset({"n2"})})
+    pair.live(1.5)
+    assert pair.here.events == []
+    pair.accepts = listens
+    pair.world.mend(1)
+    pair.live(1.5)
+    assert pair.here.events == (["opened 1"] if listens else [REFUSED])
