@@ -186,6 +186,7 @@ def test_a_mend_removes_the_smallest_form(number: str, form: Callable[[Group], A
         pytest.param("7", "7,9", TRUNCATION, 3494894945416971776, "replicas-equal", id="9"),
         pytest.param("1,2,4,7,8,10,11", "all", TRUNCATION, BENEATH, "linearizable", id="9 with the same term"),
         pytest.param("1,2,4,7,8,9,10", "all", TRUNCATION, BENEATH, "recovered", id="11"),
+        pytest.param("1,2,4,7,8,9,10,11", "all", TRUNCATION, 8498690261636020114, "linearizable", id="12"),
     ],
 )
 def test_a_mend_removes_the_violation(without: str, mended: str, words: Sequence[str], seed: int, part: str) -> None:

@@ -37,6 +37,7 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         9: "after a snapshot, a leader compares the logs before it sends entries",
         10: "a log whose entries after a snapshot are all cut ends with the snapshot",
         11: "a node that starts again knows the term of the last entry in its snapshot",
+        12: "a node votes by the end of its log also after a cut and after a snapshot",
     }
 )
 HELP: Final = (

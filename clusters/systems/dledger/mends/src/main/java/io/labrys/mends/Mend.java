@@ -49,7 +49,10 @@ enum Mend {
     END_WITH_SNAPSHOT("10", Names.STORE, Mend::endWithSnapshot),
 
     /** A store that starts again learns the term of the last entry in its snapshot. */
-    KNOW_TERM_OF_SNAPSHOT("11", Names.STORE, Mend::knowTermOfSnapshot);
+    KNOW_TERM_OF_SNAPSHOT("11", Names.STORE, Mend::knowTermOfSnapshot),
+
+    /** A node votes by the end of its log also after a cut and after a snapshot. */
+    VOTE_BY_END("12", Names.STORE, Mend::voteByEnd);
 
     private static final class Names {
         static final String LIBRARY = "io/openmessaging/storage/dledger/";
@@ -251,6 +254,20 @@ enum Mend {
         check.add(goesOn);
         check.add(new FrameNode(Opcodes.F_SAME, 0, null, 0, null));
         method(node, "reset").instructions.insert(check);
+    }
+
+    /** Tells the new end of the log to those who vote, as an append does. */
+    private static void voteByEnd(ClassNode node) {
+        for (MethodNode changes : List.of(truncate(node), method(node, "reset"))) {
+            for (AbstractInsnNode each : changes.instructions.toArray()) {
+                if (each.getOpcode() == Opcodes.LRETURN) {
+                    InsnList tell = new InsnList();
+                    tell.add(new VarInsnNode(Opcodes.ALOAD, 0));
+                    tell.add(new MethodInsnNode(Opcodes.INVOKEVIRTUAL, node.name, "updateLedgerEndIndexAndTerm", "()V", false));
+                    changes.instructions.insertBefore(each, tell);
+                }
+            }
+        }
     }
 
     /** Returns instructions that load a field of this object with a long number. */
