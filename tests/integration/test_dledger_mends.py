@@ -58,9 +58,9 @@ CUT, LATE = 1, 2  # the keys of faults
 class Group:
     """Three simulated nodes with a client that follows the leader."""
 
-    def __init__(self, mend: str, seed: int) -> None:
+    def __init__(self, mend: str, seed: int, *, snapshot_threshold: int = 0) -> None:
         self.cluster = SimCluster(("n1", "n2", "n3"), seed)
-        options = DLedgerOptions(routing=Routing.LEADER, mend=mend)
+        options = DLedgerOptions(routing=Routing.LEADER, mend=mend, snapshot_threshold=snapshot_threshold)
         self.system = built(SimDLedger(self.cluster, options, "register"))
         self.client = self.system.client(0, self.cluster.nodes[0])
         self._values = itertools.count()
@@ -175,6 +175,30 @@ def test_a_mend_removes_the_smallest_form(number: str, form: Callable[[Group], A
     assert Group("", seed).run(form)
     idle.close_all()
     assert not Group(number, seed).run(form)
+
+
+async def elects_an_old_log(group: Group) -> bool:
+    """Finding 12: a node that lacks 44 acknowledged writes leads with the vote of one that has them all in its snapshot."""
+    await group.write(5)
+    leader = await group.leader()
+    old, voter = group.others(leader)
+    group.cut_off(old)
+    await group.write(44)
+    await asyncio.sleep(2.0)
+    assert group.lines("saved successfully") == 2
+    group.system.kill(leader)
+    group.system.kill(voter)
+    group.cluster.world.mend(CUT)
+    group.system.start(voter)
+    await asyncio.sleep(15.0)
+    return (await group.system.statuses(old, 1.0))[0].role == "leader"
+
+
+def test_who_has_its_log_in_a_snapshot_votes_by_it() -> None:
+    """The released library has finding 12, and the mended one lacks it."""
+    assert Group("", 1, snapshot_threshold=50).run(elects_an_old_log)
+    idle.close_all()
+    assert not Group("12", 1, snapshot_threshold=50).run(elects_an_old_log)
 
 
 @pytest.mark.night
