@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 import clusters.options
 import nemesis.choices
@@ -108,8 +109,9 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     alone = build(NodeOptions, more)
     if alone.node is not None:
         ctx.exit(_of_node(run, alone, store_dir, str(more[PROGRAM] or "")))
-    if alone.until is not None:
-        raise InputError("--until needs --node, the node whose messages the program gets")
+    for lonely in ("until", "wait"):
+        if ctx.get_parameter_source(lonely) is ParameterSource.COMMANDLINE:
+            raise InputError(f"--{lonely} needs --node, the node whose messages the program gets")
     always = more["repeat"] > 1
     (options, sources), repeated, _ = recalled(
         ctx, run, store_dir=store_dir, targets=targets, more=more, always_plan=always

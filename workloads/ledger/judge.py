@@ -27,7 +27,7 @@ from harness.console.documents import shown
 from harness.errors import InputError
 from harness.verdict import Verdict
 from workloads.log.judge import judge_log_within
-from workloads.log.reading import rows_of
+from workloads.log.reading import rows_by_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,14 +48,7 @@ def judge_ledger(history: Columns) -> Judgement:
     Raises:
         InputError: The workload has no such operation, or an answer is no id of an entry.
     """
-    by_function = {name: rows_of(history, name) for name in FUNCTIONS}
-    if sum(map(len, by_function.values())) < len(history):
-        known = np.concatenate(list(by_function.values()))
-        row = int(np.setdiff1d(np.arange(len(history)), known)[0])
-        found = shown(history.functions[int(history.function[row])])
-        raise InputError(
-            f"event {history.start[row]}: a ledger has the functions {', '.join(FUNCTIONS)}, found {found}"
-        )
+    by_function = rows_by_function(history, FUNCTIONS, "a ledger has")
     of_log = np.sort(np.concatenate([by_function["append"], by_function["read"]]))
     logged = judge_log_within(history, of_log, linearizable=False, follow=False)
     ends = _answered(history, np.sort(np.concatenate([by_function[name] for name in ENDS])))

@@ -112,7 +112,7 @@ def read_log(history: Columns) -> Log:
     Raises:
         InputError: The workload has no such operation.
     """
-    append_at, read_at = rows_of(history, APPEND), rows_of(history, READ)
+    append_at, read_at = _rows_of(history, APPEND), _rows_of(history, READ)
     if len(append_at) + len(read_at) < len(history):
         row = int(np.setdiff1d(np.arange(len(history)), np.concatenate([append_at, read_at]))[0])
         name = history.functions[history.function[row]]
@@ -149,11 +149,30 @@ def read_log(history: Columns) -> Log:
     )
 
 
-def rows_of(history: Columns, function: str) -> Int64s:
+def _rows_of(history: Columns, function: str) -> Int64s:
     """Returns the rows of the operations with a function, ascending."""
     place = history.functions.index(function) if function in history.functions else -1
     rows: Int64s = np.flatnonzero(history.function == place)
     return rows
+
+
+def rows_by_function(history: Columns, functions: Sequence[str], has: str) -> dict[str, Int64s]:
+    """Returns the rows of the operations with each function, ascending.
+
+    Args:
+        history: The operations.
+        functions: The functions of the workload.
+        has: The beginning of a sentence that ends with the functions, e.g. `a ledger has`.
+
+    Raises:
+        InputError: An operation has another function.
+    """
+    found = {name: _rows_of(history, name) for name in functions}
+    if sum(map(len, found.values())) < len(history):
+        row = int(np.setdiff1d(np.arange(len(history)), np.concatenate(list(found.values())))[0])
+        other = shown(history.functions[int(history.function[row])])
+        raise _wrong(history, row, f"{has} the functions {', '.join(functions)}, found {other}")
+    return found
 
 
 def _require(history: Columns, rows: Int64s, right: Bools, expected: str) -> None:

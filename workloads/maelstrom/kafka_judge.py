@@ -19,12 +19,11 @@ import numpy as np
 from checker.columns import FAIL, INTEGER, NEVER, NOTHING, OK
 from checker.explain.words import Instant, sentence
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
-from harness.console.documents import shown
 from harness.console.plain import counted
 from harness.errors import InputError
 from harness.verdict import Verdict
 from workloads.log.judge import judge_log_within
-from workloads.log.reading import APPEND, READ, rows_of
+from workloads.log.reading import APPEND, READ, rows_by_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,13 +50,7 @@ def judge_kafka(history: Columns, *, linearizable: bool, follow: bool, fresh: bo
     Raises:
         InputError: The workload has no such operation, or an offset is none.
     """
-    by_function = {name: rows_of(history, name) for name in FUNCTIONS}
-    if sum(map(len, by_function.values())) < len(history):
-        row = int(np.setdiff1d(np.arange(len(history)), np.concatenate(list(by_function.values())))[0])
-        found = shown(history.functions[int(history.function[row])])
-        raise InputError(
-            f"event {history.start[row]}: the workload kafka has the functions {', '.join(FUNCTIONS)}, found {found}"
-        )
+    by_function = rows_by_function(history, FUNCTIONS, "the workload kafka has")
     of_log = np.sort(np.concatenate([by_function[APPEND], by_function[READ]]))
     logged = judge_log_within(history, of_log, linearizable=linearizable, follow=follow)
     commits = by_function[COMMIT]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import cli
 from clusters.pipes.command import environment_of
 from clusters.sim.machine import random_of
 from commands.replay_node import Replayed, recorded_lines, replayed
@@ -117,3 +118,10 @@ def test_a_foreign_transcript_is_an_error(tmp_path: Path) -> None:
     with (tmp_path / "long").open("rb") as file:
         found = [(line.number, line.text) for line in lines_of(file, most_bytes=200, most_line=40)]
     assert found == [(1, b"x" * 29), (2, b"y")]
+
+
+@pytest.mark.parametrize("option", ["--until", "--wait"])
+def test_options_of_one_node_need_a_node(tmp_path: Path, option: str) -> None:
+    """Without --node they would mean nothing."""
+    with pytest.raises(InputError, match=f"{option} needs --node"):
+        cli.invoke(["replay", "latest", "--store", str(tmp_path), option, "1"])
