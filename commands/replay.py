@@ -104,7 +104,8 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     --cluster-name or --store from the run. With --repeat, all runs have the same plan.
 
     With --node, a run of programs with pipes feeds the recorded messages of this node to the program of --bin alone, without a
-    run. It stops at the first line that differs from the recorded one, and the exit code is then 1.
+    run. It stops at the first line that differs from the recorded one, and the exit code is then 1. If no line was
+    compared, it is 2.
     """
     alone = build(NodeOptions, more)
     if alone.node is not None:
@@ -141,7 +142,7 @@ def _of_node(run: str, options: NodeOptions, store_dir: Path, program: str) -> E
     )
     for sentence in result.sentences(node):
         echo(sentence)
-    return ExitCode.VALID if result.expected is None else ExitCode.INVALID
+    return result.code
 
 
 def recalled(

@@ -22,7 +22,7 @@ from harness.console import below
 from harness.console.documents import parse_json, shown
 from harness.console.plain import counted, name, one_line
 from harness.console.terminal import echo
-from harness.errors import InputError
+from harness.errors import ExitCode, InputError
 from results.measure.transcripts import FILE, lines_of
 
 if TYPE_CHECKING:
@@ -58,6 +58,13 @@ class Replayed:
     expected: Line | None = None
     came: bytes | None = None
     why: str = ""
+
+    @property
+    def code(self) -> ExitCode:
+        """Returns the exit code: valid, invalid after a line that differs, or unknown if no line was compared."""
+        if self.expected is not None:
+            return ExitCode.INVALID
+        return ExitCode.VALID if self.same else ExitCode.UNKNOWN
 
     def sentences(self, node: str) -> list[str]:
         """Returns the result as sentences."""

@@ -12,7 +12,7 @@ import cli
 from clusters.pipes.command import environment_of
 from clusters.sim.machine import random_of
 from commands.replay_node import Replayed, recorded_lines, replayed
-from harness.errors import InputError
+from harness.errors import ExitCode, InputError
 from results.measure.transcripts import lines_of
 
 if TYPE_CHECKING:
@@ -102,7 +102,12 @@ def test_the_first_difference_is_named(tmp_path: Path, heard: str, came: str) ->
 def test_later_messages_can_be_left_out(tmp_path: Path) -> None:
     """The time is that of the transcript."""
     transcript = f"0.000000 > {INIT}\n0.000000 < x {seeds()[0]}\n4.000000 > a\n4.250000 < said\n"
-    assert answers(tmp_path, transcript, until_s=4.1).expected is None
+    found = answers(tmp_path, transcript, until_s=4.1)
+    assert found.expected is None
+    assert found.code is ExitCode.VALID
+    (tmp_path / "other").mkdir()
+    nothing = answers(tmp_path / "other", f"1.000000 > {INIT}\n", until_s=0.5)
+    assert nothing.code is ExitCode.UNKNOWN, "no line was compared"
 
 
 def test_a_foreign_transcript_is_an_error(tmp_path: Path) -> None:
