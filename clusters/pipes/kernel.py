@@ -60,6 +60,8 @@ NANOSLEEP: Final = {"x86_64": 35, "aarch64": 101}.get(platform.machine())
 NAP_S: Final = 0.01
 TIMESPEC: Final = struct.Struct("=qq")
 ASLEEP: Final = "S"
+ALONE: Final = b"\nThreads:\t1\n"  # a line of /proc/PID/status, as the next one
+ASLEEP_LINE: Final = b"\nState:\tS"
 ZOMBIE: Final = "Z"
 STOPPED: Final = "TtZX"  # state letters of a thread that SIGSTOP has stopped, and of one that has ended
 
@@ -98,16 +100,30 @@ def _text(path: str) -> str:
 
 def _bytes(path: str, count: int, begin: int = 0) -> bytes:
     """Returns bytes of a file of /proc; none if it cannot be read. A run reads thousands, so this opens no Python file."""
+    descriptor = _opened(path)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return _at(descriptor, count, begin)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _opened(path: str) -> int | None:
+    """Returns a descriptor of a file of /proc; None if it cannot be opened."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
+        return None
+
+
+def _at(descriptor: int | None, count: int, begin: int = 0) -> bytes:
+    """Returns bytes of an open file of /proc, as they are now; none if it cannot be read."""
+    if descriptor is None:
         return b""
     try:
         return os.pread(descriptor, count, begin)
     except (OSError, OverflowError):
         return b""
-    finally:
-        os.close(descriptor)
 
 
 class Activity(enum.Enum):
@@ -119,20 +135,62 @@ class Activity(enum.Enum):
     SLEEPS = "sleeps"  # at least one thread goes on by itself after a time
 
 
-def activity(pid: int) -> Activity:
-    """Returns what a process does.
+class Watch:
+    """Sees what a process does, again and again.
 
-    It waits or sleeps only if all its threads were blocked at one moment. They wake each other and start others, so one look at
-    each is not enough. Two looks must show the same threads, system calls and numbers of switches. Then no thread ran between
-    its two looks, and all were blocked at the moment between the two rounds.
+    Most programs of nodes have one thread and have started nothing. For these it keeps three files of /proc open, because
+    a run looks at them after each line.
     """
-    first = _blocked(pid)
-    if first is None or _blocked(pid) != first:
-        return Activity.RUNS
-    limited = [(thread, call) for thread, call, switches in first if switches and _has_limit(thread, call)]
-    if not limited:
-        return Activity.WAITS
-    return Activity.NAPS if all(_naps(thread, call) for thread, call in limited) else Activity.SLEEPS
+
+    def __init__(self, pid: int) -> None:
+        """Opens the files; `close` closes them.
+
+        Args:
+            pid: The process.
+        """
+        self._pid = pid
+        self._files = [_opened(f"/proc/{pid}/task/{pid}/{name}") for name in ("syscall", "status", "children")]
+
+    def close(self) -> None:
+        """Closes the files."""
+        for descriptor in self._files:
+            if descriptor is not None:
+                os.close(descriptor)
+        self._files = [None] * len(self._files)
+
+    def activity(self) -> Activity:
+        """Returns what the process does.
+
+        It waits or sleeps only if all its threads were blocked at one moment. They wake each other and start others, so one
+        look at each is not enough. Two looks must show the same threads, system calls and numbers of switches. Then no thread
+        ran between its two looks, and all were blocked at the moment between the two rounds.
+        """
+        first = self._only_thread()
+        if first is None:
+            return Activity.RUNS
+        if first:
+            # The thread did not run between the two looks, so it was alone for all of that time.
+            blocked = [first] if self._only_thread() == first else None
+        else:
+            blocked = _blocked(self._pid)
+            blocked = blocked if blocked == _blocked(self._pid) else None
+        if blocked is None:
+            return Activity.RUNS
+        limited = [(thread, call) for thread, call, switches in blocked if switches and _has_limit(thread, call)]
+        if not limited:
+            return Activity.WAITS
+        return Activity.NAPS if all(_naps(thread, call) for thread, call in limited) else Activity.SLEEPS
+
+    def _only_thread(self) -> tuple[str, str, str] | tuple[()] | None:
+        """Returns the only thread as `_blocked` does; None if the first thread runs, and nothing if a look at all must tell."""
+        call, status, children = self._files
+        number = _at(call, MAX_FILE)
+        if number.startswith(b"running"):
+            return None
+        text = _at(status, MAX_FILE)
+        if not number[:1].isdigit() or ALONE not in text or ASLEEP_LINE not in text or _at(children, 1):
+            return ()
+        return str(self._pid), number.decode(), text[text.find(b"voluntary_ctxt") :].decode()
 
 
 def _blocked(pid: int) -> list[tuple[str, str, str]] | None:

@@ -13,7 +13,7 @@ import select
 import time
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from clusters.pipes.kernel import Activity, activity
+from clusters.pipes.kernel import Activity, Watch
 from harness.errors import InfrastructureError
 from harness.units import NS_PER_MS
 
@@ -35,41 +35,51 @@ class VirtualPump:
     def __init__(self, world: SimWorld) -> None:
         self._world = world
         self._acting: set[Program] = set()
+        self._written: set[Program] = set()  # those that got a line while their output was handled
+        self._watches: dict[Child, Watch] = {}
         self._sleeping: dict[Program, None] = {}
         self._reached_ns = 0
 
     def add(self, program: Program) -> None:
         """A program has started."""
 
-    def remove(self, program: Program, child: Child) -> None:  # noqa: ARG002 - as `Pump` has it
+    def remove(self, program: Program, child: Child) -> None:
         """A program ends now."""
         self._sleeping.pop(program, None)
+        watch = self._watches.pop(child, None)
+        if watch is not None:
+            watch.close()
 
     def wrote(self, program: Program) -> None:
-        """Waits until a program is quiet, and acts on its output, until there is none."""
+        """Waits until a program is quiet, and acts on its output, until it gets no further line meanwhile."""
+        self._written.add(program)
         if program in self._acting:
             return  # the loop below goes on
         self._acting.add(program)
         naps_s = time.monotonic() + NAPS_S
         try:
-            while program.child is not None:
+            while program.child is not None and program in self._written:
+                self._written.discard(program)
                 self._until_quiet(program, program.child, naps_s)
-                if not program.act():
-                    break
+                program.act()
             if program.child is not None and program.child.stdout in program.child.ended:
                 program.over()
         finally:
             self._acting.discard(program)
+            self._written.discard(program)
 
     def _until_quiet(self, program: Program, child: Child, naps_s: float) -> None:
         """Waits until a program is quiet, and takes its output meanwhile. Until the time `naps_s`, one that naps is not."""
         deadline_s, pause_s = time.monotonic() + BUSY_S, SHORT_S
+        watch = self._watches.get(child)
+        if watch is None:
+            watch = self._watches[child] = Watch(child.pid)
         while program.child is child and child.stdout not in child.ended:
             moved = child.flush()
             if program.pull() or moved:
                 pause_s = SHORT_S
                 continue
-            now = activity(child.pid)
+            now = watch.activity()
             if now is Activity.NAPS and time.monotonic() < naps_s:
                 now = Activity.RUNS
             late = time.monotonic() > deadline_s

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from clusters.pipes.kernel import Activity, activity
+from clusters.pipes.kernel import Activity, Watch
 from clusters.pipes.links import LEAST_NS, GivenLinks, LatencyDist
 from clusters.pipes.transcript import IN, OUT, Transcript
 from commands.again import compared
@@ -49,20 +49,22 @@ def test_what_a_process_does_is_read_from_the_kernel(code: str, expected: Activi
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
     ) as process:
+        watch = Watch(process.pid)
         try:
             if expected is Activity.RUNS:
-                seen = {activity(process.pid) for _ in range(100)}
+                seen = {watch.activity() for _ in range(100)}
                 assert seen == {Activity.RUNS}
                 return
             deadline_s = time.monotonic() + LIMIT_S
-            while (found := activity(process.pid)) is Activity.RUNS and time.monotonic() < deadline_s:
+            while (found := watch.activity()) is Activity.RUNS and time.monotonic() < deadline_s:
                 time.sleep(0.001)
             # While Python starts, it may sleep for a moment in a call that nobody has in the table.
             while found is not expected and time.monotonic() < deadline_s:
                 time.sleep(0.001)
-                found = activity(process.pid)
+                found = watch.activity()
             assert found is expected
         finally:
+            watch.close()
             os.killpg(process.pid, signal.SIGKILL)
 
 
