@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +81,9 @@ class NodeOptions:
     wait: float = option(10.0, "With --node: seconds to wait for a line of the program.", low=0, high=86_400)
 
 
+OF_NODE = frozenset({*(each.name for each in fields(NodeOptions)), PROGRAM, "store_dir"})
+
+
 @click.command("replay", cls=RunCommand)
 @click.argument("run", type=RunName(), default="latest")
 @click.option(
@@ -104,11 +107,12 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     --cluster-name or --store from the run. With --repeat, all runs have the same plan.
 
     With --node, a run of programs with pipes feeds the recorded messages of this node to the program of --bin alone, without a
-    run. It stops at the first line that differs from the recorded one, and the exit code is then 1. If no line was
-    compared, it is 2.
+    run. So options of a run, such as --targets and --repeat, are errors then. It stops at the first line that differs from the
+    recorded one, and the exit code is then 1. If no line was compared, it is 2.
     """
     alone = build(NodeOptions, more)
     if alone.node is not None:
+        _refuse_others(ctx)
         ctx.exit(_of_node(run, alone, store_dir, str(more[PROGRAM] or "")))
     for lonely in ("until", "wait"):
         if ctx.get_parameter_source(lonely) is ParameterSource.COMMANDLINE:
@@ -119,6 +123,24 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     )
     opt.tell_defaults(sources.defaults)
     ctx.exit(run_tests(options, sources, repeated))
+
+
+def _refuse_others(ctx: click.Context) -> None:
+    """Refuses options of a run, since --node replays none.
+
+    Raises:
+        InputError: The command line has one.
+    """
+    given = [
+        f"--{opt.long_name(each)}"
+        for each in opt.options_of(ctx.command, ctx)
+        if each.name not in OF_NODE and ctx.get_parameter_source(str(each.name)) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise InputError(
+            f"{given[0]} has no meaning with --node: the messages of one node are fed to a program, without a run and without "
+            f"faults; leave out {', '.join(given)}"
+        )
 
 
 def _of_node(run: str, options: NodeOptions, store_dir: Path, program: str) -> ExitCode:

@@ -133,6 +133,18 @@ def option(
     return dataclasses.field(default=default, metadata={_META: declared})
 
 
+def with_default(options: type, name: str, default: Any) -> Any:
+    """Returns an option of another dataclass with another default, for a subclass of it.
+
+    Args:
+        options: The dataclass that declares the option.
+        name: The name of its field.
+        default: The default of the subclass.
+    """
+    (found,) = (each for each in dataclasses.fields(options) if each.name == name)
+    return dataclasses.field(default=default, metadata=found.metadata)
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NoOptions:
     """The options of a plug-in without options."""

@@ -109,7 +109,7 @@ def without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
-_EXACT = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=without_doubles)
+EXACT_JSON: Final = json.JSONDecoder(parse_constant=_no_constant, object_pairs_hook=without_doubles)
 
 
 def _more_colons(line: bytes, fields: dict[str, Any]) -> bool:
@@ -129,7 +129,7 @@ def decode_object(line: bytes) -> dict[str, Any]:
         fields = _DECODER.decode(text)
         # Each member has a colon. If there are no more colons than members, no key is a duplicate. Else the slow decoder looks.
         if type(fields) is not dict or (line.count(b":") != len(fields) and _more_colons(line, fields)):
-            fields = _EXACT.decode(text)
+            fields = EXACT_JSON.decode(text)
     except (ValueError, RecursionError) as error:
         why = f"{error.msg.lower()} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
         raise ValueError(f"expected a JSON object, found {shown(line)}: {why}") from error

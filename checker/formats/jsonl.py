@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import hold_to_bounds
-from checker.formats.transactional import softened, without_process
+from checker.formats.transactional import ArrayObjects, softened, without_process
 from harness.event_lines import MAX_LINE_BYTES, EventLines, header_of
 from harness.op import NEMESIS, OpType
 from harness.pairing import Event, torn_warning
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from checker.formats.source import Source
-    from checker.formats.transactional import ArrayLines
     from harness.op import Op, Value
 
 
@@ -40,11 +39,11 @@ class JsonlEvents:
 
     may_be_empty: Final = True
 
-    def __init__(self, source: Source | ArrayLines, *, keyed: bool | None, transactional: bool = False) -> None:
+    def __init__(self, source: Source | ArrayObjects, *, keyed: bool | None, transactional: bool = False) -> None:
         """Prepares to read.
 
         Args:
-            source: The lines.
+            source: The lines, or the objects of an array.
             keyed: Whether the values of events without a key are lists of a key and a value. None: no, with a warning if an
                 event without a header looks otherwise.
             transactional: Whether an event without a header may lack its process and its function; see
@@ -65,22 +64,30 @@ class JsonlEvents:
         Raises:
             BadHistory: The file is not a history, or has a malformed line that is not its torn last one.
         """
-        source = self._source
-        while line := source.readline_bytes(MAX_LINE_BYTES + 1):
-            try:
-                event = self._event(line)
-            except ValueError as error:
-                raise BadHistory(source.name, source.line, str(error)) from None
-            if event is not None:
-                yield event
+        try:
+            for fields in self._objects():
+                event = self._event(fields)
+                if event is not None:
+                    yield event
+        except ValueError as error:
+            raise BadHistory(self._source.name, self._source.line, str(error)) from None
 
-    def _event(self, line: bytes) -> Event | None:
-        """Returns the event of a line; None for the header and a torn end."""
+    def _objects(self) -> Iterator[dict[str, Any]]:
+        """Yields the object of each line but that of a torn end."""
+        source = self._source
+        if isinstance(source, ArrayObjects):
+            yield from source
+            return
+        while line := source.readline_bytes(MAX_LINE_BYTES + 1):
+            fields = self._lines.fields(line, begun=self._bare)
+            if fields is None:
+                self.warnings.append(torn_warning(source.line))
+            else:
+                yield fields
+
+    def _event(self, fields: dict[str, Any]) -> Event | None:
+        """Returns the event of an object; None for the header."""
         lines = self._lines
-        fields = lines.fields(line, begun=self._bare)
-        if fields is None:
-            self.warnings.append(torn_warning(self._source.line))
-            return None
         if not lines.header and not self._bare:
             if not fields.keys() >= (TYPE_ONLY if self._transactional and "format" not in fields else EVENT):
                 lines.header = own_header(fields)

@@ -19,7 +19,7 @@ from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.jsonl import JsonlEvents
 from checker.formats.pairing import hold_to_rules
 from checker.formats.source import KEPT_BYTES, STANDARD_INPUT, UNPACK_LIMIT, NoCopy, opened, room_bytes
-from checker.formats.transactional import REALTIME, TEXT_START, ArrayLines, TransactionPairing, read_text
+from checker.formats.transactional import REALTIME, TEXT_START, ArrayObjects, TransactionPairing, read_text
 from harness.errors import InfrastructureError
 from harness.pairing import Pairing
 
@@ -128,7 +128,9 @@ def read_source(source: Source, *, keyed: bool | None = None, transactions: str 
 def _array_or_text(found: str, source: Source, *, keyed: bool | None, transactions: str) -> History:
     source.rewind(last=True)
     if found == JSON_ARRAY:
-        return _paired(found, source.name, JsonlEvents(ArrayLines(source), keyed=keyed, transactional=True), soft=True)
+        return _paired(
+            found, source.name, JsonlEvents(ArrayObjects(source), keyed=keyed, transactional=True), soft=True
+        )
     operations = read_text(source, transactions)
     return History(
         name=source.name,

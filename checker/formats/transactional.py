@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.formats.errors import BadHistory, shown
-from harness.event_lines import without_doubles
+from harness.event_lines import EXACT_JSON
 from harness.op import NEMESIS, Operation, OpType
 from harness.pairing import Event, Pairing, made
 
@@ -139,12 +139,12 @@ def requested(value: Value) -> Value:
     ]
 
 
-class ArrayLines:
-    """The elements of a JSON array as lines, one after the other.
+class ArrayObjects:
+    """The objects of a JSON array, one after the other.
 
     Attributes:
         name: The name of the source.
-        line: The number of the element, from 1.
+        line: The number of the last object, from 1.
     """
 
     def __init__(self, source: Source) -> None:
@@ -152,31 +152,27 @@ class ArrayLines:
         self.name = source.name
         self.line = 0
         self._source = source
-        self._rest: Iterator[Any] | None = None
 
-    def readline_bytes(self, size: int) -> bytes:
-        """Returns the next element as a line of JSON; empty at the end.
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yields each object.
 
         Raises:
             BadHistory: The text is no array of JSON, or too long.
+            ValueError: An element is no object.
         """
-        if self._rest is None:
-            self._rest = iter(self._elements())
-        element = next(self._rest, self)
-        if element is self:
-            return b""
-        self.line += 1
-        return (json.dumps(element) + "\n").encode()[:size]
-
-    def _elements(self) -> list[Any]:
         text = b"".join(self._source.parts(MAX_ARRAY_BYTES))
         try:
-            found = json.loads(text, object_pairs_hook=without_doubles)
+            found = EXACT_JSON.decode(text.decode())
         except (ValueError, RecursionError) as error:
             raise BadHistory(self.name, None, f"expected a JSON array of events: {error}") from error
+        del text
         if not isinstance(found, list):
             raise BadHistory(self.name, None, "expected a JSON array of events")
-        return found
+        for element in found:
+            self.line += 1
+            if not isinstance(element, dict):
+                raise ValueError(f"expected a JSON object, found {shown(json.dumps(element))}")  # noqa: TRY004 - its content is wrong
+            yield element
 
 
 def read_text(source: Source, transactions: str) -> list[Operation]:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Logs in the service lin-kv: for each log, a key for its next offset, one for its committed offset, and one for each message.
+"""Logs in the service lin-kv: a key for each offset of each log, and one for each committed offset.
 
-A compare-and-set of the next offset gives an offset to one message only. With `--blind`, a planted bug, it is a write, so two
-nodes give one offset to two messages.
+A compare-and-set takes the first free offset for a message, so an offset belongs to one message, and none stays empty. A
+node remembers what it has seen of a log, since no message changes. With `--blind`, a planted bug, it takes an offset by a
+write, so two nodes give one offset to two messages.
 
 A compare-and-set raises the committed offset. With the planted bug `--last-commit`, a commit of an older offset lowers it. With
 `--own-commits`, each node has its own committed offsets, in memory.
@@ -15,34 +16,71 @@ from node import Node
 node = Node()
 LENGTH = 20  # messages of one poll
 NO_SUCH_KEY = 20
+PRECONDITION_FAILED = 22
 OWN = {}  # the committed offsets of `--own-commits`
+seen = {}  # by log and offset: a message
+free = {}  # by log: the first offset that may be free
+sends = 0
+
+
+def unanswered(message):
+    """Answers that nothing happened, since a read timed out."""
+    node.reply(message, {"type": "error", "code": 11, "text": "lin-kv did not answer"})
+
+
+def learn(key, offset, entry):
+    """Remembers a message, which has the mark of its send beside it."""
+    seen[key, offset] = entry[0]
+    free[key] = max(free.get(key, 0), offset + 1)
 
 
 @node.on("send")
 def send(message):
-    """Takes the next offset."""
-    body = message["body"]
-
-    def got(answer):
-        take(answer.get("value", 0))
+    """Takes the first free offset."""
+    global sends
+    sends += 1
+    key = message["body"]["key"]
+    entry = [message["body"]["msg"], f"{node.name}/{sends}"]
 
     def take(offset):
-        def taken(answer):
-            if answer["type"] == "error":
-                node.ask("lin-kv", {"type": "read", "key": f"next/{body['key']}"}, got)
-            else:
-                node.ask("lin-kv", {"type": "write", "key": f"{body['key']}/{offset}", "value": body["msg"]}, written)
+        at = f"{key}/{offset}"
 
-        def written(_):
+        def taken(answer):
+            if answer["type"] != "error":
+                done()
+            elif answer["code"] == PRECONDITION_FAILED:
+                free[key] = max(free.get(key, 0), offset + 1)
+                take(free[key])
+            else:
+                look()
+
+        def look():
+            """Reads whose offset it is, after a request that may have taken effect."""
+            node.ask("lin-kv", {"type": "read", "key": at}, looked)
+
+        def looked(answer):
+            if answer["type"] != "error":
+                learn(key, offset, answer["value"])
+                if answer["value"] == entry:
+                    done()
+                else:
+                    take(free[key])
+            elif answer["code"] == NO_SUCH_KEY:
+                take(offset)
+            else:
+                look()
+
+        def done():
+            learn(key, offset, entry)
             node.reply(message, {"type": "send_ok", "offset": offset})
 
         if "--blind" in sys.argv:
-            node.ask("lin-kv", {"type": "write", "key": f"next/{body['key']}", "value": offset + 1}, taken)
-            return
-        change = {"type": "cas", "key": f"next/{body['key']}", "from": offset, "to": offset + 1}
-        node.ask("lin-kv", {**change, "create_if_not_exists": offset == 0}, taken)
+            node.ask("lin-kv", {"type": "write", "key": at, "value": entry}, taken)
+        else:
+            change = {"type": "cas", "key": at, "from": None, "to": entry, "create_if_not_exists": True}
+            node.ask("lin-kv", change, taken)
 
-    node.ask("lin-kv", {"type": "read", "key": f"next/{body['key']}"}, got)
+    take(free.get(key, 0))
 
 
 @node.on("poll")
@@ -52,21 +90,29 @@ def poll(message):
     waiting = list(message["body"]["offsets"].items())
 
     def next_log():
-        if not waiting:
+        if waiting:
+            read(*waiting.pop())
+        else:
             node.reply(message, {"type": "poll_ok", "msgs": found})
-            return
-        key, offset = waiting.pop()
-        read(key, offset)
 
     def read(key, offset):
-        def got(answer):
-            if answer["type"] == "error" or len(found[key]) == LENGTH:
-                next_log()
-                return
-            found[key].append([offset, answer["value"]])
-            read(key, offset + 1)
+        while (key, offset) in seen and len(found[key]) < LENGTH:
+            found[key].append([offset, seen[key, offset]])
+            offset += 1
 
-        node.ask("lin-kv", {"type": "read", "key": f"{key}/{offset}"}, got)
+        def got(answer):
+            if answer["type"] != "error":
+                learn(key, offset, answer["value"])
+                read(key, offset)
+            elif answer["code"] == NO_SUCH_KEY:
+                next_log()
+            else:
+                unanswered(message)
+
+        if len(found[key]) == LENGTH:
+            next_log()
+        else:
+            node.ask("lin-kv", {"type": "read", "key": f"{key}/{offset}"}, got)
 
     next_log()
 
@@ -122,7 +168,7 @@ def list_committed(message):
             if answer["type"] != "error":
                 found[key] = answer["value"]
             elif answer["code"] != NO_SUCH_KEY:
-                node.reply(message, {"type": "error", "code": 11, "text": "lin-kv did not answer"})
+                unanswered(message)
                 return
             next_log()
 

@@ -9,7 +9,6 @@ time it sends the message again. A message has all writes of its transactions, a
 reads a part of a transaction. All is in memory: a kill loses what others do not know yet.
 
 With the planted bug `--write-by-write`, each write has a message of its own, also one that its transaction replaces later.
-With `--old-reads`, a transaction does not read what it has written itself.
 """
 
 import sys
@@ -81,8 +80,7 @@ def txn(message):
     done, written = [], {}
     for kind, key, value in message["body"]["txn"]:
         if kind == "r":
-            own = None if "--old-reads" in sys.argv else written.get(key)
-            found = own or registers.get(key)
+            found = written.get(key) or registers.get(key)
             done.append([kind, key, found and found[0]])
         else:
             written[key] = [value, [latest, node.name]]

@@ -36,6 +36,7 @@ MORE_BUGS: Sequence[tuple[str, str, str, Sequence[str]]] = [
     ("kafka", "kafka.py", "--last-commit", ()),
     ("txn-list-append", "txn.py", "--blind", ()),
     ("txn-rw-register", "txn.py", "--blind", ("--linearizable-keys",)),
+    ("txn-rw-register", "txn_gossip.py", "--write-by-write", (*CUTS, "--consistency-model", "read-committed")),
 ]
 
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from harness.combinators import phases, until_ok
-from harness.declare import option
+from harness.declare import option, with_default
 from harness.errors import InputError
 from harness.op import FINAL_PHASE, Invocation
 from workloads.log.whole import final_ranges
@@ -32,11 +32,7 @@ class KafkaOptions(LogOptions):
     """The options of the workload kafka."""
 
     keys: int = option(4, "The number of independent logs.", low=2, high=1000)
-    linearizable: bool = option(
-        default=False,
-        help="Each read must return all entries that were known before it began; without it, they may appear later.",
-        judges=True,
-    )
+    linearizable: bool = with_default(LogOptions, "linearizable", default=False)
     commit_share: float = option(
         0.05, "The share of operations that commit the highest offset that the process has read.", low=0, high=1
     )

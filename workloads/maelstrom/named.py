@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.declare import option
+from harness.declare import with_default
 from workloads.counter.workload import CounterOptions, CounterWorkload
 from workloads.register.workload import RegisterWorkload
 from workloads.set.workload import SetOptions, SetWorkload
@@ -15,12 +15,8 @@ from workloads.transactions.workload import ListAppendWorkload, RwRegisterWorklo
 class GrowOnlyOptions(SetOptions):
     """The options of the workloads broadcast and g-set."""
 
-    reads_every: int = option(2, "The number of adds for each read, while the set is small.", low=1, high=1_000_000_000)
-    linearizable: bool = option(
-        default=False,
-        help="Each read must return all elements acknowledged before it began; without it, they may appear later.",
-        judges=True,
-    )
+    reads_every: int = with_default(SetOptions, "reads_every", default=2)
+    linearizable: bool = with_default(SetOptions, "linearizable", default=False)
 
 
 class BroadcastWorkload(SetWorkload):
@@ -47,20 +43,14 @@ class GSetWorkload(SetWorkload):
 class PNCounterOptions(CounterOptions):
     """The options of the workload pn-counter."""
 
-    rest: float = option(
-        5.0,
-        "Only reads that begin this many seconds after the last add has ended must lie within the bounds; 0: all reads.",
-        low=0,
-        high=3600,
-        judges=True,
-    )
+    rest: float = with_default(CounterOptions, "rest", default=5.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GCounterOptions(PNCounterOptions):
     """The options of the workload g-counter."""
 
-    negative_share: float = option(0.0, "The share of adds that have a negative amount.", low=0, high=1)
+    negative_share: float = with_default(CounterOptions, "negative_share", default=0.0)
 
 
 class PNCounterWorkload(CounterWorkload):

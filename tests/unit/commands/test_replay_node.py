@@ -16,6 +16,7 @@ from harness.errors import ExitCode, InputError
 from results.measure.transcripts import lines_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 # It counts in its folder, says its seed at the start, and repeats each other line.
@@ -130,3 +131,13 @@ def test_options_of_one_node_need_a_node(tmp_path: Path, option: str) -> None:
     """Without --node they would mean nothing."""
     with pytest.raises(InputError, match=f"{option} needs --node"):
         cli.invoke(["replay", "latest", "--store", str(tmp_path), option, "1"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--targets", "name"), ("--repeat", "2"), ("--until-fail",), ("--format", "json"), ("--system", "maelstrom")],
+)
+def test_options_of_a_run_are_refused_with_a_node(tmp_path: Path, words: Sequence[str]) -> None:
+    """Nothing runs, so they would mean nothing. The message names the option."""
+    with pytest.raises(InputError, match=f"{words[0]} has no meaning with --node"):
+        cli.invoke(["replay", "latest", "--store", str(tmp_path), "--node", "n1", "--bin", "true", *words])
