@@ -22,12 +22,12 @@ def main() -> None:
             if BALL not in line:
                 message = json.loads(line)
                 body = message["body"]
+                if "msg_id" not in body:
+                    continue  # the peer of `run.py` passes on answers too
                 answer = {"type": body["type"] + "_ok", "in_reply_to": body["msg_id"]}
                 if body["type"] == "init":
                     (other,) = (name for name in body["node_ids"] if name != body["node_id"])
-                    ball = (
-                        json.dumps({"src": body["node_id"], "dest": other, "body": {"type": "ball"}}).encode() + b"\n"
-                    )
+                    ball = f'{{"src":"{body["node_id"]}","dest":"{other}","body":{{{BALL.decode()}}}}}\n'.encode()
                     balls += int(sys.argv[1])
                 elif "echo" in body:
                     answer["echo"] = body["echo"]
