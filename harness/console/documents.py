@@ -136,6 +136,22 @@ def _check_values(path: Path, place: str, value: Any) -> None:
         raise InputError(f"{where}: expected a text, a number, true or false, found {shown(str(value))}")
 
 
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"expected a finite number, found {text[:SHOWN_CHARACTERS]}")
+    return value
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_constant=_no_constant, parse_float=_finite
+)  # a new one costs as much as a message
+
+
 def parse_json(text: str | bytes, where: str) -> Any:
     """Reads a JSON document with finite numbers and limited nesting.
 
@@ -147,7 +163,9 @@ def parse_json(text: str | bytes, where: str) -> Any:
         InputError: It is not such a document.
     """
     try:
-        document = json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+        if isinstance(text, bytes):
+            text = text.decode(json.detect_encoding(text), "surrogatepass")
+        document = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: is not JSON: {error}") from error
     level = [document]
@@ -167,14 +185,3 @@ def shown(value: Any, *, quoted: bool = True) -> str:
     if len(text) <= SHOWN_CHARACTERS:
         return text
     return f"{text[:SHOWN_CHARACTERS]}... ({len(text)} characters)"
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a JSON number")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"expected a finite number, found {text[:SHOWN_CHARACTERS]}")
-    return value

@@ -33,7 +33,7 @@ MORE_BUGS: Sequence[tuple[str, str, str, Sequence[str]]] = [
     ("lin-kv", "lin_kv.py", "--service seq-kv", ()),
     ("kafka", "kafka.py", "--blind", ()),
     ("kafka", "kafka.py", "--own-commits", ()),
-    ("kafka", "kafka.py", "--last-commit", ()),
+    ("kafka", "kafka.py", "--last-commit", ("--service-timeouts", "0.1")),
     ("txn-list-append", "txn.py", "--blind", ()),
     ("txn-rw-register", "txn.py", "--blind", ("--linearizable-keys",)),
     ("txn-rw-register", "txn_gossip.py", "--write-by-write", (*CUTS, "--consistency-model", "read-committed")),

@@ -35,6 +35,7 @@ INIT: Final = 1
 TOPOLOGY: Final = 2
 MAX_TYPES: Final = 1000
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,59}")
+_compact: Final = json.JSONEncoder(separators=(",", ":")).encode  # `json.dumps` would make an encoder for each message
 MAX_ANSWERED: Final = 100_000  # answered requests that a node remembers, to tell a second answer from an unasked one
 
 
@@ -222,7 +223,7 @@ class _ForeignError(InputError):
 
 
 def _encoded(source: str, target: str, body: object) -> bytes:
-    return json.dumps({"src": source, "dest": target, "body": body}, separators=(",", ":")).encode()
+    return _compact({"src": source, "dest": target, "body": body}).encode()
 
 
 def _parsed(line: bytes, node: str) -> tuple[str, dict[str, Any]]:

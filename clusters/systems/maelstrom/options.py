@@ -20,6 +20,8 @@ class Topology(enum.StrEnum):
     GRID = "grid"
     LINE = "line"
     TREE = "tree"
+    TREE3 = "tree3"
+    TREE4 = "tree4"
     TOTAL = "total"
 
 
@@ -33,7 +35,10 @@ class MaelstromOptions:
         "own.",
         metavar="COMMAND",
     )
-    topology: Topology = option(Topology.GRID, "The neighbours that the workload broadcast tells each node.")
+    topology: Topology = option(
+        Topology.GRID,
+        "The neighbours that the workload broadcast tells each node. Of a node of a tree, 2, 3 or 4 are farther from the root.",
+    )
     latency: float = option(
         -1.0,
         "The mean latency of a message between nodes in milliseconds; -1: drawn from the seed, as in the simulator.",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from clusters.systems.maelstrom.options import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+BRANCHES: Final[Mapping[Topology, int]] = MappingProxyType({Topology.TREE: 2, Topology.TREE3: 3, Topology.TREE4: 4})
 
 
 def of(topology: Topology, names: Sequence[str]) -> dict[str, list[str]]:
@@ -18,8 +21,8 @@ def of(topology: Topology, names: Sequence[str]) -> dict[str, list[str]]:
         pairs = {(a, b) for a in range(count) for b in range(count) if a != b}
     elif topology is Topology.LINE:
         pairs = {(place, place + 1) for place in range(count - 1)}
-    elif topology is Topology.TREE:
-        pairs = {((place - 1) // 2, place) for place in range(1, count)}
+    elif topology in BRANCHES:
+        pairs = {((place - 1) // BRANCHES[topology], place) for place in range(1, count)}
     else:
         width = math.ceil(math.sqrt(count))
         pairs = {(place, place + 1) for place in range(count - 1) if (place + 1) % width}
