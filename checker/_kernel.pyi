@@ -161,7 +161,8 @@ def transactions(
         `malformed` with a row, whether it is the answer, a micro-operation or None, and the reason; or `written_twice` with a
         key, an element, two rows and two micro-operations. Otherwise `findings` with kind, key, rows, micro-operations and
         elements; `cycles` with the type, the size of the component, and the links, each with two rows, a kind, a key and two
-        versions; `counts` by kind and type; `keys`, and `data_edges`, the number of dependencies. `reasons` is there if the
+        versions; `overlaps` with the type, the size of the component, whether it is decided that no order keeps the writers
+        apart, and the writers, each a row and a key; `counts` by kind and type; `keys`, and `data_edges`, the number of dependencies. `reasons` is there if the
         cycles have versions of registers whose order follows from a source: key, two versions, and the source. `order` is
         there if it is wanted: the rows, or None if there is a cycle.
     """

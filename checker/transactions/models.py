@@ -159,7 +159,7 @@ ANOMALIES: Final[Mapping[str, str]] = MappingProxyType(
         "G-single-item": "a cycle with one anti-dependency: one transaction reads a version that the next one replaces",
         "G-nonadjacent-item": "a cycle with several anti-dependencies, and no two of them follow each other",
         "G-SI": "a cycle with anti-dependencies that follow each other, but the transactions of some of them write a common "
-        "key, so that they must not overlap",
+        "key, so that they must not overlap; or transactions that append to common keys, and that no order keeps apart",
         "G2-item": "a cycle with anti-dependencies that follow each other",
         "lost-update": "transactions read the same version of a key first, and then all write the key",
         "dirty-update": "a transaction that succeeded wrote after a version of a failed one",

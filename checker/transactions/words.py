@@ -61,6 +61,25 @@ class Words:
         head = f"a cycle of {len(links)} transactions{size}."
         return " ".join([head, *parts, "A transaction cannot precede itself."])
 
+    def overlap(self, component: int, writers: Sequence[tuple[int, str]]) -> str:
+        """Returns the explanation of transactions that append to common keys and that no order keeps apart.
+
+        Args:
+            component: The number of transactions that depend on each other.
+            writers: Each row with a key; those of one key are neighbours.
+        """
+        names: dict[int, str] = {}
+        by_key: dict[str, list[str]] = {}
+        for row, key in writers[:MAX_LINKS]:
+            by_key.setdefault(key, []).append(self._name(row, names))
+        parts = [f"{' and '.join(who)} {self._write} to {_text(key)}" for key, who in by_key.items()]
+        left = len(writers) - MAX_LINKS
+        more = f"; {left} more such appends" if left > 0 else ""
+        return (
+            f"{'; '.join(parts)}{more}. No read shows the order of these appends. Transactions that append to a common key "
+            f"must not overlap, but every order without an overlap contradicts the dependencies among {component} transactions."
+        )
+
     def _name(self, row: int, names: dict[int, str]) -> str:
         """Returns the name of a transaction; at the first use with its process and events."""
         known = names.get(row)

@@ -215,6 +215,15 @@ fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()>
             (cycle.name, cycle.component, links)
         })
         .collect();
+    let overlaps: Vec<_> = cycles
+        .overlaps
+        .iter()
+        .map(|(name, component, overlap)| {
+            let writers: Vec<_> = overlap.writers.iter().map(|&(row, key)| (row, table.key_text(key))).collect();
+            (*name, *component, overlap.decided, writers)
+        })
+        .collect();
+    out.set_item("overlaps", overlaps)?;
     out.set_item("findings", shown)?;
     out.set_item("cycles", drawn)?;
     let counts = PyDict::new(out.py());

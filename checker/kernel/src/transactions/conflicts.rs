@@ -12,14 +12,15 @@
 //! leads from A to B, or from B to A, which makes a cycle with the rw edge. So only the keys matter whose writers have no
 //! known order. In lists these are the writers of appends that no read returned.
 //!
-//! A pair of such writers without a direct anti-dependency has no order here, though the other transactions may leave it none.
+//! A pair of such writers without a direct anti-dependency has no order here, though the other transactions may leave it none:
+//! `overlaps` decides that.
 
 use std::collections::BTreeMap;
 
 use super::graph::{Dependencies, Edge, Fan, CONFLICT, RW};
 
-/// By row: the keys without a known order that it writes, sorted.
-struct Keys {
+/// By row: the keys without a known order that it writes, or other numbers; sorted.
+pub struct Keys {
     first: Vec<u32>,
     of: Vec<u32>,
 }
@@ -31,6 +32,11 @@ impl Keys {
         for (key, group) in groups.iter().enumerate().filter(|(_, group)| several(group)) {
             pairs.extend(group.iter().map(|&(row, _)| (row, key as u32)));
         }
+        Self::of_pairs(rows, pairs)
+    }
+
+    /// Makes it from pairs of a row and a number.
+    pub fn of_pairs(rows: usize, mut pairs: Vec<(u32, u32)>) -> Self {
         pairs.sort_unstable();
         pairs.dedup();
         let mut first = vec![0u32; if pairs.is_empty() { 0 } else { rows + 1 }];
@@ -43,7 +49,7 @@ impl Keys {
         Self { first, of: pairs.into_iter().map(|(_, key)| key).collect() }
     }
 
-    fn of(&self, row: u32) -> &[u32] {
+    pub fn of(&self, row: u32) -> &[u32] {
         &self.of[self.first[row as usize] as usize..self.first[row as usize + 1] as usize]
     }
 

@@ -12,30 +12,18 @@
 //!   with one bit, whether the last edge was an anti-dependency; from there no other one may follow. A closed walk that
 //!   visits a transaction in both layers can be split there into two closed walks, and neither has neighbouring
 //!   anti-dependencies. So a simple cycle exists if a closed walk does.
-//! - G-SI: the same if an anti-dependency between transactions that write a common key is a dependency (`conflicts`).
+//! - G-SI: the same if an anti-dependency between transactions that write a common key is a dependency (`conflicts`). Or, in lists,
+//!   writers of a common key that no order keeps apart (`overlaps`). Only this one is NP-complete, so it has a limit of steps.
 //! - G2-item: an anti-dependency within a component.
 
-use std::collections::VecDeque;
-
 use super::graph::{components, Components, Graph, Step, CONFLICT, PASS, PROCESS, REALTIME, RW, WR, WW};
+use super::inside::Inside;
+use super::overlaps::{overlaps, Overlap};
+use super::witness::{Link, Witnesses};
 use super::NONE;
 
-/// Steps of the searches for the witness of one type in one component. They decide only its length.
-const WITNESS_STEPS: usize = 4_000_000;
 /// Anti-dependencies that one sweep decides.
 const SWEEP: usize = 64;
-
-/// A part of a cycle: an edge between two transactions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
-    pub from: u32,
-    pub to: u32,
-    pub kind: u8,
-    /// The place of the edge in `Graph::edges`; `NONE` for real time.
-    pub edge: u32,
-    /// The version that `to` wrote, if the edge leads to a hub; else `NONE`.
-    pub written: u32,
-}
 
 /// A cycle of one type; the end of each link is the start of the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +40,20 @@ pub struct Cycles {
     pub kept: Vec<Cycle>,
     /// By type: in how many components it is.
     pub counts: Vec<(&'static str, usize)>,
+    /// Writers that no order keeps apart, or for which this is open: the type, and the size of their component.
+    pub overlaps: Vec<(&'static str, usize, Overlap)>,
+}
+
+impl Cycles {
+    /// Counts a type, and returns its number so far.
+    fn count(&mut self, name: &'static str) -> usize {
+        let place = self.counts.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            self.counts.push((name, 0));
+            self.counts.len() - 1
+        });
+        self.counts[place].1 += 1;
+        self.counts[place].1
+    }
 }
 
 const NAMES: [[&str; 3]; 6] = [
@@ -69,18 +71,22 @@ const NONADJACENT: usize = 3;
 const SNAPSHOT: usize = 4;
 const G2: usize = 5;
 
+/// Returns the place of the suffix of the types with some edges besides those of data.
+fn suffix(extra: u8) -> usize {
+    match extra {
+        0 => 0,
+        PROCESS => 1,
+        _ => 2,
+    }
+}
+
 /// Finds all types of cycles of a graph, and for each type the witnesses of the first `kept` components.
 pub fn cycles(graph: &Graph, kept: usize) -> Cycles {
-    let whole = components(graph.nodes, |node, number| graph.step(node, number).map(|step| step.to));
-    let mut sizes = vec![0u32; whole.count as usize];
-    for row in 0..graph.rows {
-        sizes[whole.of[row as usize] as usize] += 1;
-    }
+    let inside = Inside::new(graph);
     let mut found = Cycles::default();
-    if sizes.iter().all(|&size| size < 2) {
-        return found;
+    if !inside.is_empty() {
+        Search { inside: &inside, witnesses: Witnesses::new(&inside) }.run(kept, &mut found);
     }
-    Search::new(graph, whole, sizes).run(kept, &mut found);
     found
 }
 
@@ -106,51 +112,18 @@ struct Layer {
 }
 
 struct Search<'a> {
-    graph: &'a Graph,
-    whole: Components,
-    sizes: Vec<u32>,
-    parent: Vec<(u32, Step)>,
-    distance: Vec<u32>,
-    touched: Vec<u32>,
+    inside: &'a Inside<'a>,
+    witnesses: Witnesses<'a>,
 }
 
-impl<'a> Search<'a> {
-    fn new(graph: &'a Graph, whole: Components, sizes: Vec<u32>) -> Self {
-        let states = graph.nodes as usize * 2;
-        let nothing = Step { to: NONE, kind: 0, edge: NONE };
-        Self {
-            graph,
-            whole,
-            sizes,
-            parent: vec![(NONE, nothing); states],
-            distance: vec![NONE; states],
-            touched: Vec::new(),
-        }
-    }
-
-    /// Returns whether both ends of a step are in the same component of the whole graph, and it is no trivial one.
-    fn inside(&self, node: u32, to: u32) -> bool {
-        let part = self.whole.of[node as usize];
-        self.sizes[part as usize] > 1 && part == self.whole.of[to as usize]
-    }
-
-    /// Returns a step inside a component by its number; it leads to `NONE` if it leaves the component or has another kind.
-    fn step(&self, node: u32, number: u32, mask: u8) -> Option<Step> {
-        let part = self.whole.of[node as usize];
-        if self.sizes[part as usize] < 2 {
-            return None;
-        }
-        let step = self.graph.step(node, number)?;
-        let counts = step.kind & (mask | PASS) != 0 && self.whole.of[step.to as usize] == part;
-        Some(if counts { step } else { Step { to: NONE, ..step } })
-    }
-
+impl Search<'_> {
     fn layer(&self, extra: u8, conflicts: bool) -> Layer {
-        let nodes = self.graph.nodes;
-        let of = |mask: u8| components(nodes, |node, number| self.step(node, number, mask).map(|step| step.to));
+        let nodes = self.inside.graph.nodes;
+        let of =
+            |mask: u8| components(nodes, |node, number| self.inside.step(node, number, mask).map(|step| step.to));
         let product_of = |mask: u8| {
             components(nodes * 2, |state, number| {
-                self.step(state / 2, number, mask).map(|step| match step {
+                self.inside.step(state / 2, number, mask).map(|step| match step {
                     Step { to: NONE, .. } => NONE,
                     Step { to, kind: RW, .. } if state % 2 == 0 => to * 2 + 1,
                     Step { kind: RW, .. } => NONE,
@@ -170,14 +143,15 @@ impl<'a> Search<'a> {
     }
 
     fn run(mut self, kept: usize, found: &mut Cycles) {
+        let whole = &self.inside.whole;
         let mut edges: Vec<Vec<u32>> = Vec::new(); // by component that has cycles: the edges inside
-        let mut numbers = vec![NONE; self.sizes.len()];
+        let mut numbers = vec![NONE; self.inside.sizes.len()];
         let (mut extra, mut conflicts) = (0, false);
-        for (place, edge) in self.graph.edges.iter().enumerate() {
-            if !self.inside(edge.from, edge.to) {
+        for (place, edge) in self.inside.graph.edges.iter().enumerate() {
+            if !self.inside.has_edge(edge.from, edge.to) {
                 continue;
             }
-            let number = &mut numbers[self.whole.of[edge.from as usize] as usize];
+            let number = &mut numbers[whole.of[edge.from as usize] as usize];
             if *number == NONE {
                 *number = edges.len() as u32;
                 edges.push(Vec::new());
@@ -186,12 +160,12 @@ impl<'a> Search<'a> {
             extra |= edge.kind & PROCESS;
             conflicts |= edge.kind == CONFLICT;
         }
-        if self.graph.barriers > self.graph.rows {
+        if self.inside.graph.barriers > self.inside.graph.rows {
             extra = REALTIME;
         }
         let mut members: Vec<Vec<u32>> = vec![Vec::new(); edges.len()];
-        for node in 0..self.graph.nodes {
-            let number = numbers[self.whole.of[node as usize] as usize];
+        for node in 0..self.inside.graph.nodes {
+            let number = numbers[whole.of[node as usize] as usize];
             if number != NONE {
                 members[number as usize].push(node);
             }
@@ -200,31 +174,51 @@ impl<'a> Search<'a> {
         if extra != 0 {
             layers.push(self.layer(extra, conflicts));
         }
+        let mut contradicted = vec![NONE; self.inside.sizes.len()]; // by component: the first layer against snapshot isolation
         for (inside, members) in edges.iter().zip(&mut members) {
-            let component = self.sizes[self.whole.of[members[0] as usize] as usize] as usize;
+            let part = whole.of[members[0] as usize] as usize;
+            let component = self.inside.sizes[part] as usize;
             for (class, layer, starts) in self.types(&layers, inside, members) {
-                let suffix = match layers[layer].mask {
-                    0 => 0,
-                    PROCESS => 1,
-                    _ => 2,
-                };
-                let name = NAMES[class][suffix];
-                let place = found.counts.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-                    found.counts.push((name, 0));
-                    found.counts.len() - 1
-                });
-                found.counts[place].1 += 1;
-                if found.counts[place].1 <= kept {
-                    let links = self.witness(class, layers[layer].mask, &starts);
+                let name = NAMES[class][suffix(layers[layer].mask)];
+                if class != G2 {
+                    contradicted[part] = contradicted[part].min(layer as u32);
+                }
+                if found.count(name) <= kept {
+                    let mask = layers[layer].mask;
+                    let links = self.witness(class, mask, &starts);
                     found.kept.push(Cycle { name, links, component });
+                }
+            }
+        }
+        for (number, layer) in layers.iter().enumerate() {
+            let name = NAMES[SNAPSHOT][suffix(layer.mask)];
+            let wanted = |part: u32| contradicted[part as usize] > number as u32;
+            for overlap in overlaps(self.inside, layer.mask, &layer.all, wanted) {
+                let component = self.inside.sizes[overlap.part as usize] as usize;
+                if overlap.decided {
+                    contradicted[overlap.part as usize] = number as u32;
+                }
+                if !overlap.decided || found.count(name) <= kept {
+                    found.overlaps.push((name, component, overlap));
                 }
             }
         }
     }
 
+    /// Returns the shortest cycle of a class that begins with one of some edges, as long as the searches are few.
+    fn witness(&mut self, class: usize, extra: u8, starts: &[u32]) -> Vec<Link> {
+        let mask = match class {
+            G0 => WW | extra,
+            G1C | SINGLE => WW | WR | extra,
+            SNAPSHOT => WW | WR | RW | CONFLICT | extra,
+            _ => WW | WR | RW | extra,
+        };
+        self.witnesses.shortest(mask, class == NONADJACENT || class == SNAPSHOT, starts)
+    }
+
     /// Returns the types of one component: the class, the layer, and edges that such a cycle may begin with.
     fn types(&self, layers: &[Layer], inside: &[u32], members: &mut [u32]) -> Vec<(usize, usize, Vec<u32>)> {
-        let edges = &self.graph.edges;
+        let edges = &self.inside.graph.edges;
         let among = |kind: u8, of: &Components| -> Vec<u32> {
             let same = |place: &&u32| {
                 let edge = &edges[**place as usize];
@@ -279,7 +273,7 @@ impl<'a> Search<'a> {
     fn conflicting(&self, layer: &Layer, inside: &[u32]) -> Vec<u32> {
         let Some(Components { of, .. }) = &layer.snapshot else { return Vec::new() };
         let returns = |place: &&u32| {
-            let edge = &self.graph.edges[**place as usize];
+            let edge = &self.inside.graph.edges[**place as usize];
             let (from, to) = (edge.from as usize * 2, edge.to as usize * 2);
             edge.kind == CONFLICT && (of[from] == of[to] || of[from + 1] == of[to])
         };
@@ -288,7 +282,7 @@ impl<'a> Search<'a> {
 
     /// Returns some of the anti-dependencies whose target reaches their origin without another one; none if there is none.
     fn single(&self, layer: &Layer, candidates: &[u32], members: &mut [u32]) -> Vec<u32> {
-        let edges = &self.graph.edges;
+        let edges = &self.inside.graph.edges;
         let flow = &layer.flow.of;
         let direct = |place: &&u32| {
             let edge = &edges[**place as usize];
@@ -313,7 +307,7 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 let mut number = 0;
-                while let Some(step) = self.step(node, number, WW | WR | layer.mask) {
+                while let Some(step) = self.inside.step(node, number, WW | WR | layer.mask) {
                     number += 1;
                     if step.to != NONE {
                         reached[(flow[step.to as usize] - low) as usize] |= here;
@@ -334,121 +328,4 @@ impl<'a> Search<'a> {
         }
         Vec::new()
     }
-
-    /// Returns the shortest cycle of a class that begins with one of some edges, as long as the searches are few.
-    fn witness(&mut self, class: usize, extra: u8, starts: &[u32]) -> Vec<Link> {
-        let mask = match class {
-            G0 => WW | extra,
-            G1C | SINGLE => WW | WR | extra,
-            SNAPSHOT => WW | WR | RW | CONFLICT | extra,
-            _ => WW | WR | RW | extra,
-        };
-        let mut best: Vec<Link> = Vec::new();
-        let mut left = WITNESS_STEPS;
-        for &place in starts {
-            let bound = if best.is_empty() { NONE } else { best.len() as u32 };
-            if let Some(links) =
-                self.shortest(place, mask, class == NONADJACENT || class == SNAPSHOT, bound, &mut left)
-            {
-                best = links;
-            }
-            if left == 0 && !best.is_empty() {
-                break;
-            }
-        }
-        if class == NONADJACENT || class == SNAPSHOT {
-            return simple(best);
-        }
-        best
-    }
-
-    /// Returns the shortest cycle with an edge, if it has fewer links than a bound.
-    ///
-    /// A step to a barrier or a hub counts as a link, and those from there count nothing.
-    fn shortest(&mut self, place: u32, mask: u8, apart: bool, bound: u32, left: &mut usize) -> Option<Vec<Link>> {
-        let edge = self.graph.edges[place as usize];
-        let layer = |state: u32, kind: u8| match kind {
-            PASS => state % 2,
-            _ => u32::from(apart && kind == RW),
-        };
-        let (origin, goal) = (edge.to * 2 + layer(0, edge.kind), edge.from * 2);
-        for state in self.touched.drain(..) {
-            self.distance[state as usize] = NONE;
-        }
-        let mut queue = VecDeque::from([(origin, 1u32)]);
-        self.distance[origin as usize] = 1;
-        self.touched.push(origin);
-        let mut end = NONE;
-        while let Some((state, distance)) = queue.pop_front() {
-            if distance > self.distance[state as usize] {
-                continue;
-            }
-            // After an anti-dependency only a conflict may follow, and the cycle begins with one.
-            if state == goal || (state == goal + 1 && edge.kind == CONFLICT) {
-                end = state;
-                break;
-            }
-            let node = state / 2;
-            let mut number = 0;
-            while let Some(step) = self.step(node, number, mask) {
-                number += 1;
-                *left = left.saturating_sub(1);
-                if step.to == NONE || (state % 2 == 1 && step.kind == RW) {
-                    continue;
-                }
-                let cost = u32::from(node < self.graph.rows);
-                let (next, far) = (step.to * 2 + layer(state, step.kind), distance + cost);
-                if far >= bound || far >= self.distance[next as usize] {
-                    continue;
-                }
-                if self.distance[next as usize] == NONE {
-                    self.touched.push(next);
-                }
-                self.distance[next as usize] = far;
-                self.parent[next as usize] = (state, step);
-                if cost == 0 {
-                    queue.push_front((next, far));
-                } else {
-                    queue.push_back((next, far));
-                }
-            }
-        }
-        if end == NONE {
-            return None;
-        }
-        let mut links = Vec::new();
-        let mut state = end;
-        let (mut to, mut written) = (edge.from, NONE);
-        while state != origin {
-            let (before, step) = self.parent[state as usize];
-            if step.to == to {
-                written = self.graph.written(before / 2);
-            }
-            if before / 2 < self.graph.rows {
-                links.push(Link { from: before / 2, to, kind: step.kind, edge: step.edge, written });
-                (to, written) = (before / 2, NONE);
-            }
-            state = before;
-        }
-        links.push(Link { from: edge.from, to, kind: edge.kind, edge: place, written });
-        links.reverse();
-        Some(links)
-    }
-}
-
-/// Returns a part of a closed walk without neighbouring anti-dependencies that visits no transaction twice.
-fn simple(mut links: Vec<Link>) -> Vec<Link> {
-    while let Some((first, second)) = twice(&links) {
-        let inner = links[first..second].to_vec();
-        let mut outer = links[second..].to_vec();
-        outer.extend_from_slice(&links[..first]);
-        links = if inner.iter().any(|link| link.kind & (RW | CONFLICT) != 0) { inner } else { outer };
-    }
-    links
-}
-
-fn twice(links: &[Link]) -> Option<(usize, usize)> {
-    (0..links.len())
-        .flat_map(|second| (0..second).map(move |first| (first, second)))
-        .find(|&(first, second)| links[first].from == links[second].from)
 }

@@ -52,6 +52,8 @@ pub struct Fan {
 pub struct Dependencies {
     pub edges: Vec<Edge>,
     pub fans: Vec<Fan>,
+    /// Keys with the writers whose versions no read shows, if there are several.
+    pub unordered: Vec<(u32, Vec<u32>)>,
     /// Why one version follows another one, sorted; empty for lists, where a read shows it.
     pub reasons: Vec<Reason>,
 }
@@ -127,6 +129,8 @@ pub struct Graph {
     pub barriers: u32,
     pub nodes: u32,
     pub edges: Vec<Edge>,
+    /// Keys with the writers whose versions have no known order, if there are several.
+    pub unordered: Vec<(u32, Vec<u32>)>,
     /// By row: the first of its edges; one more at the end.
     first: Vec<u32>,
     /// By row: the node of its barrier, or `NONE`.
@@ -140,7 +144,7 @@ impl Graph {
     /// Makes the graph from the edges of the data.
     pub fn new(history: &History<'_>, dependencies: Dependencies, extra: Extra) -> Self {
         let rows = history.len();
-        let Dependencies { mut edges, fans, .. } = dependencies;
+        let Dependencies { mut edges, fans, unordered, .. } = dependencies;
         if extra == Extra::Process {
             edges.extend(process_edges(history));
         }
@@ -170,7 +174,7 @@ impl Graph {
             first[row + 1] += first[row];
         }
         let nodes = barriers + hubs.len() as u32;
-        Self { rows: rows as u32, barriers, nodes, edges, first, barrier, began, hubs }
+        Self { rows: rows as u32, barriers, nodes, edges, unordered, first, barrier, began, hubs }
     }
 
     /// Returns what the transaction behind a hub wrote; `NONE` for another node.

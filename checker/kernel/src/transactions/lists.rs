@@ -313,5 +313,8 @@ fn edges(history: &History<'_>, writers: &Writers, orders: &Orders) -> Dependenc
         found.add_fan(Fan { kind: RW, key, readers, writers: unseen[number].clone() });
     }
     conflicts(history.len(), &unseen, &mut found);
+    let several = |group: &[(u32, u32)]| group.iter().any(|(row, _)| *row != group[0].0);
+    let unordered = (0..).zip(&unseen).filter(|(_, group)| several(group));
+    found.unordered = unordered.map(|(key, group)| (key, group.iter().map(|&(row, _)| row).collect())).collect();
     found
 }

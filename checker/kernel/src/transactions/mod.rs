@@ -9,11 +9,15 @@ pub mod appends;
 pub mod conflicts;
 pub mod cycles;
 pub mod graph;
+pub mod inside;
 pub mod lists;
+pub mod overlaps;
 pub mod parse;
 pub mod registers;
+pub mod schedule;
 #[cfg(test)]
 mod tests;
+pub mod witness;
 
 use std::sync::Arc;
 
