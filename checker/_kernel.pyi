@@ -162,9 +162,10 @@ def transactions(
         key, an element, two rows and two micro-operations. Otherwise `findings` with kind, key, rows, micro-operations and
         elements; `cycles` with the type, the size of the component, and the links, each with two rows, a kind, a key and two
         versions; `overlaps` with the type, the size of the component, whether it is decided that no order keeps the writers
-        apart, and the writers, each a row and a key; `counts` by kind and type; `keys`, and `data_edges`, the number of dependencies. `reasons` is there if the
-        cycles have versions of registers whose order follows from a source: key, two versions, and the source. `order` is
-        there if it is wanted: the rows, or None if there is a cycle.
+        apart, and the writers, each a row and a key; `counts` by kind and type; `keys`,
+        and `data_edges`, the number of dependencies. `reasons` is there if the cycles have versions of registers whose order
+        follows from a source: key, two versions, and the source. `order` is there if it is wanted: the rows, or None if there
+        is a cycle.
     """
 
 def sort_seconds(count: int) -> float:

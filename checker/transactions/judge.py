@@ -1,5 +1,300 @@
+"""Judges a history of transactions: reads the columns, asks the kernel, and makes anomalies with their explanations.
 
 The kernel (`checker/kernel/src/transactions`) finds the anomalies. A consistency model decides which of them make the history
-invalid. There is no time-out; only one part of G-SI is searched, within a limit of steps.
+invalid. There is no time-out; only a part of G-SI is searched, within a limit of steps.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from checker._kernel import Transactions, transactions
+from checker.columns import OTHER
+from checker.formats.parquet import decode_value
+from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
+from checker.transactions.models import MALFORMED, NONE, PROCESS, REALTIME, find, order_of, prohibited, ruled_out
+from checker.transactions.words import MAX_LINKS, Words
+from harness.console.documents import shown
+from harness.console.plain import counted
+from harness.errors import InputError
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from checker.columns import Columns, Int64s, Values
+    from harness.op import Value
+
+FUNCTION: Final = "txn"
+_FORMS: Final = {
+    "list-append": "[r key null] or [append key element]",
+    "rw-register": "[r key null] or [w key value]",
+}
+_SHAPES: Final[Mapping[str, str]] = {
+    "not-a-list": "a list of micro-operations",
+    "not-a-micro-operation": "a micro-operation [function, key, value]",
+    "unknown-function": "a micro-operation {forms}",
+    "read-no-list": "a list as the result of a read",
+    "written-nil": "a value that is not null in a write, because null is the initial value",
+    "other-shape": "the functions, keys and written values of the request, {request}, in its answer",
+}
+_LACKING: Final = {
+    PROCESS: "does not tell the processes",
+    REALTIME: "does not tell when transactions began",
+}
+
+
+def judge(
+    history: Columns, *, workload: str, model: str, sources: Sequence[str] = (), anomalies: tuple[str, ...] = ()
+) -> Judgement:
+    """Decides the transactions of a history.
+
+    Args:
+        history: The operations; each has the function `txn`.
+        workload: The micro-operations: `list-append` or `rw-register`.
+        model: The name or an alias of a consistency model.
+        sources: For registers, what the order of versions follows from besides the initial version: `writes-follow-reads`,
+            `sequential-keys`, `linearizable-keys`.
+        anomalies: Anomalies that the history must not have besides those that the model prohibits.
+
+    Raises:
+        InputError: An operation is no transaction of the workload, or the model is unknown, or a source needs what the history
+            lacks.
+    """
+    chosen = find(model)
+    _hold_sources(history, sources)
+    history = _in_order(history)
+    _hold_function(history)
+    found = transactions(
+        workload,
+        kind=history.type,
+        process=history.process,
+        start=history.start,
+        end=history.end,
+        request=_places(history.value),
+        answer=_places(history.result),
+        texts=history.texts if isinstance(history.texts, Transactions) else list(history.texts),
+        extra=_order(history, order_of(chosen.name, anomalies)),
+        sources=list(sources),
+    )
+    if "malformed" in found:
+        return _malformed(history, workload, found["malformed"])
+    if "written_twice" in found:
+        return _written_twice(history, *found["written_twice"])
+    return _Judged(history, workload, chosen.name, anomalies, found).judgement()
+
+
+def _order(history: Columns, wanted: str) -> str:
+    """Returns what orders transactions besides their data, as far as the history has it."""
+    if wanted == REALTIME and REALTIME in history.lacks:
+        wanted = PROCESS
+    return NONE if wanted == PROCESS and PROCESS in history.lacks else wanted
+
+
+def _hold_sources(history: Columns, sources: Sequence[str]) -> None:
+    for source, needed, what in (
+        ("sequential-keys", PROCESS, "a process for each operation"),
+        ("linearizable-keys", REALTIME, "an event of type invoke for each operation"),
+    ):
+        if source in sources and needed in history.lacks:
+            raise InputError(
+                f"expected {what}, which {source} needs; give a history that has it, or leave {source} away"
+            )
+
+
+def _in_order(history: Columns) -> Columns:
+    """Returns the rows in the order of their invokes."""
+    if len(history) and (np.diff(history.start) < 0).any():
+        return history.only(np.argsort(history.start, kind="stable"))
+    return history
+
+
+def _hold_function(history: Columns) -> None:
+    place = {name: number for number, name in enumerate(history.functions)}.get(FUNCTION, -1)
+    other = np.flatnonzero(history.function != place)
+    if len(other):
+        row = int(other[0])
+        found = shown(history.functions[int(history.function[row])])
+        raise InputError(
+            f"event {history.start[row]}: expected the function {FUNCTION}, whose value is a list of micro-operations, found "
+            f"{found}"
+        )
+
+
+def _places(values: Values) -> Int64s:
+    """Returns the places of the texts of values; -1 for a value that is no list of micro-operations."""
+    return np.where(values.kind == OTHER, values.first, -1).astype(np.int64)
+
+
+def _malformed(history: Columns, workload: str, wrong: tuple[int, bool, int | None, str]) -> Judgement:
+    """Returns the judgement of a transaction whose answer has another form than its request has.
+
+    Args:
+        history: The operations.
+        workload: The name of the workload.
+        wrong: The row, whether the answer is wrong and not the request, the micro-operation, and the reason.
+
+    Raises:
+        InputError: The request is wrong.
+    """
+    row, answer, place, what = wrong
+    values, event = (history.result, history.end[row]) if answer else (history.value, history.start[row])
+    found = value_at(history, values, row)
+    where, request = f"event {event}", value_at(history, history.value, row)
+    if place is not None and isinstance(found, list) and place < len(found):
+        where, found = f"{where}, micro-operation {place + 1}", found[place]
+        request = request[place] if isinstance(request, list) and place < len(request) else request
+    expected = _SHAPES[what].format(forms=_FORMS[workload], request=shown(request))
+    sentence = f"{where}: expected {expected}, found {shown(found)}"
+    if not answer:
+        raise InputError(sentence)
+    weakest, stronger = ruled_out([MALFORMED])
+    return Judgement(
+        verdict=Verdict.INVALID,
+        reason=f"The system answered a transaction with something else, at {where}. So the other transactions were not judged.",
+        counts={"transactions": len(history), MALFORMED: 1},
+        anomalies=(
+            Anomaly(kind=MALFORMED, subject=None, explanation=f"{MALFORMED}: {sentence}.", rows=(row,), decisive=row),
+        ),
+        figures={"anomaly-types": [MALFORMED], "allowed-anomaly-types": [], "not": weakest, "also-not": stronger},
+    )
+
+
+def _written_twice(history: Columns, key: str, elem: str, rows: tuple[int, int], places: tuple[int, int]) -> Judgement:
+    first, second = (
+        f"event {history.start[row]}, micro-operation {at + 1}" for row, at in zip(rows, places, strict=True)
+    )
+    what = f"{shown(decode_value(elem))} to the key {shown(decode_value(key))}"
+    return Judgement(
+        verdict=Verdict.UNKNOWN,
+        reason=f"{second[0].upper()}{second[1:]} writes {what} again, after {first}; expected each value at most once for a "
+        "key, because a read shows its writer by the value alone.",
+    )
+
+
+class _Judged:
+    """Makes the judgement of what the kernel found."""
+
+    def __init__(
+        self, history: Columns, workload: str, model: str, more: tuple[str, ...], found: Mapping[str, Any]
+    ) -> None:
+        self._history = history
+        self._model = model
+        self._more = more
+        self._lacking = [each for each in history.lacks if each in _needed(order_of(model, more))]
+        self._found = found
+        self._words = Words(history, workload, found.get("reasons", ()))
+        self._counts: dict[str, int] = found["counts"]
+
+    def judgement(self) -> Judgement:
+        """Returns the verdict with its anomalies."""
+        bad = prohibited(self._model, self._more)
+        types = sorted(self._counts)
+        wrong = [name for name in types if name in bad]
+        weakest, stronger = ruled_out(types)
+        anomalies = [each for each in self._anomalies() if each.kind in bad]
+        anomalies.sort(key=lambda each: (-sum(map(len, ruled_out([each.kind]))), len(each.rows)))
+        undecided = [name for name in self._undecided() if name in bad]
+        decided = self._found["data_edges"] and not self._lacking and not undecided
+        verdict = Verdict.INVALID if wrong else Verdict.VALID if decided else Verdict.UNKNOWN
+        return Judgement(
+            verdict=verdict,
+            reason=self._reason(verdict, wrong, [name for name in types if name not in bad], undecided),
+            counts={"transactions": len(self._history), **{name: self._counts[name] for name in wrong}},
+            anomalies=_varied(anomalies)[:MAX_ANOMALIES],
+            figures={
+                "consistency-model": self._model,
+                "anomaly-types": wrong,
+                "allowed-anomaly-types": [name for name in types if name not in bad],
+                "not": weakest,
+                "also-not": stronger,
+                "dependencies": self._found["data_edges"],
+                **({"undecided-anomaly-types": undecided} if undecided else {}),
+                **({"lacking-edges": self._lacking} if self._lacking else {}),
+            },
+        )
+
+    def _undecided(self) -> list[str]:
+        """Returns the types for which the kernel's limit of steps did not suffice."""
+        return sorted({kind for kind, _, decided, _ in self._found["overlaps"] if not decided})
+
+    def _reason(self, verdict: Verdict, wrong: list[str], allowed: list[str], undecided: list[str]) -> str:
+        size = counted(len(self._history), "transaction")
+        if verdict is Verdict.INVALID and prohibited(self._model).isdisjoint(wrong):
+            return f"The history of {size} has anomalies that --anomalies excludes: {', '.join(wrong)}."
+        if verdict is Verdict.INVALID:
+            return f"The history of {size} contradicts {self._model}."
+        if not self._found["data_edges"]:
+            return f"In the history of {size}, none depends on another one, so nothing was tested."
+        others = f" {self._model} allows these anomalies, which are there: {', '.join(allowed)}." if allowed else ""
+        more = f" and none of {', '.join(self._more)}" if self._more else ""
+        if undecided:
+            writers = {row for kind, _, _, some in self._found["overlaps"] if kind in undecided for row, _ in some}
+            return (
+                f"The history of {size} has no other anomaly that {self._model} prohibits{more}, but {undecided[0]} is not "
+                f"decided. No read shows the order of the appends of {counted(len(writers), 'transaction')} to common keys, "
+                "and the search for an order in which none of them overlap reached its limit. Read each key once more at the "
+                f"end of a test.{others}"
+            )
+        lacking = " and ".join(_LACKING[each] for each in self._lacking)
+        if lacking:
+            return (
+                f"The history of {size} {lacking}, so {self._model} is not decided. By its data, it has no anomaly that "
+                f"{self._model} prohibits{more}. Choose a model that needs no more than that, e.g. serializable.{others}"
+            )
+        return f"The history of {size} has no anomaly that {self._model} prohibits{more}.{others}"
+
+    def _anomalies(self) -> list[Anomaly]:
+        found = []
+        for kind, key, rows, places, elems in self._found["findings"]:
+            text = self._words.finding(kind, key, rows, places, elems)
+            subject: Value = [decode_value(key), *(decode_value(elem) for elem in elems[:1] if elem is not None)]
+            found.append(self._anomaly(kind, subject, text, rows, decisive=rows[0] if len(rows) == 1 else None))
+        for kind, component, links in self._found["cycles"]:
+            keys = dict.fromkeys(key for _, _, _, key, _, _ in links if key is not None)
+            text = self._words.cycle(component, links)
+            rows = [link[0] for link in links]
+            edges = tuple((link[0], link[1], self._words.reason(link)) for link in links[:MAX_LINKS])
+            subject = [decode_value(key) for key in keys]
+            found.append(self._anomaly(kind, subject, text, rows, decisive=None, edges=edges))
+        for kind, component, decided, writers in self._found["overlaps"]:
+            if decided:
+                rows = [row for row, _ in writers]
+                subject = [decode_value(key) for key in dict.fromkeys(key for _, key in writers)]
+                text = self._words.overlap(component, writers)
+                found.append(self._anomaly(kind, subject, text, rows, decisive=None))
+        return found
+
+    def _anomaly(
+        self,
+        kind: str,
+        subject: Value,
+        text: str,
+        rows: list[int],
+        *,
+        decisive: int | None,
+        edges: tuple[tuple[int, int, str], ...] = (),
+    ) -> Anomaly:
+        weakest, _ = ruled_out([kind])
+        falls = f" So the history is not {' and not '.join(weakest)}." if weakest else ""
+        return Anomaly(
+            kind=kind,
+            subject=subject,
+            explanation=f"{kind}: {text}{falls}",
+            rows=tuple(dict.fromkeys(rows))[: MAX_LINKS + 1],  # those that the words name
+            decisive=decisive,
+            edges=edges,
+        )
+
+
+def _needed(order: str) -> Sequence[str]:
+    """Returns the kinds of edges besides those of data that a model needs; those of real time include those of processes."""
+    return {REALTIME: (PROCESS, REALTIME), PROCESS: (PROCESS,)}.get(order, ())
+
+
+def _varied(anomalies: list[Anomaly]) -> list[Anomaly]:
+    """Returns anomalies with the first one of each kind before all others."""
+    first = {id(each) for each in {each.kind: each for each in reversed(anomalies)}.values()}
+    return [each for each in anomalies if id(each) in first] + [each for each in anomalies if id(each) not in first]
