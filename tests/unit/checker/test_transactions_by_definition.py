@@ -135,7 +135,7 @@ def test_the_order_of_unread_appends_decides_clauses(variables: int) -> None:
     for number in range(12):
         some = [
             tuple(random.choice([-1, 1]) * (1 + each) for each in random.sample(range(variables), variables))
-            for _ in range(2 + number % 4 if variables == 2 else 2 + number)
+            for _ in range(2 + number % 8 if variables == 2 else 2 + number)
         ]
         satisfied = any(
             all(any((literal > 0) is values[abs(literal) - 1] for literal in clause) for clause in some)
@@ -148,7 +148,7 @@ def test_the_order_of_unread_appends_decides_clauses(variables: int) -> None:
             continue
         assert found.verdict is (Verdict.VALID if satisfied else Verdict.INVALID), (some, found.reason)
         verdicts[satisfied] += 1
-    assert min(verdicts.values()) > 2 or variables > 2, "both verdicts occur often"
+    assert min(verdicts.values()) > 1 or variables > 2, "both verdicts occur often"
 
 
 @pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.night)])

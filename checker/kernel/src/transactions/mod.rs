@@ -12,6 +12,7 @@ pub mod graph;
 pub mod inside;
 pub mod lists;
 pub mod overlaps;
+pub mod pairs;
 pub mod parse;
 pub mod registers;
 pub mod schedule;

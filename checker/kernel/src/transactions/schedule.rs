@@ -12,7 +12,10 @@
 
 use std::collections::HashSet;
 
-use super::NONE;
+use super::{pairs, NONE};
+
+/// The part of the steps that the search over states has, if the one over pairs can follow.
+const PART: usize = 8;
 
 /// A transaction that holds keys.
 #[derive(Clone, Debug)]
@@ -28,8 +31,8 @@ pub struct Problem {
     after: Vec<u32>,
     first_before: Vec<u32>,
     before: Vec<u32>,
-    holders: Vec<Holder>,
-    keys: usize,
+    pub holders: Vec<Holder>,
+    pub keys: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,17 +75,29 @@ impl Problem {
         self.first.len() + self.after.len()
     }
 
-    fn after(&self, event: u32) -> &[u32] {
+    pub fn after(&self, event: u32) -> &[u32] {
         &self.after[self.first[event as usize] as usize..self.first[event as usize + 1] as usize]
     }
 
-    fn before(&self, event: u32) -> &[u32] {
+    pub fn before(&self, event: u32) -> &[u32] {
         &self.before[self.first_before[event as usize] as usize..self.first_before[event as usize + 1] as usize]
     }
 
-    /// Decides the problem, and takes the steps from those that are left.
+    pub fn events(&self) -> usize {
+        self.first.len() - 1
+    }
+
+    /// Decides the problem, and takes the steps from those that are left: by states first, and then by pairs if the table is small.
     pub fn decide(&self, left: &mut usize) -> Answer {
-        Search::new(self, left).run()
+        let is_small = pairs::words(self) <= *left / PART;
+        let mut some = if is_small { *left / PART } else { *left };
+        *left -= some;
+        let answer = Search::new(self, &mut some).run();
+        *left += some;
+        if answer == Answer::Open && is_small {
+            return pairs::decide(self, left);
+        }
+        answer
     }
 
     /// Returns holders without an order whose number is small: without the keys of one of them there is an order, as far as the
@@ -120,7 +135,7 @@ struct Search<'a> {
 
 impl<'a> Search<'a> {
     fn new(problem: &'a Problem, left: &'a mut usize) -> Self {
-        let events = problem.first.len() - 1;
+        let events = problem.events();
         let waits: Vec<u32> = (0..events as u32).map(|event| problem.before(event).len() as u32).collect();
         let (mut starts, mut ends) = (vec![NONE; events], vec![NONE; events]);
         for (number, holder) in (0..).zip(&problem.holders).filter(|(_, holder)| !holder.keys.is_empty()) {
