@@ -1,8 +1,11 @@
-"""The positions in the log that nodes report, and whether one of them goes back while its process runs.
+"""The positions in the log that nodes report, and whether they keep what Raft promises of them.
 
-In Raft, the committed and the applied index of a process only rise (Ongaro and Ousterhout, figure 2). A process that starts
-again may begin lower. So an index that is lower than in the poll before counts only if no fault was on the node between the two
-polls, and Labrys did not restart it.
+In Raft, the committed and the applied index of a process only rise, a process applies only what is committed, and no log loses
+a committed entry (Ongaro and Ousterhout, figure 2 and section 5.4). A process that starts again may begin lower. So two
+successive polls of a node count only if no fault was on the node between them, and Labrys did not restart it.
+
+All rules compare two polls. A node may read its indexes one after the other, and in any order: each index of the later poll is
+still read after each one of the poll before.
 """
 
 from __future__ import annotations
@@ -21,35 +24,74 @@ if TYPE_CHECKING:
     from harness.op import Value
     from harness.service import NodeStatus
 
-INDEXES_RISE: Final = "indexes-rise"
-MAX_RETREATS: Final = 1000
+RAFT_INVARIANTS: Final = "raft-invariants"
+COMMITTED: Final = "committed"
+APPLIED: Final = "applied"
+LAST: Final = "last"
+MAX_BREACHES: Final = 1000
 MAX_EXAMPLES: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retreat:
-    """An index that a node reported lower than in the poll before.
+class Rule:
+    """An index that may not be below another one, or the same one, of the poll before.
 
     Attributes:
+        before: The index of the poll before.
+        after: The index of the poll.
+        breach: A sentence about a lower one, with the fields `node`, `high`, `high_s`, `low` and `low_s`.
+    """
+
+    before: str
+    after: str
+    breach: str
+
+
+_BACK: Final = "The {} index of {{node}} went back from {{high:,}} at {{high_s:.3f}} s to {{low:,}} at {{low_s:.3f}} s"
+RULES: Final = (
+    Rule(before=COMMITTED, after=COMMITTED, breach=_BACK.format(COMMITTED)),
+    Rule(before=APPLIED, after=APPLIED, breach=_BACK.format(APPLIED)),
+    Rule(
+        before=APPLIED,
+        after=COMMITTED,
+        breach="{node} had applied entry {high:,} at {high_s:.3f} s, and its committed index was {low:,} at {low_s:.3f} s",
+    ),
+    Rule(
+        before=COMMITTED,
+        after=LAST,
+        breach="The log of {node} lost committed entries: its committed index was {high:,} at {high_s:.3f} s, and its log "
+        "ended at {low:,} at {low_s:.3f} s",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breach:
+    """Two successive polls of a node that break a rule.
+
+    Attributes:
+        rule: The rule.
         node: The name of the node.
-        index: `committed` or `applied`.
         before: The index in the poll before.
         after: The lower index.
         before_ns: The time of the poll before, on the clock of the run.
         after_ns: The time of the poll.
     """
 
+    rule: Rule
     node: str
-    index: str
     before: int
     after: int
     before_ns: int
     after_ns: int
 
     def __str__(self) -> str:
-        return (
-            f"The {self.index} index of {self.node} went back from {self.before:,} at {self.before_ns / NS_PER_S:.3f} s to "
-            f"{self.after:,} at {self.after_ns / NS_PER_S:.3f} s"
+        return self.rule.breach.format(
+            node=self.node,
+            high=self.before,
+            high_s=self.before_ns / NS_PER_S,
+            low=self.after,
+            low_s=self.after_ns / NS_PER_S,
         )
 
 
@@ -57,59 +99,65 @@ class Indexes:
     """Compares the indexes of each poll with those of the poll before.
 
     Attributes:
-        retreats: The indexes that went back, at most `MAX_RETREATS`.
+        breaches: The breaches of the rules, at most `MAX_BREACHES`.
         reports: The number of reports with an index.
     """
 
     def __init__(self) -> None:
-        self.retreats: list[Retreat] = []
+        self.breaches: list[Breach] = []
         self.reports = 0
         self._last: dict[str, tuple[int, dict[str, int]]] = {}
 
     def note(self, status: NodeStatus | None, node: str, time_ns: int) -> None:
         """Notes what a node reported in a poll; None if it did not answer, because it may have started again since."""
-        told = {} if status is None else {"committed": status.committed_index, "applied": status.applied_index}
-        found = {index: value for index, value in told.items() if value is not None}
+        found = {} if status is None else _indexes_of(status)
         before_ns, before = self._last.pop(node, (time_ns, {}))
         if not found:
             return
         self.reports += 1
         self._last[node] = (time_ns, found)
-        for index, value in found.items():
-            if value < before.get(index, value) and len(self.retreats) < MAX_RETREATS:
-                self.retreats.append(
-                    Retreat(
-                        node=node, index=index, before=before[index], after=value, before_ns=before_ns, after_ns=time_ns
-                    )
+        for rule in RULES:
+            high, low = before.get(rule.before), found.get(rule.after)
+            if high is not None and low is not None and low < high and len(self.breaches) < MAX_BREACHES:
+                self.breaches.append(
+                    Breach(rule=rule, node=node, before=high, after=low, before_ns=before_ns, after_ns=time_ns)
                 )
 
 
-def indexes_rise(indexes: Indexes, promise: str, faults: Sequence[FaultRecord], restarted_ns: int | None) -> Part:
-    """Returns the extra part `indexes-rise`.
+def _indexes_of(status: NodeStatus) -> dict[str, int]:
+    found = {COMMITTED: status.committed_index, APPLIED: status.applied_index, LAST: status.last_index}
+    return {name: index for name, index in found.items() if index is not None}
+
+
+def raft_invariants(indexes: Indexes, promise: str, faults: Sequence[FaultRecord], restarted_ns: int | None) -> Part:
+    """Returns the extra part `raft-invariants`.
 
     Args:
         indexes: What the nodes reported.
-        promise: The sentence of the service; see `Service.indexes_rise`.
+        promise: The sentence of the service; see `Service.raft_invariants`.
         faults: The record of each fault that began.
         restarted_ns: When Labrys restarted all nodes, on the clock of the run; None if it did not.
     """
 
-    def may_have_restarted(found: Retreat) -> bool:
+    def may_have_restarted(found: Breach) -> bool:
         by_labrys = restarted_ns is not None and found.after_ns >= restarted_ns
         return by_labrys or any(
             found.node in fault.targets and fault.start_ns <= found.after_ns and fault.end_ns >= found.before_ns
             for fault in faults
         )
 
-    found = [each for each in indexes.retreats if not may_have_restarted(each)]
+    found = [each for each in indexes.breaches if not may_have_restarted(each)]
     examples: list[Value] = [str(each) for each in found[:MAX_EXAMPLES]]
-    details: dict[str, Value] = {"promise": promise, "reports": indexes.reports, "retreats": examples}
+    details: dict[str, Value] = {"promise": promise, "reports": indexes.reports, "breaches": examples}
     if found:
         more = f" There are {len(found)} such cases." if len(found) > 1 else ""
         reason = f"{found[0]}, and no fault was on the node.{more} {promise}"
-        return Part(name=INDEXES_RISE, verdict=Verdict.INVALID, reason=reason, details=details, extra=True)
+        return Part(name=RAFT_INVARIANTS, verdict=Verdict.INVALID, reason=reason, details=details, extra=True)
     if not indexes.reports:
         reason = "No node reported an index."
-        return Part(name=INDEXES_RISE, verdict=Verdict.UNKNOWN, reason=reason, details=details, extra=True)
-    reason = f"No index went back while its process ran; {counted(indexes.reports, 'report')} had one."
-    return Part(name=INDEXES_RISE, verdict=Verdict.VALID, reason=reason, details=details, extra=True)
+        return Part(name=RAFT_INVARIANTS, verdict=Verdict.UNKNOWN, reason=reason, details=details, extra=True)
+    reason = (
+        f"No index went back while its process ran, and no log lost a committed entry; "
+        f"{counted(indexes.reports, 'report')} had an index."
+    )
+    return Part(name=RAFT_INVARIANTS, verdict=Verdict.VALID, reason=reason, details=details, extra=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from harness.console.plain import counted, counted_of
 from harness.errors import LabrysError, headline
 from harness.faults import called
-from harness.indexes import INDEXES_RISE, indexes_rise
+from harness.indexes import RAFT_INVARIANTS, raft_invariants
 from harness.leaders import claims, rivals
 from harness.op import FINAL_PHASE, OpType
 from harness.pace import RECOVERY
@@ -49,7 +49,7 @@ ONE_LEADER = "one-leader-per-term"
 OF_ANY_RUN = frozenset(
     {
         REPLICAS_EQUAL, RECOVERED, "faults-effective", "progress", "client-errors", "log-patterns", "completed",
-        CONTROL_NODE, ONE_LEADER, INDEXES_RISE, "protocol", "repeatable",
+        CONTROL_NODE, ONE_LEADER, RAFT_INVARIANTS, "protocol", "repeatable",
     }
 )  # fmt: skip
 
@@ -401,12 +401,12 @@ def of_run(
     ]
     found += test.system.own_parts()
     found += _leaders(test.system, result, left_out)
-    if front.indexes_rise:
+    if front.raft_invariants:
         restarted_s = None if result.recovery is None else result.recovery.restarted_s
         restarted_ns = None if restarted_s is None else int(restarted_s * NS_PER_S)
-        found.append(indexes_rise(result.indexes, front.indexes_rise, result.faults, restarted_ns))
+        found.append(raft_invariants(result.indexes, front.raft_invariants, result.faults, restarted_ns))
     else:
-        left_out[INDEXES_RISE] = f"{test.system.name} does not promise it"
+        left_out[RAFT_INVARIANTS] = f"{test.system.name} does not promise it"
     if patterns:
         found.append(log_patterns(result.logs, patterns, names))
     else:

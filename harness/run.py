@@ -120,7 +120,7 @@ class RunResult:
         sightings: The reports of the nodes about the service that clients use, until the comparison of the replicas.
         other_sightings: Their reports about other leaders, by service and group; see `harness.watch.Watch`.
         positions: The applied indexes of the nodes in the same time.
-        indexes: Their indexes that went back.
+        indexes: Their reports that break a rule of Raft.
         recovery: The recovery; None if the run ended before.
         replicas: The comparison of the replicas; None if the run ended before, or the system does not dump replicas.
         final_reads: The results of the final reads; None if the test has none.

@@ -37,6 +37,7 @@ class NodeStatus:
         leader: The name of the node that it believes to be the leader; None if it knows none.
         applied_index: The last log entry that its state machine has applied; None if there is no log.
         committed_index: The last entry that it knows to be committed.
+        last_index: The last entry in its log.
         details: Further figures, for the report.
         group: The group of nodes that has this leader, e.g. the name of a group of brokers; None if the service has one leader.
         process: The role of the reporting service. Labrys sets it; None if the system has one service.
@@ -48,6 +49,7 @@ class NodeStatus:
     leader: str | None = None
     applied_index: int | None = None
     committed_index: int | None = None
+    last_index: int | None = None
     details: Mapping[str, Value] | None = None
     group: str | None = None
     process: str | None = None
@@ -84,8 +86,9 @@ class Service(abc.ABC):
         one_leader_per_term: Why at most one node can report that it leads in a term, as a sentence: the promise of the
             system, and why `statuses` has role and term of one moment. Then two such nodes make a run invalid. Empty: the
             report only has a sentence about them, e.g. because `statuses` reads role and term one after the other.
-        indexes_rise: Why the committed and the applied index of a process never go back, as a sentence. Empty: Labrys does not
-            compare them.
+        raft_invariants: Why the indexes that a process reports keep the rules of `harness.indexes`, as a sentence: its
+            committed and its applied index never go back, and its log never ends before its committed index. Empty: Labrys
+            does not compare them.
         moves_leadership: Whether `lead` can move the leadership to a node. If it cannot and reads need the leader, the final
             reads go through the leader only.
         quiet_s: The seconds without operations and faults before the final reads, for nodes that exchange what they know in
@@ -97,7 +100,7 @@ class Service(abc.ABC):
     dumps_replicas: bool = False
     reads_need_leader: bool = False
     one_leader_per_term: str = ""
-    indexes_rise: str = ""
+    raft_invariants: str = ""
     moves_leadership: bool = False
     quiet_s: float = 0.0
 

@@ -110,7 +110,7 @@ class Watch:
         sightings: The changes of the service that clients use, in the order of time. A poll can extend the last one of a node.
         others: The same for each other leader: of another service, by its role, and of a group of nodes, by the role and the
             group, e.g. `broker east`.
-        indexes: The indexes of this service that went back.
+        indexes: The reports of this service that break a rule of Raft.
         positions: The applied indexes of this service in at most `MAX_POSITIONS` polls. If there are more polls, every second
             one is dropped, repeatedly, so that the rest stays evenly spaced.
     """

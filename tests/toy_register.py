@@ -96,7 +96,7 @@ class Forgetting(ToyRegisters):
     """Registers whose leader reports no applied entry from the fourth second on."""
 
     name = "forgetting-registers"
-    indexes_rise = "An applied entry stays applied."
+    raft_invariants = "An applied entry stays applied."
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Asks the node."""

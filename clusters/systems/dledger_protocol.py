@@ -27,6 +27,7 @@ GET = 50002
 LEADERSHIP_TRANSFER = 51005
 USER_DEFINED = 59999
 REGISTER, STATUS, DUMP, PROMPT = "1", "2", "3", "4"
+NO_INDEX = -1  # an index that a node does not know
 NOBODY = ""  # an id that no node has
 
 
@@ -53,7 +54,10 @@ class Peer:
         return await self._own(REGISTER, request)
 
     async def status(self) -> NodeStatus:
-        """Requests the node's status."""
+        """Requests the node's status.
+
+        A node that has started again knows no committed index until its leader tells it one, even if it has loaded a snapshot.
+        """
         body = _body(await self._own(STATUS, {}))
         details = {key: value for key, value in body.items() if isinstance(value, int | str)}
         return NodeStatus(
@@ -62,7 +66,8 @@ class Peer:
             term=_integer(body, "term"),
             leader=self._leader(body),
             applied_index=_integer(body, "appliedIndex"),
-            committed_index=_integer(body, "committedIndex"),
+            committed_index=None if body.get("committedIndex") == NO_INDEX else _integer(body, "committedIndex"),
+            last_index=_integer(body, "ledgerEndIndex"),
             details=details,
         )
 

@@ -26,10 +26,12 @@ JAVA: Final = jvm.java("mending DLedger")
 MAVEN: Final = jvm.maven("building the mends of DLedger")
 COMPILER: Final = jvm.compiler("building the mends of DLedger")
 
+DROPPED_LOGS: Final = 1  # the finding with which followers drop committed entries and get them again
+
 # By the numbers of the findings in docs/findings/dledger-0.4.0.md.
 MENDS: Final[Mapping[int, str]] = MappingProxyType(
     {
-        1: "a new leader compares from the end of its log (findings 1 and 5)",
+        DROPPED_LOGS: "a new leader compares from the end of its log (findings 1 and 5)",
         2: "a follower can take a second snapshot, and accepts one that it has",
         4: "a leader that sends entries again forgets the requests without an answer",
         7: "a follower cuts its file at its own position",

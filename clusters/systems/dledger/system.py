@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
+from clusters.systems.dledger import mends
 from clusters.systems.dledger.client import DLedgerClient
 from clusters.systems.dledger.nodes import LINES, LOG, DLedgerNodes
 from clusters.systems.dledger.options import DLedgerOptions
@@ -57,7 +59,7 @@ class DLedgerSystem(DLedgerNodes):
             ),
         }
     )
-    indexes_rise = "In Raft, what a process has committed or applied stays so while it runs."
+    raft_invariants = "In Raft, what a process has committed or applied stays so while it runs, and stays in its log."
     dumps_replicas = True
     answers = ANSWERS
 
@@ -78,9 +80,15 @@ class DLedgerSystem(DLedgerNodes):
         return DLedgerClient(group=self.group, node=node, read_mode=self._options.read_mode, follows=follows)
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """Returns a node's status; none if it does not answer in time."""
+        """Returns a node's status; none if it does not answer in time.
+
+        The status has the end of the log only with the mend of finding 1. Without it, most elections make the logs of the
+        followers lose committed entries for a while.
+        """
         status = await self.ask(node, timeout_s, lambda peer: peer.status())
-        return () if status is None else (status,)
+        if status is None:
+            return ()
+        return (status if mends.DROPPED_LOGS in mends.chosen(self._options.mend) else replace(status, last_index=None),)
 
     async def clock(self, node: Node, timeout_s: float) -> ClockReading | None:
         """Asks a node for the wall clock of its process."""

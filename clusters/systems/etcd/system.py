@@ -101,6 +101,7 @@ class EtcdSystem(OneServiceSystem):
     answers = ANSWERS
     libraries: ClassVar[Mapping[str, str]] = MappingProxyType({"aiohttp": "etcd"})
     telling_log_texts = TELLING
+    raft_invariants = "In Raft, what a process has committed or applied stays so while it runs."
     dumps_replicas = True
     moves_leadership = True
 

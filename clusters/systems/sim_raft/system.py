@@ -64,7 +64,7 @@ class SimRaft(SimSystem):
     refusals = REFUSALS
     reads_need_leader = True
     moves_leadership = True
-    indexes_rise = "In Raft, what a process has committed or applied stays so while it runs."
+    raft_invariants = "In Raft, what a process has committed or applied stays so while it runs, and stays in its log."
     one_leader_per_term = (
         "Raft has at most one leader in a term (section 5.2 of its paper), and a simulated node reads its role and its term in "
         "one step."
@@ -116,7 +116,7 @@ class SimRaft(SimSystem):
         status = await self.ask(node, messages.AskStatus(), timeout_s)
         if not isinstance(status, messages.Status):
             return ()
-        details = {name: getattr(status, name) for name in ("last", "snapshot", "serving", "repairing")}
+        details = {name: getattr(status, name) for name in ("snapshot", "serving", "repairing")}
         found = NodeStatus(
             node=node.name,
             role=status.role,
@@ -124,6 +124,7 @@ class SimRaft(SimSystem):
             leader=status.leader,
             applied_index=status.applied,
             committed_index=status.committed,
+            last_index=status.last,
             details=details,
         )
         return (found,)

@@ -113,7 +113,7 @@ def test_software_for_real_nodes_has_a_command_for_them() -> None:
 def test_an_applied_index_that_goes_back_is_invalid() -> None:
     """The watch sees it between two polls, and the part names the node."""
     run = trial(*TOY, "--system", "tests.toy_register:Forgetting")
-    (part,) = [part for part in run.outcome.parts if part.name == "indexes-rise"]
+    (part,) = [part for part in run.outcome.parts if part.name == "raft-invariants"]
     assert part.verdict is Verdict.INVALID
     assert part.reason.startswith("The applied index of n1 went back from ")
     assert part.reason.endswith(" and no fault was on the node. An applied entry stays applied.")

@@ -1,9 +1,9 @@
-"""Indexes that go back while a process runs, and those that may."""
+"""Indexes that break a rule of Raft while a process runs, and those that may."""
 
 from __future__ import annotations
 
 from harness.faults import FaultRecord, PlannedFault
-from harness.indexes import Indexes, indexes_rise
+from harness.indexes import Indexes, raft_invariants
 from harness.service import NodeStatus
 from harness.units import NS_PER_S
 from harness.verdict import Verdict
@@ -11,11 +11,14 @@ from harness.verdict import Verdict
 PROMISE = "They stay."
 
 
-def polled(*reports: tuple[int | None, int | None] | None) -> Indexes:
-    """Returns the indexes of n1 in successive polls, one a second: committed and applied; None if it did not answer."""
+def polled(*reports: tuple[int | None, int | None] | tuple[int, int, int] | None) -> Indexes:
+    """Returns the indexes of n1 in successive polls, one a second: committed, applied, last; None if it did not answer."""
     indexes = Indexes()
     for second, report in enumerate(reports):
-        status = report and NodeStatus(node="n1", role="follower", committed_index=report[0], applied_index=report[1])
+        committed, applied, last = (report and (*report, None)[:3]) or (None, None, None)
+        status = report and NodeStatus(
+            node="n1", role="follower", committed_index=committed, applied_index=applied, last_index=last
+        )
         indexes.note(status, "n1", second * NS_PER_S)
     return indexes
 
@@ -29,21 +32,23 @@ def fault(node: str, start_s: float, end_s: float) -> FaultRecord:
 
 def test_indexes_that_rise_or_stay_are_valid() -> None:
     """Both indexes count. A report without an index is no report."""
-    part = indexes_rise(polled((1, 0), (1, 1), None, (7, 7), (None, None)), PROMISE, [], None)
+    part = raft_invariants(polled((1, 0), (1, 1), None, (7, 7), (None, None)), PROMISE, [], None)
     assert part.verdict is Verdict.VALID
-    assert part.reason == "No index went back while its process ran; 3 reports had one."
-    assert indexes_rise(polled(None, (None, None)), PROMISE, [], None).verdict is Verdict.UNKNOWN
+    assert part.reason == (
+        "No index went back while its process ran, and no log lost a committed entry; 3 reports had an index."
+    )
+    assert raft_invariants(polled(None, (None, None)), PROMISE, [], None).verdict is Verdict.UNKNOWN
 
 
 def test_an_index_that_goes_back_is_invalid() -> None:
     """The sentence has the node, both indexes and both times; the details have the others."""
-    part = indexes_rise(polled((120, 90), (91, 90), (91, 89)), PROMISE, [fault("n2", 0.0, 9.0)], None)
+    part = raft_invariants(polled((120, 90), (91, 90), (91, 89)), PROMISE, [fault("n2", 0.0, 9.0)], None)
     assert part.verdict is Verdict.INVALID
     assert part.reason == (
         "The committed index of n1 went back from 120 at 0.000 s to 91 at 1.000 s, and no fault was on the node. There are 2 "
         "such cases. They stay."
     )
-    assert part.details["retreats"] == [
+    assert part.details["breaches"] == [
         "The committed index of n1 went back from 120 at 0.000 s to 91 at 1.000 s",
         "The applied index of n1 went back from 90 at 1.000 s to 89 at 2.000 s",
     ]
@@ -56,6 +61,26 @@ def test_a_process_that_may_have_started_again_is_not_held_to_it() -> None:
         (polled((9, 9), (3, 3)), [fault("n1", 0.4, 0.6)], None),
         (polled((9, 9), (3, 3)), [], NS_PER_S // 2),
     ):
-        assert indexes_rise(indexes, PROMISE, faults, restarted_ns).verdict is Verdict.VALID
-    late = indexes_rise(polled((9, 9), (3, 3)), PROMISE, [fault("n1", 1.5, 2.0)], 2 * NS_PER_S)
+        assert raft_invariants(indexes, PROMISE, faults, restarted_ns).verdict is Verdict.VALID
+    late = raft_invariants(polled((9, 9), (3, 3)), PROMISE, [fault("n1", 1.5, 2.0)], 2 * NS_PER_S)
     assert late.verdict is Verdict.INVALID
+
+
+def test_a_process_applies_only_what_is_committed() -> None:
+    """A node may read the applied index last, so one report alone shows nothing."""
+    part = raft_invariants(polled((5, 8), (7, 8)), PROMISE, [], None)
+    assert part.verdict is Verdict.INVALID
+    assert part.reason.startswith(
+        "n1 had applied entry 8 at 0.000 s, and its committed index was 7 at 1.000 s, and no fault"
+    )
+    assert raft_invariants(polled((5, 8), (8, 8)), PROMISE, [], None).verdict is Verdict.VALID
+
+
+def test_a_log_keeps_what_is_committed() -> None:
+    """A log may lose entries that are not committed. A node that says no last entry is not held to the rule."""
+    part = raft_invariants(polled((5, 5, 9), (5, 5, -1)), PROMISE, [], None)
+    assert part.reason.startswith(
+        "The log of n1 lost committed entries: its committed index was 5 at 0.000 s, and its log ended at -1 at 1.000 s, and"
+    )
+    assert raft_invariants(polled((5, 5, 9), (5, 5, 6)), PROMISE, [], None).verdict is Verdict.VALID
+    assert raft_invariants(polled((5, 5), (5, 5)), PROMISE, [], None).verdict is Verdict.VALID

@@ -229,7 +229,7 @@ class Modest:
     plan = ()
     time_limit_s = 5.0
     one_leader_per_term = ""
-    indexes_rise = ""
+    raft_invariants = ""
 
     def __init__(self, *, dumps: bool, patterns: Sequence[str], final_reads: bool) -> None:
         self.cluster = self.system = self.workload = self
@@ -268,7 +268,7 @@ def test_a_part_that_a_test_cannot_have_is_left_out_and_named() -> None:
         "final-reads": "the test does not ask for them",
         "replicas-equal": "modest does not dump its replicas",
         "one-leader-per-term": "modest does not promise it",
-        "indexes-rise": "modest does not promise it",
+        "raft-invariants": "modest does not promise it",
         "log-patterns": "modest defines no fatal log lines",
     }
     assert "replicas-equal (modest does not dump its replicas)" in found["completed"].reason
