@@ -56,7 +56,7 @@ class Peer:
     async def status(self) -> NodeStatus:
         """Requests the node's status.
 
-        A node that has started again knows no committed index until its leader tells it one, even if it has loaded a snapshot.
+        All entries of a snapshot are committed. The library keeps its own committed index when it loads one, so that is lower.
         """
         body = _body(await self._own(STATUS, {}))
         details = {key: value for key, value in body.items() if isinstance(value, int | str)}
@@ -66,7 +66,7 @@ class Peer:
             term=_integer(body, "term"),
             leader=self._leader(body),
             applied_index=_integer(body, "appliedIndex"),
-            committed_index=None if body.get("committedIndex") == NO_INDEX else _integer(body, "committedIndex"),
+            committed_index=_committed(body),
             last_index=_integer(body, "ledgerEndIndex"),
             details=details,
         )
@@ -135,6 +135,11 @@ def _body(answer: Answer) -> Mapping[str, Value]:
     if answer.status not in HEADER_OK or answer.body.get("code") != SUCCESS:
         raise BadAnswer(f"refused with {answer.body.get('code', answer.status)}: {answer.remark}")
     return answer.body
+
+
+def _committed(body: Mapping[str, Value]) -> int | None:
+    known = max(_integer(body, "committedIndex"), _integer(body, "snapshotIndex"))
+    return None if known == NO_INDEX else known
 
 
 def _integer(body: Mapping[str, Value], key: str) -> int:

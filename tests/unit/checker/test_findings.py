@@ -22,6 +22,7 @@ POWER_LOSS = FINDINGS / "rocketmq-controller-5.3.3-power-loss"
 OLD_READ = FINDINGS / "rocketmq-controller-5.3.3-old-read"
 LEFT_OUT = FINDINGS / "rocketmq-controller-5.3.3-left-out"
 DISK_FULL = FINDINGS / "rocketmq-controller-5.3.3-disk-full"
+OFFSETS_AGAIN = FINDINGS / "rocketmq-brokers-5.3.3-offsets-again"
 
 
 def test_the_writes_that_dledger_lost_are_found_lost() -> None:
@@ -51,6 +52,17 @@ def test_the_log_that_plain_servers_dropped_is_found_lost() -> None:
     reads = [event for event in events if event["f"] == "read" and event["type"] == "ok"]
     assert [len(read["value"]) for read in reads] == [7449, 58, 58, 58, 58]
     assert all(read["time"] > healed for read in reads)
+
+
+def test_the_offsets_that_a_broker_gave_again_are_found() -> None:
+    """601 messages were acknowledged with offsets that other acknowledged messages have had for minutes."""
+    history = OFFSETS_AGAIN / "history.jsonl.gz"
+    done = CliRunner().invoke(check, [str(history), "--workload", "log", "--format", "json"], catch_exceptions=False)
+
+    assert done.exit_code == ExitCode.INVALID
+    found = json.dumps(json.loads(done.stdout))
+    assert "Offset 2160 has two entries" in found
+    assert "601 conflict" in found
 
 
 def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong() -> None:
