@@ -57,6 +57,8 @@ class Pair:
             "leaderId": self.leader,
             "appliedIndex": 1,
             "committedIndex": 1,
+            "snapshotIndex": -1,
+            "ledgerEndIndex": 1,
             "readyTerm": 1,
         }
         return answer(header["opaque"], {"code": 200, **said})
