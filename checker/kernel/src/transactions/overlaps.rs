@@ -27,10 +27,12 @@ use super::schedule::{Answer, Holder, Problem};
 use super::NONE;
 
 /// Steps of one part, beside some for each of its events.
-const STEPS: usize = 2_000_000;
-/// Steps of all parts of a history, and of the search for few transactions that show a contradiction.
-const ALL_STEPS: usize = 40_000_000;
-const STEPS_OF_EVENT: usize = 20;
+const STEPS: usize = 20_000_000;
+/// Steps of the search for few transactions that show a contradiction.
+const CORE_STEPS: usize = 20_000_000;
+/// Steps of all parts of a history, beside some for each event.
+const ALL_STEPS: usize = 200_000_000;
+const STEPS_OF_EVENT: usize = 200;
 
 /// Transactions of a component that appended to the same keys, and that no order keeps apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +149,7 @@ impl<'a> Events<'a> {
         }
         parts_with_groups.sort_by_key(|(events, _)| events.len());
         let mut found: HashMap<u32, Overlap> = HashMap::new(); // by component; a decided one excludes the others
-        let mut left = ALL_STEPS;
+        let mut left = ALL_STEPS + STEPS_OF_EVENT * states as usize;
         for (events, groups) in parts_with_groups {
             let component = self.inside.whole.of[(events[0] / 2) as usize];
             if found.get(&component).is_some_and(|known| known.decided) {
@@ -205,7 +207,13 @@ impl<'a> Events<'a> {
             return None;
         }
         let decided = answer == Answer::Contradiction;
-        let shown: Vec<u32> = if decided { problem.core(left) } else { (0..by_row.len() as u32).collect() };
+        let mut shown: Vec<u32> = (0..by_row.len() as u32).collect();
+        if decided {
+            steps = CORE_STEPS.min(*left);
+            let before = steps;
+            shown = problem.core(&mut steps);
+            *left -= before - steps;
+        }
         let shown_rows: Vec<u32> = shown.iter().map(|&holder| by_row[holder as usize][0].0).collect();
         let mut writers = Vec::new();
         for &group in groups {

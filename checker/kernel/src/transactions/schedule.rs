@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use super::{pairs, NONE};
 
-/// The part of the steps that the search over states has, if the one over pairs can follow.
+/// The part of the steps that the search over states has; one over pairs follows if its table has fewer words than that.
 const PART: usize = 8;
 
 /// A transaction that holds keys.
@@ -89,8 +89,8 @@ impl Problem {
 
     /// Decides the problem, and takes the steps from those that are left: by states first, and then by pairs if the table is small.
     pub fn decide(&self, left: &mut usize) -> Answer {
-        let is_small = pairs::words(self) <= *left / PART;
-        let mut some = if is_small { *left / PART } else { *left };
+        let mut some = *left / PART;
+        let is_small = pairs::words(self) <= some;
         *left -= some;
         let answer = Search::new(self, &mut some).run();
         *left += some;
