@@ -37,7 +37,7 @@ class NodeStatus:
         leader: The name of the node that it believes to be the leader; None if it knows none.
         applied_index: The last log entry that its state machine has applied; None if there is no log.
         committed_index: The last entry that it knows to be committed.
-        last_index: The last entry in its log.
+        last_index: The last entry in its log, or in its snapshot if that has more.
         details: Further figures, for the report.
         group: The group of nodes that has this leader, e.g. the name of a group of brokers; None if the service has one leader.
         process: The role of the reporting service. Labrys sets it; None if the system has one service.
