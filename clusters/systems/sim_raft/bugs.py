@@ -207,12 +207,12 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         ),
         Bug.OLD_SNAPSHOT_INSTALLED: Planted(
             does="A follower installs a snapshot that is older than its applied state, and drops its log.",
-            seen="DLedger 0.4.0 (finding 3 in docs/findings/dledger-0.4.0.md); openraft (databendlabs/openraft#543)",
+            seen="openraft (databendlabs/openraft#543)",
             needs=_SNAPSHOTS,
         ),
         Bug.SNAPSHOT_KEEPS_CONFLICT: Planted(
             does="A follower keeps its entries after an installed snapshot, though its entry at that index has another term.",
-            seen="HashiCorp's raft (hashicorp/raft#704)",
+            seen="DLedger 0.4.0 (finding 9 in docs/findings/dledger-0.4.0.md); HashiCorp's raft (hashicorp/raft#704)",
             needs=_SNAPSHOTS,
         ),
         Bug.SNAPSHOT_WITHOUT_SESSIONS: Planted(
