@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 MAX_ANOMALIES: Final = 100  # of one object, in full
 MAX_KEYS: Final = 10_000
+UNTESTED: Final = "untested"  # the causes of an unknown verdict of a judge: it found nothing to check,
+UNSUITED: Final = "unsuited"  # it cannot judge such a history,
+STEP_LIMIT: Final = "step-limit"  # or its search reached its limit
 _TYPES: Final = (OpType.OK, OpType.FAIL, OpType.INFO)
 
 
@@ -56,12 +59,13 @@ class Judgement:
     """The result of a judge for one object.
 
     Attributes:
-        verdict: The verdict; unknown with a reason if nothing was tested.
+        verdict: The verdict; unknown with a reason if nothing was tested, or if the judge could not decide.
         reason: One sentence with numbers.
         counts: Word to number, e.g. `{"ok": 100, "lost": 0}`; sums over objects must make sense.
         anomalies: The first anomalies, `MAX_ANOMALIES` at most; `counts` has their true numbers.
         figures: Other JSON values about this object, e.g. quantiles.
         plot: The plot over time for the report, made by `checker.judging.marks.plot`; None if there is none.
+        cause: Why the verdict is unknown: `UNTESTED`, `UNSUITED` or `STEP_LIMIT`.
     """
 
     verdict: Verdict
@@ -70,6 +74,7 @@ class Judgement:
     anomalies: Sequence[Anomaly] = ()
     figures: Mapping[str, Value] = field(default_factory=dict)
     plot: Mapping[str, Value] | None = None
+    cause: str = UNTESTED
 
 
 class Judge(Protocol):
@@ -170,6 +175,8 @@ def composed(
         details["violations"] = count(violations)
         details["counterexample"], details["counterexamples"] = documents[0], documents
         first = violations[0].explanation
+    if verdict is Verdict.UNKNOWN:
+        details["cause"] = found[deciding[0]][0].cause
     if verdict is not Verdict.VALID:
         details["invalid_keys" if verdict is Verdict.INVALID else "unknown_keys"] = deciding[:MAX_KEYS]
     where = "" if deciding[0] is None or violations else f"Key {deciding[0]}: "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from checker.judging import UNTESTED
 from checker.result import EMPTY
 from harness.verdict import Verdict
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from checker.formats.read import History
     from harness.op import Operation
     from harness.verdict import Part
-
-UNTESTED: Final = "untested"  # the cause of an unknown verdict of a judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ class Judged:
         """Why the verdict is unknown; None if it is not."""
         if self.part.verdict is not Verdict.UNKNOWN:
             return None
-        return UNTESTED if self.operations else EMPTY
+        return str(self.part.details.get("cause", UNTESTED)) if self.operations else EMPTY
 
     def to_json(self) -> dict[str, Any]:
         """Returns the result as JSON values, with the names of `checker.result.Analysis`."""

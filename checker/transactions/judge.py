@@ -13,7 +13,7 @@ import numpy as np
 from checker._kernel import Transactions, transactions
 from checker.columns import OTHER
 from checker.formats.parquet import decode_value
-from checker.judging import MAX_ANOMALIES, Anomaly, Judgement, value_at
+from checker.judging import MAX_ANOMALIES, STEP_LIMIT, UNSUITED, UNTESTED, Anomaly, Judgement, value_at
 from checker.transactions.models import MALFORMED, NONE, PROCESS, REALTIME, find, order_of, prohibited, ruled_out
 from checker.transactions.words import MAX_LINKS, Words
 from harness.console.documents import shown
@@ -169,6 +169,7 @@ def _written_twice(history: Columns, key: str, elem: str, rows: tuple[int, int],
     what = f"{shown(decode_value(elem))} to the key {shown(decode_value(key))}"
     return Judgement(
         verdict=Verdict.UNKNOWN,
+        cause=UNSUITED,
         reason=f"{second[0].upper()}{second[1:]} writes {what} again, after {first}; expected each value at most once for a "
         "key, because a read shows its writer by the value alone.",
     )
@@ -201,6 +202,7 @@ class _Judged:
         verdict = Verdict.INVALID if wrong else Verdict.VALID if decided else Verdict.UNKNOWN
         return Judgement(
             verdict=verdict,
+            cause=STEP_LIMIT if undecided else UNSUITED if self._found["data_edges"] else UNTESTED,
             reason=self._reason(verdict, wrong, [name for name in types if name not in bad], undecided),
             counts={"transactions": len(self._history), **{name: self._counts[name] for name in wrong}},
             anomalies=_varied(anomalies)[:MAX_ANOMALIES],

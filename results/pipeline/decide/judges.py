@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from checker.columns import ColumnReader
-from checker.judging import composed, operation_at
-from checker.judging.judged import UNTESTED
+from checker.judging import UNTESTED, composed, operation_at
 from harness.errors import LabrysError, sentence
 from harness.verdict import Verdict
 from results.pipeline.decide.coding import ADDRESS
@@ -165,7 +164,7 @@ def _verdict(judge: Judge, columns: Columns) -> dict[str, Any]:
     part = composed(judge.name, found, len(columns), operation=lambda row: operation_at(columns, row))
     row: dict[str, Any] = {"verdict": str(part.verdict), "explanation": part.reason}
     if part.verdict is Verdict.UNKNOWN:
-        row["cause"] = UNTESTED
+        row["cause"] = part.details.get("cause", UNTESTED)
     example = part.details.get("counterexample")
     if example:
         decisive = example["op"] or {}

@@ -73,6 +73,7 @@ def test_completions_alone_have_only_edges_of_data(tmp_path: Any, form: str) -> 
     weaker = decided(tmp_path, text, "list-append", "consistency-model=strong-session-snapshot-isolation")
     assert weaker.verdict is Verdict.UNKNOWN
     assert "does not tell the processes, so strong-session-snapshot-isolation is not decided" in weaker.part.reason
+    assert weaker.cause == "unsuited"
     assert "transactions began" not in weaker.part.reason
     by_data = decided(tmp_path, text, "list-append", "consistency-model=SI")
     assert by_data.verdict is Verdict.VALID

@@ -11,6 +11,7 @@ import pytest
 
 from checker._kernel import transactions
 from checker.columns import of_operations
+from checker.judging import STEP_LIMIT
 from checker.transactions.judge import judge
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
@@ -145,6 +146,7 @@ def test_the_order_of_unread_appends_decides_clauses(variables: int) -> None:
         if variables > 2 and found.verdict is Verdict.UNKNOWN:
             assert found.figures["undecided-anomaly-types"] == ["G-SI"]
             assert "reached its limit" in found.reason
+            assert found.cause == STEP_LIMIT
             continue
         assert found.verdict is (Verdict.VALID if satisfied else Verdict.INVALID), (some, found.reason)
         verdicts[satisfied] += 1
