@@ -57,7 +57,7 @@ class Peer:
         """Requests the node's status.
 
         All entries of a snapshot are committed, and the node has them. The library keeps its own committed index when it loads
-        a snapshot, and resets its log only afterwards, which took ten seconds in a simulated run.
+        a snapshot, and resets its log only afterwards, sometimes ten seconds later (finding 13).
         """
         body = _body(await self._own(STATUS, {}))
         details = {key: value for key, value in body.items() if isinstance(value, int | str)}
