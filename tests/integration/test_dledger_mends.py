@@ -52,6 +52,7 @@ TRUNCATION = (
     *("--snapshot-threshold", "50"),
 )
 BENEATH = 7645491346869235063  # a seed whose run has findings that others hide
+WAITING = 1679315017602471377  # a seed in whose run a follower waits before it uses a snapshot
 CUT, LATE = 1, 2  # the keys of faults
 
 
@@ -240,6 +241,23 @@ def test_a_log_ends_with_its_snapshot(tmp_path: Path) -> None:
 
     assert has_wrong_end("1,2,4,7,8,9,11")
     assert not has_wrong_end("all")
+
+
+@pytest.mark.night
+def test_a_snapshot_after_a_cut_does_not_wait(tmp_path: Path) -> None:
+    """Finding 13: a follower that has cut its log waits 10 s for a reference before it can use a later snapshot."""
+
+    def waits(mend: str) -> bool:
+        idle.close_all()
+        store = tmp_path / mend
+        words = [*TRUNCATION, "--seed", str(WAITING), "--mend", mend, "--store", str(store)]
+        assert cli.labrys.main(["test", *words], standalone_mode=False) == ExitCode.VALID
+        logs = [path.read_text(encoding="utf-8") for path in store.glob("*/latest/nodes/*/*.log")]
+        assert any("loaded the snapshot up to index" in log for log in logs)
+        return any("unmap file[REF:-" in log for log in logs)  # by force
+
+    assert waits("1,2,4,7,8,9,10,11,12")
+    assert not waits("all")
 
 
 def test_a_mended_library_says_so() -> None:

@@ -40,6 +40,7 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         10: "a log whose entries after a snapshot are all cut ends with the snapshot",
         11: "a node that starts again knows the term of the last entry in its snapshot",
         12: "a node votes by the end of its log also after a cut and after a snapshot",
+        13: "a cut of the log releases the index, so that a later snapshot need not wait 10 s",
     }
 )
 HELP: Final = (

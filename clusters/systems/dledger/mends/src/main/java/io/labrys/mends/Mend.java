@@ -52,7 +52,10 @@ enum Mend {
     KNOW_TERM_OF_SNAPSHOT("11", Names.STORE, Mend::knowTermOfSnapshot),
 
     /** A node votes by the end of its log also after a cut and after a snapshot. */
-    VOTE_BY_END("12", Names.STORE, Mend::voteByEnd);
+    VOTE_BY_END("12", Names.STORE, Mend::voteByEnd),
+
+    /** A store that is cut releases what it read of the index, so that a later reset can delete the file at once. */
+    RELEASE_INDEX("13", Names.STORE, Mend::releaseIndex);
 
     private static final class Names {
         static final String LIBRARY = "io/openmessaging/storage/dledger/";
@@ -61,6 +64,7 @@ enum Mend {
         static final String HANDLER = PUSHER + "$EntryHandler";
         static final String SNAPSHOTS = LIBRARY + "snapshot/SnapshotManager";
         static final String STORE = LIBRARY + "store/file/DLedgerMmapFileStore";
+        static final String RESULT = LIBRARY + "store/file/SelectMmapBufferResult";
         static final String ELECTOR = LIBRARY + "DLedgerLeaderElector";
         static final String REQUEST = LIBRARY + "protocol/PushEntryRequest";
         static final String MAP = "java/util/concurrent/ConcurrentMap";
@@ -254,6 +258,20 @@ enum Mend {
         check.add(goesOn);
         check.add(new FrameNode(Opcodes.F_SAME, 0, null, 0, null));
         method(node, "reset").instructions.insert(check);
+    }
+
+    /** Releases what a truncation reads of the index, after it has read it. */
+    private static void releaseIndex(ClassNode node) {
+        MethodNode cut = truncate(node);
+        AbstractInsnNode read = only(cut, each -> each instanceof MethodInsnNode call && call.name.equals("getByteBuffer"));
+        AbstractInsnNode end = read;
+        while (!puts(end, "ledgerEndIndex")) {
+            end = end.getNext();
+        }
+        InsnList release = new InsnList();
+        release.add(new VarInsnNode(Opcodes.ALOAD, ((VarInsnNode) read.getPrevious()).var));
+        release.add(new MethodInsnNode(Opcodes.INVOKEVIRTUAL, Names.RESULT, "release", "()V", false));
+        cut.instructions.insert(end, release);
     }
 
     /** Tells the new end of the log to those who vote, as an append does. */
