@@ -49,24 +49,8 @@ impl Problem {
     /// Makes a problem of events below a number, of pairs of an event and one that waits for it, and of holders of keys below a
     /// number. The end of a holder waits for its start by one of the pairs.
     pub fn new(events: usize, pairs: &[(u32, u32)], holders: Vec<Holder>, keys: usize) -> Self {
-        let grouped = |from: &dyn Fn(&(u32, u32)) -> (u32, u32)| {
-            let mut first = vec![0u32; events + 1];
-            for pair in pairs {
-                first[from(pair).0 as usize + 1] += 1;
-            }
-            for event in 0..events {
-                first[event + 1] += first[event];
-            }
-            let (mut next, mut of) = (first.clone(), vec![0u32; pairs.len()]);
-            for pair in pairs {
-                let (one, other) = from(pair);
-                of[next[one as usize] as usize] = other;
-                next[one as usize] += 1;
-            }
-            (first, of)
-        };
-        let (first, after) = grouped(&|&pair| pair);
-        let (first_before, before) = grouped(&|&(one, other)| (other, one));
+        let (first, after) = grouped(events, pairs.iter().copied());
+        let (first_before, before) = grouped(events, pairs.iter().map(|&(one, other)| (other, one)));
         Self { first, after, first_before, before, holders, keys }
     }
 
@@ -113,6 +97,24 @@ impl Problem {
         }
         kept
     }
+}
+
+/// Returns where the group of each event begins among the second events of pairs, grouped by the first ones, and these.
+fn grouped(events: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> (Vec<u32>, Vec<u32>) {
+    let mut first = vec![0u32; events + 1];
+    for (one, _) in pairs.clone() {
+        first[one as usize + 1] += 1;
+    }
+    for event in 0..events {
+        first[event + 1] += first[event];
+    }
+    let mut next = first.clone();
+    let mut of = vec![0u32; first[events] as usize];
+    for (one, other) in pairs {
+        of[next[one as usize] as usize] = other;
+        next[one as usize] += 1;
+    }
+    (first, of)
 }
 
 struct Search<'a> {

@@ -44,7 +44,7 @@ impl<'a> Witnesses<'a> {
         let mut left = WITNESS_STEPS;
         for &place in starts {
             let bound = if best.is_empty() { NONE } else { best.len() as u32 };
-            if let Some(links) = self.from_edge(place, mask, apart, bound, &mut left) {
+            if let Some(links) = self.beginning_with(place, mask, apart, bound, &mut left) {
                 best = links;
             }
             if left == 0 && !best.is_empty() {
@@ -60,7 +60,14 @@ impl<'a> Witnesses<'a> {
     /// Returns the shortest cycle with an edge, if it has fewer links than a bound.
     ///
     /// A step to a barrier or a hub counts as a link, and those from there count nothing.
-    fn from_edge(&mut self, place: u32, mask: u8, apart: bool, bound: u32, left: &mut usize) -> Option<Vec<Link>> {
+    fn beginning_with(
+        &mut self,
+        place: u32,
+        mask: u8,
+        apart: bool,
+        bound: u32,
+        left: &mut usize,
+    ) -> Option<Vec<Link>> {
         let edge = self.inside.graph.edges[place as usize];
         let layer = |state: u32, kind: u8| match kind {
             PASS => state % 2,
