@@ -226,16 +226,20 @@ def test_a_mend_removes_the_violation(without: str, mended: str, words: Sequence
     assert verdict(mended) is Verdict.VALID
 
 
+def logs_of(mend: str, seed: int, store: Path) -> list[str]:
+    """Returns the logs of all nodes of a valid run with mends."""
+    idle.close_all()
+    words = [*TRUNCATION, "--seed", str(seed), "--mend", mend, "--store", str(store)]
+    assert cli.labrys.main(["test", *words], standalone_mode=False) == ExitCode.VALID
+    return [path.read_text(encoding="utf-8") for path in store.glob("*/latest/nodes/*/*.log")]
+
+
 @pytest.mark.night
 def test_a_log_ends_with_its_snapshot(tmp_path: Path) -> None:
     """Finding 10: a follower whose entries after a snapshot are all cut takes a wrong end of its log."""
 
     def has_wrong_end(mend: str) -> bool:
-        idle.close_all()
-        store = tmp_path / mend
-        words = [*TRUNCATION, "--seed", str(BENEATH), "--mend", mend, "--store", str(store)]
-        assert cli.labrys.main(["test", *words], standalone_mode=False) == ExitCode.VALID
-        logs = [path.read_text(encoding="utf-8") for path in store.glob("*/latest/nodes/*/*.log")]
+        logs = logs_of(mend, BENEATH, tmp_path / mend)
         assert any("truncateIndex: 65, after truncate" in log for log in logs)
         return any("truncateIndex: 65, after truncate, ledgerEndIndex: 0 ledgerEndTerm: 0" in log for log in logs)
 
@@ -248,11 +252,7 @@ def test_a_snapshot_after_a_cut_does_not_wait(tmp_path: Path) -> None:
     """Finding 13: a follower that has cut its log waits 10 s for a reference before it can use a later snapshot."""
 
     def waits(mend: str) -> bool:
-        idle.close_all()
-        store = tmp_path / mend
-        words = [*TRUNCATION, "--seed", str(WAITING), "--mend", mend, "--store", str(store)]
-        assert cli.labrys.main(["test", *words], standalone_mode=False) == ExitCode.VALID
-        logs = [path.read_text(encoding="utf-8") for path in store.glob("*/latest/nodes/*/*.log")]
+        logs = logs_of(mend, WAITING, tmp_path / mend)
         assert any("loaded the snapshot up to index" in log for log in logs)
         return any("unmap file[REF:-" in log for log in logs)  # by force
 
