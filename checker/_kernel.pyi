@@ -138,6 +138,7 @@ def transactions(
     texts: list[str] | Transactions,
     extra: str,
     sources: list[str] = ...,
+    more: list[str] = ...,
     want_order: bool = False,
 ) -> dict[str, Any]:
     """Finds the anomalies of transactions, without the interpreter lock.
@@ -155,6 +156,8 @@ def transactions(
         extra: What orders transactions besides their data: `none`, `process` or `realtime`.
         sources: For registers, what the order of versions follows from: `writes-follow-reads`, `sequential-keys`,
             `linearizable-keys`.
+        more: Anomalies to search besides those that are always searched: `observed-transaction-vanishes`, `fractured-read` and
+            `G-causal`, which need lists, and `G-prefix`.
         want_order: Whether to return an order of the rows that all edges agree with.
 
     Returns:

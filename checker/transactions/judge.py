@@ -14,7 +14,17 @@ from checker._kernel import Transactions, transactions
 from checker.columns import OTHER
 from checker.formats.parquet import decode_value
 from checker.judging import MAX_ANOMALIES, STEP_LIMIT, UNSUITED, UNTESTED, Anomaly, Judgement, value_at
-from checker.transactions.models import MALFORMED, NONE, PROCESS, REALTIME, find, order_of, prohibited, ruled_out
+from checker.transactions.models import (
+    MALFORMED,
+    NONE,
+    PROCESS,
+    REALTIME,
+    find,
+    order_of,
+    prohibited,
+    ruled_out,
+    searched,
+)
 from checker.transactions.words import MAX_LINKS, Words
 from harness.console.documents import shown
 from harness.console.plain import counted
@@ -78,6 +88,7 @@ def judge(
         texts=history.texts if isinstance(history.texts, Transactions) else list(history.texts),
         extra=_order(history, order_of(chosen.name, anomalies)),
         sources=list(sources),
+        more=searched(chosen.name, anomalies),
     )
     if "malformed" in found:
         return _malformed(history, workload, found["malformed"])

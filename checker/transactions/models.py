@@ -2,7 +2,8 @@
 
 The models and their order are those of Adya (*Weak consistency*, MIT, 1999), Bailis and others (*Highly available
 transactions*, VLDB 2014) and Cerone, Bernardi and Gotsman (CONCUR 2015), with the names and the prohibited anomalies of
-Jepsen's Elle.
+Jepsen's Elle. Where these are weaker than the definition of a model, it prohibits more here: those of `ON_DEMAND`, and
+`G-single` under parallel snapshot isolation.
 
 A model prohibits its own anomalies, those of the models that it implies, and each anomaly that implies one of these.
 """
@@ -57,12 +58,12 @@ def _model(name: str, aliases: str = "", *, implies: str = "", prohibits: str = 
 MODELS: Final = (
     _model("read-uncommitted", "PL-1", prohibits=f"G0 duplicate-elements cyclic-versions garbage-read {MALFORMED}"),
     _model("read-committed", "PL-2", implies="read-uncommitted", prohibits="G1"),
-    _model("monotonic-atomic-view", implies="read-committed"),
-    _model("read-atomic", implies="monotonic-atomic-view", prohibits="internal G1a future-read"),
-    _model("causal-cerone", implies="read-atomic", prohibits="internal G1a"),
+    _model("monotonic-atomic-view", implies="read-committed", prohibits="observed-transaction-vanishes"),
+    _model("read-atomic", implies="monotonic-atomic-view", prohibits="internal G1a future-read fractured-read"),
+    _model("causal-cerone", implies="read-atomic", prohibits="internal G1a G-causal"),
     _model("update-atomic", implies="read-atomic", prohibits="lost-update"),
-    _model("prefix", implies="causal-cerone", prohibits="internal G1a"),
-    _model("parallel-snapshot-isolation", implies="causal-cerone update-atomic", prohibits="internal G1a"),
+    _model("prefix", implies="causal-cerone", prohibits="internal G1a G-prefix"),
+    _model("parallel-snapshot-isolation", implies="causal-cerone update-atomic", prohibits="internal G1a G-single"),
     _model("monotonic-view", "PL-2L", implies="read-committed", prohibits="G1"),
     _model("monotonic-snapshot-read", "PL-MSR", implies="read-committed", prohibits="G1"),
     _model("cursor-stability", "PL-CS", implies="read-committed", prohibits="G1 lost-update"),
@@ -161,6 +162,11 @@ ANOMALIES: Final[Mapping[str, str]] = MappingProxyType(
         "G-SI": "a cycle with anti-dependencies that follow each other, but the transactions of some of them write a common "
         "key, so that they must not overlap; or transactions that append to common keys, and that no order keeps apart",
         "G2-item": "a cycle with anti-dependencies that follow each other",
+        "observed-transaction-vanishes": "a transaction reads what another one wrote, and after that an older version of "
+        "another key than that one wrote",
+        "fractured-read": "a transaction reads what another one wrote, and an older version of another key than that one wrote",
+        "G-causal": "a transaction reads an older version than that of a transaction on which it depends by reads alone",
+        "G-prefix": "a cycle in which each anti-dependency follows a dependency by a read",
         "lost-update": "transactions read the same version of a key first, and then all write the key",
         "dirty-update": "a transaction that succeeded wrote after a version of a failed one",
         "internal": "a transaction contradicts its own earlier reads and writes",
@@ -184,6 +190,10 @@ def _implied() -> dict[str, set[str]]:
         "dirty-update": {"G1a"},
         "future-read": {"G1c"},
         "lost-update": {"G2-item"},
+        "observed-transaction-vanishes": {"fractured-read"},
+        "fractured-read": {"G-causal"},
+        "G-causal": {"G-prefix", "G-single-item"},
+        "G-prefix": {"G-nonadjacent-item"},
     }
     for suffix in ("", f"-{PROCESS}", f"-{REALTIME}"):
         found |= {
@@ -211,6 +221,7 @@ def _implied() -> dict[str, set[str]]:
 
 
 IMPLIED: Final[Mapping[str, Collection[str]]] = MappingProxyType(_implied())
+ON_DEMAND: Final = ("observed-transaction-vanishes", "fractured-read", "G-causal", "G-prefix")
 
 
 def find(name: str) -> ConsistencyModel:
@@ -273,6 +284,15 @@ def prohibited(name: str, more: tuple[str, ...] = ()) -> frozenset[str]:
     direct = {anomaly for model in MODELS if model.name in _weaker(name) for anomaly in model.prohibits} | set(more)
     known = {*IMPLIED, *direct, *ANOMALIES}
     return frozenset(anomaly for anomaly in known if not _closed([anomaly], IMPLIED).isdisjoint(direct))
+
+
+def searched(name: str, more: tuple[str, ...] = ()) -> list[str]:
+    """Returns the anomalies of `ON_DEMAND` that contradict a model or `more`, without those that show another one which does.
+
+    They refine the types that are always found, so they are of use only if the model allows those.
+    """
+    bad = prohibited(name, more)
+    return [each for each in ON_DEMAND if each in bad and bad.isdisjoint(_closed(IMPLIED[each], IMPLIED))]
 
 
 def order_of(name: str, more: tuple[str, ...] = ()) -> str:

@@ -7,11 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::python::Column;
-use crate::transactions::cycles::{cycles, order, Cycles};
-use crate::transactions::graph::{Extra, Graph, Reason, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
+use crate::transactions::cycles::{cycles, order, Cycle, Cycles};
+use crate::transactions::graph::{Edge, Extra, Graph, Reason, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
 use crate::transactions::lists::lists;
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::registers::{registers, Sources};
+use crate::transactions::visibility::{visibility, Walk, Walks, NAMES};
+use crate::transactions::witness::Link;
 use crate::transactions::{Findings, History, Table, Workload, Writers, WrittenTwice, INFO, KEPT, NONE, OK};
 
 /// The transactions of a file; see `checker/_kernel.pyi`.
@@ -42,20 +44,34 @@ struct Judged {
     reasons: Vec<Reason>,
     data_edges: usize,
     cycles: Cycles,
+    walks: Walks,
 }
 
-fn judge(workload: Workload, history: &History<'_>, sources: Sources, extra: Extra) -> Result<Judged, WrittenTwice> {
+/// What to judge by.
+struct Question<'a> {
+    workload: Workload,
+    sources: Sources,
+    extra: Extra,
+    /// The anomalies to search besides those that are always searched.
+    more: &'a [&'a str],
+}
+
+fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, WrittenTwice> {
     let writers = Writers::of(history)?;
     let mut findings = Findings::default();
-    let mut dependencies = match workload {
-        Workload::Lists => lists(history, &writers, &mut findings),
-        Workload::Registers => registers(history, &writers, sources, &mut findings),
+    let (mut dependencies, orders) = match question.workload {
+        Workload::Lists => {
+            let (dependencies, orders) = lists(history, &writers, &mut findings);
+            (dependencies, (!question.more.is_empty()).then_some(orders))
+        }
+        Workload::Registers => (registers(history, &writers, question.sources, &mut findings), None),
     };
     let data_edges = dependencies.len();
     let reasons = std::mem::take(&mut dependencies.reasons);
-    let graph = Graph::new(history, dependencies, extra);
+    let graph = Graph::new(history, dependencies, question.extra);
     let cycles = cycles(&graph, KEPT);
-    Ok(Judged { findings, graph, reasons, data_edges, cycles })
+    let walks = visibility(history, &writers, orders.as_ref(), &graph, question.more);
+    Ok(Judged { findings, graph, reasons, data_edges, cycles, walks })
 }
 
 /// Returns the transactions of the rows of columns in a table, by the places of their requests and answers.
@@ -72,7 +88,7 @@ fn places_in(table: &Table, kinds: &[i8], requests: &[i64], answers: &[i64]) -> 
 
 /// Judges transactions; see `checker/_kernel.pyi`.
 #[pyfunction]
-#[pyo3(signature = (workload, *, kind, process, start, end, request, answer, texts, extra, sources = Vec::new(), want_order = false))]
+#[pyo3(signature = (workload, *, kind, process, start, end, request, answer, texts, extra, sources = Vec::new(), more = Vec::new(), want_order = false))]
 #[allow(clippy::needless_pass_by_value)]
 pub fn transactions<'py>(
     py: Python<'py>,
@@ -86,6 +102,7 @@ pub fn transactions<'py>(
     texts: &Bound<'py, PyAny>,
     extra: &str,
     sources: Vec<String>,
+    more: Vec<String>,
     want_order: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let workload = Workload::of(workload)
@@ -105,6 +122,10 @@ pub fn transactions<'py>(
             _ => return Err(PyValueError::new_err(format!("{source:?} is no source of an order of versions"))),
         }
     }
+    if let Some(name) = more.iter().find(|name| !NAMES.contains(&name.as_str())) {
+        return Err(PyValueError::new_err(format!("{name:?} is no anomaly that is searched on demand")));
+    }
+    let more: Vec<&str> = more.iter().map(String::as_str).collect();
     let kinds: Column<i8> = Column::new("kind", kind)?;
     let columns: [Column<i64>; 3] =
         [Column::new("process", process)?, Column::new("start", start)?, Column::new("end", end)?];
@@ -123,7 +144,8 @@ pub fn transactions<'py>(
     let kind = kinds.slice();
     let work = |table: &Table, place: Vec<u32>| {
         let history = History { kind, process, start, end, table, place };
-        let judged = || judge(workload, &history, assumed, extra);
+        let question = Question { workload, sources: assumed, extra, more: &more };
+        let judged = || judge(&question, &history);
         let result = py
             .detach(|| catch_unwind(AssertUnwindSafe(judged)))
             .map_err(|_| PyRuntimeError::new_err("the kernel failed while it judged transactions"))?;
@@ -170,7 +192,7 @@ pub fn transactions<'py>(
 }
 
 fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()> {
-    let Judged { findings, graph, reasons, data_edges, cycles } = judged;
+    let Judged { findings, graph, reasons, data_edges, cycles, walks } = judged;
     let mut told: Vec<(String, String, String, &str)> = Vec::new();
     for edge in cycles.kept.iter().flat_map(|cycle| &cycle.links).filter(|link| link.kind & (WW | RW | CONFLICT) != 0)
     {
@@ -189,32 +211,31 @@ fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()>
             (each.kind, table.key_text(each.key), each.rows.clone(), each.places.clone(), elems)
         })
         .collect();
-    let drawn: Vec<_> = cycles
-        .kept
-        .iter()
-        .map(|cycle| {
-            let links: Vec<_> = cycle
-                .links
-                .iter()
-                .map(|link| {
-                    let name = match link.kind {
-                        WW => "ww",
-                        WR => "wr",
-                        RW => "rw",
-                        CONFLICT => "conflict",
-                        PROCESS => "process",
-                        _ => "realtime",
-                    };
-                    let edge = (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
-                    let key = edge.filter(|edge| edge.key != NONE).map(|edge| table.key_text(edge.key));
-                    let before = edge.and_then(|edge| elem(edge.before));
-                    let after = elem(link.written).or(edge.and_then(|edge| elem(edge.after)));
-                    (link.from, link.to, name, key, before, after)
-                })
-                .collect();
-            (cycle.name, cycle.component, links)
-        })
-        .collect();
+    let drawn = |edge: Option<Edge>, link: Link| {
+        let name = match link.kind {
+            WW => "ww",
+            WR => "wr",
+            RW => "rw",
+            CONFLICT => "conflict",
+            PROCESS => "process",
+            _ => "realtime",
+        };
+        let key = edge.filter(|edge| edge.key != NONE).map(|edge| table.key_text(edge.key));
+        let before = edge.and_then(|edge| elem(edge.before));
+        let after = elem(link.written).or(edge.and_then(|edge| elem(edge.after)));
+        (link.from, link.to, name, key, before, after)
+    };
+    let of_cycle = |cycle: &Cycle| {
+        let edge = |link: &Link| (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
+        let links: Vec<_> = cycle.links.iter().map(|link| drawn(edge(link), *link)).collect();
+        (cycle.name, cycle.component, links)
+    };
+    let of_walk = |walk: &Walk| {
+        let link = |edge: &Edge| Link { from: edge.from, to: edge.to, kind: edge.kind, edge: NONE, written: NONE };
+        let links: Vec<_> = walk.edges.iter().map(|edge| drawn(Some(*edge), link(edge))).collect();
+        (walk.name, walk.component, links)
+    };
+    let drawn: Vec<_> = cycles.kept.iter().map(of_cycle).chain(walks.kept.iter().map(of_walk)).collect();
     let overlaps: Vec<_> = cycles
         .overlaps
         .iter()
@@ -227,7 +248,7 @@ fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()>
     out.set_item("findings", shown)?;
     out.set_item("cycles", drawn)?;
     let counts = PyDict::new(out.py());
-    for (name, count) in findings.counts.iter().chain(&cycles.counts) {
+    for (name, count) in findings.counts.iter().chain(&cycles.counts).chain(&walks.counts) {
         counts.set_item(name, count)?;
     }
     out.set_item("counts", counts)?;

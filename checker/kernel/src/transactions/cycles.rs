@@ -19,7 +19,7 @@
 use super::graph::{components, Components, Graph, Step, CONFLICT, PASS, PROCESS, REALTIME, RW, WR, WW};
 use super::inside::Inside;
 use super::overlaps::{overlaps, Overlap};
-use super::witness::{Link, Witnesses};
+use super::witness::{Link, Rule, Witnesses};
 use super::NONE;
 
 /// Anti-dependencies that one sweep decides.
@@ -213,7 +213,8 @@ impl Search<'_> {
             SNAPSHOT => WW | WR | RW | CONFLICT | extra,
             _ => WW | WR | RW | extra,
         };
-        self.witnesses.shortest(mask, class == NONADJACENT || class == SNAPSHOT, starts)
+        let rule = if class == NONADJACENT || class == SNAPSHOT { Rule::Apart } else { Rule::Anywhere };
+        self.witnesses.shortest(mask, rule, starts)
     }
 
     /// Returns the types of one component: the class, the layer, and edges that such a cycle may begin with.

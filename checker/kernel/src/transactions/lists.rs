@@ -17,15 +17,22 @@ pub struct Orders {
     agrees: Vec<bool>,
 }
 
-/// Returns the dependencies and the anomalies that are no cycles.
-pub fn lists(history: &History<'_>, writers: &Writers, findings: &mut Findings) -> Dependencies {
+impl Orders {
+    /// Returns whether the read at a place of a row is known, and a beginning of the longest list.
+    pub fn agrees(&self, history: &History<'_>, row: usize, place: usize) -> bool {
+        history.of(row)[place].known && self.agrees[history.first(row) + place]
+    }
+}
+
+/// Returns the dependencies and the orders, and adds the anomalies that are no cycles.
+pub fn lists(history: &History<'_>, writers: &Writers, findings: &mut Findings) -> (Dependencies, Orders) {
     let orders = orders(history, findings);
     elements(history, writers, findings);
     internal(history, findings);
     lost_updates(history, &orders, findings);
     dirty_updates(history, writers, &orders, findings);
     misplaced(history, writers, &orders, findings);
-    edges(history, writers, &orders)
+    (edges(history, writers, &orders), orders)
 }
 
 /// Yields each known read of a transaction that did not fail: its row, its place and its place among all.

@@ -18,6 +18,7 @@ pub mod registers;
 pub mod schedule;
 #[cfg(test)]
 mod tests;
+pub mod visibility;
 pub mod witness;
 
 use std::sync::Arc;

@@ -2,12 +2,41 @@
 
 use std::collections::VecDeque;
 
-use super::graph::{Step, CONFLICT, PASS, RW};
+use super::graph::{Step, CONFLICT, PASS, RW, WR};
 use super::inside::Inside;
 use super::NONE;
 
 /// Steps of the searches for the witness of one type in one component. They decide only its length.
 const WITNESS_STEPS: usize = 4_000_000;
+
+/// Where a cycle may have anti-dependencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    Anywhere,
+    /// No two of them follow each other.
+    Apart,
+    /// Each of them follows a dependency wr.
+    AfterRead,
+}
+
+impl Rule {
+    /// Returns the bit after an edge: whether no anti-dependency may follow.
+    pub fn layer(self, state: u32, kind: u8) -> u32 {
+        match (kind, self) {
+            (PASS, _) => state % 2,
+            (_, Self::Anywhere) => 0,
+            (_, Self::Apart) => u32::from(kind == RW),
+            (_, Self::AfterRead) => u32::from(kind != WR),
+        }
+    }
+
+    /// Returns whether a cycle has anti-dependencies, and keeps the rule.
+    fn fits(self, links: &[Link]) -> bool {
+        let before = |place: usize| links[(place + links.len() - 1) % links.len()].kind;
+        let keeps = |place: usize| links[place].kind != RW || self.layer(0, before(place)) == 0;
+        links.iter().any(|link| link.kind & (RW | CONFLICT) != 0) && (0..links.len()).all(keeps)
+    }
+}
 
 /// A part of a cycle: an edge between two transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,25 +65,24 @@ impl<'a> Witnesses<'a> {
         Self { inside, parent: vec![(NONE, nothing); states], distance: vec![NONE; states], touched: Vec::new() }
     }
 
-    /// Returns the shortest cycle of edges of some kinds that begins with one of some edges, as long as the searches are few.
-    ///
-    /// If `apart`, no two of its anti-dependencies follow each other.
-    pub fn shortest(&mut self, mask: u8, apart: bool, starts: &[u32]) -> Vec<Link> {
+    /// Returns the shortest cycle of edges of some kinds that begins with one of some edges and keeps a rule, as long as the searches
+    /// are few.
+    pub fn shortest(&mut self, mask: u8, rule: Rule, starts: &[u32]) -> Vec<Link> {
         let mut best: Vec<Link> = Vec::new();
         let mut left = WITNESS_STEPS;
         for &place in starts {
             let bound = if best.is_empty() { NONE } else { best.len() as u32 };
-            if let Some(links) = self.beginning_with(place, mask, apart, bound, &mut left) {
+            if let Some(links) = self.beginning_with(place, mask, rule, bound, &mut left) {
                 best = links;
             }
             if left == 0 && !best.is_empty() {
                 break;
             }
         }
-        if apart {
-            return simple(best);
+        if rule == Rule::Anywhere {
+            return best;
         }
-        best
+        simple(best, rule)
     }
 
     /// Returns the shortest cycle with an edge, if it has fewer links than a bound.
@@ -64,16 +92,12 @@ impl<'a> Witnesses<'a> {
         &mut self,
         place: u32,
         mask: u8,
-        apart: bool,
+        rule: Rule,
         bound: u32,
         left: &mut usize,
     ) -> Option<Vec<Link>> {
         let edge = self.inside.graph.edges[place as usize];
-        let layer = |state: u32, kind: u8| match kind {
-            PASS => state % 2,
-            _ => u32::from(apart && kind == RW),
-        };
-        let (origin, goal) = (edge.to * 2 + layer(0, edge.kind), edge.from * 2);
+        let (origin, goal) = (edge.to * 2 + rule.layer(0, edge.kind), edge.from * 2);
         for state in self.touched.drain(..) {
             self.distance[state as usize] = NONE;
         }
@@ -99,7 +123,7 @@ impl<'a> Witnesses<'a> {
                     continue;
                 }
                 let cost = u32::from(node < self.inside.graph.rows);
-                let (next, far) = (step.to * 2 + layer(state, step.kind), distance + cost);
+                let (next, far) = (step.to * 2 + rule.layer(state, step.kind), distance + cost);
                 if far >= bound || far >= self.distance[next as usize] {
                     continue;
                 }
@@ -138,13 +162,13 @@ impl<'a> Witnesses<'a> {
     }
 }
 
-/// Returns a part of a closed walk without neighbouring anti-dependencies that visits no transaction twice.
-fn simple(mut links: Vec<Link>) -> Vec<Link> {
+/// Returns a part of a closed walk that visits no transaction twice and keeps the rule of the walk.
+fn simple(mut links: Vec<Link>, rule: Rule) -> Vec<Link> {
     while let Some((first, second)) = twice(&links) {
         let inner = links[first..second].to_vec();
         let mut outer = links[second..].to_vec();
         outer.extend_from_slice(&links[..first]);
-        links = if inner.iter().any(|link| link.kind & (RW | CONFLICT) != 0) { inner } else { outer };
+        links = if rule.fits(&inner) { inner } else { outer };
     }
     links
 }

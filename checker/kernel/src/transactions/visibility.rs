@@ -1,0 +1,313 @@
+//! Anomalies of the models between read committed and snapshot isolation, each exact for its model. Elle has no names for them.
+//!
+//! Cerone, Bernardi and Gotsman (*A framework for transactional consistency models with atomic visibility*, CONCUR 2015) define a
+//! model by an order of all transactions, and by the earlier ones that each of them sees. A transaction reads what the last visible
+//! writer of the key left. So a writer that is read is visible, and a writer of a later version is not visible. Let rw* lead from
+//! a reader to each writer of a later version, and not only to the next one.
+//!
+//! - `fractured-read`, against read atomic: wr from W to T and rw* from T to W. All of a visible transaction is visible.
+//! - `G-causal`, against causal consistency: a path of wr from W to T, and rw* from T to W. What a visible transaction sees is visible.
+//! - `G-prefix`, against prefix consistency: a cycle in which each rw follows a wr. A transaction sees a beginning of the order, so it
+//!   has a snapshot: wr is from a commit to a snapshot, rw from a snapshot to a commit, and ww from a commit to a commit. Versions
+//!   of appends that nobody read may follow each other in the order of the transactions, so they add no cycle.
+//!
+//! Without them, and without cycles of ww and wr, the visible ones are those that must be, and any order that ww, wr and, for
+//! prefix consistency, wr with rw agree with is one of the model.
+//!
+//! - `observed-transaction-vanishes`, against monotonic atomic view: a fractured read whose read of the older version comes later in
+//!   the transaction (Bailis and others, *Highly available transactions*, VLDB 2014).
+
+use std::collections::VecDeque;
+
+use super::graph::{components, Edge, Graph, Step, PASS, RW, WR, WW};
+use super::inside::Inside;
+use super::lists::Orders;
+use super::witness::{Rule, Witnesses};
+use super::{History, Writers, KEPT, NONE, OK};
+
+pub const VANISHES: &str = "observed-transaction-vanishes";
+pub const FRACTURED: &str = "fractured-read";
+pub const CAUSAL: &str = "G-causal";
+pub const PREFIX: &str = "G-prefix";
+pub const NAMES: [&str; 4] = [VANISHES, FRACTURED, CAUSAL, PREFIX];
+
+/// Reads that one sweep decides.
+const SWEEP: usize = 64;
+
+/// A cycle; the end of each edge is the start of the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Walk {
+    pub name: &'static str,
+    pub edges: Vec<Edge>,
+    /// The number of transactions in its component.
+    pub component: usize,
+}
+
+/// Cycles by name: some in full, and the number of all.
+#[derive(Default)]
+pub struct Walks {
+    pub kept: Vec<Walk>,
+    pub counts: Vec<(&'static str, usize)>,
+}
+
+impl Walks {
+    fn add(&mut self, name: &'static str, component: usize, edges: impl FnOnce() -> Vec<Edge>) {
+        let place = self.counts.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            self.counts.push((name, 0));
+            self.counts.len() - 1
+        });
+        self.counts[place].1 += 1;
+        if self.counts[place].1 <= KEPT {
+            self.kept.push(Walk { name, edges: edges(), component });
+        }
+    }
+}
+
+/// Finds the anomalies with some of the `NAMES`. Without orders, as of registers, only `G-prefix` is found.
+pub fn visibility(
+    history: &History<'_>,
+    writers: &Writers,
+    orders: Option<&Orders>,
+    graph: &Graph,
+    names: &[&str],
+) -> Walks {
+    let mut found = Walks::default();
+    if let Some(orders) = orders {
+        let reads = Reads::new(history, orders);
+        for name in [VANISHES, FRACTURED].into_iter().filter(|name| names.contains(name)) {
+            reads.fractured(writers, name, &mut found);
+        }
+        if names.contains(&CAUSAL) {
+            reads.causal(writers, graph, &mut found);
+        }
+    }
+    if names.contains(&PREFIX) {
+        prefix(graph, &mut found);
+    }
+    found
+}
+
+/// A read of a key that the transaction did not append to before.
+#[derive(Clone, Copy)]
+struct Read {
+    row: u32,
+    /// Its place in the transaction.
+    place: u32,
+    key: u32,
+    /// How many elements of the key's order it returned, and the last one or `NONE`.
+    count: u32,
+    last: u32,
+}
+
+struct Reads<'a> {
+    history: &'a History<'a>,
+    orders: &'a Orders,
+    /// By element: its place in the order of its key, or `NONE`.
+    place: Vec<u32>,
+}
+
+impl<'a> Reads<'a> {
+    fn new(history: &'a History<'a>, orders: &'a Orders) -> Self {
+        let mut place = vec![NONE; history.elems()];
+        for order in &orders.of {
+            for (at, &elem) in (0..).zip(order) {
+                place[elem as usize] = at;
+            }
+        }
+        Self { history, orders, place }
+    }
+
+    /// Returns the reads of a transaction that succeeded, in their order.
+    fn of(&self, row: u32) -> Vec<Read> {
+        let mops = self.history.of(row as usize);
+        let mut found: Vec<Read> = Vec::new();
+        if self.history.kind[row as usize] != OK {
+            return found;
+        }
+        let mut own: Vec<u32> = mops.iter().filter(|mop| !mop.is_read).map(|mop| mop.key).collect();
+        own.sort_unstable();
+        let mut appended = vec![false; own.len()];
+        for (place, mop) in mops.iter().enumerate() {
+            let at = own.binary_search(&mop.key);
+            if !mop.is_read {
+                appended[own.partition_point(|&key| key < mop.key)] = true;
+                continue;
+            }
+            let is_after = at.is_ok() && appended[own.partition_point(|&key| key < mop.key)];
+            if is_after || !self.orders.agrees(self.history, row as usize, place) {
+                continue;
+            }
+            let last = self.history.list(mop).last().copied().unwrap_or(NONE);
+            let count = if last == NONE { 0 } else { self.place[last as usize] + 1 };
+            found.push(Read { row, place: place as u32, key: mop.key, count, last });
+        }
+        found
+    }
+
+    /// Adds each transaction that read a version of another one, and for another key an older version than that one's, once.
+    fn fractured(&self, writers: &Writers, name: &'static str, found: &mut Walks) {
+        for row in 0..self.history.len() as u32 {
+            let reads = self.of(row);
+            let mut by_key = reads.clone();
+            by_key.sort_by_key(|read| (read.key, read.place));
+            let older = |read: &Read| {
+                let writer = (read.last != NONE).then(|| writers.live(self.history, read.last)).flatten()?;
+                let mut mops = self.history.of(writer as usize).iter().filter(|mop| !mop.is_read && writer != row);
+                mops.find_map(|mop| {
+                    let end = by_key.partition_point(|other| other.key <= mop.key);
+                    let other = by_key[..end].last().filter(|other| other.key == mop.key)?;
+                    let is_later = name == FRACTURED || other.place > read.place;
+                    (is_later && self.place[mop.elem as usize] >= other.count).then_some((*other, writer, mop.elem))
+                })
+            };
+            if let Some((read, (other, writer, elem))) = reads.iter().find_map(|read| Some((read, older(read)?))) {
+                found.add(name, 2, || {
+                    vec![
+                        Edge { from: row, to: writer, kind: RW, key: other.key, before: other.last, after: elem },
+                        Edge { from: writer, to: row, kind: WR, key: read.key, before: NONE, after: read.last },
+                    ]
+                });
+            }
+        }
+    }
+
+    /// Adds each component of the graph in which a transaction misses a cause of what it read.
+    ///
+    /// Reachability is decided for 64 reads in one sweep over the wr edges of a component, in a topological order of them.
+    fn causal(&self, writers: &Writers, graph: &Graph, found: &mut Walks) {
+        let inside = Inside::new(graph);
+        let flow = components(graph.nodes, |node, number| inside.step(node, number, WR).map(|step| step.to));
+        let part = |row: u32| inside.whole.of[row as usize];
+        let mut rows: Vec<u32> = (0..graph.rows).filter(|&row| inside.has_cycle(row)).collect();
+        rows.sort_unstable_by_key(|&row| (part(row), std::cmp::Reverse(flow.of[row as usize])));
+        let mut unread: Vec<Vec<u32>> = vec![Vec::new(); self.history.keys()];
+        for elem in (0..self.history.elems() as u32).filter(|&elem| self.place[elem as usize] == NONE) {
+            unread[self.history.key_of(elem) as usize].push(elem);
+        }
+        let later = |read: &Read| {
+            let order = &self.orders.of[read.key as usize];
+            order[(read.count as usize).min(order.len())..].iter().chain(&unread[read.key as usize]).copied()
+        };
+        let mut seeds = vec![0u64; graph.rows as usize];
+        let mut arrived = vec![0u64; graph.rows as usize];
+        for members in rows.chunk_by(|one, other| part(*one) == part(*other)) {
+            let mut reads: Vec<Read> = members.iter().flat_map(|&row| self.of(row)).collect();
+            reads.sort_by_key(|read| (read.key, read.count));
+            let hit = reads.chunks(SWEEP).find_map(|some| {
+                for &row in members {
+                    (seeds[row as usize], arrived[row as usize]) = (0, 0);
+                }
+                let mut number = 0;
+                for of_key in some.chunk_by(|one, other| one.key == other.key) {
+                    let mut bits = 0u64;
+                    let mut waiting = of_key.iter().peekable();
+                    for elem in later(&of_key[0]) {
+                        let at = self.place[elem as usize];
+                        while waiting.next_if(|read| read.count <= at).is_some() {
+                            bits |= 1 << number;
+                            number += 1;
+                        }
+                        if let Some(row) =
+                            writers.live(self.history, elem).filter(|&row| part(row) == part(members[0]))
+                        {
+                            seeds[row as usize] |= bits;
+                        }
+                    }
+                    number += waiting.count();
+                }
+                for &row in members {
+                    let here = seeds[row as usize] | arrived[row as usize];
+                    let mut at = 0;
+                    while let Some(step) = inside.step(row, at, WR).filter(|_| here != 0) {
+                        at += 1;
+                        if step.to < graph.rows {
+                            arrived[step.to as usize] |= here;
+                        }
+                    }
+                }
+                let read = (0..).zip(some).find(|(bit, read)| arrived[read.row as usize] >> bit & 1 == 1);
+                read.map(|(_, read)| *read)
+            });
+            let Some(read) = hit else { continue };
+            found.add(CAUSAL, members.len(), || {
+                let starts = later(&read).filter_map(|elem| Some((writers.live(self.history, elem)?, elem)));
+                path(&inside, starts.filter(|(row, _)| *row != read.row), &read)
+            });
+        }
+    }
+}
+
+/// Returns a shortest path of wr from one of some writers of later versions to a reader, with the anti-dependency before it.
+fn path(inside: &Inside<'_>, starts: impl Iterator<Item = (u32, u32)>, read: &Read) -> Vec<Edge> {
+    let mut parent: Vec<Option<Edge>> = vec![None; inside.graph.rows as usize];
+    let mut queue = VecDeque::new();
+    for (row, elem) in starts {
+        let first = Edge { from: read.row, to: row, kind: RW, key: read.key, before: read.last, after: elem };
+        if parent[row as usize].is_none() {
+            parent[row as usize] = Some(first);
+            queue.push_back(row);
+        }
+    }
+    while let Some(row) = queue.pop_front().filter(|&row| row != read.row) {
+        let mut number = 0;
+        while let Some(Step { to, edge, .. }) = inside.step(row, number, WR) {
+            number += 1;
+            if to < inside.graph.rows && parent[to as usize].is_none() {
+                parent[to as usize] = Some(inside.graph.edges[edge as usize]);
+                queue.push_back(to);
+            }
+        }
+    }
+    let mut edges = Vec::new();
+    let mut row = read.row;
+    while let Some(edge) = parent[row as usize] {
+        edges.push(edge);
+        row = edge.from;
+        if row == read.row {
+            break;
+        }
+    }
+    edges.reverse();
+    edges
+}
+
+/// Adds each component in which a cycle has anti-dependencies, and each of them follows a dependency wr.
+///
+/// It is a component of the product of the graph with one bit, whether the last edge was no wr. If a closed walk visits a
+/// transaction with both bits, the part that leaves it with the bit is such a walk by itself, because it begins with no rw.
+fn prefix(graph: &Graph, found: &mut Walks) {
+    let inside = Inside::new(graph);
+    if inside.is_empty() {
+        return;
+    }
+    let mask = WW | WR | RW;
+    let product = components(graph.nodes * 2, |state, number| {
+        inside.step(state / 2, number, mask).map(|step| match step {
+            Step { to: NONE, .. } => NONE,
+            Step { kind: RW, .. } if state % 2 == 1 => NONE,
+            Step { to, kind, .. } => to * 2 + Rule::AfterRead.layer(state, kind),
+        })
+    });
+    let mut starts: Vec<(u32, u32)> = Vec::new();
+    for (place, edge) in (0..).zip(&graph.edges).filter(|(_, edge)| edge.kind == RW) {
+        if inside.has_edge(edge.from, edge.to)
+            && product.of[edge.from as usize * 2] == product.of[edge.to as usize * 2 + 1]
+        {
+            starts.push((inside.whole.of[edge.from as usize], place));
+        }
+    }
+    starts.sort_unstable();
+    let mut witnesses = Witnesses::new(&inside);
+    for some in starts.chunk_by(|one, other| one.0 == other.0) {
+        found.add(PREFIX, inside.sizes[some[0].0 as usize] as usize, || {
+            let places: Vec<u32> = some.iter().map(|(_, place)| *place).collect();
+            let links = witnesses.shortest(mask, Rule::AfterRead, &places);
+            let edges = links.iter().map(|link| {
+                let edge = graph.edges[link.edge as usize];
+                let after = if link.written == NONE { edge.after } else { link.written };
+                Edge { from: link.from, to: link.to, kind: link.kind & !PASS, after, ..edge }
+            });
+            edges.collect()
+        });
+    }
+}

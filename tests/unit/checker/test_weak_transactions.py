@@ -1,0 +1,186 @@
+"""Weak models of transactions over lists agree with their definitions, by every order, visible set and cycle."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from checker.columns import of_operations
+from checker.transactions.judge import judge
+from checker.transactions.models import ON_DEMAND, searched
+from harness.op import Operation, OpType
+from harness.verdict import Verdict
+from tests.unit.checker.transaction_definitions import (
+    has_no_cycle,
+    has_rival_lists,
+    has_unordered_appends,
+    is_monotonic_atomic,
+    is_read_uncommitted,
+    is_visible,
+    weak_history,
+)
+from tests.unit.checker.transaction_orders import (
+    any_order,
+    is_read_committed,
+    random_history,
+    real_time,
+    session_order,
+    transaction,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from checker.judging import Judgement
+
+DEFINED: Final[dict[str, Callable[[Sequence[Operation]], bool]]] = {
+    "read-uncommitted": partial(is_read_uncommitted, before=any_order),
+    "strong-session-read-uncommitted": partial(is_read_uncommitted, before=session_order),
+    "strong-read-uncommitted": partial(is_read_uncommitted, before=real_time),
+    "read-committed": partial(is_read_committed, before=any_order),
+    "strong-session-read-committed": partial(is_read_committed, before=session_order),
+    "strong-read-committed": partial(is_read_committed, before=real_time),
+    "monotonic-atomic-view": is_monotonic_atomic,
+    "read-atomic": is_visible,
+    "causal-cerone": partial(is_visible, transitive=True),
+    "prefix": partial(is_visible, prefix=True),
+    "parallel-snapshot-isolation": partial(is_visible, transitive=True, apart=True),
+    "snapshot-isolation": partial(is_visible, prefix=True, apart=True),
+    "consistent-view": partial(has_no_cycle, most=1),
+    "forward-consistent-view": partial(has_no_cycle, most=1),
+    "repeatable-read": partial(has_no_cycle, most=99),
+}
+# These say nothing of transactions that contradict themselves, or their definitions do not.
+WITHOUT_INTERNAL: Final = frozenset(
+    {
+        *(name for name in DEFINED if name.endswith("read-committed")),
+        "monotonic-atomic-view",
+        "consistent-view",
+        "forward-consistent-view",
+        "repeatable-read",
+    }
+)
+# If no read shows the order of some appends, Labrys does not search the orders of several keys under these.
+UNORDERED: Final = frozenset({"parallel-snapshot-isolation", "consistent-view", "forward-consistent-view"})
+HISTORIES: Final = 200
+IN_A_NIGHT: Final = 10_000
+
+
+def drawn(seed: int, *, most: int) -> list[Operation]:
+    """Returns a history of a store that is strong or weak."""
+    return random_history(Random(seed), most=most, lists=True) if seed % 2 else weak_history(Random(seed), most=most)
+
+
+def judged(operations: Sequence[Operation], model: str) -> Judgement:
+    """Returns the judgement of a history of lists."""
+    return judge(of_operations(operations), workload="list-append", model=model)
+
+
+@pytest.mark.parametrize("model", DEFINED)
+@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.night)])
+def test_weak_models_are_decided_by_definition(model: str, first: int) -> None:
+    """A history is invalid exactly if no execution by the definition of the model explains its answers."""
+    verdicts = {True: 0, False: 0}
+    for seed in range(first * HISTORIES, HISTORIES + first * IN_A_NIGHT):
+        operations = drawn(seed, most=4)
+        found = judged(operations, model)
+        if model in WITHOUT_INTERNAL and "internal" in found.figures["allowed-anomaly-types"]:
+            continue
+        if model.endswith("uncommitted") and has_rival_lists(operations):
+            continue  # either list may be the order, and Labrys takes the first
+        legal = DEFINED[model](operations)
+        is_invalid = found.verdict is Verdict.INVALID
+        if model in UNORDERED and has_unordered_appends(operations):
+            assert not (legal and is_invalid), (seed, found.reason, found.counts)
+            continue
+        assert is_invalid is not legal, (seed, found.reason, found.counts)
+        verdicts[legal] += 1
+    assert min(verdicts.values()) > 1, "both verdicts occur"
+
+
+def test_update_atomic_raises_no_false_alarm() -> None:
+    """An invalid history contradicts the definition of update atomic; not each such history is found."""
+    found_invalid = 0
+    for seed in range(HISTORIES):
+        operations = drawn(seed, most=4)
+        is_invalid = judged(operations, "update-atomic").verdict is Verdict.INVALID
+        assert not (is_invalid and is_visible(operations, apart=True)), seed
+        found_invalid += is_invalid
+    assert found_invalid
+
+
+def _history(*several: list[list[Any]]) -> list[Operation]:
+    return [transaction(number, OpType.OK, mops, start=number, end=99) for number, mops in enumerate(several)]
+
+
+BOTH: Final = [["append", "x", 1], ["append", "y", 1]]
+EXAMPLES: Final[dict[str, tuple[list[list[Any]], ...]]] = {
+    "observed-transaction-vanishes": (BOTH, [["r", "x", [1]], ["r", "y", []]]),
+    "fractured-read": (BOTH, [["r", "y", []], ["r", "x", [1]]]),
+    "G-causal": (
+        [["append", "y", 1]],
+        [["r", "y", [1]], ["append", "x", 1]],
+        [["r", "x", [1]], ["r", "y", []]],
+    ),
+    # A long fork: two readers see the two writers in another order.
+    "G-prefix": (
+        [["append", "x", 1]],
+        [["append", "y", 1]],
+        [["r", "x", [1]], ["r", "y", []]],
+        [["r", "x", []], ["r", "y", [1]]],
+    ),
+}
+WEAKEST: Final = {
+    "observed-transaction-vanishes": "monotonic-atomic-view",
+    "fractured-read": "read-atomic",
+    "G-causal": "causal-cerone",
+    "G-prefix": "prefix",
+}
+CHAIN: Final = ("read-committed", "monotonic-atomic-view", "read-atomic", "causal-cerone", "prefix")
+
+
+@pytest.mark.parametrize("kind", ON_DEMAND)
+def test_each_weak_model_has_its_anomaly(kind: str) -> None:
+    """The smallest example of an anomaly contradicts its model and the stronger ones, and no weaker one."""
+    operations = _history(*EXAMPLES[kind])
+    for place, model in enumerate(CHAIN):
+        found = judged(operations, model)
+        expected = place >= CHAIN.index(WEAKEST[kind])
+        assert (found.verdict is Verdict.INVALID) is expected, model
+    found = judged(operations, WEAKEST[kind])
+    (anomaly,) = found.anomalies
+    assert found.counts == {"transactions": len(operations), kind: 1}
+    assert anomaly.kind == kind
+    assert len(anomaly.edges) == len(anomaly.rows) == (4 if kind == "G-prefix" else 3 if kind == "G-causal" else 2)
+    assert all(
+        one[1] == other[0] for one, other in zip(anomaly.edges, [*anomaly.edges[1:], anomaly.edges[0]], strict=True)
+    )
+    assert "A transaction cannot precede itself" in anomaly.explanation
+
+
+def test_a_cycle_of_any_length_is_found_among_many() -> None:
+    """A missed cause behind hundreds of transactions is found; those that read in order contradict nothing."""
+    count = 300
+    several = [[["append", 0, 0]]]
+    several += [[["r", number - 1, [number - 1]], ["append", number, number]] for number in range(1, count)]
+    fine = [*several, [["r", count - 1, [count - 1]], ["r", 0, [0]]]]
+    missed = [*several, [["r", count - 1, [count - 1]], ["r", 0, []]]]
+    assert judged(_history(*fine), "causal-cerone").verdict is Verdict.VALID
+    assert judged(_history(*missed), "read-atomic").verdict is Verdict.VALID
+    found = judged(_history(*missed), "causal-cerone")
+    assert found.counts["G-causal"] == 1
+    assert f"a cycle of {count + 1} transactions" in found.anomalies[0].explanation
+
+
+def test_only_what_a_model_needs_is_searched() -> None:
+    """A model that prohibits a type that is always found needs no other type that shows it."""
+    assert (
+        searched("strict-serializable") == searched("parallel-snapshot-isolation") == searched("read-committed") == []
+    )
+    assert searched("prefix") == ["G-prefix"]
+    assert searched("causal-cerone") == ["G-causal"]
+    assert searched("read-atomic") == searched("update-atomic") == ["fractured-read"]
+    assert searched("read-committed", ("fractured-read",)) == ["fractured-read"]
