@@ -132,6 +132,15 @@ class Service(abc.ABC):
             InfrastructureError: It failed.
         """
 
+    def renew(self, node: Node) -> None:  # noqa: B027 - few services need it
+        """Does what an operator does before a process starts on a new, empty disk, e.g. removes the old member.
+
+        The fault `wipe` calls it after it has removed the files, while the process does not run.
+
+        Raises:
+            InfrastructureError: It failed.
+        """
+
     @abc.abstractmethod
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until these nodes of the service serve requests together, with a leader if the service has one.

@@ -7,10 +7,11 @@ always can. So the default target is one node.
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from harness.capabilities import LOOP_DEVICES, ROOT, SIMULATED
+from harness.capabilities import LOOP_DEVICES, ROOT
 from harness.faults import Begun, Proof
 from harness.slowness import slowed
 from nemesis import options as opt
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from harness.faults import PlannedFault
     from harness.node import Node
+    from harness.remote import Remote
     from nemesis.field import Field
     from nemesis.simulated.effect import Effect
 
@@ -35,13 +37,39 @@ END_TIMEOUT_S = 20.0
 class Wipe(Kill):
     """`wipe`."""
 
-    SUMMARY: ClassVar[str] = (
-        "Kills the process, removes all its files, and starts it again, as on a new disk; only in the simulator and with pipes."
-    )
+    SUMMARY: ClassVar[str] = "Kills the process, removes all its files, and starts it again, as on a new disk."
     PROOF: ClassVar[str] = "as for kill; how many files there were, and that none is left"
-    NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED})
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
     SIMULATED: ClassVar[type[Effect] | None] = process.Wiped
+
+    def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
+        super().__init__(planned=planned, targets=targets, field=field)
+        self._files: dict[str, tuple[int, int]] = {}  # of each process, how many there were and how many are left
+
+    def _kill(self, node: Node) -> None:
+        super()._kill(node)
+        system, remote = self.field.system, self.field.shell(node)
+        for label, role in self.labels(node).items():
+            before = files_in(remote, system.data_dir(node, role))
+            remote.run(emptying(system.data_dir(node, role)), timeout_s=SHELL_TIMEOUT_S)
+            self._files[label] = before, files_in(remote, system.data_dir(node, role))
+            service = system.service(role)
+            service.initialise(node)
+            service.renew(node)
+
+    async def prove(self) -> Proof:
+        """Proves the kill, and that there were files, of which none is left."""
+        killed = await super().prove()
+        found = sorted(self._files.items())
+        texts = [f"{label} had {before} files, and {left} are left" for label, (before, left) in found]
+        return Proof(
+            effective=killed.effective and bool(found) and all(before and not left for _, (before, left) in found),
+            reason=f"{killed.reason[:-1]}; {'; '.join(texts) or 'no file was removed'}.",
+            measured={
+                **killed.measured,
+                "files": {label: {"before": before, "left": left} for label, (before, left) in found},
+            },
+        )
 
 
 class PowerLoss(Kill):
@@ -228,3 +256,16 @@ class DiskFull(Fault):
                 f"fault {self.name}: the process did not survive the full disk on {names}; it was started again"
             )
         return None
+
+
+def files_in(remote: Remote, directory: str) -> int:
+    """Returns the number of files in a directory and below it; 0 if it is not there."""
+    path = shlex.quote(directory)
+    found = remote.run(f"[ ! -d {path} ] || find {path} -type f | wc -l", timeout_s=SHELL_TIMEOUT_S)
+    return int(found.stdout or 0)
+
+
+def emptying(directory: str) -> str:
+    """Returns a script that removes all in a directory, which stays, because a volume may be mounted there."""
+    path = shlex.quote(directory)
+    return f"[ ! -d {path} ] || find {path} -mindepth 1 -delete"

@@ -9,6 +9,9 @@ before the other began. A ledger ends once: its first close or recovery fixes th
 - `beyond-end`: an append is acknowledged with an entry above the last one. BookKeeper: recovery reads that do not fence
   (issue 2614), or a fence that meets the first add of a ledger (issue 4701).
 - `confirmed-beyond-end`: an entry above the last one was confirmed.
+- `under-replicated`: fewer bookies than the ack quorum have a committed entry, of those that the metadata name for it.
+  BookKeeper: an add that is complete on the old bookies while the ensemble changes (issues 4097 and 4651), or bookies that
+  lost data.
 
 The judge also counts `confirmed-back`, answers below one that ended before the question began. They are not invalid: a bookie
 can have a confirmation that others lack, and the next question can be answered by those.
@@ -20,8 +23,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from checker.columns import INTEGER, OK
+from checker.columns import GREAT, INTEGER, OK, OTHER
 from checker.explain.words import Instant, sentence
+from checker.formats.parquet import decode_value
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
 from harness.console.documents import shown
 from harness.errors import InputError
@@ -35,8 +39,9 @@ if TYPE_CHECKING:
     from checker.columns import Columns, Int64s
 
 ENDS: Final = ("recover", "close")
-FUNCTIONS: Final = ("append", "read", "confirmed", *ENDS)
-KINDS: Final = ("ends-differ", "beyond-end", "confirmed-beyond-end")
+SCARCE: Final = "under-replicated"
+FUNCTIONS: Final = ("append", "read", "confirmed", SCARCE, *ENDS)
+KINDS: Final = ("ends-differ", "beyond-end", "confirmed-beyond-end", SCARCE)
 
 
 def judge_ledger(history: Columns) -> Judgement:
@@ -57,9 +62,15 @@ def judge_ledger(history: Columns) -> Judgement:
         *_ends_differ(history, ends),
         *_beyond_end(history, ends, _answered(history, by_function["append"])),
         *_confirmed_beyond_end(history, ends, confirmed),
+        *_under_replicated(history, ends, by_function[SCARCE], by_function["append"]),
     ]
     counts = {kind: sum(anomaly.kind == kind for anomaly in own) for kind in KINDS}
-    figures = {"recoveries": len(ends), "questions": len(confirmed), "confirmed-back": _back(history, confirmed)}
+    figures = {
+        "recoveries": len(ends),
+        "questions": len(confirmed),
+        "confirmed-back": _back(history, confirmed),
+        "counts-of-copies": int(np.count_nonzero(history.type[by_function[SCARCE]] == OK)),
+    }
     wrong = [f"{number} {kind}" for kind, number in counts.items() if number]
     verdict, reason = logged.verdict, logged.reason
     if wrong:
@@ -153,6 +164,58 @@ def _confirmed_beyond_end(history: Columns, ends: Int64s, confirmed: Int64s) -> 
             rows=(first, row),
             decisive=row,
         )
+
+
+def _under_replicated(history: Columns, ends: Int64s, counts: Int64s, appends: Int64s) -> Iterator[Anomaly]:
+    """Yields each committed entry with too few copies once, the acknowledged ones first."""
+    told = [(row, *each) for row in counts[history.type[counts] == OK].tolist() for each in _scarce(history, row)]
+    if not len(ends):
+        return
+    first = _first_to_end(history, ends)
+    last = int(history.result.first[first])
+    acknowledged = appends[history.type[appends] == OK]
+    by_entry = dict(zip(history.result.first[acknowledged].tolist(), acknowledged.tolist(), strict=True))
+    found: dict[int, tuple[int, int]] = {}
+    for row, entry, bookies in told:
+        if entry <= last:
+            found.setdefault(entry, (row, bookies))
+    for entry, (row, bookies) in sorted(found.items(), key=lambda each: (each[0] not in by_entry, each[0])):
+        by = [by_entry[entry]] if entry in by_entry else []
+        known: list[str | Instant] = []
+        for append in by:
+            known += [f"process {history.process[append]} appended it, acknowledged at ", _at(history, append), "; "]
+        yield Anomaly(
+            kind=SCARCE,
+            subject=entry,
+            explanation=sentence(
+                f"entry {entry} has too few copies: ",
+                *known,
+                *_did(history, first),
+                f"; and process {history.process[row]} found it on {bookies} of its bookies at ",
+                _at(history, row),
+                ", fewer than the ack quorum.",
+            ),
+            rows=(*by, first, row),
+            decisive=row,
+        )
+
+
+def _scarce(history: Columns, row: int) -> Iterator[tuple[int, int]]:
+    """Yields the entries of a count of copies, each with the number of its bookies.
+
+    Raises:
+        InputError: The result is no list of such pairs.
+    """
+    is_list = history.result.kind[row] == OTHER
+    found = decode_value(history.texts[int(history.result.first[row])]) if is_list else None
+    for pair in found if isinstance(found, list) else [found]:
+        match pair:
+            case [int(entry), int(bookies)] if 0 <= entry < GREAT and 0 <= bookies < GREAT:
+                yield entry, bookies
+            case _:
+                raise InputError(
+                    f"event {history.end[row]}: expected [[id, bookies], ...] as the result of {SCARCE}, found {shown(pair)}"
+                )
 
 
 def _back(history: Columns, confirmed: Int64s) -> int:

@@ -188,7 +188,7 @@ class Chains:
 
     async def _take_over(self, process: Process, log: str, chain: Chain) -> Writer:
         if chain.ledgers:
-            await process.ask("recover", ledger=chain.ledgers[-1])
+            await process.ask("recover", name=log, ledger=chain.ledgers[-1])
         options = self._options
         ledger = await process.ask(
             "create", ensemble=options.ensemble, write=options.write_quorum, ack=options.ack_quorum
@@ -196,10 +196,11 @@ class Chains:
         if type(ledger) is not int:
             raise NoAnswer(f"expected the id of a ledger, found {str(ledger)[:100]}")
         text = json.dumps({"ledgers": [*chain.ledgers, ledger], "writer": process.node.name})
-        if await process.ask("put", name=log, version=chain.version, text=text) == -1:
+        term = len(chain.ledgers)
+        if await process.ask("put", name=log, version=chain.version, text=text, ledger=ledger, term=term) == -1:
             raise Refused(LIST_CHANGED, "another client took the log over meanwhile")
         self.known[log] = process.node.name
-        return Writer(ledger=ledger, place=len(chain.ledgers))
+        return Writer(ledger=ledger, place=term)
 
 
 def _read(text: str, version: int) -> Chain:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from clusters.systems.answers import PAUSE_S, unsupported
 from clusters.systems.bookkeeper.outcomes import NO_LEDGER
 from clusters.systems.bookkeeper.process import Process, Refused, limited
-from clusters.systems.bookkeeper.reads import confirmed, copies, entry_in
+from clusters.systems.bookkeeper.reads import confirmed, copies, entry_in, scarce
 from clusters.systems.stored import entry_or_fail, values_in
 from harness.op import Fail, Ok
 
@@ -35,19 +35,21 @@ class LedgerClient:
         via: The node whose process got its last append; None if it is its own.
     """
 
-    def __init__(self, *, node: Node, nodes: Sequence[Node], chains: Chains, final: bool) -> None:
+    def __init__(self, *, node: Node, nodes: Sequence[Node], chains: Chains, ack_quorum: int, final: bool) -> None:
         """Connects with the first operation.
 
         Args:
             node: The client's own node.
             nodes: The nodes with client processes.
             chains: The ledgers, each a log with one ledger.
+            ack_quorum: How many bookies must have an acknowledged entry.
             final: Whether it reads after all faults, from all bookies.
         """
         self.node = node
         self.via: str | None = None
         self._processes = {each.name: Process(each) for each in nodes}
         self._chains = chains
+        self._ack_quorum = ack_quorum
         self._final = final
 
     async def invoke(self, invocation: Invocation) -> Outcome:
@@ -61,6 +63,8 @@ class LedgerClient:
             case "read", [int(first), int(last)]:
                 limit_s = END_TIMEOUT_S if self._final else READ_TIMEOUT_S
                 outcome = await limited(self._read(own, key, first, last), limit_s)
+            case "under-replicated", None:
+                outcome = await limited(self._scarce(own, key), END_TIMEOUT_S)
             case "confirmed", None:
                 outcome = await limited(self._confirmed(own, key), READ_TIMEOUT_S)
             case ("recover" | "close") as f, None:
@@ -86,14 +90,19 @@ class LedgerClient:
 
     async def _read(self, process: Process, key: str, first: int, last: int) -> list[Value]:
         ledger = await self._ledger(process, key)
-        found = await (copies if self._final else confirmed)(process, ledger, first, last)
+        reading = copies(process, key, ledger, first, last) if self._final else confirmed(process, ledger, first, last)
+        found = await reading
         return [[entry, value] for entry, body in found for value in values_in(body, key)]
+
+    async def _scarce(self, process: Process, key: str) -> list[Value]:
+        found = await scarce(process, key, await self._ledger(process, key), self._ack_quorum)
+        return [[entry, holders] for entry, holders in found]
 
     async def _confirmed(self, process: Process, key: str) -> int:
         return entry_in(await process.ask("confirmed", ledger=await self._ledger(process, key)))
 
     async def _end(self, process: Process, key: str, f: str) -> int:
-        return entry_in(await process.ask(f, ledger=await self._ledger(process, key)))
+        return entry_in(await process.ask(f, name=key, ledger=await self._ledger(process, key)))
 
     async def _ledger(self, process: Process, key: str) -> int:
         chain = await self._chains.chain(process, key)

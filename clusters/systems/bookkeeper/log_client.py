@@ -101,10 +101,11 @@ class LogClient:
 
     async def _entries(self, process: Process, log: str, key: str | None, first: int, last: int) -> list[Value]:
         chain = await self._chains.chain(process, log)
-        read = copies if self._final else confirmed
         found: list[Value] = []
         for place in range(max(0, first) // MOST_ENTRIES, min(last // MOST_ENTRIES, len(chain.ledgers) - 1) + 1):
             begin = place * MOST_ENTRIES
-            for entry, body in await read(process, chain.ledgers[place], first - begin, last - begin):
+            ledger, low, high = chain.ledgers[place], first - begin, last - begin
+            reading = copies(process, log, ledger, low, high) if self._final else confirmed(process, ledger, low, high)
+            for entry, body in await reading:
                 found += [[begin + entry, value] for value in values_in(body, key)]
         return found

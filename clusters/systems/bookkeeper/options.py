@@ -57,6 +57,17 @@ class BookKeeperOptions:
         4000, "The session of bookies and clients in milliseconds.", low=400, high=60_000
     )
 
+    zookeeper_apart: bool = option(
+        default=False,
+        help="Whether the nodes of ZooKeeper have no bookie, so that a fault can cut a node off from ZooKeeper only.",
+    )
+    auto_recovery: int = option(
+        0, "The processes that copy what lost bookies had, on the first nodes with bookies.", low=0, high=9
+    )
+    auto_recovery_grace_ms: int = option(
+        2000, "How long auto-recovery leaves an open ledger with a lost bookie to its writer.", low=0, high=600_000
+    )
+
     def __post_init__(self) -> None:
         hold_bounds(self)
         if not self.ensemble >= self.write_quorum >= self.ack_quorum:

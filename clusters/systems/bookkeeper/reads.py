@@ -29,8 +29,8 @@ async def confirmed(process: Process, ledger: int, first: int, last: int) -> lis
     return [(entry, body.encode()) for entry, body in enumerate(found, low)]
 
 
-async def copies(process: Process, ledger: int, first: int, last: int) -> list[tuple[int, bytes]]:
-    """Recovers a ledger, and returns the ids and the different bodies of entries in a range, from all their bookies.
+async def copies(process: Process, log: str, ledger: int, first: int, last: int) -> list[tuple[int, bytes]]:
+    """Recovers a ledger of a log, and returns the ids and the different bodies of entries in a range, from all their bookies.
 
     An entry has two bodies if two bookies have different ones. It is left out only if each of its bookies says that it lacks
     the entry.
@@ -39,17 +39,45 @@ async def copies(process: Process, ledger: int, first: int, last: int) -> list[t
         RefusedByCode: No bookie returned an entry, and one did not say that it has none. For more see `Process.ask`.
         NoAnswer: The answer has no copies.
     """
-    low, high = max(0, first), min(last, entry_in(await process.ask("recover", ledger=ledger)))
-    if high < low:
-        return []
     found: list[tuple[int, bytes]] = []
-    for entry, answers in _by_entry(await process.ask("copies", ledger=ledger, first=low, last=high)):
+    for entry, answers in await _copies(process, log, ledger, first, last):
         bodies = {body for body, code in answers if not code}
         silent = [code for _, code in answers if code not in {0, *ABSENT}]
         if not bodies and silent:
             raise RefusedByCode(silent[0])
         found += [(entry, body.encode()) for body in sorted(bodies)]
     return found
+
+
+async def scarce(process: Process, log: str, ledger: int, ack_quorum: int) -> list[tuple[int, int]]:
+    """Recovers a ledger of a log, and returns the entries that too few of their bookies have.
+
+    Returns:
+        The id of each such entry, and the number of bookies of its write quorum that have it, as the metadata name them.
+
+    Raises:
+        RefusedByCode: Too few bookies have an entry, and one did not say whether it has it. For more see `Process.ask`.
+        NoAnswer: The answer has no copies.
+    """
+    found: list[tuple[int, int]] = []
+    for entry, answers in await _copies(process, log, ledger, 0, MOST_ENTRIES - 1):
+        holders = sum(not code for _, code in answers)
+        if holders < ack_quorum:
+            silent = [code for _, code in answers if code not in {0, *ABSENT}]
+            if silent:
+                raise RefusedByCode(silent[0])
+            found.append((entry, holders))
+    return found
+
+
+async def _copies(
+    process: Process, log: str, ledger: int, first: int, last: int
+) -> list[tuple[int, list[tuple[str, int]]]]:
+    """Recovers a ledger, and returns each entry of a range with the body and the code of each of its bookies."""
+    low, high = max(0, first), min(last, entry_in(await process.ask("recover", name=log, ledger=ledger)))
+    if high < low:
+        return []
+    return list(_by_entry(await process.ask("copies", ledger=ledger, first=low, last=high)))
 
 
 def entry_in(found: Any) -> int:

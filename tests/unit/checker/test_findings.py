@@ -23,6 +23,7 @@ OLD_READ = FINDINGS / "rocketmq-controller-5.3.3-old-read"
 LEFT_OUT = FINDINGS / "rocketmq-controller-5.3.3-left-out"
 DISK_FULL = FINDINGS / "rocketmq-controller-5.3.3-disk-full"
 OFFSETS_AGAIN = FINDINGS / "rocketmq-brokers-5.3.3-offsets-again"
+OLD_ENSEMBLE = FINDINGS / "bookkeeper-4.17.3-old-ensemble"
 
 
 def test_the_writes_that_dledger_lost_are_found_lost() -> None:
@@ -63,6 +64,17 @@ def test_the_offsets_that_a_broker_gave_again_are_found() -> None:
     found = json.dumps(json.loads(done.stdout))
     assert "Offset 2160 has two entries" in found
     assert "601 conflict" in found
+
+
+def test_entries_that_bookkeeper_left_on_the_old_ensemble_are_found() -> None:
+    """Two acknowledged entries are on no bookie that the metadata name, and fifteen on fewer than the ack quorum."""
+    history = OLD_ENSEMBLE / "history.jsonl.gz"
+    done = CliRunner().invoke(check, [str(history), "--workload", "ledger", "--format", "json"], catch_exceptions=False)
+
+    assert done.exit_code == ExitCode.INVALID
+    found = json.dumps(json.loads(done.stdout))
+    assert "process 62's append of 1109 was acknowledged with offset 58 at 15.531 s" in found
+    assert "15 under-replicated" in found
 
 
 def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong() -> None:

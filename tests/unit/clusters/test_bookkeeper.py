@@ -234,8 +234,8 @@ def test_a_ledger_has_one_writer_which_goes_on_to_append_after_a_recovery(monkey
 
     async def play(nodes: list[Node]) -> list[Outcome]:
         chains = Chains(BookKeeperOptions())
-        writer = LedgerClient(node=nodes[0], nodes=nodes, chains=chains, final=False)
-        other = LedgerClient(node=nodes[1], nodes=nodes, chains=chains, final=False)
+        writer = LedgerClient(node=nodes[0], nodes=nodes, chains=chains, ack_quorum=2, final=False)
+        other = LedgerClient(node=nodes[1], nodes=nodes, chains=chains, ack_quorum=2, final=False)
         asked = [
             (other, "confirmed", None), (writer, "append", 7), (other, "append", 8), (other, "confirmed", None),
             (other, "recover", None), (writer, "append", 9), (other, "read", [0, 9]),

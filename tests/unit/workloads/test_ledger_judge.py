@@ -17,7 +17,7 @@ from workloads.ledger import LedgerWorkload
 if TYPE_CHECKING:
     from checker.judging import Judgement
 
-OWN = ("ends-differ", "beyond-end", "confirmed-beyond-end")
+OWN = ("ends-differ", "beyond-end", "confirmed-beyond-end", "under-replicated")
 
 
 def judged(operations: list[Operation]) -> Judgement:
@@ -71,6 +71,26 @@ def test_a_confirmation_beyond_the_end_is_found_and_one_that_goes_back_is_counte
     assert judged(in_turn(*APPENDED, *calls[4:])).verdict is Verdict.VALID
 
 
+def test_a_committed_entry_with_too_few_copies_is_found() -> None:
+    """Entry 1 is on one bookie, and no append of entry 0 was acknowledged; entry 5 is beyond the end."""
+    calls = (
+        ("append", 7, None, OpType.INFO),
+        ("append", 8, 1),
+        ("read", [0, 9], [[0, 7], [1, 8]]),
+        ("recover", None, 1),
+    )
+    judgement = judged(in_turn(*calls, ("under-replicated", None, [[0, 0], [1, 1], [5, 0]])))
+    assert judgement.verdict is Verdict.INVALID
+    assert judgement.counts["under-replicated"] == 2
+    assert [(each.kind, each.subject, each.rows) for each in judgement.anomalies] == [
+        ("under-replicated", 1, (1, 3, 4)),
+        ("under-replicated", 0, (3, 4)),
+    ]
+    assert "found it on 1 of its bookies" in judgement.anomalies[0].explanation
+    whole = judged(in_turn(*APPENDED, ("recover", None, 1), ("under-replicated", None, [])))
+    assert (whole.verdict, whole.counts["counts-of-copies"]) == (Verdict.VALID, 1)
+
+
 def test_anomalies_of_the_log_name_rows_of_the_whole_history() -> None:
     """The lost entry is in row 1, and the read that lacks it in row 3; the rows before are of other functions."""
     judgement = judged(in_turn(("confirmed", None, -1), ("append", 7, 0), ("confirmed", None, 0), ("read", [0, 9], [])))
@@ -88,6 +108,8 @@ def test_nothing_that_was_read_is_unknown() -> None:
     [
         (("write", 1, None), "a ledger has the functions append, read"),
         (("recover", None, "x"), "expected the id of an entry as the result of"),
+        (("under-replicated", None, [[1]]), "expected .* as the result of under-replicated"),
+        (("under-replicated", None, 3), "expected .* as the result of under-replicated"),
         (("append", 3, -2), "expected the id of an entry|offset"),
     ],
 )
@@ -106,12 +128,14 @@ def test_the_judge_finds_what_the_rules_say() -> None:
         entries = 0
         last = source.randrange(-1, 4)
         for _ in range(source.randrange(3, 12)):
-            f = source.choice(["append", "append", "confirmed", "recover", "close"])
+            f = source.choice(["append", "append", "confirmed", "recover", "close", "under-replicated"])
             if f == "append":
                 calls.append((f, 100 + entries, entries))
                 entries += 1
             elif f == "confirmed":
                 calls.append((f, None, source.randrange(-1, max(entries, 1))))
+            elif f == "under-replicated":
+                calls.append((f, None, [[source.randrange(6), 1]] if source.random() < 0.3 else []))
             else:
                 calls.append((f, None, last if source.random() < 0.8 else last + 1))
         ends = [result for f, _, result in calls if f in {"recover", "close"}]
@@ -122,6 +146,8 @@ def test_the_judge_finds_what_the_rules_say() -> None:
             expected |= (
                 {"confirmed-beyond-end"} if any(f == "confirmed" and r > ends[0] for f, _, r in calls) else set()
             )
+            scarce = [entry for f, _, pairs in calls if f == "under-replicated" for entry, _copies in pairs]
+            expected |= {"under-replicated"} if any(entry <= ends[0] for entry in scarce) else set()
         counts = judged(in_turn(*calls)).counts
         assert {kind for kind in OWN if counts[kind]} == expected, seed
         seen |= expected or {"none"}

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
 import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.bookkeeper.client.api.BKException;
 import org.apache.bookkeeper.client.api.DigestType;
@@ -14,6 +15,8 @@ import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.bookkeeper.client.api.ReadHandle;
 import org.apache.bookkeeper.client.api.WriteHandle;
 import org.apache.bookkeeper.conf.ClientConfiguration;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** The requests on ledgers. Handles of ledgers that this process writes are kept by the id of the ledger. */
 final class Ledgers {
@@ -22,12 +25,23 @@ final class Ledgers {
         private static final long serialVersionUID = 1L;
     }
 
+    /**
+     * A log that this process writes.
+     *
+     * @param ledger the id of its last ledger
+     * @param term the place of this ledger in the list of the log, which grows with each writer
+     */
+    record Writing(long ledger, int term) {}
+
+    private static final Logger LOG = LoggerFactory.getLogger(Ledgers.class);
     private static final byte[] PASSWORD = "labrys".getBytes(StandardCharsets.UTF_8);
 
     private final Shared<BookKeeper> bookKeeper;
     private final DigestType digest;
     private final Copies copies;
     private final Map<Long, WriteHandle> written = new ConcurrentHashMap<>();
+    private final Map<String, Writing> writing = new ConcurrentHashMap<>();
+    private final Map<String, Long> recovering = new ConcurrentHashMap<>();
 
     Ledgers(Shared<BookKeeper> bookKeeper, ClientConfiguration settings) {
         this.bookKeeper = bookKeeper;
@@ -52,21 +66,54 @@ final class Ledgers {
 
     /** Appends an entry to a ledger that this process has created, and returns the id of the entry. */
     long append(long ledger, String body) throws Exception {
-        return handle(ledger).appendAsync(body.getBytes(StandardCharsets.UTF_8)).get();
+        WriteHandle handle = handle(ledger);
+        try {
+            return handle.appendAsync(body.getBytes(StandardCharsets.UTF_8)).get();
+        } catch (ExecutionException error) {
+            stopWriting(ledger); // a handle takes nothing after an error
+            throw error;
+        }
+    }
+
+    /** Notes that a log has a ledger of this process as its last one. */
+    void write(String log, long ledger, int term) {
+        writing.put(log, new Writing(ledger, term));
+    }
+
+    /** Returns the logs that this process writes, as far as it knows. */
+    Map<String, Writing> writing() {
+        return Map.copyOf(writing);
+    }
+
+    /** Returns the logs of which this process recovers a ledger now, with the ledger. */
+    Map<String, Long> recovering() {
+        return Map.copyOf(recovering);
+    }
+
+    /** Returns the last confirmed entry of a ledger that this process writes, and the last one that it sent; -1 for none. */
+    long[] ends(long ledger) throws NoHandle {
+        WriteHandle handle = handle(ledger);
+        return new long[] {handle.getLastAddConfirmed(), handle.getLastAddPushed()};
     }
 
     /** Closes a ledger that this process writes, and returns its last entry; -1 if it is empty. */
     long close(long ledger) throws Exception {
         WriteHandle handle = handle(ledger);
+        stopWriting(ledger);
         handle.close();
         written.remove(ledger);
         return handle.getLedgerMetadata().getLastEntryId();
     }
 
-    /** Opens a ledger with recovery, which fences it and closes it, and returns its last entry; -1 if it is empty. */
-    long recover(long ledger) throws Exception {
+    /** Opens a ledger of a log with recovery, which fences it and closes it, and returns its last entry; -1 if it is empty. */
+    long recover(String log, long ledger) throws Exception {
+        recovering.put(log, ledger);
+        LOG.info("recovers ledger {} of {}", ledger, log);
         try (ReadHandle handle = open(ledger, true)) {
+            LOG.info("has recovered ledger {} of {} to {}", ledger, log, handle.getLastAddConfirmed());
             return handle.getLastAddConfirmed();
+        } finally {
+            recovering.remove(log, ledger);
         }
     }
 
@@ -129,6 +176,10 @@ final class Ledgers {
                 .withPassword(PASSWORD)
                 .execute()
                 .get();
+    }
+
+    private void stopWriting(long ledger) {
+        writing.values().removeIf(each -> each.ledger() == ledger);
     }
 
     private WriteHandle handle(long ledger) throws NoHandle {

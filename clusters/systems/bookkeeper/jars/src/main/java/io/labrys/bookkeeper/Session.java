@@ -16,6 +16,8 @@ import java.util.concurrent.ExecutionException;
 import org.apache.bookkeeper.client.api.BKException;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.bookkeeper.net.BookieId;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The requests of one connection: a JSON object on each line, and an object with the result on a line for each.
@@ -24,6 +26,7 @@ import org.apache.bookkeeper.net.BookieId;
  * BookKeeper's code of an error, or {@code refused} if BookKeeper was not asked. {@code error} is a text about it.
  */
 final class Session {
+    private static final Logger LOG = LoggerFactory.getLogger(Session.class);
     private static final int MAX_ERROR = 300;
 
     private final ObjectMapper json = new ObjectMapper();
@@ -77,7 +80,7 @@ final class Session {
             case "close":
                 return json.getNodeFactory().numberNode(ledgers.close(ledger));
             case "recover":
-                return json.getNodeFactory().numberNode(ledgers.recover(ledger));
+                return json.getNodeFactory().numberNode(ledgers.recover(request.path("name").asText(), ledger));
             case "confirmed":
                 return json.getNodeFactory().numberNode(ledgers.confirmed(ledger));
             case "read":
@@ -92,11 +95,41 @@ final class Session {
                 Lists.Entry entry = lists.get(request.path("name").asText());
                 return json.createObjectNode().put("version", entry.version()).put("text", entry.text());
             case "put":
-                return json.getNodeFactory().numberNode(lists.put(
-                        request.path("name").asText(), request.path("version").asInt(), request.path("text").asText()));
+                return json.getNodeFactory().numberNode(put(request, ledger));
+            case "status":
+                return status();
             default:
                 throw new IllegalArgumentException("unknown request '" + what + "'");
         }
+    }
+
+    /** Changes the list of a log; if that succeeds, this process writes the log's last ledger. */
+    private int put(JsonNode request, long ledger) throws Exception {
+        String name = request.path("name").asText();
+        int version = lists.put(name, request.path("version").asInt(), request.path("text").asText());
+        if (version != Lists.ABSENT) {
+            ledgers.write(name, ledger, request.path("term").asInt());
+            LOG.info("writes ledger {} of {} in term {}", ledger, name, request.path("term").asInt());
+        }
+        return version;
+    }
+
+    /** Returns log, ledger, term, last confirmed and last sent entry of each log that this process writes or recovers. */
+    private JsonNode status() {
+        ArrayNode writes = json.createArrayNode();
+        ledgers.writing().forEach((log, each) -> {
+            try {
+                long[] ends = ledgers.ends(each.ledger());
+                writes.addArray().add(log).add(each.ledger()).add(each.term()).add(ends[0]).add(ends[1]);
+            } catch (Ledgers.NoHandle closed) {
+                // It was closed since, and this process no longer writes the log.
+            }
+        });
+        ObjectNode status = json.createObjectNode();
+        status.set("writes", writes);
+        ArrayNode recovers = status.putArray("recovers");
+        ledgers.recovering().forEach((log, ledger) -> recovers.addArray().add(log).add(ledger));
+        return status;
     }
 
     /** Returns entry, bookie, body and code of each copy. */
