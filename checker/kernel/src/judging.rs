@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::python::Column;
+use crate::transactions::conflicts::conflicts;
 use crate::transactions::cycles::{cycles, order, Cycle, Cycles};
 use crate::transactions::graph::{Edge, Extra, Graph, Reason, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
 use crate::transactions::lists::lists;
@@ -68,6 +69,9 @@ fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Writt
     };
     let data_edges = dependencies.len();
     let reasons = std::mem::take(&mut dependencies.reasons);
+    let groups = std::mem::take(&mut dependencies.groups);
+    conflicts(history.len(), &groups, &mut dependencies);
+    drop(groups);
     let graph = Graph::new(history, dependencies, question.extra);
     let cycles = cycles(&graph, KEPT);
     let walks = visibility(history, &writers, orders.as_ref(), &graph, question.more);
@@ -84,6 +88,32 @@ fn places_in(table: &Table, kinds: &[i8], requests: &[i64], answers: &[i64]) -> 
     (0..kinds.len())
         .map(|row| place(row).ok_or_else(|| PyValueError::new_err(format!("row {row} is not in the table"))))
         .collect()
+}
+
+pub(crate) fn workload_of(name: &str) -> PyResult<Workload> {
+    Workload::of(name).ok_or_else(|| PyValueError::new_err(format!("{name:?} is no workload of transactions")))
+}
+
+pub(crate) fn extra_of(name: &str) -> PyResult<Extra> {
+    match name {
+        "none" => Ok(Extra::None),
+        "process" => Ok(Extra::Process),
+        "realtime" => Ok(Extra::Realtime),
+        _ => Err(PyValueError::new_err(format!("{name:?} is no order besides the data"))),
+    }
+}
+
+pub(crate) fn sources_of(names: &[String]) -> PyResult<Sources> {
+    let mut assumed = Sources::default();
+    for name in names {
+        match name.as_str() {
+            "writes-follow-reads" => assumed.writes_follow_reads = true,
+            "sequential-keys" => assumed.sequential_keys = true,
+            "linearizable-keys" => assumed.linearizable_keys = true,
+            _ => return Err(PyValueError::new_err(format!("{name:?} is no source of an order of versions"))),
+        }
+    }
+    Ok(assumed)
 }
 
 /// Judges transactions; see `checker/_kernel.pyi`.
@@ -105,23 +135,9 @@ pub fn transactions<'py>(
     more: Vec<String>,
     want_order: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let workload = Workload::of(workload)
-        .ok_or_else(|| PyValueError::new_err(format!("{workload:?} is no workload of transactions")))?;
-    let extra = match extra {
-        "none" => Extra::None,
-        "process" => Extra::Process,
-        "realtime" => Extra::Realtime,
-        _ => return Err(PyValueError::new_err(format!("{extra:?} is no order besides the data"))),
-    };
-    let mut assumed = Sources::default();
-    for source in &sources {
-        match source.as_str() {
-            "writes-follow-reads" => assumed.writes_follow_reads = true,
-            "sequential-keys" => assumed.sequential_keys = true,
-            "linearizable-keys" => assumed.linearizable_keys = true,
-            _ => return Err(PyValueError::new_err(format!("{source:?} is no source of an order of versions"))),
-        }
-    }
+    let workload = workload_of(workload)?;
+    let extra = extra_of(extra)?;
+    let assumed = sources_of(&sources)?;
     if let Some(name) = more.iter().find(|name| !NAMES.contains(&name.as_str())) {
         return Err(PyValueError::new_err(format!("{name:?} is no anomaly that is searched on demand")));
     }
@@ -191,6 +207,18 @@ pub fn transactions<'py>(
     }
 }
 
+/// Returns the name of a kind of edge.
+pub(crate) fn name_of(kind: u8) -> &'static str {
+    match kind {
+        WW => "ww",
+        WR => "wr",
+        RW => "rw",
+        CONFLICT => "conflict",
+        PROCESS => "process",
+        _ => "realtime",
+    }
+}
+
 fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()> {
     let Judged { findings, graph, reasons, data_edges, cycles, walks } = judged;
     let mut told: Vec<(String, String, String, &str)> = Vec::new();
@@ -212,14 +240,7 @@ fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()>
         })
         .collect();
     let drawn = |edge: Option<Edge>, link: Link| {
-        let name = match link.kind {
-            WW => "ww",
-            WR => "wr",
-            RW => "rw",
-            CONFLICT => "conflict",
-            PROCESS => "process",
-            _ => "realtime",
-        };
+        let name = name_of(link.kind);
         let key = edge.filter(|edge| edge.key != NONE).map(|edge| table.key_text(edge.key));
         let before = edge.and_then(|edge| elem(edge.before));
         let after = elem(link.written).or(edge.and_then(|edge| elem(edge.after)));

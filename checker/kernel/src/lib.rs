@@ -1,7 +1,9 @@
-//! Exact analyzers over columns: of linearizability, and of transactions. Only `python`, `judging`, `reading` and `transitions`
-//! depend on Python.
+//! Exact analyzers over columns: of linearizability, and of transactions. Only `python`, `judging`, `dividing`, `reading`
+//! and `transitions` depend on Python.
 
 pub mod brute;
+#[cfg(feature = "python")]
+mod dividing;
 pub mod events;
 mod hash;
 #[cfg(feature = "python")]

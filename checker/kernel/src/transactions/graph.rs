@@ -56,6 +56,10 @@ pub struct Dependencies {
     pub unordered: Vec<(u32, Vec<u32>)>,
     /// Why one version follows another one, sorted; empty for lists, where a read shows it.
     pub reasons: Vec<Reason>,
+    /// By key: the writers whose order `conflicts` does not know, each with its version.
+    pub groups: Vec<Vec<(u32, u32)>>,
+    /// The sources of `SOURCES` that contradict the others, and that were left out.
+    pub contradicted: Vec<u8>,
 }
 
 /// The order of two versions: the one before, the one after, and the place of what it follows from in `SOURCES`.

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use super::appends::{dirty_updates, misplaced};
-use super::conflicts::conflicts;
 use super::graph::{Dependencies, Edge, Fan, RW, WR, WW};
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
 
@@ -319,9 +318,9 @@ fn edges(history: &History<'_>, writers: &Writers, orders: &Orders) -> Dependenc
         }
         found.add_fan(Fan { kind: RW, key, readers, writers: unseen[number].clone() });
     }
-    conflicts(history.len(), &unseen, &mut found);
     let several = |group: &[(u32, u32)]| group.iter().any(|(row, _)| *row != group[0].0);
     let unordered = (0..).zip(&unseen).filter(|(_, group)| several(group));
     found.unordered = unordered.map(|(key, group)| (key, group.iter().map(|&(row, _)| row).collect())).collect();
+    found.groups = unseen;
     found
 }

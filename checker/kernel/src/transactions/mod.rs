@@ -14,6 +14,7 @@ pub mod lists;
 pub mod overlaps;
 pub mod pairs;
 pub mod parse;
+pub mod reach;
 pub mod registers;
 pub mod schedule;
 #[cfg(test)]
@@ -121,25 +122,28 @@ impl Table {
 
     /// Returns the canonical JSON of a transaction: of its answer, or of its request, where a read has no result.
     pub fn text(&self, transaction: usize, workload: Workload, is_answer: bool) -> String {
-        let mops = self.of(transaction).iter().map(|mop| {
-            let name = match (mop.is_read, mop.is_long, workload) {
-                (true, false, _) => "r",
-                (true, true, _) => "read",
-                (false, _, Workload::Lists) => "append",
-                (false, false, Workload::Registers) => "w",
-                (false, true, Workload::Registers) => "write",
-            };
-            let value = if mop.is_read && (!is_answer || !mop.known || mop.is_nil) {
-                "null".to_owned()
-            } else if mop.is_read && workload == Workload::Lists {
-                let elems: Vec<String> = self.list(mop).iter().map(|&elem| self.elem_text(elem)).collect();
-                format!("[{}]", elems.join(","))
-            } else {
-                self.elem_text(mop.elem)
-            };
-            format!("[\"{name}\",{},{value}]", self.key_text(mop.key))
-        });
+        let mops = self.of(transaction).iter().map(|mop| self.mop_text(mop, workload, is_answer));
         format!("[{}]", mops.collect::<Vec<_>>().join(","))
+    }
+
+    /// Returns the canonical JSON of a micro-operation.
+    pub fn mop_text(&self, mop: &Mop, workload: Workload, is_answer: bool) -> String {
+        let name = match (mop.is_read, mop.is_long, workload) {
+            (true, false, _) => "r",
+            (true, true, _) => "read",
+            (false, _, Workload::Lists) => "append",
+            (false, false, Workload::Registers) => "w",
+            (false, true, Workload::Registers) => "write",
+        };
+        let value = if mop.is_read && (!is_answer || !mop.known || mop.is_nil) {
+            "null".to_owned()
+        } else if mop.is_read && workload == Workload::Lists {
+            let elems: Vec<String> = self.list(mop).iter().map(|&elem| self.elem_text(elem)).collect();
+            format!("[{}]", elems.join(","))
+        } else {
+            self.elem_text(mop.elem)
+        };
+        format!("[\"{name}\",{},{value}]", self.key_text(mop.key))
     }
 }
 
@@ -220,20 +224,31 @@ pub struct Finding {
 }
 
 /// Findings by kind: some in full, and the number of all.
-#[derive(Default)]
 pub struct Findings {
     pub kept: Vec<Finding>,
     pub counts: Vec<(&'static str, usize)>,
+    /// How many findings of one kind are kept in full.
+    most: usize,
+}
+
+impl Default for Findings {
+    fn default() -> Self {
+        Self::keeping(KEPT)
+    }
 }
 
 impl Findings {
+    pub fn keeping(most: usize) -> Self {
+        Self { kept: Vec::new(), counts: Vec::new(), most }
+    }
+
     pub fn add(&mut self, finding: Finding) {
         let place = self.counts.iter().position(|(kind, _)| *kind == finding.kind).unwrap_or_else(|| {
             self.counts.push((finding.kind, 0));
             self.counts.len() - 1
         });
         self.counts[place].1 += 1;
-        if self.counts[place].1 <= KEPT {
+        if self.counts[place].1 <= self.most {
             self.kept.push(finding);
         }
     }

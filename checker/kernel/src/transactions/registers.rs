@@ -5,7 +5,6 @@
 //! time. Together they are a graph of versions for each key. A source that makes a cycle contradicts the others: this is
 //! the anomaly cyclic-versions, and the source is left out.
 
-use super::conflicts::conflicts;
 use super::graph::{components, Dependencies, Edge, Fan, Reason, RW, WR, WW};
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
 
@@ -15,6 +14,8 @@ pub struct Sources {
     pub writes_follow_reads: bool,
     pub sequential_keys: bool,
     pub linearizable_keys: bool,
+    /// By source, as in `SOURCES`: whether it contradicts the others elsewhere, so that it is left out whatever it shows here.
+    pub left_out: [bool; 4],
 }
 
 /// What a transaction does with one key as a whole.
@@ -63,9 +64,9 @@ pub fn registers(
     internal(history, findings);
     let touches = touches(history, &versions);
     lost_updates(history, &touches, findings);
-    let order = version_order(history, writers, &versions, &touches, sources, findings);
+    let (order, contradicted) = version_order(history, writers, &versions, &touches, sources, findings);
     let mut found = edges(history, writers, &versions, &touches, &order);
-    found.reasons = order;
+    (found.reasons, found.contradicted) = (order, contradicted);
     found
 }
 
@@ -171,7 +172,7 @@ fn lost_updates(history: &History<'_>, touches: &[Touch], findings: &mut Finding
 
 type Pair = (u32, u32);
 
-/// Returns which versions precede which others directly, each pair once, and why.
+/// Returns which versions precede which others directly, each pair once, and why; and the sources that contradict the others.
 fn version_order(
     history: &History<'_>,
     writers: &Writers,
@@ -179,8 +180,9 @@ fn version_order(
     touches: &[Touch],
     sources: Sources,
     findings: &mut Findings,
-) -> Vec<Reason> {
+) -> (Vec<Reason>, Vec<u8>) {
     let mut order: Vec<Reason> = Vec::new();
+    let mut contradicted = Vec::new();
     for touch in touches {
         for version in touch.read.iter().chain(&touch.write).filter(|&&version| version < versions.elems) {
             order.push((versions.elems + touch.key, *version, 0));
@@ -194,7 +196,11 @@ fn version_order(
     let mut add = |source: u8, pairs: Vec<Pair>| {
         let before = order.len();
         order.extend(pairs.into_iter().map(|(one, other)| (one, other, source)));
-        if cyclic(history, writers, versions, &order, findings) {
+        let is_cyclic = cyclic(history, writers, versions, &order, findings);
+        if is_cyclic {
+            contradicted.push(source);
+        }
+        if is_cyclic || sources.left_out[source as usize] {
             order.truncate(before);
         } else {
             once(&mut order);
@@ -211,7 +217,7 @@ fn version_order(
     if sources.linearizable_keys {
         add(3, by_key().flat_map(|some| in_real_time(history, some)).collect());
     }
-    order
+    (order, contradicted)
 }
 
 /// Returns the order of the versions of two transactions on a key, one of which precedes the other.
@@ -340,6 +346,6 @@ fn edges(
             written[touch.key as usize].push((touch.row, elem));
         }
     }
-    conflicts(history.len(), &written, &mut found);
+    found.groups = written;
     found
 }

@@ -1,0 +1,425 @@
+//! The boundary of `transactions` to Python for histories that are larger than memory: their keys and their graph in parts.
+//!
+//! What a key shows by itself needs only the micro-operations of this key, so a history is divided by keys first. Its
+//! dependencies are then divided by time. `results/pipeline/large_transactions` says why that gives the same cycles.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+
+use crate::judging::{extra_of, name_of, sources_of, workload_of};
+use crate::python::Column;
+use crate::transactions::conflicts::conflicts;
+use crate::transactions::cycles::cycles;
+use crate::transactions::graph::{Dependencies, Edge, Extra, Fan, Graph, RW};
+use crate::transactions::inside::Inside;
+use crate::transactions::lists::lists;
+use crate::transactions::parse::{parse, Malformed};
+use crate::transactions::reach::{reached, reaching};
+use crate::transactions::registers::registers;
+use crate::transactions::{Findings, History, Workload, Writers, WrittenTwice, FAIL, INFO, KEPT, NONE, OK};
+
+type Texts<'py> = Vec<Option<Bound<'py, PyString>>>;
+
+fn texts_of<'py>(list: &Bound<'py, PyList>) -> PyResult<Texts<'py>> {
+    list.iter().map(|text| if text.is_none() { Ok(None) } else { Ok(Some(text.cast_into()?)) }).collect()
+}
+
+fn borrowed<'a>(texts: &'a Texts<'_>) -> PyResult<Vec<Option<&'a str>>> {
+    texts.iter().map(|text| text.as_ref().map(|text| text.to_str()).transpose()).collect()
+}
+
+fn bytes<'py>(py: Python<'py>, numbers: &[u32]) -> Bound<'py, PyBytes> {
+    let all: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+    PyBytes::new(py, &all)
+}
+
+/// Texts one after the other, with the end of each.
+#[derive(Default)]
+struct Joined {
+    text: String,
+    ends: Vec<u32>,
+}
+
+impl Joined {
+    fn add(&mut self, text: &str) -> PyResult<()> {
+        self.text.push_str(text);
+        let end = u32::try_from(self.text.len()).ok().filter(|&end| end < NONE / 2);
+        self.ends.push(end.ok_or_else(|| PyValueError::new_err("expected less than 2 GiB of text in one part"))?);
+        Ok(())
+    }
+
+    fn into_py(self, py: Python<'_>) -> (Bound<'_, PyBytes>, Bound<'_, PyBytes>) {
+        let mut ends = vec![0];
+        ends.extend(self.ends);
+        (PyBytes::new(py, self.text.as_bytes()), bytes(py, &ends))
+    }
+}
+
+fn careful<T>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T>
+where
+    T: Send,
+{
+    py.detach(|| catch_unwind(AssertUnwindSafe(work)))
+        .map_err(|_| PyRuntimeError::new_err("the kernel failed while it judged transactions"))
+}
+
+fn hold_kinds(kinds: &[i8]) -> PyResult<()> {
+    if kinds.iter().any(|kind| !(OK..=INFO).contains(kind)) {
+        return Err(PyValueError::new_err("expected a kind 0, 1 or 2"));
+    }
+    Ok(())
+}
+
+/// Divides transactions by keys; see `checker/_kernel.pyi`.
+#[pyfunction]
+#[pyo3(signature = (workload, *, kind, request, answer))]
+pub fn transaction_parts<'py>(
+    py: Python<'py>,
+    workload: &str,
+    kind: &Bound<'py, PyAny>,
+    request: &Bound<'py, PyList>,
+    answer: &Bound<'py, PyList>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let workload = workload_of(workload)?;
+    let kinds: Column<i8> = Column::new("kind", kind)?;
+    let kinds = kinds.slice();
+    hold_kinds(kinds)?;
+    let (request, answer) = (texts_of(request)?, texts_of(answer)?);
+    if request.len() != kinds.len() || answer.len() != kinds.len() {
+        return Err(PyValueError::new_err("expected columns of one length"));
+    }
+    let (requests, answers) = (borrowed(&request)?, borrowed(&answer)?);
+    let out = PyDict::new(py);
+    let table = match careful(py, || parse(workload, kinds, &requests, &answers))? {
+        Ok(table) => table,
+        Err(Malformed { row, answer, .. }) => {
+            out.set_item("malformed", (row, answer))?;
+            return Ok(out);
+        }
+    };
+    let (mut rows, mut places, mut ends) = (Vec::new(), Vec::new(), vec![0u32]);
+    let (mut keys, mut texts) = (Joined::default(), Joined::default());
+    let mut done = Vec::new();
+    let mut text = String::new();
+    for (row, &kind) in kinds.iter().enumerate() {
+        let mops = table.of(row);
+        done.clear();
+        if mops.is_empty() {
+            rows.push(row as u32);
+            ends.push(places.len() as u32);
+            keys.add("")?;
+            texts.add("[]")?;
+        }
+        for mop in mops {
+            if done.contains(&mop.key) {
+                continue;
+            }
+            done.push(mop.key);
+            text.clear();
+            for (place, other) in mops.iter().enumerate().filter(|(_, other)| other.key == mop.key) {
+                text.push(if text.is_empty() { '[' } else { ',' });
+                text.push_str(&table.mop_text(other, workload, kind == OK));
+                places.push(place as u32);
+            }
+            text.push(']');
+            rows.push(row as u32);
+            ends.push(places.len() as u32);
+            keys.add(&table.key_text(mop.key))?;
+            texts.add(&text)?;
+        }
+    }
+    out.set_item("row", bytes(py, &rows))?;
+    out.set_item("places", (bytes(py, &places), bytes(py, &ends)))?;
+    out.set_item("key", keys.into_py(py))?;
+    out.set_item("text", texts.into_py(py))?;
+    Ok(out)
+}
+
+/// Finds what keys show by themselves; see `checker/_kernel.pyi`.
+#[pyfunction]
+#[pyo3(signature = (workload, *, kind, process, start, end, text, sources, left_out))]
+#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
+pub fn transaction_dependencies<'py>(
+    py: Python<'py>,
+    workload: &str,
+    kind: &Bound<'py, PyAny>,
+    process: &Bound<'py, PyAny>,
+    start: &Bound<'py, PyAny>,
+    end: &Bound<'py, PyAny>,
+    text: &Bound<'py, PyList>,
+    sources: Vec<String>,
+    left_out: Vec<u8>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let workload = workload_of(workload)?;
+    let mut assumed = sources_of(&sources)?;
+    for place in left_out {
+        let known = assumed.left_out.get_mut(place as usize);
+        *known.ok_or_else(|| PyValueError::new_err("expected a source of an order of versions"))? = true;
+    }
+    let kinds: Column<i8> = Column::new("kind", kind)?;
+    let columns: [Column<i64>; 3] =
+        [Column::new("process", process)?, Column::new("start", start)?, Column::new("end", end)?];
+    let kind = kinds.slice();
+    hold_kinds(kind)?;
+    let held = texts_of(text)?;
+    let texts = borrowed(&held)?;
+    if columns.iter().any(|column| column.slice().len() != kind.len()) || texts.len() != kind.len() {
+        return Err(PyValueError::new_err("expected columns of one length"));
+    }
+    let [process, start, end] = columns.each_ref().map(Column::slice);
+    let table = careful(py, || parse(workload, kind, &texts, &texts))?
+        .map_err(|wrong| PyValueError::new_err(format!("row {} is no part of a transaction", wrong.row)))?;
+    let history = History { kind, process, start, end, table: &table, place: (0..kind.len() as u32).collect() };
+    let out = PyDict::new(py);
+    let found = careful(py, || {
+        let writers = Writers::of(&history)?;
+        let mut findings = Findings::keeping(usize::MAX);
+        let dependencies = match workload {
+            Workload::Lists => lists(&history, &writers, &mut findings).0,
+            Workload::Registers => registers(&history, &writers, assumed, &mut findings),
+        };
+        Ok((dependencies, findings))
+    })?;
+    let (dependencies, findings) = match found {
+        Ok(found) => found,
+        Err(WrittenTwice { elem, rows, places }) => {
+            let key = table.key_text(history.key_of(elem));
+            out.set_item("written_twice", (key, table.elem_text(elem), rows, places))?;
+            return Ok(out);
+        }
+    };
+    let edges = &dependencies.edges;
+    let column = |of: fn(&Edge) -> u32| bytes(py, &edges.iter().map(of).collect::<Vec<_>>());
+    out.set_item("from", column(|edge| edge.from))?;
+    out.set_item("to", column(|edge| edge.to))?;
+    out.set_item("kind", column(|edge| u32::from(edge.kind)))?;
+    out.set_item("key", column(|edge| edge.key))?;
+    out.set_item("before", column(|edge| edge.before))?;
+    out.set_item("after", column(|edge| edge.after))?;
+    let reasons = &dependencies.reasons;
+    let source = |edge: &Edge| {
+        let place = reasons.binary_search_by_key(&(edge.before, edge.after), |reason| (reason.0, reason.1));
+        place.map_or(NONE, |place| u32::from(reasons[place].2))
+    };
+    out.set_item("source", bytes(py, &edges.iter().map(source).collect::<Vec<_>>()))?;
+    let mut fans: [Vec<u32>; 4] = Default::default();
+    for fan in &dependencies.fans {
+        for (part, writes) in [(&fan.readers, 0), (&fan.writers, 1)] {
+            for &(row, version) in part {
+                for (list, number) in fans.iter_mut().zip([fan.key, row, version, writes]) {
+                    list.push(number);
+                }
+            }
+        }
+    }
+    out.set_item("fans", fans.each_ref().map(|list| bytes(py, list)))?;
+    let mut groups: [Vec<u32>; 3] = Default::default();
+    for (key, group) in dependencies.groups.iter().enumerate() {
+        if group.iter().any(|(row, _)| *row != group[0].0) {
+            for &(row, elem) in group {
+                for (list, number) in groups.iter_mut().zip([key as u32, row, elem]) {
+                    list.push(number);
+                }
+            }
+        }
+    }
+    out.set_item("groups", groups.each_ref().map(|list| bytes(py, list)))?;
+    let mut first = vec![NONE; table.keys.len()];
+    for row in 0..history.len() {
+        for mop in history.of(row) {
+            let known = &mut first[mop.key as usize];
+            *known = (*known).min(row as u32);
+        }
+    }
+    out.set_item("first", bytes(py, &first))?;
+    let mut names = Joined::default();
+    for key in 0..table.keys.len() as u32 {
+        names.add(&table.key_text(key))?;
+    }
+    out.set_item("keys", names.into_py(py))?;
+    let mut names = Joined::default();
+    for elem in 0..table.elems.len() as u32 {
+        names.add(&table.elem_text(elem))?;
+    }
+    out.set_item("elems", names.into_py(py))?;
+    let elem = |elem: u32| (elem != NONE).then(|| table.elem_text(elem));
+    let shown: Vec<_> = findings
+        .kept
+        .into_iter()
+        .map(|each| {
+            let elems: Vec<_> = each.elems.iter().map(|&each| elem(each)).collect();
+            (each.kind, each.key, each.rows, each.places, elems)
+        })
+        .collect();
+    out.set_item("findings", shown)?;
+    out.set_item("contradicted", dependencies.contradicted.clone())?;
+    out.set_item("data_edges", dependencies.len())?;
+    Ok(out)
+}
+
+/// A part of the graph of a history; see `checker/_kernel.pyi`.
+#[pyclass(frozen, module = "checker._kernel")]
+pub struct TransactionGraph {
+    graph: Graph,
+}
+
+fn rows_below(list: &[u32], rows: usize) -> PyResult<()> {
+    if list.iter().any(|&row| row as usize >= rows) {
+        return Err(PyValueError::new_err("expected rows below the number of transactions"));
+    }
+    Ok(())
+}
+
+#[pymethods]
+impl TransactionGraph {
+    #[new]
+    #[pyo3(signature = (*, kind, process, start, end, edges, fans, groups, unordered, extra))]
+    #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
+    fn new<'py>(
+        py: Python<'py>,
+        kind: &Bound<'py, PyAny>,
+        process: &Bound<'py, PyAny>,
+        start: &Bound<'py, PyAny>,
+        end: &Bound<'py, PyAny>,
+        edges: [Bound<'py, PyAny>; 4],
+        fans: [Bound<'py, PyAny>; 3],
+        groups: [Bound<'py, PyAny>; 2],
+        unordered: bool,
+        extra: &str,
+    ) -> PyResult<Self> {
+        let extra: Extra = extra_of(extra)?;
+        let kinds: Column<i8> = Column::new("kind", kind)?;
+        let columns: [Column<i64>; 3] =
+            [Column::new("process", process)?, Column::new("start", start)?, Column::new("end", end)?];
+        let kind = kinds.slice();
+        hold_kinds(kind)?;
+        let numbers = |list: &[Bound<'py, PyAny>]| -> PyResult<Vec<Column<u32>>> {
+            let found =
+                list.iter().map(|column| Column::new("edges", column)).collect::<PyResult<Vec<Column<u32>>>>()?;
+            if found.iter().any(|column| column.slice().len() != found[0].slice().len()) {
+                return Err(PyValueError::new_err("expected columns of one length"));
+            }
+            Ok(found)
+        };
+        let (edges, fans, groups) = (numbers(&edges)?, numbers(&fans)?, numbers(&groups)?);
+        let [process, start, end] = columns.each_ref().map(Column::slice);
+        if [process, start, end].iter().any(|column| column.len() != kind.len()) {
+            return Err(PyValueError::new_err("expected columns of one length"));
+        }
+        for list in [edges[0].slice(), edges[1].slice(), fans[1].slice(), groups[1].slice()] {
+            rows_below(list, kind.len())?;
+        }
+        if start.windows(2).any(|pair| pair[0] >= pair[1]) || kind.contains(&FAIL) {
+            return Err(PyValueError::new_err(
+                "expected starts in ascending order, of transactions that did not fail",
+            ));
+        }
+        let graph = careful(py, || {
+            let mut found = Dependencies::default();
+            let count = edges[0].slice().len() as u32;
+            for place in 0..count {
+                let [from, to, kind, key] = [0, 1, 2, 3].map(|column: usize| edges[column].slice()[place as usize]);
+                found.add(Edge { from, to, kind: kind as u8, key, before: place, after: place });
+            }
+            let mut fan: Option<Fan> = None;
+            for (place, ((&key, &row), &writes)) in
+                (count..).zip(fans[0].slice().iter().zip(fans[1].slice()).zip(fans[2].slice()))
+            {
+                if fan.as_ref().is_some_and(|fan| fan.key != key) {
+                    if let Some(whole) = fan.take() {
+                        found.add_fan(whole);
+                    }
+                }
+                let fan = fan.get_or_insert_with(|| Fan { kind: RW, key, readers: Vec::new(), writers: Vec::new() });
+                if writes == 0 { &mut fan.readers } else { &mut fan.writers }.push((row, place));
+            }
+            if let Some(whole) = fan {
+                found.add_fan(whole);
+            }
+            let mut several: Vec<Vec<(u32, u32)>> = Vec::new();
+            for (&group, &row) in groups[0].slice().iter().zip(groups[1].slice()) {
+                if several.len() <= group as usize {
+                    several.resize_with(group as usize + 1, Vec::new);
+                }
+                several[group as usize].push((row, NONE));
+            }
+            conflicts(kind.len(), &several, &mut found);
+            if unordered {
+                let all = (0..).zip(&several).filter(|(_, group)| group.iter().any(|(row, _)| *row != group[0].0));
+                found.unordered =
+                    all.map(|(key, group)| (key, group.iter().map(|&(row, _)| row).collect())).collect();
+            }
+            let table = crate::transactions::Table::new();
+            let history = History { kind, process, start, end, table: &table, place: Vec::new() };
+            Graph::new(&history, found, extra)
+        })?;
+        Ok(Self { graph })
+    }
+
+    /// See `checker/_kernel.pyi`.
+    #[allow(clippy::needless_pass_by_value)]
+    fn reach<'py>(
+        &self,
+        py: Python<'py>,
+        entries: Vec<u32>,
+        exits: Vec<u32>,
+    ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+        rows_below(&entries, self.graph.rows as usize)?;
+        rows_below(&exits, self.graph.rows as usize)?;
+        let (from, to) = careful(py, || (reached(&self.graph, &entries), reaching(&self.graph, &exits)))?;
+        let flags = |list: Vec<bool>| PyBytes::new(py, &list.into_iter().map(u8::from).collect::<Vec<_>>());
+        Ok((flags(from), flags(to)))
+    }
+
+    /// See `checker/_kernel.pyi`.
+    fn cycles<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let graph = &self.graph;
+        let (found, first, of) = careful(py, || {
+            let inside = Inside::new(graph);
+            let mut first = vec![NONE; inside.sizes.len()];
+            for row in 0..graph.rows {
+                let known = &mut first[inside.whole.of[row as usize] as usize];
+                *known = (*known).min(row);
+            }
+            (cycles(graph, KEPT), first, inside.whole.of)
+        })?;
+        let drawn: Vec<_> = found
+            .kept
+            .iter()
+            .map(|cycle| {
+                let links: Vec<_> = cycle
+                    .links
+                    .iter()
+                    .map(|link| {
+                        let edge = (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
+                        let place = |place: u32| (place != NONE).then_some(place);
+                        let before = edge.and_then(|edge| place(edge.before));
+                        let after = place(link.written).or(edge.and_then(|edge| place(edge.after)));
+                        (link.from, link.to, name_of(link.kind), before, after)
+                    })
+                    .collect();
+                let part = of[cycle.links[0].from as usize];
+                (cycle.name, cycle.component, first[part as usize], links)
+            })
+            .collect();
+        let overlaps: Vec<_> = found
+            .overlaps
+            .iter()
+            .map(|(name, component, overlap)| {
+                (*name, *component, first[overlap.part as usize], overlap.decided, overlap.writers.clone())
+            })
+            .collect();
+        let counts = PyDict::new(py);
+        for (name, count) in &found.counts {
+            counts.set_item(name, count)?;
+        }
+        let out = PyDict::new(py);
+        out.set_item("cycles", drawn)?;
+        out.set_item("overlaps", overlaps)?;
+        out.set_item("counts", counts)?;
+        Ok(out)
+    }
+}
