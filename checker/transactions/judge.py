@@ -15,10 +15,12 @@ from checker.columns import OTHER
 from checker.formats.parquet import decode_value
 from checker.judging import MAX_ANOMALIES, STEP_LIMIT, UNSUITED, UNTESTED, Anomaly, Judgement, value_at
 from checker.transactions.models import (
+from checker.transactions.models import (
     MALFORMED,
     NONE,
     PROCESS,
     REALTIME,
+    Question,
     find,
     order_of,
     prohibited,
@@ -73,7 +75,7 @@ def judge(
         InputError: An operation is no transaction of the workload, or the model is unknown, or a source needs what the history
             lacks.
     """
-    chosen = find(model)
+    question = Question(workload=workload, model=find(model).name, sources=tuple(sources), anomalies=anomalies)
     _hold_sources(history, sources)
     history = _in_order(history)
     _hold_function(history)
@@ -86,15 +88,27 @@ def judge(
         request=_places(history.value),
         answer=_places(history.result),
         texts=history.texts if isinstance(history.texts, Transactions) else list(history.texts),
-        extra=_order(history, order_of(chosen.name, anomalies)),
+        extra=_order(history, order_of(question.model, anomalies)),
         sources=list(sources),
-        more=searched(chosen.name, anomalies),
+        more=searched(question.model, anomalies),
     )
     if "malformed" in found:
         return _malformed(history, workload, found["malformed"])
+    return judged(history, question, found, len(history))
+
+
+def judged(history: Columns, question: Question, found: Mapping[str, Any], size: int) -> Judgement:
+    """Returns the judgement of what the kernel found.
+
+    Args:
+        history: The operations that the findings are about; their rows are those of this history.
+        question: What is asked.
+        found: What the kernel found.
+        size: The number of all transactions.
+    """
     if "written_twice" in found:
         return _written_twice(history, *found["written_twice"])
-    return _Judged(history, workload, chosen.name, anomalies, found).judgement()
+    return _Judged(history, question, found, size).judgement()
 
 
 def _order(history: Columns, wanted: str) -> str:
@@ -189,15 +203,14 @@ def _written_twice(history: Columns, key: str, elem: str, rows: tuple[int, int],
 class _Judged:
     """Makes the judgement of what the kernel found."""
 
-    def __init__(
-        self, history: Columns, workload: str, model: str, more: tuple[str, ...], found: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, history: Columns, question: Question, found: Mapping[str, Any], size: int) -> None:
         self._history = history
-        self._model = model
-        self._more = more
-        self._lacking = [each for each in history.lacks if each in _needed(order_of(model, more))]
+        self._size = size
+        self._model = question.model
+        self._more = question.anomalies
+        self._lacking = [each for each in history.lacks if each in _needed(order_of(self._model, self._more))]
         self._found = found
-        self._words = Words(history, workload, found.get("reasons", ()))
+        self._words = Words(history, question.workload, found.get("reasons", ()))
         self._counts: dict[str, int] = found["counts"]
 
     def judgement(self) -> Judgement:
@@ -215,7 +228,7 @@ class _Judged:
             verdict=verdict,
             cause=STEP_LIMIT if undecided else UNSUITED if self._found["data_edges"] else UNTESTED,
             reason=self._reason(verdict, wrong, [name for name in types if name not in bad], undecided),
-            counts={"transactions": len(self._history), **{name: self._counts[name] for name in wrong}},
+            counts={"transactions": self._size, **{name: self._counts[name] for name in wrong}},
             anomalies=_varied(anomalies)[:MAX_ANOMALIES],
             figures={
                 "consistency-model": self._model,
@@ -234,7 +247,7 @@ class _Judged:
         return sorted({kind for kind, _, decided, _ in self._found["overlaps"] if not decided})
 
     def _reason(self, verdict: Verdict, wrong: list[str], allowed: list[str], undecided: list[str]) -> str:
-        size = counted(len(self._history), "transaction")
+        size = counted(self._size, "transaction")
         if verdict is Verdict.INVALID and prohibited(self._model).isdisjoint(wrong):
             return f"The history of {size} has anomalies that --anomalies excludes: {', '.join(wrong)}."
         if verdict is Verdict.INVALID:

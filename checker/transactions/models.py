@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from harness.console.plain import name as plain_name
 from harness.console.suggest import did_you_mean
@@ -44,6 +44,32 @@ class ConsistencyModel:
     aliases: tuple[str, ...] = ()
     implies: tuple[str, ...] = ()
     prohibits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked about a history of transactions.
+
+    Attributes:
+        workload: The micro-operations: `list-append` or `rw-register`.
+        model: The name or an alias of a consistency model.
+        sources: For registers, what the order of versions follows from besides the initial version.
+        anomalies: Anomalies that the history must not have besides those that the model prohibits.
+    """
+
+    workload: str
+    model: str
+    sources: tuple[str, ...] = ()
+    anomalies: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Asking(Protocol):
+    """A judge of transactions, which tells what it asks."""
+
+    def question(self) -> Question:
+        """Returns what it asks."""
+        ...
 
 
 def _model(name: str, aliases: str = "", *, implies: str = "", prohibits: str = "") -> ConsistencyModel:

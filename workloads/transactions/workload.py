@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
-from checker.transactions.models import DEFAULT, find, find_anomalies
+from checker.transactions.models import DEFAULT, Question, find, find_anomalies
 from harness.combinators import each_stream, until_ok
 from harness.declare import hold_bounds, option
 from harness.errors import InputError
@@ -114,11 +114,21 @@ class _TransactionWorkload(JudgedWorkload[OptionsT]):
         """Decides the transactions of a history."""
         from checker.transactions.judge import judge  # noqa: PLC0415 - `--help` needs no judge
 
+        asked = self.question()
         return judge(
             history,
+            workload=asked.workload,
+            model=asked.model,
+            sources=asked.sources,
+            anomalies=asked.anomalies,
+        )
+
+    def question(self) -> Question:
+        """Returns what the workload asks about its transactions."""
+        return Question(
             workload=str(self.transactions),
-            model=self.options.consistency_model,
-            sources=self._sources(),
+            model=find(self.options.consistency_model).name,
+            sources=tuple(self._sources()),
             anomalies=find_anomalies(self.options.anomalies),
         )
 

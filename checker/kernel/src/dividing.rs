@@ -324,20 +324,26 @@ impl TransactionGraph {
                 let [from, to, kind, key] = [0, 1, 2, 3].map(|column: usize| edges[column].slice()[place as usize]);
                 found.add(Edge { from, to, kind: kind as u8, key, before: place, after: place });
             }
+            // A fan stays one, even if one of its readers or writers is here: so witnesses are those of the whole graph.
+            let mut keep = |fan: Fan| {
+                if !fan.readers.is_empty() && !fan.writers.is_empty() {
+                    found.fans.push(fan);
+                }
+            };
             let mut fan: Option<Fan> = None;
             for (place, ((&key, &row), &writes)) in
                 (count..).zip(fans[0].slice().iter().zip(fans[1].slice()).zip(fans[2].slice()))
             {
                 if fan.as_ref().is_some_and(|fan| fan.key != key) {
                     if let Some(whole) = fan.take() {
-                        found.add_fan(whole);
+                        keep(whole);
                     }
                 }
                 let fan = fan.get_or_insert_with(|| Fan { kind: RW, key, readers: Vec::new(), writers: Vec::new() });
                 if writes == 0 { &mut fan.readers } else { &mut fan.writers }.push((row, place));
             }
             if let Some(whole) = fan {
-                found.add_fan(whole);
+                keep(whole);
             }
             let mut several: Vec<Vec<(u32, u32)>> = Vec::new();
             for (&group, &row) in groups[0].slice().iter().zip(groups[1].slice()) {

@@ -158,10 +158,20 @@ def _unknown(why: str) -> dict[str, Any]:
 
 def _verdict(judge: Judge, columns: Columns) -> dict[str, Any]:
     """Returns the judge's verdict on one key."""
-    found: dict[str | None, tuple[Judgement, Int64s]] = {
-        None: (judge.judge(columns), np.arange(len(columns), dtype=np.int64))
-    }
-    part = composed(judge.name, found, len(columns), operation=lambda row: operation_at(columns, row))
+    return row_of(judge.name, judge.judge(columns), columns, len(columns))
+
+
+def row_of(name: str, judgement: Judgement, columns: Columns, operations: int) -> dict[str, Any]:
+    """Returns what a row of verdicts says of a judgement.
+
+    Args:
+        name: The judge's name.
+        judgement: The judgement of one key.
+        columns: The operations that its anomalies refer to.
+        operations: The number of operations of the key.
+    """
+    found: dict[str | None, tuple[Judgement, Int64s]] = {None: (judgement, np.arange(len(columns), dtype=np.int64))}
+    part = composed(name, found, operations, operation=lambda row: operation_at(columns, row))
     row: dict[str, Any] = {"verdict": str(part.verdict), "explanation": part.reason}
     if part.verdict is Verdict.UNKNOWN:
         row["cause"] = part.details.get("cause", UNTESTED)

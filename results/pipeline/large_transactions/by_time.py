@@ -1,0 +1,305 @@
+"""Divides the graph by time, and finds the cycles of each part; see the package for the reasons."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from checker._kernel import TransactionGraph
+from results.pipeline.decide.whole import stretches
+from results.pipeline.large_transactions.pieces import (
+    BACK, EDGE, ENTRY, EXIT, FORTH, GROUP, NUMBERS, OVER, READER, SLICED, TOLD, VERTEX, WITHIN, WRITER, Places, joined,
+    numbers_of, only,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from results.pipeline.large_transactions.pieces import Numbers
+
+BYTES_PER_PIECE: Final = 400  # the memory of a piece in a slice, with the graph
+SIDE: Final = ("", "_end", "_process", "_kind")
+
+# What a slice shows: a cycle or the like as JSON in `told`, or a piece for the boundary between two slices.
+SHOWN: Final = pa.schema([*SLICED, pa.field("told", pa.string())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slicing:
+    """How the graph is divided.
+
+    Attributes:
+        width: The number of places of a slice.
+        extra: What orders transactions besides their data: `none` or `realtime`. Edges of processes are pieces.
+        unordered: Whether the orders of the writers of a group decide snapshot isolation (lists).
+        memory_limit: Bytes of a slice.
+    """
+
+    width: int
+    extra: str
+    unordered: bool
+    memory_limit: int
+
+
+def sliced(numbers: Numbers, places: Places, width: int) -> Iterator[pa.RecordBatch]:
+    """Yields rows of slices (`SLICED`) for edges, lone vertices and groups."""
+    place, there = places.of(numbers["a"], numbers["a_end"], numbers["a_kind"])
+    is_edge = numbers["what"] == EDGE
+    other, both = places.of(numbers["b"], numbers["b_end"], numbers["b_kind"])
+    lone = np.flatnonzero(there & is_edge & ~both)  # no cycle has the target, but one may have the origin
+    yield _rows(_vertices(only(numbers, lone), "a"), place[lone] // width, WITHIN)
+    kept = np.flatnonzero(there & (both | ~is_edge))
+    numbers = only(numbers, kept)
+    a, b = place[kept] // width, np.where(is_edge[kept], other[kept], place[kept]) // width
+    yield _rows(only(numbers, a == b), a[a == b], WITHIN)
+    for end, there in (("a", a), ("b", b)):  # a vertex may have no edge within its slice
+        yield _rows(_vertices(only(numbers, a != b), end), there[a != b], WITHIN)
+    yield _rows(only(numbers, b == a + 1), b[b == a + 1], FORTH)
+    yield _rows(only(numbers, a == b + 1), a[a == b + 1], BACK)
+    back = np.flatnonzero(a > b)
+    if len(back):
+        edges = only(numbers, back)
+        yield _rows(_vertices(edges, "a"), a[back], EXIT)
+        yield _rows(_vertices(edges, "b"), b[back], ENTRY)
+        far = np.flatnonzero(a > b + 1)
+        yield _rows(only(numbers, far), b[far], OVER)
+
+
+def sliced_fans(numbers: Numbers, places: Places, width: int) -> Iterator[pa.RecordBatch]:
+    """Yields rows of slices (`SLICED`) for the readers and writers of whole fans."""
+    place, there = places.of(numbers["a"], numbers["a_end"], numbers["a_kind"])
+    kept = np.flatnonzero(there)
+    numbers, slices = only(numbers, kept), place[kept] // width
+    yield _rows(numbers, slices, WITHIN)
+    order = np.lexsort((numbers["key_place"], numbers["key_at"]))
+    numbers, slices = only(numbers, order), slices[order]
+    fan = _ranks(numbers)
+    count = int(fan[-1]) + 1 if len(fan) else 0
+    lowest, highest = np.full(count, 2**62), np.full(count, -1)
+    writes = numbers["what"] == WRITER
+    np.minimum.at(lowest, fan[writes], slices[writes])
+    np.maximum.at(highest, fan[~writes], slices[~writes])
+    out = ~writes & (slices > lowest[fan])
+    yield _rows(_vertices(only(numbers, out), "a"), slices[out], EXIT)
+    into = writes & (slices < highest[fan])
+    yield _rows(_vertices(only(numbers, into), "a"), slices[into], ENTRY)
+    far = out & (slices > lowest[fan] + 1)
+    over = only(numbers, far)
+    over["b"] = lowest[fan[far]] * width  # a place in the slice of the first writer
+    yield _rows({**over, "what": np.full(len(over["a"]), READER, np.int8)}, lowest[fan[far]], OVER)
+
+
+def _ranks(numbers: Numbers) -> Any:
+    """Returns the rank of the key of each row; rows are in the order of keys."""
+    new = (np.diff(numbers["key_at"]) != 0) | (np.diff(numbers["key_place"]) != 0)
+    return np.concatenate([[0], np.cumsum(new)])[: len(numbers["key_at"])]
+
+
+def _vertices(numbers: Numbers, end: str) -> Numbers:
+    """Returns one end of edges, as vertices."""
+    found = {name: np.zeros_like(column) for name, column in numbers.items()}
+    found |= {f"a{name}": numbers[f"{end}{name}"] for name in SIDE}
+    found["what"] = np.full_like(numbers["what"], VERTEX)
+    return found
+
+
+def _rows(numbers: Numbers, slices: Any, role: int, schema: pa.Schema = SLICED) -> pa.RecordBatch:
+    count = len(slices)
+    known = {**numbers, "slice": slices, "role": np.full(count, role, np.int8)}
+    arrays = [
+        pa.array(known[field.name]).cast(field.type) if field.name in known else pa.nulls(count, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _told(what: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"what": TOLD, "told": json.dumps(what)}], schema=SHOWN)
+
+
+def decided(batches: Iterator[pa.RecordBatch], slicing: Slicing, *, windows: bool) -> Iterator[pa.RecordBatch]:
+    """Decides slices, or the windows around their boundaries; their rows are neighbours. Yields rows of `SHOWN`."""
+    current: int | None = None
+    kept: list[Numbers] = []
+    rows = 0
+    for batch in batches:
+        numbers = numbers_of(batch)
+        for low, high in stretches(numbers["slice"]):
+            number = int(numbers["slice"][low])
+            if number != current:
+                if current is not None:
+                    yield from _whole(current, kept, rows, slicing, windows=windows)
+                current, kept, rows = number, [], 0
+            rows += high - low
+            # The columns are copied, so that the memory of the batch can be freed.
+            kept.append({name: column[low:high].copy() for name, column in numbers.items()})
+            if rows * BYTES_PER_PIECE > slicing.memory_limit:
+                kept.clear()
+    if current is not None:
+        yield from _whole(current, kept, rows, slicing, windows=windows)
+
+
+def _whole(
+    number: int, kept: list[Numbers], rows: int, slicing: Slicing, *, windows: bool
+) -> Iterator[pa.RecordBatch]:
+    if rows * BYTES_PER_PIECE > slicing.memory_limit:
+        yield _told({"large": rows})
+        return
+    numbers = joined(kept)
+    kept.clear()
+    yield from _window(numbers, slicing) if windows else _slice(number, numbers, slicing)
+
+
+def _window(numbers: Numbers, slicing: Slicing) -> Iterator[pa.RecordBatch]:
+    """Decides the vertices that lead over the end of one slice, and those of the next one."""
+    inner = only(numbers, numbers["role"] == WITHIN)
+    starts = np.unique(inner["a"])
+    across = only(numbers, numbers["role"] != WITHIN)
+    across = only(across, np.isin(across["a"], starts) & np.isin(across["b"], starts))
+    yield from Part(joined([inner, across]), slicing).cycles()
+
+
+def _slice(number: int, numbers: Numbers, slicing: Slicing) -> Iterator[pa.RecordBatch]:
+    role = numbers["role"]
+    inner = only(numbers, role == WITHIN)
+    marked = only(numbers, (role == ENTRY) | (role == EXIT))
+    yield from (_told({"over": _edge(only(numbers, [row]))}) for row in np.flatnonzero(role == OVER)[:1000].tolist())
+    if not len(marked["a"]):
+        yield from Part(inner, slicing).cycles()
+        return
+    part = Part(joined([inner, marked]), slicing)
+    entries, exits = (np.unique(part.row(only(marked, marked["role"] == each)["a"])) for each in (ENTRY, EXIT))
+    from_entry, to_exit = (
+        np.frombuffer(flags, np.uint8) > 0 for flags in part.graph.reach(entries.tolist(), exits.tolist())
+    )
+    if (from_entry & to_exit).any():
+        yield _told({"wide": int((from_entry & to_exit).sum()), "slice": number})
+        yield from part.cycles()
+        return
+    inner = {name: column for name, column in joined([inner, marked]).items() if name in NUMBERS}
+    a = part.row(inner["a"])
+    b = np.where(inner["what"] == EDGE, part.row(inner["b"]), a)
+    rest = ~(from_entry | to_exit)
+    yield from Part(joined([only(inner, rest[a] & rest[b]), part.vertices(np.flatnonzero(rest))]), slicing).cycles()
+    for flags, window in ((to_exit, number), (from_entry, number + 1)):
+        some = only(inner, flags[a] & flags[b])
+        yield _rows({name: some[name] for name in NUMBERS}, np.full(len(some["a"]), window), WITHIN, SHOWN)
+        them = part.vertices(np.flatnonzero(flags))
+        yield _rows(them, np.full(len(them["a"]), window), WITHIN, SHOWN)
+    for each, end in ((BACK, "a"), (FORTH, "b")):
+        some = only(numbers, role == each)
+        at, known = part.find(some[end])
+        leads = known & to_exit[at]
+        some = only(some, leads)
+        yield _rows({name: some[name] for name in NUMBERS}, np.full(len(some["a"]), number), each, SHOWN)
+
+
+def _edge(numbers: Numbers) -> dict[str, int]:
+    return {name: int(column[0]) for name, column in numbers.items() if name != "slice"}
+
+
+class Part:
+    """A part of the graph.
+
+    Attributes:
+        graph: The kernel's.
+    """
+
+    def __init__(self, numbers: Numbers, slicing: Slicing) -> None:
+        """Takes pieces; the ends of all edges are vertices of the part."""
+        what = numbers["what"]
+        edges = only(numbers, what == EDGE)
+        fans = only(numbers, (what == READER) | (what == WRITER))
+        groups = only(numbers, what == GROUP)
+        ends = [(numbers, "a"), (edges, "b")]
+        starts = np.concatenate([some[end] for some, end in ends])
+        self._starts, first = np.unique(starts, return_index=True)
+        sides = {name: np.concatenate([some[f"{end}{name}"] for some, end in ends])[first] for name in SIDE[1:]}
+        del starts
+        self._sides = sides
+        edges = only(edges, np.lexsort((edges["after"], edges["before"], edges["key_place"], edges["key_at"])))
+        fans = only(fans, np.lexsort((fans["key_place"], fans["key_at"])))
+        groups = only(groups, np.lexsort((groups["key_place"], groups["key_at"])))
+        edge_rank, fan_rank = _common_ranks(edges, fans)
+        self._pieces = (edges, fans)
+        self._groups = groups
+        of_group = _ranks(groups)
+        self._group_first = np.unique(of_group, return_index=True)[1]
+        self.graph = TransactionGraph(
+            kind=sides["_kind"].astype(np.int8),
+            process=sides["_process"].astype(np.int64),
+            start=self._starts.astype(np.int64),
+            end=sides["_end"].astype(np.int64),
+            edges=_u32s(self.row(edges["a"]), self.row(edges["b"]), edges["kind"], edge_rank),
+            fans=_u32s(fan_rank, self.row(fans["a"]), fans["what"] == WRITER),
+            groups=_u32s(of_group, self.row(groups["a"])),
+            unordered=slicing.unordered,
+            extra=slicing.extra,
+        )
+
+    def row(self, starts: Any) -> Any:
+        """Returns the rows of transactions of the part."""
+        return np.searchsorted(self._starts, starts)
+
+    def find(self, starts: Any) -> tuple[Any, Any]:
+        """Returns the rows of transactions, and which of them are in the part."""
+        if not len(self._starts):
+            return np.zeros(len(starts), np.int64), np.zeros(len(starts), bool)
+        at = np.minimum(self.row(starts), len(self._starts) - 1)
+        return at, self._starts[at] == starts
+
+    def vertices(self, rows: Any) -> Numbers:
+        """Returns some transactions as pieces."""
+        count = len(rows)
+        found = {name: np.zeros(count, np.int64) for name in NUMBERS}
+        found |= {"a": self._starts[rows], **{f"a{name}": self._sides[name][rows] for name in SIDE[1:]}}
+        found["what"] = np.full(count, VERTEX, np.int8)
+        return found
+
+    def cycles(self) -> Iterator[pa.RecordBatch]:
+        """Yields what the kernel finds, with starts in place of rows."""
+        if not len(self._starts):
+            return
+        found = self.graph.cycles()
+        start = self._starts.tolist()
+        for name, component, first, links in found["cycles"]:
+            told = [[start[a], start[b], kind, self._ref(before), self._ref(after)] for a, b, kind, before, after in links]
+            yield _told({"cycle": [name, component, start[first], told]})
+        for name, component, first, decided, writers in found["overlaps"]:
+            told = [[start[row], self._key_of(group)] for row, group in writers]
+            yield _told({"overlap": [name, component, start[first], decided, told]})
+        if found["counts"]:
+            yield _told({"counts": found["counts"]})
+
+    def _ref(self, place: int | None) -> list[int] | None:
+        """Returns the numbers that name a piece (`REF`)."""
+        if place is None:
+            return None
+        edges, fans = self._pieces
+        count = len(edges["a"])
+        some, at = (edges, place) if place < count else (fans, place - count)
+        return [int(some[name][at]) for name in REF]
+
+    def _key_of(self, group: int) -> list[int]:
+        at = self._group_first[group]
+        return [int(self._groups[name][at]) for name in REF]
+
+
+REF: Final = ("what", "a", "b", "kind", "key_at", "key_place", "before", "after")
+
+
+def _common_ranks(edges: Numbers, fans: Numbers) -> tuple[Any, Any]:
+    """Returns the ranks of the keys of edges and of fans, both in the order of keys."""
+    keys = {name: np.concatenate([edges[name], fans[name]]) for name in ("key_at", "key_place")}
+    order = np.lexsort((keys["key_place"], keys["key_at"]))
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = _ranks(only(keys, order))
+    return ranks[: len(edges["a"])], ranks[len(edges["a"]) :]
+
+
+def _u32s(*columns: Any) -> Sequence[Any]:
+    return [np.ascontiguousarray(column, np.uint32) for column in columns]

@@ -1,0 +1,184 @@
+"""Makes the verdict of what the parts of a history show, in the words of the kernel's judge."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from checker.transactions.judge import judged
+from harness.errors import InputError
+from harness.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from checker.columns import Columns
+    from checker.judging import Judge, Judgement
+    from checker.transactions.models import Question
+
+KEPT: Final = 100  # of each type, in the order of the history; the kernel keeps as many
+OUT_OF_MEMORY: Final = "out-of-memory"
+Ref = tuple[int, ...]  # the numbers that name a piece, see `by_time.REF`
+Name = tuple[str | None, str | None, str | None, int]  # key, version before, version after, source
+_SOURCES: Final = ("initial", "writes-follow-reads", "sequential-keys", "linearizable-keys")
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """What the parts show.
+
+    Attributes:
+        told: What the keys tell about the whole history.
+        findings: The anomalies that are no cycles, the first ones of each type.
+        counts: The number of each type of these.
+        shown: What the slices and the windows tell.
+        size: The number of transactions.
+        memory_limit: Bytes of a part.
+    """
+
+    told: list[dict[str, Any]]
+    size: int
+    memory_limit: int
+    findings: list[Mapping[str, Any]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    shown: list[dict[str, Any]] = field(default_factory=list)
+
+    def wrong(self) -> tuple[int, str] | None:
+        """Returns the start of the first transaction that the workload cannot judge, and what is wrong; None if all are right."""
+        wrong = [(each["start"], each["wrong"]) for each in self.told if "wrong" in each]
+        others = [each for each in wrong if each[1] == "function"]
+        return min(others or wrong, default=None)
+
+    def hold(self) -> None:
+        """Raises InputError if a row is no operation."""
+        for each in self.told:
+            if "error" in each:
+                raise InputError(each["error"])
+
+    def twice(self) -> tuple[str, str, list[int], list[int]] | None:
+        """Returns the first write of an element that was written before: key, element, starts and places; None if there is none."""
+        found = [each["twice"] for each in self.told if "twice" in each]
+        return min(found, key=lambda each: (each[2][1], each[3][1]), default=None)
+
+    def contradicted(self) -> list[int]:
+        """Returns the sources of the orders of versions that contradict the others in a key."""
+        return sorted({number for each in self.told for number in each.get("contradicted", ())})
+
+    def trouble(self) -> str | None:
+        """Returns why something is not decided; None if all is."""
+        limit = f"the limit of {self.memory_limit >> 20} MiB; raise it with --memory-limit"
+        keys = [each for each in self.told if "large" in each]
+        if keys:
+            most = max(each["large"] for each in keys)
+            return f"The operations on one key, or on few keys, have {most} parts of transactions, more than {limit}."
+        large = [each["large"] for each in self.shown if "large" in each]
+        if large:
+            return f"A part of the graph has {max(large)} pieces, more than {limit}."
+        if any("over" in each or "wide" in each for each in self.shown):
+            return f"Transactions that are far apart may depend on each other, and those between them take more than {limit}."
+        return None
+
+
+def alone(judge: Judge, columns: Columns, size: int) -> Judgement:
+    """Returns the judgement of a history that has a transaction which the workload cannot judge; the columns have only this one."""
+    found = judge.judge(columns)
+    return replace(found, counts={**found.counts, "transactions": size})
+
+
+def starts_of(found: Found) -> list[int]:
+    """Returns the starts of all transactions that the explanations name."""
+    starts: set[int] = set()
+    twice = found.twice()
+    if twice is not None:
+        starts.update(twice[2])
+    for each in found.findings:
+        starts.update(json.loads(each["after_text"])[1])
+    for cycle in _cycles(found):
+        starts.update(start for link in cycle[3] for start in link[:2])
+    for overlap in _overlaps(found):
+        starts.update(start for start, _ in overlap[4])
+    return sorted(starts)
+
+
+def refs_of(found: Found) -> set[Ref]:
+    """Returns the pieces whose keys and versions the explanations name."""
+    refs = {tuple(ref) for cycle in _cycles(found) for link in cycle[3] for ref in link[3:] if ref is not None}
+    return refs | {tuple(ref) for overlap in _overlaps(found) for _, ref in overlap[4]}
+
+
+def _cycles(found: Found) -> list[Any]:
+    return _first([each["cycle"] for each in found.shown if "cycle" in each])
+
+
+def _overlaps(found: Found) -> list[Any]:
+    """Returns overlaps; at most one of a component, as the kernel has it."""
+    some = sorted((each["overlap"] for each in found.shown if "overlap" in each), key=lambda each: (each[0], each[4][:1]))
+    return _first(some)
+
+
+def _first(some: list[Any]) -> list[Any]:
+    counts: Counter[str] = Counter()
+    kept = []
+    for each in sorted(some, key=lambda each: each[2]):
+        counts[each[0]] += 1
+        if counts[each[0]] <= KEPT:
+            kept.append(each)
+    return kept
+
+
+def judgement(
+    question: Question, found: Found, columns: Columns, names: Mapping[Ref, Name]
+) -> Judgement:
+    """Returns the judgement.
+
+    Args:
+        question: What is asked.
+        found: What the parts show.
+        columns: The transactions of `starts_of`, in the order of their starts.
+        names: The words of `refs_of`.
+    """
+    row = {start: place for place, start in enumerate(columns.start.tolist())}
+    result: dict[str, Any] = {}
+    twice = found.twice()
+    if twice is not None:
+        key, elem, starts, places = twice
+        result["written_twice"] = (key, elem, [row[start] for start in starts], places)
+        return judged(columns, question, result, found.size)
+    result["findings"] = []
+    for each in sorted(found.findings, key=lambda each: (each["kind"], each["a"], each["b"], each["before"])):
+        key, starts, places, elems = json.loads(each["after_text"])
+        result["findings"].append((each["before_text"], key, [row[start] for start in starts], places, elems))
+    reasons = set()
+    cycles = []
+    for name, component, _, links in _cycles(found):
+        told = []
+        for a, b, kind, before, after in links:
+            data = kind not in {"process", "realtime"}
+            first = names.get(tuple(before or ())) if data else None
+            last = names.get(tuple(after or ())) if data else None
+            key = first[0] if first else None
+            old, new = (first[1] if first else None), (last[2] if last else None)
+            if first and first[3] >= 0 and old is not None:
+                reasons.add((key or "", old, new or "", _SOURCES[first[3]]))
+            told.append((row[a], row[b], kind, key, old, new))
+        cycles.append((name, component, told))
+    result["cycles"] = cycles
+    result["reasons"] = sorted(reasons)
+    result["overlaps"] = [
+        (name, component, decided, [(row[start], names[tuple(ref)][0]) for start, ref in writers])
+        for name, component, _, decided, writers in _overlaps(found)
+    ]
+    counts = Counter(found.counts)
+    for each in found.shown:
+        counts.update(each.get("counts", {}))
+    result["counts"] = dict(counts)
+    result["data_edges"] = sum(each.get("edges", 0) for each in found.told)
+    decided = judged(columns, question, result, found.size)
+    trouble = found.trouble()
+    if trouble is None:
+        return decided
+    if decided.verdict is Verdict.INVALID:
+        return replace(decided, reason=f"{decided.reason} It may have other anomalies too. {trouble}")
+    return replace(decided, verdict=Verdict.UNKNOWN, cause=OUT_OF_MEMORY, reason=trouble)

@@ -1,0 +1,113 @@
+"""The rows between the steps: parts of transactions, and pieces of the graph.
+
+A row of the graph names transactions by their starts, which are unique in a history. The numbers of versions have a meaning only
+within one key; the start and the place of the first access of a key name the key, and give its rank among all keys.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from checker.columns import INFO, OK
+
+if TYPE_CHECKING:
+    from checker.columns import Int64s
+
+LONG, INT, BYTE, TEXT = pa.int64(), pa.int32(), pa.int8(), pa.string()
+NONE: Final = 2**32 - 1
+
+# The micro-operations of one transaction on one key.
+PARTS: Final = pa.schema(
+    {
+        "start": LONG,
+        "end": LONG,
+        "process": LONG,
+        "kind": BYTE,
+        "place": INT,  # of the first of them
+        "places": pa.list_(INT),
+        "key": TEXT,  # canonical JSON; null: the row tells what is wrong with a transaction, in `text`
+        "text": TEXT,
+    }
+)
+
+# What a row of `PIECES` is.
+EDGE: Final = 0  # from `a` to `b`
+VERTEX: Final = 1  # `a` has no dependency on this key
+READER: Final = 2  # `a` read the version `before`, and precedes each `WRITER` of the key
+WRITER: Final = 3  # `a` wrote the version `after`
+GROUP: Final = 4  # `a` wrote a version of the key without a known order
+FINDING: Final = 5  # an anomaly that is no cycle
+TOLD: Final = 6  # something about the whole history, as JSON in `key`
+
+_ENDS: Final = {
+    f"{end}{name}": kind for end in "ab" for name, kind in (("", LONG), ("_end", LONG), ("_process", LONG), ("_kind", BYTE))
+}
+_NUMBERS: Final = {
+    "what": BYTE,
+    **_ENDS,
+    "kind": BYTE,  # of an edge, as in the kernel; of a finding, its step
+    "key_at": LONG,
+    "key_place": INT,
+    "before": LONG,
+    "after": LONG,
+}
+PIECES: Final = pa.schema({**_NUMBERS, "key": TEXT, "before_text": TEXT, "after_text": TEXT, "source": BYTE})
+
+# What the row of a slice is.
+WITHIN: Final = 0
+BACK: Final = 1  # an edge whose origin is in this slice, and whose target is in the slice before
+FORTH: Final = 2  # an edge whose target is in this slice, and whose origin is in the slice before
+ENTRY: Final = 3
+EXIT: Final = 4
+OVER: Final = 5  # an edge that leads back over whole slices
+SLICED: Final = pa.schema({"slice": LONG, "role": BYTE, **_NUMBERS})
+NUMBERS: Final = tuple(_NUMBERS)
+
+Numbers = dict[str, Any]  # by column: an array
+
+
+def numbers_of(table: pa.Table | pa.RecordBatch) -> Numbers:
+    """Returns the columns of numbers as arrays; null is 0."""
+    found = {}
+    for name in table.schema.names:
+        column = table.column(name)
+        if pa.types.is_integer(column.type):
+            found[name] = column.fill_null(0).to_numpy(zero_copy_only=False) if column.null_count else column.to_numpy()
+    return found
+
+
+def only(numbers: Numbers, rows: Any) -> Numbers:
+    """Returns some rows."""
+    return {name: column[rows] for name, column in numbers.items()}
+
+
+def joined(parts: list[Numbers]) -> Numbers:
+    """Returns the rows of all parts, which are not none."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+class Places:
+    """The places of transactions in the order of completions.
+
+    Transactions without an answer, on which others depend, come with the earliest completion of those.
+    """
+
+    def __init__(self, starts: Int64s, earliest: Int64s) -> None:
+        """Takes the starts, in ascending order."""
+        self._starts = starts
+        self._places = np.maximum(starts, earliest)
+
+    def of(self, start: Int64s, end: Int64s, kind: Any) -> tuple[Int64s, Any]:
+        """Returns the places, and for each row whether it has one."""
+        place = end.astype(np.int64)
+        there = kind == OK
+        open_ = np.flatnonzero(kind == INFO)
+        if len(open_) and len(self._starts):
+            at = np.minimum(np.searchsorted(self._starts, start[open_]), len(self._starts) - 1)
+            known = self._starts[at] == start[open_]
+            place[open_[known]] = self._places[at[known]]
+            there[open_[known]] = True
+        return place, there

@@ -1,0 +1,298 @@
+"""A history in parts has the judgement of the whole one, in the same words: types, counts, cycles and sentences.
+
+The steps run here one after the other, on few transactions in short slices; tests/spark has the same with Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from checker.columns import INFO, NEEDED, OK, ColumnReader
+from checker.formats.parquet import json_text
+from checker.judging import Judgement
+from checker.transactions.judge import judge
+from checker.transactions.models import PROCESS, REALTIME, Question, order_of
+from harness.op import Operation, OpType
+from harness.verdict import Verdict
+from results.pipeline.large_transactions import by_key, by_time
+from results.pipeline.large_transactions.finish import KEPT, Found, alone, judgement, refs_of, starts_of
+from results.pipeline.large_transactions.pieces import (
+    EDGE, FINDING, GROUP, NUMBERS, PARTS, PIECES, READER, TOLD, VERTEX, WRITER, Places, numbers_of,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+MODELS = (
+    "strict-serializable", "serializable", "strong-session-serializable", "snapshot-isolation",
+    "strong-snapshot-isolation", "strong-session-snapshot-isolation", "read-committed",
+)  # fmt: skip
+SOURCES = (
+    (), ("writes-follow-reads",), ("sequential-keys",), ("linearizable-keys",),
+    ("writes-follow-reads", "sequential-keys", "linearizable-keys"),
+)  # fmt: skip
+LARGE = 1 << 30
+
+
+class Asks:
+    """A judge with a question."""
+
+    name = "list-append"
+
+    def __init__(self, asked: Question) -> None:
+        self.asked = asked
+
+    def question(self) -> Question:
+        return self.asked
+
+    def judge(self, history: Any) -> Judgement:
+        asked = self.asked
+        return judge(
+            history, workload=asked.workload, model=asked.model, sources=asked.sources, anomalies=asked.anomalies
+        )
+
+
+def rows_of(operations: Sequence[Operation]) -> pa.RecordBatch:
+    """Returns operations as rows of a table of operations."""
+    rows = [
+        {
+            "key": each.key, "process": each.process, "f": each.f, "type": str(each.type), "start_ns": each.start_ns,
+            "end_ns": each.end_ns, "value": json_text(each.value), "result": json_text(each.result),
+            "invoke_index": each.invoke_index, "complete_index": each.complete_index,
+        }
+        for each in operations
+    ]  # fmt: skip
+    kinds = {name: pa.string() if name in {"key", "f", "type", "value", "result"} else pa.int64() for name in NEEDED}
+    return pa.RecordBatch.from_pylist(rows, schema=pa.schema(kinds))
+
+
+def table_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_batches(list(batches), schema=schema).combine_chunks()
+
+
+def split(table: pa.Table, by: Any, count: int) -> list[pa.Table]:
+    """Returns the rows of each of some partitions."""
+    return [table.filter(pa.array(by % count == number)) for number in range(count)]
+
+
+def in_parts(
+    batch: pa.RecordBatch, asked: Question, *, tasks: int, slices: int, limit: int = LARGE
+) -> tuple[Judgement, Any]:
+    """Judges a history in parts, as the job does with Spark; returns the judgement, and its transactions."""
+    left_out: list[int] = []
+    halves = [batch.slice(0, batch.num_rows // 2), batch.slice(batch.num_rows // 2)]
+    parts = table_of(by_key.parts(iter(halves), asked), PARTS)
+
+    def columns_at(starts: Sequence[int]) -> Any:
+        rows = batch.filter(pc.is_in(batch.column("invoke_index"), pa.array(starts, pa.int64())))
+        return ColumnReader("the history").of_batch(rows.sort_by("invoke_index"))
+
+    while True:
+        keys = parts.column("key").to_pylist()
+        spread = split(parts, np.array([hash(key) for key in keys], np.int64), tasks)
+        made = [
+            by_key.pieces(iter(some.sort_by([("start", "ascending"), ("place", "ascending")]).to_batches()), asked, left_out, limit)
+            for some in spread
+        ]  # fmt: skip
+        pieces = table_of((each for some in made for each in some), PIECES)
+        told = pieces.filter(pc.equal(pieces.column("what"), TOLD)).column("key").to_pylist()
+        found = Found(told=[json.loads(each) for each in told], size=batch.num_rows, memory_limit=limit)
+        found.hold()
+        if found.contradicted() == left_out:
+            break
+        left_out = found.contradicted()
+    wrong = found.wrong()
+    if wrong is not None:
+        columns = columns_at([wrong[0]])
+        return alone(Asks(asked), columns, batch.num_rows), columns
+    if found.twice() is None:
+        add_findings(pieces, found)
+        add_cycles(batch, pieces, found, asked, slices, limit)
+    columns = columns_at(starts_of(found))
+    return judgement(asked, found, columns, names_of(pieces, refs_of(found))), columns
+
+
+def add_findings(pieces: pa.Table, found: Found) -> None:
+    rows = pieces.filter(pc.equal(pieces.column("what"), FINDING)).to_pylist()
+    rows.sort(key=lambda row: (row["kind"], row["a"], row["b"], row["before"]))
+    counts: Counter[str] = Counter()
+    seen = set()
+    for row in rows:
+        if row["before_text"] == "internal" and (row["a"] in seen or seen.add(row["a"])):
+            continue
+        counts[row["before_text"]] += 1
+        if counts[row["before_text"]] <= KEPT:
+            found.findings.append(row)
+    found.counts = dict(counts)
+
+
+def add_cycles(batch: pa.RecordBatch, pieces: pa.Table, found: Found, asked: Question, slices: int, limit: int) -> None:
+    numbers = pieces.select(list(NUMBERS))
+    order = order_of(asked.model, asked.anomalies)
+    if order == PROCESS:
+        numbers = pa.concat_tables([numbers, processes(batch, numbers.schema)]).combine_chunks()
+    numbers = numbers.filter(pc.less(numbers.column("what"), FINDING))
+    if not numbers.num_rows:
+        return
+    all_ = numbers_of(numbers)
+    leads = np.isin(all_["what"], (EDGE, READER)) & (all_["a_kind"] == INFO)
+    earliest: dict[int, int] = {}
+    for row in np.flatnonzero(leads).tolist():
+        start = int(all_["a"][row])
+        earliest.setdefault(start, -1)
+        if all_["what"][row] == EDGE and all_["b_kind"][row] == OK:
+            known, end = earliest[start], int(all_["b_end"][row])
+            earliest[start] = end if known < 0 else min(known, end)
+    starts = sorted(earliest)
+    places = Places(np.array(starts, np.int64), np.array([earliest[start] for start in starts], np.int64))
+    last = 1 + max(int(all_["a"].max()), int(np.where(all_["a_kind"] == OK, all_["a_end"], 0).max()))
+    slicing = by_time.Slicing(
+        width=-(-last // slices),
+        extra=REALTIME if order == REALTIME else "none",
+        unordered=asked.workload == "list-append",
+        memory_limit=limit,
+    )
+    what = numbers.column("what")
+    plain = numbers.filter(pc.is_in(what, pa.array([EDGE, VERTEX, GROUP], pa.int8())))
+    fans = numbers.filter(pc.is_in(what, pa.array([READER, WRITER], pa.int8())))
+    rows = [*by_time.sliced(numbers_of(plain), places, slicing.width)]
+    if fans.num_rows:
+        rows += by_time.sliced_fans(numbers_of(fans), places, slicing.width)
+    table = pa.Table.from_batches(rows).sort_by("slice")
+    shown = table_of(by_time.decided(iter(table.to_batches()), slicing, windows=False), by_time.SHOWN)
+    is_told = pc.equal(shown.column("what"), TOLD)
+    across = shown.filter(pc.invert(is_told)).sort_by("slice")
+    told = shown.filter(is_told).column("told").to_pylist()
+    for each in by_time.decided(iter(across.to_batches()), slicing, windows=True):
+        told += each.column("told").to_pylist()
+    found.shown = [json.loads(each) for each in told]
+
+
+def processes(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    rows = [row for row in batch.to_pylist() if row["type"] == "ok"]
+    rows.sort(key=lambda row: (row["process"], row["invoke_index"]))
+    found = [
+        {
+            "what": EDGE, "kind": 8, "key_at": -1, "a": one["invoke_index"], "a_end": one["complete_index"], "a_kind": OK,
+            "b": two["invoke_index"], "b_end": two["complete_index"], "b_kind": OK,
+            "a_process": one["process"], "b_process": one["process"],
+        }
+        for one, two in zip(rows, rows[1:], strict=False) if one["process"] == two["process"]
+    ]  # fmt: skip
+    return pa.Table.from_pylist(found, schema=schema)
+
+
+def names_of(pieces: pa.Table, refs: set[tuple[int, ...]]) -> dict[tuple[int, ...], Any]:
+    found = {}
+    for row in pieces.to_pylist():
+        ref = tuple(row[name] or 0 for name in by_time.REF)
+        if ref in refs:
+            source = -1 if row["source"] is None else row["source"]
+            found[ref] = (row["key"], row["before_text"], row["after_text"], source)
+    return found
+
+
+def random_history(random: Random, *, most: int, lists: bool, mess: float) -> list[Operation]:
+    """Returns transactions of a store that is wrong now and then: stale and torn reads, lost and repeated effects."""
+    count, keys = random.randint(2, most), random.randint(1, 4)
+    states: list[dict[str, Any]] = [{}]
+    events, found = 0, []
+    open_: dict[int, tuple[int, list[Any]]] = {}
+    begun = value = 0
+    process_of = list(range(random.randint(1, 5)))
+    while begun < count or open_:
+        slot = random.randrange(len(process_of))
+        events += 1
+        if slot not in open_:
+            if begun == count:
+                continue
+            begun += 1
+            mops: list[Any] = []
+            for _ in range(random.choice((0, 1, 1, 2, 2, 3, 4))):
+                key = f"k{min(keys - 1, int(random.expovariate(1)))}"
+                value += 1
+                mops.append(["r", key, None] if random.random() < 0.5 else ["append" if lists else "w", key, value])
+            open_[slot] = (events, mops)
+            continue
+        start, mops = open_.pop(slot)
+        kind = random.choices((OpType.OK, OpType.FAIL, OpType.INFO), (8, 1, 1))[0]
+        back = random.randrange(min(len(states), 6)) if random.random() < mess else 0
+        state = {key: list(some) for key, some in states[-1 - back].items()}
+        result = []
+        for function, key, written in mops:
+            held = state.setdefault(key, [])
+            if function != "r":
+                held.append(written)
+                result.append([function, key, written])
+                continue
+            seen = list(held)
+            if random.random() < mess / 4 and seen:
+                random.shuffle(seen)
+            if random.random() < mess / 6:
+                seen.append(random.choice((value + 50, value, seen[-1] if seen else 1)))
+            result.append([function, key, (seen or None) if lists else (seen[-1] if seen else None)])
+        if kind is OpType.OK or random.random() < (0.1 if kind is OpType.FAIL else 0.5):
+            now = {key: list(some) for key, some in states[-1].items()}
+            for function, key, written in mops:
+                if function != "r" and random.random() >= mess / 8:
+                    now.setdefault(key, []).append(written)
+            states.append(now)
+        found.append(
+            Operation(
+                process=process_of[slot], f="txn", value=mops, result=result if kind is OpType.OK else None, type=kind,
+                start_ns=start, end_ns=None if kind is OpType.INFO else events, invoke_index=start,
+                complete_index=None if kind is OpType.INFO else events, key=None, node=None, error=None, phase=None,
+                via=None, order=None,
+            )
+        )  # fmt: skip
+        if kind is OpType.INFO:
+            process_of[slot] += len(process_of) * 100
+    return sorted(found, key=lambda each: each.invoke_index)
+
+
+def told(found: Judgement, columns: Any) -> Any:
+    """Returns what a judgement says, with starts in place of rows."""
+    starts = columns.start.tolist()
+    anomalies = [
+        (each.kind, each.subject, each.explanation, [starts[row] for row in each.rows],
+         [(starts[a], starts[b], why) for a, b, why in each.edges])
+        for each in found.anomalies
+    ]  # fmt: skip
+    return found.verdict, found.reason, dict(found.counts), dict(found.figures), found.cause, anomalies
+
+
+def compare(random: Random, *, most: int) -> Judgement | None:
+    """Judges a random history both ways; returns the judgement, or None if it needs more than a slice."""
+    lists = random.random() < 0.6
+    mess = random.choice((0, 0, 0.1, 0.4))
+    operations = random_history(random, most=most, lists=lists, mess=mess)
+    batch = rows_of(operations)
+    model = random.choice(MODELS)
+    sources = () if lists else random.choice(SOURCES)
+    asked = Question(workload="list-append" if lists else "rw-register", model=model, sources=sources)
+    whole = ColumnReader("the history").of_batch(batch)
+    expected = Asks(asked).judge(whole)
+    found, columns = in_parts(batch, asked, tasks=random.randint(1, 4), slices=random.choice((1, 2, 3, 5)))
+    if "far apart" in found.reason:
+        assert found.verdict is not Verdict.VALID
+        assert found.verdict is Verdict.UNKNOWN or expected.verdict is Verdict.INVALID
+        return None
+    assert told(found, columns) == told(expected, whole)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_have_the_judgement_of_the_whole(seed: int) -> None:
+    """Random histories of up to 40 transactions, in one to five slices, by seven models."""
+    random = Random(seed)
+    found = [compare(random, most=40) for _ in range(60)]
+    verdicts = {each.verdict for each in found if each is not None}
+    assert {Verdict.VALID, Verdict.INVALID} <= verdicts
