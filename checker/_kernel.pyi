@@ -173,3 +173,83 @@ def transactions(
 
 def sort_seconds(count: int) -> float:
     """Seconds to sort that many random records of 16 bytes: the yardstick of the benchmarks."""
+
+def transaction_parts(
+    workload: str, *, kind: Any, request: list[str | None], answer: list[str | None]
+) -> dict[str, Any]:
+    """Divides transactions by their keys.
+
+    Args:
+        workload: `list-append` or `rw-register`.
+        kind: By row: 0 ok, 1 fail, 2 info, as int8.
+        request: Canonical JSON; None for a value that is no list of micro-operations.
+        answer: Likewise; it counts in a row of kind 0.
+
+    Returns:
+        `malformed`: the first row that is no transaction, and whether it is the answer. Or by row and key, as uint32: `row`;
+        `places` of the micro-operations, all in a row, and the end of each part; `key` and `text`: canonical JSON and the ends.
+    """
+
+def transaction_dependencies(
+    workload: str,
+    *,
+    kind: Any,
+    process: Any,
+    start: Any,
+    end: Any,
+    text: list[str | None],
+    sources: list[str],
+    left_out: list[int],
+) -> dict[str, Any]:
+    """Finds what keys show by themselves.
+
+    Args:
+        workload: `list-append` or `rw-register`.
+        kind: See `transactions`, as for the next three. A row is a part of a transaction, in the order of starts.
+        process: The number of the process.
+        start: The invoke's index.
+        end: The completion's index.
+        text: The parts.
+        sources: See `transactions`.
+        left_out: The places of sources (1 to 3) that contradict the others in other keys.
+
+    Returns:
+        `written_twice` as in `transactions`. Or columns of uint32, where 2^32 - 1 is none: `from`, `to`, `kind`, `key`,
+        `before`,
+        `after` and `source` of edges; `fans`: key, row, version, and 1 for a writer; `groups`: key, row, version of writers
+        without a known order; `first`: by key, its first row. `keys`, `elems`: texts and ends. `findings`: as in
+        `transactions`,
+        but with the number of the key. `contradicted`: places of sources. `data_edges`.
+    """
+
+class TransactionGraph:
+    """A part of the graph of dependencies.
+
+    Rows are transactions that did not fail, in the order of starts. `edges` are columns of uint32: from, to, kind, rank of the
+    key. `fans` are rank of the key, row, and 1 for a writer. `groups` are number and row. `unordered` says whether
+    orders of the
+    groups decide snapshot isolation. `extra` is `none` or `realtime`.
+    """
+
+    def __new__(
+        cls,
+        *,
+        kind: Any,
+        process: Any,
+        start: Any,
+        end: Any,
+        edges: Sequence[Any],
+        fans: Sequence[Any],
+        groups: Sequence[Any],
+        unordered: bool,
+        extra: str,
+    ) -> Self: ...
+    def reach(self, entries: list[int], exits: list[int]) -> tuple[bytes, bytes]:
+        """Returns by row whether an entry leads to it, and whether it leads to an exit."""
+
+    def cycles(self) -> dict[str, Any]:
+        """Returns `cycles`, `overlaps` and `counts` as `transactions`.
+
+        A cycle and an overlap have the first row of their component after its size. In place of versions, a link has the
+        places of edges; those of fans come after all edges. An overlap has numbers of groups.
+        """

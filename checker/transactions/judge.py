@@ -15,7 +15,6 @@ from checker.columns import OTHER
 from checker.formats.parquet import decode_value
 from checker.judging import MAX_ANOMALIES, STEP_LIMIT, UNSUITED, UNTESTED, Anomaly, Judgement, value_at
 from checker.transactions.models import (
-from checker.transactions.models import (
     MALFORMED,
     NONE,
     PROCESS,

@@ -15,7 +15,16 @@ from checker.formats.parquet import decode_value, json_text
 from checker.transactions.judge import FUNCTION
 from harness.errors import LabrysError
 from results.pipeline.large_transactions.pieces import (
-    EDGE, FINDING, GROUP, NONE, PARTS, PIECES, READER, TOLD, VERTEX, WRITER,
+    EDGE,
+    FINDING,
+    GROUP,
+    NONE,
+    PARTS,
+    PIECES,
+    READER,
+    TOLD,
+    VERTEX,
+    WRITER,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -57,7 +66,10 @@ def _parts(batch: pa.RecordBatch, question: Question) -> pa.RecordBatch:
     order = np.argsort(columns.start, kind="stable")
     batch, columns = batch.take(pa.array(order)), columns.only(order)
     found = transaction_parts(
-        question.workload, kind=columns.type, request=_texts(batch.column("value")), answer=_texts(batch.column("result"))
+        question.workload,
+        kind=columns.type,
+        request=_texts(batch.column("value")),
+        answer=_texts(batch.column("result")),
     )
     if "malformed" in found:
         row, answer = found["malformed"]
@@ -92,7 +104,7 @@ def _texts(column: pa.Array) -> list[str | None]:
     odd = pc.invert(pc.fill_null(pc.match_substring_regex(texts, _PLAIN), True))  # noqa: FBT003 - pyarrow has no name for it
     for row in np.flatnonzero(odd.to_numpy(zero_copy_only=False)).tolist():
         try:
-            found[row] = json_text(decode_value(found[row]))
+            found[row] = json_text(decode_value(found[row] or ""))
         except ValueError:
             found[row] = None  # so it is malformed, and the check of this row alone says why
     return found
@@ -155,7 +167,10 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> It
         text = elems.take(pa.array(number, mask=number == NONE))
         return {name: number.astype(np.int64), f"{name}_text": text}
 
-    edge = {name: np.frombuffer(found[name], np.uint32) for name in ("from", "to", "kind", "key", "before", "after", "source")}
+    edge = {
+        name: np.frombuffer(found[name], np.uint32)
+        for name in ("from", "to", "kind", "key", "before", "after", "source")
+    }
     source = np.where(edge["source"] == NONE, -1, edge["source"]).astype(np.int8)
     made = [
         (EDGE, len(edge["from"]), {
@@ -173,11 +188,10 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> It
     lone[np.concatenate([edge["from"], edge["to"], row])] = False
     alone = np.flatnonzero(lone)
     made.append((VERTEX, len(alone), side("a", alone)))
-    places_of = lambda row, place: int(flat[ends[row] + place])  # noqa: E731
     told = [_about({"edges": found["data_edges"], "contradicted": list(found["contradicted"])})]
     for number, (kind, of, some, where, values) in enumerate(found["findings"]):
         starts = [int(rows["start"][row]) for row in some]
-        original = [places_of(row, place) for row, place in zip(some, where, strict=True)]
+        original = [int(flat[ends[row] + place]) for row, place in zip(some, where, strict=True)]
         step = _MISPLACED if kind == "incompatible-order" and values else _STEPS.get(kind, _ELEMENTS)
         by_row = step in {_ELEMENTS, 2} or (step == 3 and question.workload == "list-append")
         order = (starts[0], original[0]) if by_row else (int(key_at[of]), int(key_place[of]))

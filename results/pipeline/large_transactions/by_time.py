@@ -12,8 +12,24 @@ import pyarrow as pa
 from checker._kernel import TransactionGraph
 from results.pipeline.decide.whole import stretches
 from results.pipeline.large_transactions.pieces import (
-    BACK, EDGE, ENTRY, EXIT, FORTH, GROUP, NUMBERS, OVER, READER, SLICED, TOLD, VERTEX, WITHIN, WRITER, Places, joined,
-    numbers_of, only,
+    BACK,
+    EDGE,
+    ENTRY,
+    EXIT,
+    FORTH,
+    GROUP,
+    NUMBERS,
+    OVER,
+    READER,
+    SLICED,
+    TOLD,
+    VERTEX,
+    WITHIN,
+    WRITER,
+    Places,
+    joined,
+    numbers_of,
+    only,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -143,9 +159,7 @@ def decided(batches: Iterator[pa.RecordBatch], slicing: Slicing, *, windows: boo
         yield from _whole(current, kept, rows, slicing, windows=windows)
 
 
-def _whole(
-    number: int, kept: list[Numbers], rows: int, slicing: Slicing, *, windows: bool
-) -> Iterator[pa.RecordBatch]:
+def _whole(number: int, kept: list[Numbers], rows: int, slicing: Slicing, *, windows: bool) -> Iterator[pa.RecordBatch]:
     if rows * BYTES_PER_PIECE > slicing.memory_limit:
         yield _told({"large": rows})
         return
@@ -267,7 +281,9 @@ class Part:
         found = self.graph.cycles()
         start = self._starts.tolist()
         for name, component, first, links in found["cycles"]:
-            told = [[start[a], start[b], kind, self._ref(before), self._ref(after)] for a, b, kind, before, after in links]
+            told = [
+                [start[a], start[b], kind, self._ref(before), self._ref(after)] for a, b, kind, before, after in links
+            ]
             yield _told({"cycle": [name, component, start[first], told]})
         for name, component, first, decided, writers in found["overlaps"]:
             told = [[start[row], self._key_of(group)] for row, group in writers]

@@ -12,7 +12,7 @@ from harness.errors import InputError
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from checker.columns import Columns
     from checker.judging import Judge, Judgement
@@ -46,7 +46,7 @@ class Found:
     shown: list[dict[str, Any]] = field(default_factory=list)
 
     def wrong(self) -> tuple[int, str] | None:
-        """Returns the start of the first transaction that the workload cannot judge, and what is wrong; None if all are right."""
+        """Returns the start of the first transaction that the workload cannot judge, and what is wrong; None for none."""
         wrong = [(each["start"], each["wrong"]) for each in self.told if "wrong" in each]
         others = [each for each in wrong if each[1] == "function"]
         return min(others or wrong, default=None)
@@ -58,7 +58,7 @@ class Found:
                 raise InputError(each["error"])
 
     def twice(self) -> tuple[str, str, list[int], list[int]] | None:
-        """Returns the first write of an element that was written before: key, element, starts and places; None if there is none."""
+        """Returns the first write of an element that was written before: key, element, starts and places."""
         found = [each["twice"] for each in self.told if "twice" in each]
         return min(found, key=lambda each: (each[2][1], each[3][1]), default=None)
 
@@ -82,7 +82,7 @@ class Found:
 
 
 def alone(judge: Judge, columns: Columns, size: int) -> Judgement:
-    """Returns the judgement of a history that has a transaction which the workload cannot judge; the columns have only this one."""
+    """Returns the judgement of a history with a transaction that the workload cannot judge; the columns have only this one."""
     found = judge.judge(columns)
     return replace(found, counts={**found.counts, "transactions": size})
 
@@ -114,7 +114,9 @@ def _cycles(found: Found) -> list[Any]:
 
 def _overlaps(found: Found) -> list[Any]:
     """Returns overlaps; at most one of a component, as the kernel has it."""
-    some = sorted((each["overlap"] for each in found.shown if "overlap" in each), key=lambda each: (each[0], each[4][:1]))
+    some = sorted(
+        (each["overlap"] for each in found.shown if "overlap" in each), key=lambda each: (each[0], each[4][:1])
+    )
     return _first(some)
 
 
@@ -128,9 +130,7 @@ def _first(some: list[Any]) -> list[Any]:
     return kept
 
 
-def judgement(
-    question: Question, found: Found, columns: Columns, names: Mapping[Ref, Name]
-) -> Judgement:
+def judgement(question: Question, found: Found, columns: Columns, names: Mapping[Ref, Name]) -> Judgement:
     """Returns the judgement.
 
     Args:
@@ -158,11 +158,11 @@ def judgement(
             data = kind not in {"process", "realtime"}
             first = names.get(tuple(before or ())) if data else None
             last = names.get(tuple(after or ())) if data else None
-            key = first[0] if first else None
+            where = first[0] if first else None
             old, new = (first[1] if first else None), (last[2] if last else None)
             if first and first[3] >= 0 and old is not None:
-                reasons.add((key or "", old, new or "", _SOURCES[first[3]]))
-            told.append((row[a], row[b], kind, key, old, new))
+                reasons.add((where or "", old, new or "", _SOURCES[first[3]]))
+            told.append((row[a], row[b], kind, where, old, new))
         cycles.append((name, component, told))
     result["cycles"] = cycles
     result["reasons"] = sorted(reasons)

@@ -1,7 +1,8 @@
 """The rows between the steps: parts of transactions, and pieces of the graph.
 
-A row of the graph names transactions by their starts, which are unique in a history. The numbers of versions have a meaning only
-within one key; the start and the place of the first access of a key name the key, and give its rank among all keys.
+A row of the graph names transactions by their starts, which are unique in a history. The numbers of versions have a
+meaning only within one key; the start and the place of the first access of a key name the key, and give its rank
+among all keys.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ FINDING: Final = 5  # an anomaly that is no cycle
 TOLD: Final = 6  # something about the whole history, as JSON in `key`
 
 _ENDS: Final = {
-    f"{end}{name}": kind for end in "ab" for name, kind in (("", LONG), ("_end", LONG), ("_process", LONG), ("_kind", BYTE))
+    f"{end}{name}": kind
+    for end in "ab"
+    for name, kind in (("", LONG), ("_end", LONG), ("_process", LONG), ("_kind", BYTE))
 }
 _NUMBERS: Final = {
     "what": BYTE,

@@ -18,13 +18,31 @@ from harness.errors import LabrysError
 from harness.op import OpType
 from results.pipeline.decide.judges import row_of
 from results.pipeline.large_transactions import by_key, by_time
+from results.pipeline.large_transactions.by_time import Slicing
 from results.pipeline.large_transactions.finish import (
-    KEPT, OUT_OF_MEMORY, Found, alone, judgement, refs_of, starts_of,
+    KEPT,
+    OUT_OF_MEMORY,
+    Found,
+    alone,
+    judgement,
+    refs_of,
+    starts_of,
 )  # fmt: skip
 from results.pipeline.large_transactions.pieces import (
-    EDGE, FINDING, GROUP, NUMBERS, PARTS, PIECES, READER, SLICED, TOLD, VERTEX, WRITER, Places, numbers_of,
+    EDGE,
+    FINDING,
+    GROUP,
+    NUMBERS,
+    PARTS,
+    PIECES,
+    READER,
+    SLICED,
+    TOLD,
+    VERTEX,
+    WRITER,
+    Places,
+    numbers_of,
 )  # fmt: skip
-from results.pipeline.schema import VERDICTS
 from results.pipeline.spark.types import conform, struct_of
 
 if TYPE_CHECKING:
@@ -43,13 +61,12 @@ _SHARE: Final = 4  # a partition of keys has about this part of the memory limit
 _ROWS_PER_TASK: Final = 1 << 20
 
 
-def decided(operations: DataFrame, judge: Judge, question: Question, *, size: int, text: int, memory_limit: int) -> dict[str, Any]:
+def decided(operations: DataFrame, judge: Any, *, size: int, text: int, memory_limit: int) -> dict[str, Any]:
     """Returns the row of verdicts of one run and key.
 
     Args:
         operations: Its operations; Spark reads them up to six times.
         judge: The checker.
-        question: What it asks.
         size: The number of operations.
         text: The bytes of their texts.
         memory_limit: Bytes of a part in a worker.
@@ -61,7 +78,9 @@ def decided(operations: DataFrame, judge: Judge, question: Question, *, size: in
         "operations": size,
     }  # fmt: skip
     try:
-        found, columns = _judgement(operations.select(*NEEDED), judge, question, size, text, memory_limit)
+        found, columns = _judgement(
+            operations.select(*NEEDED), judge, judge.question(), size=size, text=text, memory_limit=memory_limit
+        )
     except LabrysError as error:
         return {**about, "verdict": "unknown", "cause": "error", "explanation": str(error)}
     row = row_of(judge.name, found, columns, size)
@@ -69,7 +88,7 @@ def decided(operations: DataFrame, judge: Judge, question: Question, *, size: in
 
 
 def _judgement(
-    operations: DataFrame, judge: Judge, question: Question, size: int, text: int, memory_limit: int
+    operations: DataFrame, judge: Judge, question: Question, *, size: int, text: int, memory_limit: int
 ) -> tuple[Judgement, Columns]:
     left_out: list[int] = []
     while True:
@@ -149,7 +168,7 @@ class _Steps:
             return
         last = max(counted["last"] or 0, counted["start"] or 0) + 1
         slices = max(1, -(-2 * counted["pieces"] * by_time.BYTES_PER_PIECE // self._memory_limit))
-        slicing = by_time.Slicing(
+        slicing = Slicing(
             width=-(-last // slices),
             extra=REALTIME if self._order == REALTIME else "none",
             unordered=self._question.workload == "list-append",
@@ -158,9 +177,7 @@ class _Steps:
         places = self._places(numbers)
         found.shown = self._cycles(numbers, places, slicing, counted["pieces"])
 
-    def _cycles(
-        self, numbers: DataFrame, places: Places, slicing: by_time.Slicing, count: int
-    ) -> list[dict[str, Any]]:
+    def _cycles(self, numbers: DataFrame, places: Places, slicing: Slicing, count: int) -> list[dict[str, Any]]:
         what = F.col("what")
         width = slicing.width
 
@@ -225,9 +242,8 @@ class _Steps:
             return {}
         layout = pa.schema([PIECES.field(name) for name in by_time.REF])
         columns = np.array(refs, np.int64).T
-        wanted = self._spark.createDataFrame(
-            pa.Table.from_arrays([pa.array(column).cast(field.type) for column, field in zip(columns, layout, strict=True)], schema=layout)
-        )  # fmt: skip
+        arrays = [pa.array(column).cast(field.type) for column, field in zip(columns, layout, strict=True)]
+        wanted = self._spark.createDataFrame(pa.Table.from_arrays(arrays, schema=layout))
         kept = {name: F.coalesce(F.col(name), F.lit(0)).alias(name) for name in by_time.REF}
         rows = pieces.select(*kept.values(), "key", "before_text", "after_text", "source")
         rows = rows.join(F.broadcast(wanted), list(by_time.REF), "left_semi")

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from pyspark.sql.pandas.functions import arrow_udf
 
 from checker.columns import NEEDED
+from checker.transactions.models import Asking, searched
 from harness.verdict import Verdict
 from results.pipeline.decide import judges
 from results.pipeline.decide.coding import ADDRESS, CODED, TEXTS, coded, coding_of, made
@@ -27,6 +28,7 @@ from results.pipeline.decide.rows import TARGET, TARGETED, Target
 from results.pipeline.decide.targets import answered, chosen
 from results.pipeline.decide.verdicts import VerdictOptions, most_in_kernel
 from results.pipeline.large_keys.route import by_dataflow
+from results.pipeline.large_transactions.route import decided as decided_in_parts
 from results.pipeline.schema import OPERATIONS, VERDICTS
 from results.pipeline.spark.keys import address, keys_of
 from results.pipeline.spark.tables import union
@@ -80,10 +82,44 @@ def judged(operations: DataFrame, judge: Judge, memory_limit: int) -> DataFrame:
         A row for each run and key, in the columns of `schema.VERDICTS`.
     """
     keys = keys_of(operations)
+    large = _large_transactions(operations, memory_limit) if _in_parts(judge) else []
+    if large:
+        answers = [
+            decided_in_parts(
+                operations.where((F.col("run") == each["run"]) & F.col("key").eqNullSafe(F.lit(each["key"]))),
+                judge, size=each["operations"], text=each["text"], memory_limit=memory_limit,
+            )
+            for each in large
+        ]  # fmt: skip
+        tuples = [tuple(row.get(name) for name in VERDICTS.names) for row in answers]
+        found = operations.sparkSession.createDataFrame(tuples, struct_of(VERDICTS))
+        if len(large) == keys.count:
+            return found
+        names = operations.sparkSession.createDataFrame(
+            [(each["run"], each["key"]) for each in large], "its_run string, its_key string"
+        )
+        rest = operations.join(F.broadcast(names), _same_key(operations, names), "left_anti")
+        return found.unionByName(judged(rest, judge, memory_limit))
     rows = operations.select("run", *NEEDED, address(keys.salt).alias(ADDRESS))
     spread = rows.repartition(_tasks(keys, keys.count), ADDRESS).sortWithinPartitions(ADDRESS, "invoke_index")
     decided = spread.mapInArrow(partial(judges.decide, judge=judge, memory_limit=memory_limit), struct_of(VERDICTS))
     return conform(decided, VERDICTS)
+
+
+def _in_parts(judge: Judge) -> bool:
+    """Returns whether a judge's histories can be decided in parts: of transactions, without anomalies that need whole ones."""
+    if not isinstance(judge, Asking):
+        return False
+    question = judge.question()
+    return not searched(question.model, question.anomalies)
+
+
+def _large_transactions(operations: DataFrame, memory_limit: int) -> list[Any]:
+    """Returns the runs and keys of transactions that take more memory than one worker has, with their sizes."""
+    text = F.sum(F.coalesce(F.octet_length("value"), F.lit(0)) + F.coalesce(F.octet_length("result"), F.lit(0)))
+    sizes = operations.groupBy("run", "key").agg(F.count("*").alias("operations"), text.alias("text"))
+    limit = F.col("operations") * judges.BYTES_PER_OPERATION + F.col("text")
+    return sizes.where(limit > memory_limit).orderBy("run", "key").collect()
 
 
 def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> DataFrame:

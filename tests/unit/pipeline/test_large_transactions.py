@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ import pytest
 
 from checker.columns import INFO, NEEDED, OK, ColumnReader
 from checker.formats.parquet import json_text
-from checker.judging import Judgement
 from checker.transactions.judge import judge
 from checker.transactions.models import PROCESS, REALTIME, Question, order_of
 from harness.op import Operation, OpType
@@ -25,11 +25,24 @@ from harness.verdict import Verdict
 from results.pipeline.large_transactions import by_key, by_time
 from results.pipeline.large_transactions.finish import KEPT, Found, alone, judgement, refs_of, starts_of
 from results.pipeline.large_transactions.pieces import (
-    EDGE, FINDING, GROUP, NUMBERS, PARTS, PIECES, READER, TOLD, VERTEX, WRITER, Places, numbers_of,
+    EDGE,
+    FINDING,
+    GROUP,
+    NUMBERS,
+    PARTS,
+    PIECES,
+    READER,
+    TOLD,
+    VERTEX,
+    WRITER,
+    Places,
+    numbers_of,
 )  # fmt: skip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from checker.judging import Judgement
 
 MODELS = (
     "strict-serializable", "serializable", "strong-session-serializable", "snapshot-isolation",
@@ -51,9 +64,11 @@ class Asks:
         self.asked = asked
 
     def question(self) -> Question:
+        """Returns it."""
         return self.asked
 
     def judge(self, history: Any) -> Judgement:
+        """Judges all at once."""
         asked = self.asked
         return judge(
             history, workload=asked.workload, model=asked.model, sources=asked.sources, anomalies=asked.anomalies
@@ -75,6 +90,7 @@ def rows_of(operations: Sequence[Operation]) -> pa.RecordBatch:
 
 
 def table_of(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """Returns batches as one table."""
     return pa.Table.from_batches(list(batches), schema=schema).combine_chunks()
 
 
@@ -98,8 +114,9 @@ def in_parts(
     while True:
         keys = parts.column("key").to_pylist()
         spread = split(parts, np.array([hash(key) for key in keys], np.int64), tasks)
+        order = [("start", "ascending"), ("place", "ascending")]
         made = [
-            by_key.pieces(iter(some.sort_by([("start", "ascending"), ("place", "ascending")]).to_batches()), asked, left_out, limit)
+            by_key.pieces(iter(some.sort_by(order).to_batches()), asked, left_out, limit)
             for some in spread
         ]  # fmt: skip
         pieces = table_of((each for some in made for each in some), PIECES)
@@ -115,26 +132,32 @@ def in_parts(
         return alone(Asks(asked), columns, batch.num_rows), columns
     if found.twice() is None:
         add_findings(pieces, found)
-        add_cycles(batch, pieces, found, asked, slices, limit)
+        add_cycles(batch, pieces, found, asked, slices=slices, limit=limit)
     columns = columns_at(starts_of(found))
     return judgement(asked, found, columns, names_of(pieces, refs_of(found))), columns
 
 
 def add_findings(pieces: pa.Table, found: Found) -> None:
+    """Adds the anomalies that are no cycles."""
     rows = pieces.filter(pc.equal(pieces.column("what"), FINDING)).to_pylist()
     rows.sort(key=lambda row: (row["kind"], row["a"], row["b"], row["before"]))
     counts: Counter[str] = Counter()
     seen = set()
     for row in rows:
-        if row["before_text"] == "internal" and (row["a"] in seen or seen.add(row["a"])):
+        if row["before_text"] == "internal" and row["a"] in seen:
             continue
+        if row["before_text"] == "internal":
+            seen.add(row["a"])
         counts[row["before_text"]] += 1
         if counts[row["before_text"]] <= KEPT:
             found.findings.append(row)
     found.counts = dict(counts)
 
 
-def add_cycles(batch: pa.RecordBatch, pieces: pa.Table, found: Found, asked: Question, slices: int, limit: int) -> None:
+def add_cycles(
+    batch: pa.RecordBatch, pieces: pa.Table, found: Found, asked: Question, *, slices: int, limit: int
+) -> None:
+    """Adds the cycles."""
     numbers = pieces.select(list(NUMBERS))
     order = order_of(asked.model, asked.anomalies)
     if order == PROCESS:
@@ -177,6 +200,7 @@ def add_cycles(batch: pa.RecordBatch, pieces: pa.Table, found: Found, asked: Que
 
 
 def processes(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """Returns the edges of processes."""
     rows = [row for row in batch.to_pylist() if row["type"] == "ok"]
     rows.sort(key=lambda row: (row["process"], row["invoke_index"]))
     found = [
@@ -185,12 +209,13 @@ def processes(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
             "b": two["invoke_index"], "b_end": two["complete_index"], "b_kind": OK,
             "a_process": one["process"], "b_process": one["process"],
         }
-        for one, two in zip(rows, rows[1:], strict=False) if one["process"] == two["process"]
+        for one, two in pairwise(rows) if one["process"] == two["process"]
     ]  # fmt: skip
     return pa.Table.from_pylist(found, schema=schema)
 
 
 def names_of(pieces: pa.Table, refs: set[tuple[int, ...]]) -> dict[tuple[int, ...], Any]:
+    """Returns the words of pieces."""
     found = {}
     for row in pieces.to_pylist():
         ref = tuple(row[name] or 0 for name in by_time.REF)
@@ -200,8 +225,11 @@ def names_of(pieces: pa.Table, refs: set[tuple[int, ...]]) -> dict[tuple[int, ..
     return found
 
 
-def random_history(random: Random, *, most: int, lists: bool, mess: float) -> list[Operation]:
-    """Returns transactions of a store that is wrong now and then: stale and torn reads, lost and repeated effects."""
+def random_history(random: Random, *, most: int, lists: bool, mess: float, fresh: int = 1000) -> list[Operation]:  # noqa: C901 - a store and its mistakes
+    """Returns transactions of a store that is wrong now and then: stale and torn reads, lost and repeated effects.
+
+    After each `fresh` transactions, new keys take the place of all.
+    """
     count, keys = random.randint(2, most), random.randint(1, 4)
     states: list[dict[str, Any]] = [{}]
     events, found = 0, []
@@ -217,7 +245,7 @@ def random_history(random: Random, *, most: int, lists: bool, mess: float) -> li
             begun += 1
             mops: list[Any] = []
             for _ in range(random.choice((0, 1, 1, 2, 2, 3, 4))):
-                key = f"k{min(keys - 1, int(random.expovariate(1)))}"
+                key = f"k{begun // fresh * keys + min(keys - 1, int(random.expovariate(1)))}"
                 value += 1
                 mops.append(["r", key, None] if random.random() < 0.5 else ["append" if lists else "w", key, value])
             open_[slot] = (events, mops)
@@ -266,6 +294,8 @@ def told(found: Judgement, columns: Any) -> Any:
          [(starts[a], starts[b], why) for a, b, why in each.edges])
         for each in found.anomalies
     ]  # fmt: skip
+    # The kernel has contradictions of versions in the order of its search; the parts have them in the order of keys.
+    anomalies.sort(key=lambda each: (each[0] == "cyclic-versions", each[2] if each[0] == "cyclic-versions" else ""))
     return found.verdict, found.reason, dict(found.counts), dict(found.figures), found.cause, anomalies
 
 
@@ -289,7 +319,7 @@ def compare(random: Random, *, most: int) -> Judgement | None:
     return found
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.night) for seed in range(3, 100))])
 def test_parts_have_the_judgement_of_the_whole(seed: int) -> None:
     """Random histories of up to 40 transactions, in one to five slices, by seven models."""
     random = Random(seed)
