@@ -51,16 +51,21 @@ TRUNCATION = (
     *("--fault-on", "2-5", "--fault-off", "0.5-2", "--fault-quiet", "1-3", "--rate", "20", "--time-limit", "30"),
     *("--snapshot-threshold", "50"),
 )
+MANY = (
+    *("--cluster", "sim", "--system", "dledger", "--nodes", "3"),
+    *("--nemesis", "kill,pause,partition-random-halves,leadership-transfer", "--fault-on", "2-5", "--fault-off", "0.5-2"),
+    *("--fault-quiet", "1-3", "--rate", "20", "--time-limit", "30", "--snapshot-threshold", "20"),
+)
 BENEATH = 7645491346869235063  # a seed whose run has findings that others hide
 WAITING = 1679315017602471377  # a seed in whose run a follower waits before it uses a snapshot
 CUT, LATE = 1, 2  # the keys of faults
 
 
 class Group:
-    """Three simulated nodes with a client that follows the leader."""
+    """Simulated nodes with a client that follows the leader."""
 
-    def __init__(self, mend: str, seed: int, *, snapshot_threshold: int = 0) -> None:
-        self.cluster = SimCluster(("n1", "n2", "n3"), seed)
+    def __init__(self, mend: str, seed: int, *, nodes: int = 3, snapshot_threshold: int = 0) -> None:
+        self.cluster = SimCluster(tuple(f"n{number}" for number in range(1, nodes + 1)), seed)
         options = DLedgerOptions(routing=Routing.LEADER, mend=mend, snapshot_threshold=snapshot_threshold)
         self.system = built(SimDLedger(self.cluster, options, "register"))
         self.client = self.system.client(0, self.cluster.nodes[0])
@@ -195,6 +200,36 @@ async def elects_an_old_log(group: Group) -> bool:
     return (await group.system.statuses(old, 1.0))[0].role == "leader"
 
 
+async def obeys_an_old_leader(group: Group) -> bool:
+    """Finding 15: a leader is cut off while its request to truncate is on its way, and another leader commits more entries."""
+    await group.write(20)
+    first = await group.leader()
+    group.system.kill(first)
+    others = {node.name for node in group.others(first)}
+    name, _ = await group.cluster.world.log_line(others, "has been elected to be the leader")
+    old = group.system.node(name)
+    group.cluster.world.disturb(LATE, old.name, Disturbance(delay_ns=30 * NS_PER_MS), arriving=False)
+    await asyncio.sleep(0.672)
+    group.cut_off(old)
+    group.system.start(first)
+    await group.write(30)
+    statuses = [(await group.system.statuses(node, 1.0))[0] for node in group.others(old)]
+    committed = max(status.committed_index or 0 for status in statuses)
+    group.cluster.world.mend(CUT)
+    group.cluster.world.mend(LATE)
+    await asyncio.sleep(20.0)
+    assert committed > 50
+    machines = group.cluster.world.machines
+    return any("[TRUNCATE] truncateIndex: 21," in line for node in group.others(old) for line in machines[node.name].lines)
+
+
+def test_no_node_truncates_for_an_old_leader() -> None:
+    """Without the mend of finding 15, a follower drops committed entries, and with it, none does."""
+    assert Group("1,2,4,7,8,9,10,11,12,13,14", 3, nodes=5).run(obeys_an_old_leader)
+    idle.close_all()
+    assert not Group("all", 3, nodes=5).run(obeys_an_old_leader)
+
+
 def test_who_has_its_log_in_a_snapshot_votes_by_it() -> None:
     """The released library has finding 12, and the mended one lacks it."""
     assert Group("", 1, snapshot_threshold=50).run(elects_an_old_log)
@@ -212,6 +247,7 @@ def test_who_has_its_log_in_a_snapshot_votes_by_it() -> None:
         pytest.param("1,2,4,7,8,10,11", "all", TRUNCATION, BENEATH, "linearizable", id="9 with the same term"),
         pytest.param("1,2,4,7,8,9,10", "all", TRUNCATION, BENEATH, "recovered", id="11"),
         pytest.param("1,2,4,7,8,9,10,11", "all", TRUNCATION, 8498690261636020114, "linearizable", id="12"),
+        pytest.param("1,2,4,7,8,9,10,11,12,13", "all", MANY, 5234402601270938612, "raft-invariants", id="14"),
     ],
 )
 def test_a_mend_removes_the_violation(without: str, mended: str, words: Sequence[str], seed: int, part: str) -> None:

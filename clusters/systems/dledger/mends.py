@@ -41,6 +41,8 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         11: "a node that starts again knows the term of the last entry in its snapshot",
         12: "a node votes by the end of its log also after a cut and after a snapshot",
         13: "a cut of the log releases the index, so that a later snapshot need not wait 10 s",
+        14: "a comparison goes back entry by entry, so a follower drops only what contradicts the leader",
+        15: "a follower refuses to truncate for a leader of an old term",
     }
 )
 HELP: Final = (

@@ -56,10 +56,12 @@ public final class Main {
                 put(to, entry, entry.getName(), data);
                 last = entry;
             }
-            if (mends.contains(Mend.CUT_AT_OWN_POSITION)) {
-                String name = Stores.class.getName().replace('.', '/') + ".class";
-                try (InputStream in = Main.class.getResourceAsStream("/" + name)) {
-                    put(to, last, name, in.readAllBytes());
+            for (Mend mend : mends) {
+                for (Class<?> called : mend.called()) {
+                    String name = called.getName().replace('.', '/') + ".class";
+                    try (InputStream in = Main.class.getResourceAsStream("/" + name)) {
+                        put(to, last, name, in.readAllBytes());
+                    }
                 }
             }
         }

@@ -37,7 +37,7 @@ enum Mend {
     FORGET_LOST_REQUESTS("4", Names.DISPATCHER, Mend::forgetLostRequests),
 
     /** A follower cuts its file at the position in its own index, and not at that of the leader. */
-    CUT_AT_OWN_POSITION("7", Names.STORE, Mend::cutAtOwnPosition),
+    CUT_AT_OWN_POSITION("7", Names.STORE, Mend::cutAtOwnPosition, Stores.class),
 
     /** A leader steps down on any answer with a higher term, also on a late one. */
     STEP_DOWN("8", Names.ELECTOR, Mend::stepDown),
@@ -55,7 +55,13 @@ enum Mend {
     VOTE_BY_END("12", Names.STORE, Mend::voteByEnd),
 
     /** A store that is cut releases what it read of the index, so that a later reset can delete the file at once. */
-    RELEASE_INDEX("13", Names.STORE, Mend::releaseIndex);
+    RELEASE_INDEX("13", Names.STORE, Mend::releaseIndex),
+
+    /** A comparison goes back entry by entry, so that a follower drops only what contradicts the leader. */
+    COMPARE_EACH_ENTRY("14", Names.HANDLER, Mend::compareEachEntry),
+
+    /** A follower refuses to truncate for a leader of an old term. */
+    TRUNCATE_IN_TERM("15", Names.HANDLER, Mend::truncateInTerm, Requests.class);
 
     private static final class Names {
         static final String LIBRARY = "io/openmessaging/storage/dledger/";
@@ -73,16 +79,23 @@ enum Mend {
     private final String finding;
     private final String type;
     private final Consumer<ClassNode> change;
+    private final List<Class<?>> called;
 
-    Mend(String finding, String type, Consumer<ClassNode> change) {
+    Mend(String finding, String type, Consumer<ClassNode> change, Class<?>... called) {
         this.finding = finding;
         this.type = type;
         this.change = change;
+        this.called = List.of(called);
     }
 
     /** Returns the internal name of the class that it changes. */
     String type() {
         return type;
+    }
+
+    /** Returns the classes of Labrys that the changed class calls. */
+    List<Class<?>> called() {
+        return called;
     }
 
     /** Returns the mends of a finding. */
@@ -176,7 +189,7 @@ enum Mend {
         own.add(new InsnNode(Opcodes.POP)); // the entry
         own.add(new VarInsnNode(Opcodes.ALOAD, 0));
         own.add(new VarInsnNode(Opcodes.LLOAD, 1));
-        own.add(new MethodInsnNode(Opcodes.INVOKESTATIC, Stores.class.getName().replace('.', '/'), "position", "(L" + node.name + ";J)J", false));
+        own.add(new MethodInsnNode(Opcodes.INVOKESTATIC, internal(Stores.class), "position", "(L" + node.name + ";J)J", false));
         cut.instructions.insert(position, own);
         cut.instructions.remove(position);
     }
@@ -274,6 +287,37 @@ enum Mend {
         cut.instructions.insert(end, release);
     }
 
+    /** Answers the index that was compared, and not the first one of its term. */
+    private static void compareEachEntry(ClassNode node) {
+        MethodNode compare = method(node, "handleDoCompare");
+        AbstractInsnNode asked = only(compare, each -> each instanceof MethodInsnNode call && call.name.equals("getPreLogIndex")
+            && call.getNext().getOpcode() == Opcodes.LSTORE);
+        AbstractInsnNode index = only(compare, each -> each instanceof MethodInsnNode call && call.name.equals("setXIndex")).getPrevious();
+        InsnList same = new InsnList();
+        same.add(new InsnNode(Opcodes.POP)); // the first entry of the term
+        same.add(new VarInsnNode(Opcodes.LLOAD, ((VarInsnNode) asked.getNext()).var));
+        compare.instructions.insert(index, same);
+        compare.instructions.remove(index);
+    }
+
+    private static void truncateInTerm(ClassNode node) {
+        MethodNode cut = method(node, "handleDoTruncate");
+        AbstractInsnNode log = only(cut, each -> each instanceof MethodInsnNode call && call.name.equals("truncate"));
+        MethodInsnNode commit = (MethodInsnNode) only(cut, each -> each instanceof MethodInsnNode call
+            && call.name.equals("followerUpdateCommittedIndex"));
+        List<AbstractInsnNode> state = new ArrayList<>(); // the instructions that load the state of the member
+        for (AbstractInsnNode each = commit.getPrevious().getPrevious(); state.size() < 3; each = each.getPrevious()) {
+            state.add(0, each);
+        }
+        InsnList check = new InsnList();
+        check.add(new VarInsnNode(Opcodes.ALOAD, 3)); // the request
+        state.forEach(each -> check.add(each.clone(null)));
+        check.add(new MethodInsnNode(Opcodes.INVOKESTATIC, internal(Requests.class), "checkTerm",
+            "(L" + Names.REQUEST + ";L" + commit.owner + ";)V", false));
+        // The stack has the store and the index here, and the check leaves them.
+        cut.instructions.insertBefore(log, check);
+    }
+
     /** Tells the new end of the log to those who vote, as an append does. */
     private static void voteByEnd(ClassNode node) {
         for (MethodNode changes : List.of(truncate(node), method(node, "reset"))) {
@@ -294,6 +338,10 @@ enum Mend {
         made.add(new VarInsnNode(Opcodes.ALOAD, 0));
         made.add(new FieldInsnNode(Opcodes.GETFIELD, node.name, name, "J"));
         return made;
+    }
+
+    private static String internal(Class<?> called) {
+        return called.getName().replace('.', '/');
     }
 
     private static MethodNode truncate(ClassNode node) {
