@@ -61,7 +61,8 @@ class Provenance:
         name: Its name, e.g. `dledger-node`.
         version: The base version of the software in it.
         digest: The SHA-256 of its content, in hexadecimal digits; see `harness.remote.folders.digest`.
-        patches: The changes to the base version, e.g. names of repaired defects. Empty: it is the released software.
+        patches: The changes to the base version: a name each, then a colon and what it does if the name does not say it.
+            Empty: it is the released software.
         commit: The commit of the sources, if they are in a git repository; `with changes` follows if some were not committed.
         made: How it was made: the digest of the sources, and the tools with their versions.
     """
@@ -79,11 +80,16 @@ class Provenance:
         return self.digest[:SHOWN_DIGITS]
 
     @property
+    def patch_names(self) -> list[str]:
+        """Returns the names of its patches, without what they do."""
+        return [patch.partition(": ")[0] for patch in self.patches]
+
+    @property
     def mended(self) -> str:
         """Returns a sentence about its patches, for the first line of a report; empty without patches."""
         if not self.patches:
             return ""
-        return f"This is {self.name} {self.version} with changes, not the released one: {', '.join(self.patches)}."
+        return f"This is {self.name} {self.version} with changes, not the released one: {', '.join(self.patch_names)}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -360,7 +366,7 @@ def _read(entry: Path) -> Artifact | None:
 
 def _called(artifact: Artifact) -> str:
     about = artifact.provenance
-    return f"{about.name} {about.version} ({', '.join([about.short, *about.patches])})"
+    return f"{about.name} {about.version} ({', '.join([about.short, *about.patch_names])})"
 
 
 def _hash(value: object) -> str:

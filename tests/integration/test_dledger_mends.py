@@ -53,7 +53,14 @@ TRUNCATION = (
 )
 MANY = (
     *("--cluster", "sim", "--system", "dledger", "--nodes", "3"),
-    *("--nemesis", "kill,pause,partition-random-halves,leadership-transfer", "--fault-on", "2-5", "--fault-off", "0.5-2"),
+    *(
+        "--nemesis",
+        "kill,pause,partition-random-halves,leadership-transfer",
+        "--fault-on",
+        "2-5",
+        "--fault-off",
+        "0.5-2",
+    ),
     *("--fault-quiet", "1-3", "--rate", "20", "--time-limit", "30", "--snapshot-threshold", "20"),
 )
 BENEATH = 7645491346869235063  # a seed whose run has findings that others hide
@@ -220,7 +227,9 @@ async def obeys_an_old_leader(group: Group) -> bool:
     await asyncio.sleep(20.0)
     assert committed > 50
     machines = group.cluster.world.machines
-    return any("[TRUNCATE] truncateIndex: 21," in line for node in group.others(old) for line in machines[node.name].lines)
+    return any(
+        "[TRUNCATE] truncateIndex: 21," in line for node in group.others(old) for line in machines[node.name].lines
+    )
 
 
 def test_no_node_truncates_for_an_old_leader() -> None:
@@ -301,7 +310,7 @@ def test_a_mended_library_says_so() -> None:
     released = SimDLedger.build(DLedgerOptions(), print)
     mended = SimDLedger.build(DLedgerOptions(mend="1,4"), print)
     assert mended.provenance.digest != released.provenance.digest
-    assert mended.provenance.mended.startswith(
-        "This is dledger-node 0.4.0 with changes, not the released one: finding 1: "
+    assert mended.provenance.mended == (
+        f"This is dledger-node {mended.provenance.version} with changes, not the released one: finding 1, finding 4."
     )
     assert len(mended.provenance.patches) == len(mends.chosen("1,4"))
