@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clusters.sim.explore.nodes import Nodes
-    from clusters.sim.explore.search import Bounds, Explored, Happened
+    from clusters.sim.explore.found import Bounds, Explored, Happened
     from clusters.sim.system import SimSystem
     from harness.op import Operation
 
@@ -78,7 +78,7 @@ def explore(ctx: click.Context, /, **values: Any) -> None:
     different committed entries at one index, or a process that an exception ends. Exit codes: 1 there is a violation, 2 the
     search gave up, 0 it visited every state within the bounds.
     """
-    from clusters.sim.explore.search import Bounds
+    from clusters.sim.explore.found import Bounds
 
     bounds = Bounds(
         timers=values["timers"],
@@ -181,6 +181,7 @@ class _Subject:
             outcome=lambda number, answer: system.outcome_of(wanted[number].invocation, answer),
             judge=judge,
             conflict=invariants.conflict,
+            matters=invariants.matters,
         )
 
         def tell(states: int, events: int, depth: int) -> None:

@@ -65,6 +65,11 @@ class Invariants:
         self._states[number] = self._system.node_state(node, None)
         machine.process = None
 
+    def matters(self, number: int) -> bool:
+        """Returns whether anything can be wrong between a node in this state and another node: it leads, or has committed."""
+        state = self._states[number]
+        return (self._system.one_leader_per_term and state.role == LEADER) or bool(_committed(state))
+
     def conflict(self, first: int, second: int) -> str | None:
         """Returns what is wrong if two nodes are in two states at the same time; None if nothing is."""
         one, other = self._states[first], self._states[second]

@@ -3,7 +3,7 @@
 A state of the cluster is the state of each node, the messages under way, the operations of the clients so far, and what is used
 of the bounds. Messages arrive in any order, or never. So a lost message needs no event of its own.
 
-Three reductions leave out states and events without leaving out a violation; `Bounds.reduced` turns them off.
+Four reductions leave out states and events without leaving out a violation; `Bounds.reduced` turns them off.
 
 - **No effect.** A message that changes nothing in its receiver and causes no message is like a message that never arrives.
 - **Dominance.** A state is left out if a visited state has the same nodes and the same operations, at least the same messages
@@ -13,15 +13,21 @@ Three reductions leave out states and events without leaving out a violation; `B
   (P. Godefroid, "Partial-order methods for the verification of concurrent systems", LNCS 1032, 1996). It stays exact beside
   visited states because the search visits states by their number of events. Several visited states may lead to one state. Of
   these, the one whose event concerns the last node is never left out.
+- **On demand.** A reactor is a node that sends no message to another reactor, such as a server that only answers. Whatever
+  happens in it shows only when another node gets one of its messages, a client its answer, or in its own state. So the events
+  of a reactor wait until they are needed, and then follow each other at once: after a silent event of a reactor, either it has
+  another event, or a message of this event arrives. All other orders of events differ from such a one only in events that
+  commute, or that nobody learns of. What is wrong between two reactors shows after the last events of one and then of the other.
+  The search takes every node for a reactor, and begins anew without a node that sends a message to another one.
 """
 
 from __future__ import annotations
 
 import time
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from clusters.sim.explore.found import Explored, Happened, Used, Violation
 from clusters.sim.explore.history import Seen, operations
 from clusters.sim.explore.nodes import DEAD, Event, Kind
 from harness.op import Fail, Info
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
+    from clusters.sim.explore.found import Bounds
     from clusters.sim.explore.history import Asked, History
     from clusters.sim.explore.nodes import Nodes, Step
     from harness.op import Operation, Outcome
@@ -41,94 +48,6 @@ _KINDS: Final = tuple(Kind)
 _TOLD_EVERY_S: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """The bounds of a search.
-
-    Attributes:
-        timers: The number of timers that fire, on all nodes together.
-        restarts: The number of restarts.
-        power_losses: The number of restarts that lose what a disk has not synced.
-        duplicates: The number of messages that arrive twice.
-        states: The number of states, after which the search gives up.
-        seconds: The time, after which the search gives up.
-        reduced: Whether the search leaves out states and events by the reductions.
-    """
-
-    timers: int
-    restarts: int = 0
-    power_losses: int = 0
-    duplicates: int = 0
-    states: int = 1_000_000
-    seconds: float = 600.0
-    reduced: bool = True
-
-
-class Happened(NamedTuple):
-    """An event on the way to a violation, with what the node did.
-
-    Attributes:
-        node: The node.
-        event: The event.
-        step: What the node did.
-    """
-
-    node: str
-    event: Event
-    step: Step
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
-    """A violation, after as few events as any.
-
-    Attributes:
-        reason: What is wrong.
-        events: The events that lead to it, in order.
-        operations: The operations of the clients.
-    """
-
-    reason: str
-    events: Sequence[Happened]
-    operations: Sequence[Operation]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explored:
-    """The result of a search.
-
-    Attributes:
-        states: The number of states visited.
-        events: The number of events carried out in them.
-        depth: The number of events of the longest order visited.
-        node_states: The number of states of single nodes.
-        messages: The number of different messages.
-        histories: The number of different histories of the clients, each of which was judged.
-        seconds: The time it took.
-        left: What the search did not visit, as a sentence; empty if it visited everything within the bounds.
-        violation: The violation; None if there is none.
-    """
-
-    states: int
-    events: int
-    depth: int
-    node_states: int
-    messages: int
-    histories: int
-    seconds: float
-    left: str
-    violation: Violation | None
-
-
-class Used(NamedTuple):
-    """What is used of the bounds."""
-
-    timers: int = 0
-    restarts: int = 0
-    power_losses: int = 0
-    duplicates: int = 0
-
-
 class _State(NamedTuple):
     """A state of the cluster.
 
@@ -138,9 +57,12 @@ class _State(NamedTuple):
         bag: The messages under way. Message `m` has the bits from `COPIES * m` on, as many of them set as there are copies.
         used: What is used of the bounds.
         place: The place of the last event's node; -1 at the beginning.
-        free: Whether the last event commutes with events of other nodes.
+        free: Whether the last event commutes with events of other nodes, and they could happen before it.
         bag_before: The messages under way before the last event.
         number: The number of the state.
+        duty: The place of the reactor that had the last event; -1 if the next event may concern any node.
+        owed: The messages of that event, one bit for each, as in `bag`.
+        ends: Whether only events of that reactor may follow, since another one's last events are over.
     """
 
     nodes: tuple[int, ...]
@@ -151,6 +73,16 @@ class _State(NamedTuple):
     free: bool
     bag_before: int
     number: int
+    duty: int = -1
+    owed: int = 0
+    ends: bool = False
+
+
+class _NoReactorError(Exception):
+    """A node that was taken for a reactor sends a message to another one."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
 
 
 class Search:
@@ -165,6 +97,7 @@ class Search:
         outcome: Callable[[int, Any], Outcome],
         judge: Callable[[Sequence[Operation]], str | None],
         conflict: Callable[[int, int], str | None],
+        matters: Callable[[int], bool],
     ) -> None:
         """Makes a search.
 
@@ -176,6 +109,7 @@ class Search:
             judge: Returns what is wrong with a history; None if nothing is.
             conflict: Returns what is wrong if two nodes are in two states at the same time; None if nothing is.
                 The order of the two does not matter.
+            matters: Returns whether anything can be wrong between a node in this state and another node.
         """
         self._nodes = nodes
         self._asked = asked
@@ -183,12 +117,18 @@ class Search:
         self._outcome = outcome
         self._judge = judge
         self._conflict = conflict
+        self._matters = matters
+        self._reactors = frozenset(range(len(nodes.names)) if bounds.reduced else ())
         self._targets: list[int] = []  # the place of the receiver, by message
         self._histories: list[History] = []
         self._history_numbers: dict[str, int] = {}  # by their texts, since answers can be lists
         self._wrong: list[str | None] = []  # what is wrong with a history, by its number
         self._conflicts: dict[tuple[int, int], str | None] = {}
-        self._visited: dict[tuple[tuple[int, ...], int], list[tuple[int, Used]]] = {}
+        self._forget()
+
+    def _forget(self) -> None:
+        """Begins anew; what is known of nodes and histories stays."""
+        self._visited: dict[tuple[tuple[int, ...], int], list[_State]] = {}
         self._before = array("q")  # the state before, by state
         self._event = array("q")  # the event that led to a state, packed
         self._events = 0
@@ -201,8 +141,24 @@ class Search:
             look: See `Nodes.begin`.
             tell: Is called about every five seconds with the numbers of states, events, and events from the beginning.
         """
-        began_s = told_s = time.monotonic()
+        began_s = time.monotonic()
         states, steps = self._nodes.begin(look)
+        while True:
+            try:
+                return self._visit(states, steps, began_s, tell)
+            except _NoReactorError as error:
+                self._reactors -= {error.place}
+                self._forget()
+
+    def _visit(
+        self, states: tuple[int, ...], steps: Sequence[Step], began_s: float, tell: Callable[[int, int, int], None]
+    ) -> Explored:
+        """Visits the states with the reactors that are known.
+
+        Raises:
+            _NoReactorError: One is none.
+        """
+        told_s = time.monotonic()
         bag = 0
         for step in steps:
             bag = self._with_sent(bag, step)
@@ -254,6 +210,8 @@ class Search:
             silent = event.kind is not Kind.REQUEST and not step.replies
             if self._bounds.reduced and self._is_left_out(state, place, event, step, silent=silent):
                 continue
+            if state.duty >= 0 and not self._is_due(state, place, event, silent=silent):
+                continue
             self._events += 1
             found, wrong = self._next(state, place, event, step, spent, silent=silent)
             if wrong is not None or self._is_new(found):
@@ -295,9 +253,19 @@ class Search:
                 return True
             if all(isinstance(self._outcome(number, answer), Fail) for number, answer in step.replies):
                 return True
-        if not (silent and state.free and place < state.place):
+        if not (silent and state.free and place < state.place) or place in self._reactors:
             return False
         return event.kind is not Kind.MESSAGE or bool(state.bag_before >> event.number * COPIES & 1)
+
+    def _is_due(self, state: _State, place: int, event: Event, *, silent: bool) -> bool:
+        """Returns whether an event may follow an event of a reactor."""
+        if place == state.duty:
+            return silent or not state.ends
+        if state.ends:
+            return False
+        if event.kind is Kind.MESSAGE and state.owed >> event.number * COPIES & 1:
+            return True
+        return silent and place > state.duty and place in self._reactors and self._matters(state.nodes[state.duty])
 
     def _next(
         self, state: _State, place: int, event: Event, step: Step, spent: Used, *, silent: bool
@@ -308,11 +276,30 @@ class Search:
         bag = self._with_sent(bag, step)
         nodes = (*state.nodes[:place], step.state, *state.nodes[place + 1 :])
         history = state.history if silent else self._continued(state.history, place, event, step)
-        found = _State(nodes, history, bag, spent, place, free=silent, bag_before=state.bag, number=-1)
+        found = _State(
+            nodes, history, bag, spent, place, free=silent and state.duty < 0, bag_before=state.bag, number=-1
+        )
+        owed = self._owed(place, step) if place in self._reactors else 0
+        if silent and place in self._reactors:
+            ends = state.ends or state.duty not in (-1, place)
+            found = found._replace(free=False, duty=place, owed=0 if ends else owed, ends=ends)
         if step.state == DEAD:
             return found, f"the process of {self._nodes.names[place]} dies: {step.lines[0] if step.lines else ''}"
         wrong = self._wrong[history] if history != state.history else None
         return found, wrong or self._between(nodes, place)
+
+    def _owed(self, place: int, step: Step) -> int:
+        """Returns the messages of a step of a reactor.
+
+        Raises:
+            _NoReactorError: It is none.
+        """
+        owed = 0
+        for message in step.sent:
+            if self._targets[message] != place and self._targets[message] in self._reactors:
+                raise _NoReactorError(place)
+            owed |= 1 << message * COPIES
+        return owed
 
     def _continued(self, history: int, place: int, event: Event, step: Step) -> int:
         """Returns the number of a history after a request or answers."""
@@ -361,13 +348,13 @@ class Search:
     def _is_new(self, state: _State) -> bool:
         """Returns whether no visited state makes this one needless, and remembers it then."""
         visited = self._visited.setdefault((state.nodes, state.history), [])
-        for bag, used in visited:
+        for other in visited:
             if self._bounds.reduced:
-                if not state.bag & ~bag and all(least <= own for least, own in zip(used, state.used, strict=True)):
+                if _dominates(other, state):
                     return False
-            elif bag == state.bag and used == state.used:
+            elif other.bag == state.bag and other.used == state.used:
                 return False
-        visited.append((state.bag, state.used))
+        visited.append(state)
         return True
 
     def _kept(self, before: int, event: int) -> int:
@@ -391,6 +378,15 @@ class Search:
         return Violation(
             reason=wrong, events=happened, operations=operations(self._histories[state.history], self._asked)
         )
+
+
+def _dominates(one: _State, other: _State) -> bool:
+    """Returns whether all that can follow a state can also follow another one with the same nodes and history."""
+    if other.bag & ~one.bag or any(own > least for own, least in zip(one.used, other.used, strict=True)):
+        return False
+    if one.duty < 0:
+        return True
+    return one.duty == other.duty and not other.owed & ~one.owed and (other.ends or not one.ends)
 
 
 def _without(bag: int, message: int) -> int:

@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.sim.explore.form import FormError, digest
+from clusters.sim.explore.found import Bounds
 from clusters.sim.explore.history import Seen, asked, operations
 from clusters.sim.explore.nodes import Kind, Nodes
-from clusters.sim.explore.search import Bounds, Search
+from clusters.sim.explore.search import Search
 from harness.op import Invocation, Ok, OpType
 
 if TYPE_CHECKING:
-    from clusters.sim.explore.search import Explored
+    from clusters.sim.explore.found import Explored
     from clusters.sim.host import Host
 
 NAMES = ("a", "b", "c")
@@ -90,6 +91,7 @@ def explored(table: Table, bounds: Bounds) -> Explored:
         outcome=lambda number, answer: Ok(answer),
         judge=lambda operations: None,
         conflict=lambda first, second: "wrong" if table.conflict(states[first], states[second]) else None,
+        matters=lambda number: states[number] != 0,
     )
     return search.run(lambda number, live: states.__setitem__(number, live.process.state), lambda *told: None)
 
@@ -177,6 +179,7 @@ def test_a_duplicate_message_arrives_twice() -> None:
             outcome=lambda number, answer: Ok(),
             judge=lambda found: None,
             conflict=lambda one, two: None,
+            matters=lambda number: False,
         )
         return search.run(lambda number, live: None, lambda *told: None).depth
 
@@ -202,7 +205,7 @@ def test_a_process_that_raises_is_a_violation() -> None:
     nodes = Nodes(("a",), lambda name: Fragile, ())
     search = Search(
         nodes, (), bounds=Bounds(timers=1), outcome=lambda number, answer: Ok(), judge=lambda found: None,
-        conflict=lambda one, two: None,
+        conflict=lambda one, two: None, matters=lambda number: False,
     )  # fmt: skip
     found = search.run(lambda number, live: None, lambda *told: None)
     assert found.violation is not None
