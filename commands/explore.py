@@ -24,8 +24,8 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clusters.sim.explore.nodes import Nodes
     from clusters.sim.explore.found import Bounds, Explored, Happened
+    from clusters.sim.explore.nodes import Nodes
     from clusters.sim.system import SimSystem
     from harness.op import Operation
 

@@ -20,6 +20,9 @@ from tests.catches.hunts import Hunt, assert_page
 PAGE = (Path(__file__).parents[2] / "docs" / "sim-bookkeeper.md").read_text(encoding="utf-8")
 SYSTEM, SEED = "sim-bookkeeper", 1
 
+# Many short faults, many takeovers, and few repetitions leave entries on single bookies.
+SHORT = "--time-limit 6 --rate 4 --takeover-every 3 --retry-ms 1000 --fault-on 0.1-0.4 --fault-off 0.05-0.3"
+
 # For the options of a hunt, its first run that is invalid, and the kinds of faults.
 FINDS: dict[str, tuple[int, str]] = {
     "--protocol terms --no-truncate --time-limit 12 --rate 4": (19, "packet-delay,partition-random-node,packet-loss"),
@@ -35,6 +38,10 @@ FINDS: dict[str, tuple[int, str]] = {
         2,
         "packet-loss,partition-random-halves",
     ),
+    f"--protocol terms --no-truncate {SHORT}": (12, "packet-loss,partition-random-node"),
+    f"--protocol terms --no-guarantee-write-quorum {SHORT}": (16, "packet-loss,partition-random-node"),
+    f"--bug unconfirmed-reads {SHORT}": (179, "packet-loss,partition-random-node"),
+    f"--bug unknown-ledger-not-fenced {SHORT}": (1023, "packet-loss,partition-random-node"),
 }
 CORRECT_RUNS = 2
 

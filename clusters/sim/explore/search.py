@@ -17,7 +17,7 @@ Four reductions leave out states and events without leaving out a violation; `Bo
   happens in it shows only when another node gets one of its messages, a client its answer, or in its own state. So the events
   of a reactor wait until they are needed, and then follow each other at once: after a silent event of a reactor, either it has
   another event, or a message of this event arrives. All other orders of events differ from such a one only in events that
-  commute, or that nobody learns of. What is wrong between two reactors shows after the last events of one and then of the other.
+  commute, or that nobody learns of. What is wrong between two reactors shows after the last events of one, then of the other.
   The search takes every node for a reactor, and begins anew without a node that sends a message to another one.
 """
 

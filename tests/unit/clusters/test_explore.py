@@ -16,11 +16,15 @@ from clusters.sim.explore.found import Bounds
 from clusters.sim.explore.history import Seen, asked, operations
 from clusters.sim.explore.nodes import Kind, Nodes
 from clusters.sim.explore.search import Search
+from clusters.sim.host import Reply, Request
 from harness.op import Invocation, Ok, OpType
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clusters.sim.explore.found import Explored
     from clusters.sim.host import Host
+    from harness.op import Operation
 
 NAMES = ("a", "b", "c")
 STATES, KINDS = 4, 3
@@ -28,17 +32,23 @@ MOST_STATES = 4000
 
 
 class Table:
-    """A random protocol: what a node in a state does with a message, or when its timer fires."""
+    """A random protocol: what a node in a state does with a message, or when its timer fires.
 
-    def __init__(self, seed: int) -> None:
+    With a hub, `a` and `b` send to `c` only, and nothing before it has sent something. So they are reactors.
+    """
+
+    def __init__(self, seed: int, *, hub: bool = False) -> None:
         random = Random(seed)
 
-        def reaction() -> tuple[int, list[tuple[int, int]]]:
-            sent = [(random.randrange(3), random.randrange(KINDS)) for _ in range(random.choice((0, 0, 1, 2)))]
-            return random.randrange(STATES), sent
+        def reaction(place: int, most: int = 2) -> tuple[int, list[tuple[int, int]]]:
+            targets = (2,) if hub and place < 2 else range(3)
+            sent = [(random.choice(targets), random.randrange(KINDS)) for _ in range(random.choice((0, 0, 1, 2)))]
+            return random.randrange(STATES), sent[:most]
 
-        self.on_message = {key: reaction() for key in itertools.product(range(3), range(STATES), range(KINDS))}
-        self.on_timer = {key: reaction() for key in itertools.product(range(3), range(STATES))}
+        self.on_message = {key: reaction(key[0]) for key in itertools.product(range(3), range(STATES), range(KINDS))}
+        self.on_timer = {
+            key: reaction(key[0], 0 if hub and key[0] < 2 else 2) for key in itertools.product(range(3), range(STATES))
+        }
         self.wrong = {(random.randrange(STATES), random.randrange(STATES)) for _ in range(2)}
 
     def conflict(self, first: int, second: int) -> bool:
@@ -69,7 +79,10 @@ class TableProcess:
         self.wait()
 
     def receive(self, sender: str, message: Any) -> None:
-        """Does what the table has for a message."""
+        """Does what the table has for a message. A request is a message of kind 0, and its answer is the state before."""
+        if isinstance(message, Request):
+            self.host.send(sender, Reply(message.id, self.state))
+            message = message.body
         self.react(self.table.on_message[self.place, self.state, message])
 
     def react(self, reaction: tuple[int, list[tuple[int, int]]]) -> None:
@@ -80,16 +93,21 @@ class TableProcess:
                 self.host.send(NAMES[to], message)
 
 
-def explored(table: Table, bounds: Bounds) -> Explored:
-    """Returns the result of a search of a random protocol."""
+def explored(table: Table, bounds: Bounds, *, reads: int = 0) -> Explored:
+    """Returns the result of a search of a random protocol. Two reads in a row must not answer wrong states."""
     states: dict[int, int] = {}
-    nodes = Nodes(NAMES, lambda name: lambda host: TableProcess(host, table), ())
+    nodes = Nodes(NAMES, lambda name: lambda host: TableProcess(host, table), (0,) * reads)
+
+    def judge(found: Sequence[Operation]) -> str | None:
+        results = [each.result for each in found]
+        return "wrong reads" if len(results) == 2 and tuple(results) in table.wrong else None
+
     search = Search(
         nodes,
-        (),
+        asked([Invocation("read")] * reads),
         bounds=bounds,
         outcome=lambda number, answer: Ok(answer),
-        judge=lambda operations: None,
+        judge=judge,
         conflict=lambda first, second: "wrong" if table.conflict(states[first], states[second]) else None,
         matters=lambda number: states[number] != 0,
     )
@@ -137,6 +155,19 @@ def test_a_search_finds_the_nearest_violation_or_none(seed: int, timers: int) ->
         found = explored(table, Bounds(timers=timers, reduced=reduced))
         assert not found.left
         assert (None if found.violation is None else len(found.violation.events)) == expected
+
+
+@given(st.integers(0, 2**32), st.booleans(), st.integers(0, 2))
+def test_the_reduced_search_agrees_with_the_full_one(seed: int, hub: bool, reads: int) -> None:
+    """With several nodes that only answer, and with clients, too: the nearest violation, if any, is as near."""
+    table = Table(seed, hub=hub)
+    full, reduced = (
+        explored(table, Bounds(timers=1, states=MOST_STATES, reduced=reduced), reads=reads) for reduced in (False, True)
+    )
+    if full.left or reduced.left:
+        return
+    lengths = [None if found.violation is None else len(found.violation.events) for found in (full, reduced)]
+    assert lengths[0] == lengths[1]
 
 
 def test_the_reductions_leave_out_states() -> None:
