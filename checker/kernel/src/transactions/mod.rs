@@ -1,7 +1,7 @@
 //! Decides transactional histories by dependency graphs, after Adya, Liskov and O'Neil, *Generalized isolation level
 //! definitions* (ICDE 2000), and Kingsbury and Alvaro, *Elle* (VLDB 2020).
 //!
-//! A history becomes columns of micro-operations (`parse`). A workload turns them into edges between transactions and
+//! A history becomes columns of micro-operations (`parse`, with `tokens`). A workload turns them into edges between transactions and
 //! into anomalies that are no cycles (`lists`, `registers`). `cycles` decides which types of cycles exist, exactly and
 //! without a time-out, and finds a short witness of each.
 
@@ -19,6 +19,7 @@ pub mod registers;
 pub mod schedule;
 #[cfg(test)]
 mod tests;
+mod tokens;
 pub mod visibility;
 pub mod witness;
 

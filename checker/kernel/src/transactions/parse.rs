@@ -10,22 +10,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+pub use super::tokens::Syntax;
+use super::tokens::{byte_at, is_delimiter, same_bytes, Bad, NO_MOP};
 use super::{Atom, Mop, Table, Workload, FAIL, INFO, NONE, OK};
 use crate::events::integer;
 use crate::hash::FastHasher;
-
-/// Bytes that are compared at once.
-const STEP: usize = 32;
-
-/// How a text is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syntax {
-    /// JSON without spaces, as `checker/formats/parquet.py` writes it.
-    Canonical,
-    /// JSON of a file.
-    Json,
-    Edn,
-}
 
 /// A transaction that has another form than the workload expects.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,13 +36,6 @@ pub enum Stop {
     Wrong(Option<usize>, &'static str),
 }
 
-/// Why a text is no micro-operation.
-enum Bad {
-    Torn,
-    Wrong(&'static str),
-}
-
-const NO_MOP: Bad = Bad::Wrong("not-a-micro-operation");
 const NO_LIST: Bad = Bad::Wrong("read-no-list");
 
 /// The text of the list of a key, and where each of its elements ends.
@@ -173,7 +155,7 @@ impl Parser {
                 Bad::Torn => Stop::Torn,
                 Bad::Wrong(what) => Stop::Wrong(Some(place), what),
             };
-            at = self.member(text, at, place == 0).map_err(stop)?;
+            at = self.syntax.member(text, at, place == 0).map_err(stop)?;
             if text[at] == b']' {
                 return Ok(at + 1);
             }
@@ -230,41 +212,15 @@ impl Parser {
         self.table.of(transaction).iter().zip(&self.scratch).position(differs)
     }
 
-    /// Returns the place of the next member of a list, or of its closing bracket.
-    fn member(&self, text: &[u8], at: usize, first: bool) -> Result<usize, Bad> {
-        let mut at = self.spaces(text, at);
-        if self.syntax != Syntax::Edn && !first && byte_at(text, at)? != b']' {
-            if text[at] != b',' {
-                return Err(NO_MOP);
-            }
-            at = self.spaces(text, at + 1);
-            if byte_at(text, at)? == b']' {
-                return Err(NO_MOP);
-            }
-        }
-        byte_at(text, at)?;
-        Ok(at)
-    }
-
-    fn spaces(&self, text: &[u8], mut at: usize) -> usize {
-        while let Some(byte) = text.get(at) {
-            match (byte, self.syntax) {
-                (b' ', Syntax::Json | Syntax::Edn) | (b',' | b'\t' | b'\r', Syntax::Edn) => at += 1,
-                _ => break,
-            }
-        }
-        at
-    }
-
     /// Adds the micro-operation that begins at a place of a text; returns the place after it.
     fn mop(&mut self, text: &[u8], at: usize) -> Result<usize, Bad> {
         if text[at] != b'[' {
             return Err(NO_MOP);
         }
         let mut parts = [0; 3];
-        parts[0] = self.part(text, at + 1, true)?;
-        let name_end = self.value_end(text, parts[0])?;
-        parts[1] = self.part(text, name_end, false)?;
+        parts[0] = self.syntax.part(text, at + 1, true)?;
+        let name_end = self.syntax.value_end(text, parts[0])?;
+        parts[1] = self.syntax.part(text, name_end, false)?;
         let name = &text[parts[0]..name_end];
         let (is_read, is_long) = match (name, self.syntax, self.workload) {
             (b"\"r\"", Syntax::Canonical | Syntax::Json, _) | (b":r", Syntax::Edn, _) => (true, false),
@@ -276,19 +232,20 @@ impl Parser {
             (b"\"write\"", Syntax::Canonical | Syntax::Json, Workload::Registers)
             | (b":write", Syntax::Edn, Workload::Registers) => (false, true),
             _ => {
-                let key_end = self.value_end(text, parts[1])?;
-                let value_end = self.part(text, key_end, false).and_then(|value| self.value_end(text, value))?;
-                self.end(text, value_end)?;
+                let key_end = self.syntax.value_end(text, parts[1])?;
+                let value_end =
+                    self.syntax.part(text, key_end, false).and_then(|value| self.syntax.value_end(text, value))?;
+                self.syntax.end(text, value_end)?;
                 return Err(Bad::Wrong("unknown-function"));
             }
         };
         let (key, key_end) = self.atom(text, parts[1])?;
         let key = self.key(key);
-        parts[2] = self.part(text, key_end, false)?;
+        parts[2] = self.syntax.part(text, key_end, false)?;
         let mut mop = Mop {
             is_read,
             known: true,
-            is_nil: self.is_nil(text, parts[2])?,
+            is_nil: self.syntax.is_nil(text, parts[2])?,
             is_long,
             shared: false,
             key,
@@ -297,7 +254,7 @@ impl Parser {
             to: 0,
         };
         let value_end = if is_read && !self.has_results {
-            self.value_end(text, parts[2])?
+            self.syntax.value_end(text, parts[2])?
         } else if is_read && mop.is_nil {
             mop.shared = true;
             self.atom(text, parts[2])?.1
@@ -311,50 +268,9 @@ impl Parser {
             mop.elem = self.elem(key, value);
             end
         };
-        let end = self.end(text, value_end)?;
+        let end = self.syntax.end(text, value_end)?;
         self.scratch.push(mop);
         Ok(end)
-    }
-
-    /// Returns the place of the next part of a micro-operation.
-    fn part(&self, text: &[u8], at: usize, first: bool) -> Result<usize, Bad> {
-        let at = self.member(text, at, first)?;
-        if text[at] == b']' {
-            return Err(NO_MOP);
-        }
-        Ok(at)
-    }
-
-    /// Returns the place after the closing bracket of a micro-operation.
-    fn end(&self, text: &[u8], at: usize) -> Result<usize, Bad> {
-        let at = self.spaces(text, at);
-        if byte_at(text, at)? != b']' {
-            return Err(NO_MOP);
-        }
-        Ok(at + 1)
-    }
-
-    fn is_nil(&self, text: &[u8], at: usize) -> Result<bool, Bad> {
-        let nil: &[u8] = if self.syntax == Syntax::Edn { b"nil" } else { b"null" };
-        if nil.starts_with(&text[at..]) {
-            return Err(Bad::Torn);
-        }
-        Ok(text[at..].starts_with(nil) && is_delimiter(byte_at(text, at + nil.len())?))
-    }
-
-    /// Returns the end of the value that begins at a place.
-    fn value_end(&self, text: &[u8], at: usize) -> Result<usize, Bad> {
-        if self.syntax == Syntax::Canonical {
-            return value_end(text, at).ok_or(NO_MOP);
-        }
-        if text[at] == b'"' {
-            return string_end(text, at);
-        }
-        let length = text[at..].iter().position(|&byte| is_delimiter(byte)).ok_or(Bad::Torn)?;
-        if length == 0 {
-            return Err(NO_MOP);
-        }
-        Ok(at + length)
     }
 
     /// Returns the key or the element that begins at a place, and the place after it.
@@ -371,9 +287,9 @@ impl Parser {
                 if self.syntax != Syntax::Canonical {
                     return Err(NO_MOP);
                 }
-                self.value_end(text, at)?
+                self.syntax.value_end(text, at)?
             }
-            _ => self.value_end(text, at)?,
+            _ => self.syntax.value_end(text, at)?,
         };
         let value = &text[at..end];
         let found = match (self.syntax, value) {
@@ -464,7 +380,7 @@ impl Parser {
         let from = self.table.flat.len();
         self.table.flat.extend_from_slice(&self.table.lists[key][..same]);
         loop {
-            let place = self.member(text, next, self.table.flat.len() == from)?;
+            let place = self.syntax.member(text, next, self.table.flat.len() == from)?;
             if text[place] == b']' {
                 if self.table.flat.len() >= NONE as usize {
                     return Err(NO_LIST);
@@ -484,7 +400,7 @@ impl Parser {
         let key = mop.key as usize;
         let mut next = at + self.known[key].text.len();
         loop {
-            let place = self.member(text, next, self.known[key].ends.is_empty())?;
+            let place = self.syntax.member(text, next, self.known[key].ends.is_empty())?;
             if text[place] == b']' {
                 (mop.shared, mop.to) = (true, self.table.lists[key].len() as u32);
                 return Ok(place + 1);
@@ -496,68 +412,6 @@ impl Parser {
             known.text.extend_from_slice(&text[next..end]);
             known.ends.push(known.text.len() as u32);
             next = end;
-        }
-    }
-}
-
-fn byte_at(text: &[u8], at: usize) -> Result<u8, Bad> {
-    text.get(at).copied().ok_or(Bad::Torn)
-}
-
-/// Returns the number of bytes with which both texts begin.
-fn same_bytes(one: &[u8], other: &[u8]) -> usize {
-    let steps = one.chunks_exact(STEP).zip(other.chunks_exact(STEP));
-    let begin = steps.take_while(|(one, other)| one == other).count() * STEP;
-    begin + one[begin..].iter().zip(&other[begin..]).take_while(|(one, other)| one == other).count()
-}
-
-fn is_delimiter(byte: u8) -> bool {
-    matches!(byte, b' ' | b',' | b']' | b'\t' | b'\r')
-}
-
-/// Returns the end of a string of ASCII without escapes.
-fn string_end(text: &[u8], at: usize) -> Result<usize, Bad> {
-    for (place, byte) in text.iter().enumerate().skip(at + 1) {
-        match byte {
-            b'"' => return Ok(place + 1),
-            b'\\' | 0..=31 | 127.. => return Err(NO_MOP),
-            _ => {}
-        }
-    }
-    Err(Bad::Torn)
-}
-
-/// Returns the end of the canonical JSON that begins at a place; None if it does not end.
-fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    let mut place = at;
-    loop {
-        match *bytes.get(place)? {
-            b'"' => {
-                place += 1;
-                while *bytes.get(place)? != b'"' {
-                    place += if bytes[place] == b'\\' { 2 } else { 1 };
-                }
-                place += 1;
-            }
-            b'[' | b'{' => {
-                depth += 1;
-                place += 1;
-            }
-            b']' | b'}' => {
-                depth = depth.checked_sub(1)?;
-                place += 1;
-            }
-            b',' | b':' if depth > 0 => place += 1,
-            b',' | b':' => return None,
-            _ => {
-                while bytes.get(place).is_some_and(|byte| !matches!(byte, b',' | b']' | b'}' | b':')) {
-                    place += 1;
-                }
-            }
-        }
-        if depth == 0 {
-            return Some(place);
         }
     }
 }
