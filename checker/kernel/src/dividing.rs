@@ -3,13 +3,11 @@
 //! What a key shows by itself needs only the micro-operations of this key, so a history is divided by keys first. Its
 //! dependencies are then divided by time. `results/pipeline/large_transactions` says why that gives the same cycles.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
-
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::judging::{extra_of, name_of, sources_of, workload_of};
+use crate::judging::{careful, extra_of, hold_kinds, name_of, sources_of, workload_of};
 use crate::python::Column;
 use crate::transactions::conflicts::conflicts;
 use crate::transactions::cycles::cycles;
@@ -19,7 +17,7 @@ use crate::transactions::lists::lists;
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::reach::{reached, reaching};
 use crate::transactions::registers::registers;
-use crate::transactions::{Findings, History, Workload, Writers, WrittenTwice, FAIL, INFO, KEPT, NONE, OK};
+use crate::transactions::{Findings, History, Workload, Writers, WrittenTwice, FAIL, KEPT, NONE, OK};
 
 type Texts<'py> = Vec<Option<Bound<'py, PyString>>>;
 
@@ -58,21 +56,6 @@ impl Joined {
     }
 }
 
-fn careful<T>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T>
-where
-    T: Send,
-{
-    py.detach(|| catch_unwind(AssertUnwindSafe(work)))
-        .map_err(|_| PyRuntimeError::new_err("the kernel failed while it judged transactions"))
-}
-
-fn hold_kinds(kinds: &[i8]) -> PyResult<()> {
-    if kinds.iter().any(|kind| !(OK..=INFO).contains(kind)) {
-        return Err(PyValueError::new_err("expected a kind 0, 1 or 2"));
-    }
-    Ok(())
-}
-
 /// Divides transactions by keys; see `checker/_kernel.pyi`.
 #[pyfunction]
 #[pyo3(signature = (workload, *, kind, request, answer))]
@@ -93,7 +76,7 @@ pub fn transaction_parts<'py>(
     }
     let (requests, answers) = (borrowed(&request)?, borrowed(&answer)?);
     let out = PyDict::new(py);
-    let table = match careful(py, || parse(workload, kinds, &requests, &answers))? {
+    let table = match careful(py, "read", || parse(workload, kinds, &requests, &answers))? {
         Ok(table) => table,
         Err(Malformed { row, answer, .. }) => {
             out.set_item("malformed", (row, answer))?;
@@ -170,11 +153,11 @@ pub fn transaction_dependencies<'py>(
         return Err(PyValueError::new_err("expected columns of one length"));
     }
     let [process, start, end] = columns.each_ref().map(Column::slice);
-    let table = careful(py, || parse(workload, kind, &texts, &texts))?
+    let table = careful(py, "read", || parse(workload, kind, &texts, &texts))?
         .map_err(|wrong| PyValueError::new_err(format!("row {} is no part of a transaction", wrong.row)))?;
     let history = History { kind, process, start, end, table: &table, place: (0..kind.len() as u32).collect() };
     let out = PyDict::new(py);
-    let found = careful(py, || {
+    let found = careful(py, "judged", || {
         let writers = Writers::of(&history)?;
         let mut findings = Findings::keeping(usize::MAX);
         let dependencies = match workload {
@@ -317,7 +300,7 @@ impl TransactionGraph {
                 "expected starts in ascending order, of transactions that did not fail",
             ));
         }
-        let graph = careful(py, || {
+        let graph = careful(py, "judged", || {
             let mut found = Dependencies::default();
             let count = edges[0].slice().len() as u32;
             for place in 0..count {
@@ -375,7 +358,7 @@ impl TransactionGraph {
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
         rows_below(&entries, self.graph.rows as usize)?;
         rows_below(&exits, self.graph.rows as usize)?;
-        let (from, to) = careful(py, || (reached(&self.graph, &entries), reaching(&self.graph, &exits)))?;
+        let (from, to) = careful(py, "judged", || (reached(&self.graph, &entries), reaching(&self.graph, &exits)))?;
         let flags = |list: Vec<bool>| PyBytes::new(py, &list.into_iter().map(u8::from).collect::<Vec<_>>());
         Ok((flags(from), flags(to)))
     }
@@ -383,7 +366,7 @@ impl TransactionGraph {
     /// See `checker/_kernel.pyi`.
     fn cycles<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let graph = &self.graph;
-        let (found, first, of) = careful(py, || {
+        let (found, first, of) = careful(py, "judged", || {
             let inside = Inside::new(graph);
             let mut first = vec![NONE; inside.sizes.len()];
             for row in 0..graph.rows {

@@ -116,6 +116,19 @@ pub(crate) fn sources_of(names: &[String]) -> PyResult<Sources> {
     Ok(assumed)
 }
 
+/// Does work without the lock of Python; a panic becomes an error that says what the kernel did to transactions, e.g. `judged`.
+pub(crate) fn careful<T: Send>(py: Python<'_>, done: &str, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    py.detach(|| catch_unwind(AssertUnwindSafe(work)))
+        .map_err(|_| PyRuntimeError::new_err(format!("the kernel failed while it {done} transactions")))
+}
+
+pub(crate) fn hold_kinds(kinds: &[i8]) -> PyResult<()> {
+    if kinds.iter().any(|kind| !(OK..=INFO).contains(kind)) {
+        return Err(PyValueError::new_err("expected a kind 0, 1 or 2"));
+    }
+    Ok(())
+}
+
 /// Judges transactions; see `checker/_kernel.pyi`.
 #[pyfunction]
 #[pyo3(signature = (workload, *, kind, process, start, end, request, answer, texts, extra, sources = Vec::new(), more = Vec::new(), want_order = false))]
@@ -150,9 +163,7 @@ pub fn transactions<'py>(
     if columns.iter().chain(&values).any(|column| column.slice().len() != rows) || rows >= (NONE / 4) as usize {
         return Err(PyValueError::new_err("expected columns of one length, below 2^30"));
     }
-    if kinds.slice().iter().any(|kind| !(OK..=INFO).contains(kind)) {
-        return Err(PyValueError::new_err("expected a kind 0, 1 or 2"));
-    }
+    hold_kinds(kinds.slice())?;
     if columns[1].slice().windows(2).any(|pair| pair[0] >= pair[1]) {
         return Err(PyValueError::new_err("expected starts in ascending order"));
     }
@@ -161,10 +172,7 @@ pub fn transactions<'py>(
     let work = |table: &Table, place: Vec<u32>| {
         let history = History { kind, process, start, end, table, place };
         let question = Question { workload, sources: assumed, extra, more: &more };
-        let judged = || judge(&question, &history);
-        let result = py
-            .detach(|| catch_unwind(AssertUnwindSafe(judged)))
-            .map_err(|_| PyRuntimeError::new_err("the kernel failed while it judged transactions"))?;
+        let result = careful(py, "judged", || judge(&question, &history))?;
         let out = PyDict::new(py);
         match result {
             Ok(judged) => {
@@ -194,10 +202,7 @@ pub fn transactions<'py>(
         let text = |&place: &i64| usize::try_from(place).ok().and_then(|place| texts.get(place).copied());
         column.slice().iter().map(text).collect::<Vec<Option<&str>>>()
     });
-    let parsed = py
-        .detach(|| catch_unwind(AssertUnwindSafe(|| parse(workload, kind, &requests, &answers))))
-        .map_err(|_| PyRuntimeError::new_err("the kernel failed while it read transactions"))?;
-    match parsed {
+    match careful(py, "read", || parse(workload, kind, &requests, &answers))? {
         Ok(table) => work(&table, (0..rows as u32).collect()),
         Err(Malformed { row, answer, place, what }) => {
             let out = PyDict::new(py);

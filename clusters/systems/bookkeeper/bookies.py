@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clusters.systems import jvm
 from clusters.systems.answers import NoAnswer, NotSent
-from clusters.systems.bookkeeper.daemons import DATA_DIR, config_of, daemon
+from clusters.systems.bookkeeper.daemons import DATA_DIR, PLACEMENT, config_of, daemon
 from clusters.systems.http import Http
 from clusters.systems.waiting import wait_until_complete
 from clusters.systems.zookeepers import ZooKeeperServers
@@ -154,7 +154,7 @@ class AutoRecovery(Service):
         settings = {
             **self._bookkeeper.shared(),
             "openLedgerRereplicationGracePeriod": self._bookkeeper.options.auto_recovery_grace_ms,
-            "ensemblePlacementPolicy": "org.apache.bookkeeper.client.DefaultEnsemblePlacementPolicy",
+            "ensemblePlacementPolicy": PLACEMENT,
             **told_over_http(node, RECOVERY_PORT),
         }
         return daemon(

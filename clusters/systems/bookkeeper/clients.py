@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
 from clusters.systems.bookkeeper.confirmed import Confirmed
-from clusters.systems.bookkeeper.daemons import config_of, daemon
+from clusters.systems.bookkeeper.daemons import PLACEMENT, config_of, daemon
 from clusters.systems.bookkeeper.log_client import ONLY_LOG
 from clusters.systems.bookkeeper.outcomes import name_of
 from clusters.systems.bookkeeper.process import PORT, Process, Refused
@@ -45,7 +45,7 @@ class Clients(Service):
         options = self._bookkeeper.options
         settings = {
             **self._bookkeeper.shared(),
-            "ensemblePlacementPolicy": "org.apache.bookkeeper.client.DefaultEnsemblePlacementPolicy",
+            "ensemblePlacementPolicy": PLACEMENT,
             "delayEnsembleChange": options.delay_ensemble_change,
             "labrysDigest": options.digest.upper(),
         }
@@ -64,7 +64,7 @@ class Clients(Service):
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
         """Returns a status for each log that the process writes (`leader`) or recovers (`candidate`), as far as it knows.
 
-        A log with a name is a group. Without one that is not, the process is also a `client`. The term of a log is the place of
+        A log with a name is a group. A process with no log but these is also a `client`. The term of a log is the place of
         its last ledger in the list. A writer does not know that another process fenced its ledger until it appends again.
         """
         process = Process(node)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from harness.system import System
 
+PLACEMENT: Final = "org.apache.bookkeeper.client.DefaultEnsemblePlacementPolicy"
 DATA_DIR: Final = "/var/lib/labrys/bookkeeper"
 JVM_FLAGS: Final = (
     *jvm.JVM_FLAGS,
