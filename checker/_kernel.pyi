@@ -174,20 +174,28 @@ def transactions(
 def sort_seconds(count: int) -> float:
     """Seconds to sort that many random records of 16 bytes: the yardstick of the benchmarks."""
 
+def evident_texts(texts: tuple[Any, Any, Any]) -> bytes:
+    """Returns by row 1 if the text is certainly canonical JSON of null, plain strings, integers and lists, or if there is none.
+
+    Args:
+        texts: The ends, the first of which is a beginning, as int32; the bytes; and by row 1 if there is a text, all as arrays.
+    """
+
 def transaction_parts(
-    workload: str, *, kind: Any, request: list[str | None], answer: list[str | None]
+    workload: str, *, kind: Any, request: tuple[Any, Any, Any], answer: tuple[Any, Any, Any]
 ) -> dict[str, Any]:
     """Divides transactions by their keys.
 
     Args:
         workload: `list-append` or `rw-register`.
         kind: By row: 0 ok, 1 fail, 2 info, as int8.
-        request: Canonical JSON; None for a value that is no list of micro-operations.
+        request: Canonical JSON, as in `evident_texts`; no text for a value that is no list of micro-operations.
         answer: Likewise; it counts in a row of kind 0.
 
     Returns:
         `malformed`: the first row that is no transaction, and whether it is the answer. Or by row and key, as uint32: `row`;
-        `places` of the micro-operations, all in a row, and the end of each part; `key` and `text`: canonical JSON and the ends.
+        `places` of the micro-operations, all in a row, and the end of each part; `key` and `text`: canonical JSON and the ends;
+        `address`: a number that spreads keys over buckets.
     """
 
 def transaction_dependencies(
@@ -197,7 +205,7 @@ def transaction_dependencies(
     process: Any,
     start: Any,
     end: Any,
-    text: list[str | None],
+    text: tuple[Any, Any, Any],
     sources: list[str],
     left_out: list[int],
 ) -> dict[str, Any]:
@@ -209,7 +217,7 @@ def transaction_dependencies(
         process: The number of the process.
         start: The invoke's index.
         end: The completion's index.
-        text: The parts.
+        text: The parts, as in `evident_texts`.
         sources: See `transactions`.
         left_out: The places of sources (1 to 3) that contradict the others in other keys.
 

@@ -5,10 +5,11 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::judging::{careful, extra_of, hold_kinds, name_of, sources_of, workload_of};
 use crate::python::Column;
+use crate::texts::{address, Texts};
 use crate::transactions::conflicts::conflicts;
 use crate::transactions::cycles::cycles;
 use crate::transactions::graph::{Dependencies, Edge, Extra, Fan, Graph, RW};
@@ -18,16 +19,6 @@ use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::reach::{reached, reaching};
 use crate::transactions::registers::registers;
 use crate::transactions::{Findings, History, Workload, Writers, WrittenTwice, FAIL, KEPT, NONE, OK};
-
-type Texts<'py> = Vec<Option<Bound<'py, PyString>>>;
-
-fn texts_of<'py>(list: &Bound<'py, PyList>) -> PyResult<Texts<'py>> {
-    list.iter().map(|text| if text.is_none() { Ok(None) } else { Ok(Some(text.cast_into()?)) }).collect()
-}
-
-fn borrowed<'a>(texts: &'a Texts<'_>) -> PyResult<Vec<Option<&'a str>>> {
-    texts.iter().map(|text| text.as_ref().map(|text| text.to_str()).transpose()).collect()
-}
 
 fn bytes<'py>(py: Python<'py>, numbers: &[u32]) -> Bound<'py, PyBytes> {
     let all: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
@@ -59,22 +50,23 @@ impl Joined {
 /// Divides transactions by keys; see `checker/_kernel.pyi`.
 #[pyfunction]
 #[pyo3(signature = (workload, *, kind, request, answer))]
+#[allow(clippy::needless_pass_by_value)]
 pub fn transaction_parts<'py>(
     py: Python<'py>,
     workload: &str,
     kind: &Bound<'py, PyAny>,
-    request: &Bound<'py, PyList>,
-    answer: &Bound<'py, PyList>,
+    request: [Bound<'py, PyAny>; 3],
+    answer: [Bound<'py, PyAny>; 3],
 ) -> PyResult<Bound<'py, PyDict>> {
     let workload = workload_of(workload)?;
     let kinds: Column<i8> = Column::new("kind", kind)?;
     let kinds = kinds.slice();
     hold_kinds(kinds)?;
-    let (request, answer) = (texts_of(request)?, texts_of(answer)?);
+    let (request, answer) = (Texts::new("request", &request)?, Texts::new("answer", &answer)?);
     if request.len() != kinds.len() || answer.len() != kinds.len() {
         return Err(PyValueError::new_err("expected columns of one length"));
     }
-    let (requests, answers) = (borrowed(&request)?, borrowed(&answer)?);
+    let (requests, answers) = (request.get()?, answer.get()?);
     let out = PyDict::new(py);
     let table = match careful(py, "read", || parse(workload, kinds, &requests, &answers))? {
         Ok(table) => table,
@@ -85,6 +77,7 @@ pub fn transaction_parts<'py>(
     };
     let (mut rows, mut places, mut ends) = (Vec::new(), Vec::new(), vec![0u32]);
     let (mut keys, mut texts) = (Joined::default(), Joined::default());
+    let mut addresses = Vec::new();
     let mut done = Vec::new();
     let mut text = String::new();
     for (row, &kind) in kinds.iter().enumerate() {
@@ -94,6 +87,7 @@ pub fn transaction_parts<'py>(
             rows.push(row as u32);
             ends.push(places.len() as u32);
             keys.add("")?;
+            addresses.push(address(""));
             texts.add("[]")?;
         }
         for mop in mops {
@@ -110,13 +104,16 @@ pub fn transaction_parts<'py>(
             text.push(']');
             rows.push(row as u32);
             ends.push(places.len() as u32);
-            keys.add(&table.key_text(mop.key))?;
+            let key = table.key_text(mop.key);
+            addresses.push(address(&key));
+            keys.add(&key)?;
             texts.add(&text)?;
         }
     }
     out.set_item("row", bytes(py, &rows))?;
     out.set_item("places", (bytes(py, &places), bytes(py, &ends)))?;
     out.set_item("key", keys.into_py(py))?;
+    out.set_item("address", bytes(py, &addresses))?;
     out.set_item("text", texts.into_py(py))?;
     Ok(out)
 }
@@ -132,7 +129,7 @@ pub fn transaction_dependencies<'py>(
     process: &Bound<'py, PyAny>,
     start: &Bound<'py, PyAny>,
     end: &Bound<'py, PyAny>,
-    text: &Bound<'py, PyList>,
+    text: [Bound<'py, PyAny>; 3],
     sources: Vec<String>,
     left_out: Vec<u8>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -147,8 +144,8 @@ pub fn transaction_dependencies<'py>(
         [Column::new("process", process)?, Column::new("start", start)?, Column::new("end", end)?];
     let kind = kinds.slice();
     hold_kinds(kind)?;
-    let held = texts_of(text)?;
-    let texts = borrowed(&held)?;
+    let held = Texts::new("text", &text)?;
+    let texts = held.get()?;
     if columns.iter().any(|column| column.slice().len() != kind.len()) || texts.len() != kind.len() {
         return Err(PyValueError::new_err("expected columns of one length"));
     }

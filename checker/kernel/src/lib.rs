@@ -1,5 +1,5 @@
-//! Exact analyzers over columns: of linearizability, and of transactions. Only `python`, `judging`, `dividing`, `reading`
-//! and `transitions` depend on Python.
+//! Exact analyzers over columns: of linearizability, and of transactions. Only `python`, `judging`, `dividing`, `reading`,
+//! `texts` and `transitions` depend on Python.
 
 pub mod brute;
 #[cfg(feature = "python")]
@@ -17,6 +17,8 @@ mod python;
 mod reading;
 pub mod search;
 pub mod solve;
+#[cfg(feature = "python")]
+mod texts;
 pub mod transactions;
 #[cfg(feature = "python")]
 mod transitions;

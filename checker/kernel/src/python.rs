@@ -481,6 +481,7 @@ fn _kernel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(sort_seconds, module)?)?;
     module.add_function(wrap_pyfunction!(crate::judging::transactions, module)?)?;
     module.add_class::<crate::dividing::TransactionGraph>()?;
+    module.add_function(wrap_pyfunction!(crate::texts::evident_texts, module)?)?;
     module.add_function(wrap_pyfunction!(crate::dividing::transaction_parts, module)?)?;
     module.add_function(wrap_pyfunction!(crate::dividing::transaction_dependencies, module)?)?;
     Ok(())

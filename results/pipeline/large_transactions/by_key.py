@@ -3,42 +3,62 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checker._kernel import transaction_dependencies, transaction_parts
-from checker.columns import FAIL, ColumnReader, Values
+from checker._kernel import evident_texts, transaction_dependencies, transaction_parts
+from checker.columns import FAIL, INFO, OK, ColumnReader, Values
 from checker.formats.parquet import decode_value, json_text
 from checker.transactions.judge import FUNCTION
 from harness.errors import LabrysError
 from results.pipeline.large_transactions.pieces import (
     EDGE,
-    FINDING,
+    FINDINGS,
     GROUP,
     NONE,
+    NUMBERS,
     PARTS,
-    PIECES,
     READER,
-    TOLD,
     VERTEX,
+    WORDS,
     WRITER,
 )  # fmt: skip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from checker.columns import Int64s
     from checker.transactions.models import Question
 
 BYTES_PER_PART: Final = 600  # the memory of a part without its text, with the pieces that it makes
-# Texts whose canonical form is evident. Others are read and written again.
-_PLAIN: Final = r'^(?:(?:null|"[A-Za-z0-9_.:+/ -]*"|-?[1-9][0-9]{0,17}|0)[\],]|[\[\],])*$'
 # The step of the kernel that finds an anomaly, and whether findings of the step come in the order of keys.
 _STEPS: Final = {"internal": 2, "lost-update": 3, "dirty-update": 4, "incompatible-order": 0, "cyclic-versions": 6}
 _ELEMENTS: Final = 1
 _MISPLACED: Final = 5
+KEPT: Final = 100  # findings of each type in the order of the history; the kernel keeps as many
+INTERNAL: Final = "internal"  # one transaction may show it in several keys, so all are kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfKeys:
+    """What some keys show by themselves.
+
+    Attributes:
+        numbers: Pieces of the graph (`NUMBERS`).
+        words: Their words (`WORDS`), row by row.
+        findings: Anomalies that are no cycles (`FINDINGS`), of each type the first ones.
+        told: What the keys tell about the whole history.
+    """
+
+    numbers: pa.RecordBatch
+    words: pa.RecordBatch
+    findings: pa.RecordBatch
+    told: list[dict[str, Any]]
 
 
 def parts(batches: Iterator[pa.RecordBatch], question: Question) -> Iterator[pa.RecordBatch]:
@@ -52,7 +72,13 @@ def parts(batches: Iterator[pa.RecordBatch], question: Question) -> Iterator[pa.
 
 
 def _told(what: Any, start: int = 0) -> pa.RecordBatch:
-    row = {"start": start, "end": 0, "process": 0, "kind": 0, "place": 0, "places": [], "text": json.dumps(what)}
+    row: dict[str, Any] = {
+        **dict.fromkeys(PARTS.names, 0),
+        "start": start,
+        "places": [],
+        "key": None,
+        "text": json.dumps(what),
+    }
     return pa.RecordBatch.from_pylist([row], schema=PARTS)
 
 
@@ -68,8 +94,8 @@ def _parts(batch: pa.RecordBatch, question: Question) -> pa.RecordBatch:
     found = transaction_parts(
         question.workload,
         kind=columns.type,
-        request=_texts(batch.column("value")),
-        answer=_texts(batch.column("result")),
+        request=_arrays(_canonical(batch.column("value"))),
+        answer=_arrays(_canonical(batch.column("result"))),
     )
     if "malformed" in found:
         row, answer = found["malformed"]
@@ -89,6 +115,7 @@ def _parts(batch: pa.RecordBatch, question: Question) -> pa.RecordBatch:
         pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(flat.astype(np.int32))),
         _strings(*found["key"]),
         _strings(*found["text"]),
+        pa.array(np.frombuffer(found["address"], np.uint32)),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=PARTS)
 
@@ -97,51 +124,72 @@ def _strings(text: bytes, ends: bytes) -> pa.Array:
     return pa.StringArray.from_buffers(len(ends) // 4 - 1, pa.py_buffer(ends), pa.py_buffer(text))
 
 
-def _texts(column: pa.Array) -> list[str | None]:
+def _arrays(texts: pa.Array) -> tuple[Any, Any, Any]:
+    """Returns texts as the kernel takes them (`evident_texts`)."""
+    _, ends, text = texts.buffers()
+    there = texts.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+    if ends is None:
+        return np.zeros(1, np.int32), np.zeros(0, np.uint8), there
+    bounds = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return bounds, np.frombuffer(text or b"", np.uint8), there
+
+
+def _canonical(column: pa.Array) -> pa.Array:
     """Returns canonical JSON."""
     texts = column.cast(pa.string())
-    found: list[str | None] = texts.to_pylist()
-    odd = pc.invert(pc.fill_null(pc.match_substring_regex(texts, _PLAIN), True))  # noqa: FBT003 - pyarrow has no name for it
-    for row in np.flatnonzero(odd.to_numpy(zero_copy_only=False)).tolist():
+    odd = np.flatnonzero(np.frombuffer(evident_texts(_arrays(texts)), np.uint8) == 0)
+    if not len(odd):
+        return texts
+    made: list[str | None] = []
+    for text in texts.take(pa.array(odd)).to_pylist():
         try:
-            found[row] = json_text(decode_value(found[row] or ""))
+            made.append(json_text(decode_value(text)))
         except ValueError:
-            found[row] = None  # so it is malformed, and the check of this row alone says why
-    return found
+            made.append(None)  # so it is malformed, and the check of this row alone says why
+    mask = np.zeros(len(texts), bool)
+    mask[odd] = True
+    return pc.replace_with_mask(texts, pa.array(mask), pa.array(made, pa.string()))
 
 
-def pieces(
+def of_keys(
     batches: Iterator[pa.RecordBatch], question: Question, left_out: Sequence[int], memory_limit: int
-) -> Iterator[pa.RecordBatch]:
-    """Yields the pieces (`PIECES`) of whole keys; their parts come in the order of starts and places."""
+) -> OfKeys:
+    """Returns what whole keys show, from their parts (`PARTS`) in any order."""
     kept: list[pa.RecordBatch] = []
+    told: list[dict[str, Any]] = []
     rows = size = 0
     for batch in batches:
         keyed = pc.is_valid(batch.column("key"))
-        for row in batch.filter(pc.invert(keyed)).to_pylist():
-            yield _made([], [_about({**json.loads(row["text"]), "start": row["start"]})])
-        batch = batch.filter(keyed)  # noqa: PLW2901 - the same rows
+        if batch.column("key").null_count:
+            wrong = batch.filter(pc.invert(keyed)).select(["text", "start"]).to_pylist()
+            told += [{**json.loads(row["text"]), "start": row["start"]} for row in wrong]
+            batch = batch.filter(keyed)  # noqa: PLW2901 - the same rows
         rows += batch.num_rows
         size += batch.num_rows * BYTES_PER_PART + 2 * batch.column("text").nbytes
         kept.append(batch)
         if size > memory_limit:
             kept.clear()
     if size > memory_limit:
-        yield _made([], [_about({"large": rows, "bytes": size})])
+        told.append({"large": rows, "bytes": size})
     elif rows:
-        yield from _of_keys(pa.Table.from_batches(kept).combine_chunks(), question, left_out)
+        table = pa.Table.from_batches(kept).combine_chunks()
+        kept.clear()
+        order = np.lexsort((table.column("place").to_numpy(), table.column("start").to_numpy()))
+        found = _of_keys(table.take(pa.array(order)).combine_chunks(), question, left_out)
+        return replace(found, told=told + found.told)
+    return OfKeys(numbers=_none(NUMBERS), words=_none(WORDS), findings=_none(FINDINGS), told=told)
 
 
-def _about(what: Any) -> dict[str, Any]:
-    return {"what": TOLD, "key": json.dumps(what)}
+def _none(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
 
 
-def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Iterator[pa.RecordBatch]:
+def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> OfKeys:
     rows = {name: table.column(name).to_numpy() for name in ("start", "end", "process", "kind")}
     found = transaction_dependencies(
         question.workload,
         **rows,
-        text=table.column("text").to_pylist(),
+        text=_arrays(table.column("text").chunk(0)),
         sources=list(question.sources),
         left_out=list(left_out),
     )
@@ -151,8 +199,8 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> It
         key, elem, two, places = found["written_twice"]
         original = [int(flat[ends[row] + place]) for row, place in zip(two, places, strict=True)]
         starts = [int(rows["start"][row]) for row in two]
-        yield _made([], [_about({"twice": [key, elem, starts, original]})])
-        return
+        twice = {"twice": [key, elem, starts, original]}
+        return OfKeys(numbers=_none(NUMBERS), words=_none(WORDS), findings=_none(FINDINGS), told=[twice])
     first = np.frombuffer(found["first"], np.uint32)
     key_at, key_place = rows["start"][first], table.column("place").to_numpy()[first]
     keys, elems = _strings(*found["keys"]), _strings(*found["elems"])
@@ -188,33 +236,65 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> It
     lone[np.concatenate([edge["from"], edge["to"], row])] = False
     alone = np.flatnonzero(lone)
     made.append((VERTEX, len(alone), side("a", alone)))
-    told = [_about({"edges": found["data_edges"], "contradicted": list(found["contradicted"])})]
-    for number, (kind, of, some, where, values) in enumerate(found["findings"]):
-        starts = [int(rows["start"][row]) for row in some]
-        original = [int(flat[ends[row] + place]) for row, place in zip(some, where, strict=True)]
+    findings, counts = _findings(found["findings"], question, rows["start"], (flat, ends), (keys, key_at, key_place))
+    told = {"edges": found["data_edges"], "contradicted": list(found["contradicted"]), "counts": counts}
+    return OfKeys(numbers=_made(made, NUMBERS), words=_made(made, WORDS), findings=findings, told=[told])
+
+
+def _findings(
+    found: Sequence[Any], question: Question, start: Int64s, at: tuple[Any, Any], names: tuple[Any, Any, Any]
+) -> tuple[pa.RecordBatch, dict[str, int]]:
+    """Returns findings in the order of the kernel, and the number of those of each type but `INTERNAL`."""
+    (flat, ends), (keys, key_at, key_place) = at, names
+    some = []
+    for number, (kind, of, of_rows, where, values) in enumerate(found):
+        starts = [int(start[row]) for row in of_rows]
+        original = [int(flat[ends[row] + place]) for row, place in zip(of_rows, where, strict=True)]
         step = _MISPLACED if kind == "incompatible-order" and values else _STEPS.get(kind, _ELEMENTS)
         by_row = step in {_ELEMENTS, 2} or (step == 3 and question.workload == "list-append")
         order = (starts[0], original[0]) if by_row else (int(key_at[of]), int(key_place[of]))
-        told.append(
-            {
-                "what": FINDING, "kind": step, "a": order[0], "b": order[1], "before": number, "before_text": kind,
-                "after_text": json.dumps([keys[of].as_py(), starts, original, values]),
-            }
-        )  # fmt: skip
-    yield _made(made, told)
+        some.append((step, *order, number, kind, (of, starts, original, values)))
+    counts: Counter[str] = Counter()
+    kept = []
+    for *row, (of, starts, original, values) in sorted(some):
+        counts[row[4]] += 1
+        if row[4] == INTERNAL or counts[row[4]] <= KEPT:
+            about = json.dumps([keys[of].as_py(), starts, original, values])
+            kept.append(dict(zip(FINDINGS.names, [*row, about], strict=True)))
+    del counts[INTERNAL]
+    return pa.RecordBatch.from_pylist(kept, schema=FINDINGS), dict(counts)
 
 
-def _made(columns: Sequence[tuple[int, int, dict[str, Any]]], rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-    """Returns pieces from columns, each with its number of rows, and from rows."""
-    tables = [pa.Table.from_pylist(list(rows), schema=PIECES)]
+def _made(columns: Sequence[tuple[int, int, dict[str, Any]]], schema: pa.Schema) -> pa.RecordBatch:
+    """Returns pieces from columns, each with what they are and their number."""
+    tables = []
     for what, count, known in columns:
         arrays = []
-        for field in PIECES:
+        for field in schema:
             if field.name == "what":
                 arrays.append(pa.array(np.full(count, what, np.int8)))
             elif field.name in known:
                 arrays.append(pa.array(known[field.name]).cast(field.type))
             else:
                 arrays.append(pa.nulls(count, field.type))
-        tables.append(pa.Table.from_arrays(arrays, schema=PIECES))
-    return pa.concat_tables(tables).combine_chunks().to_batches()[0]
+        tables.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    return pa.concat_batches(tables)
+
+
+def open_ones(numbers: Any) -> tuple[Int64s, Int64s]:
+    """Returns the starts of transactions without an answer that others depend on, and their earliest completions, -1 for none.
+
+    Args:
+        numbers: Pieces of the graph, as arrays.
+    """
+    leads = np.flatnonzero(np.isin(numbers["what"], (EDGE, READER)) & (numbers["a_kind"] == INFO))
+    ends = (numbers["what"][leads] == EDGE) & (numbers["b_kind"][leads] == OK)
+    return earliest(numbers["a"][leads], np.where(ends, numbers["b_end"][leads], -1))
+
+
+def earliest(starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s]:
+    """Returns each start once, in ascending order, with the least of its ends; -1 is none."""
+    order = np.lexsort((np.where(ends < 0, np.iinfo(np.int64).max, ends), starts))
+    starts, ends = starts[order], ends[order]
+    first = np.flatnonzero(np.diff(starts, prepend=-1))
+    return starts[first], ends[first]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from checker._kernel import TransactionGraph
-from results.pipeline.decide.whole import stretches
 from results.pipeline.large_transactions.pieces import (
     BACK,
     EDGE,
@@ -21,8 +19,8 @@ from results.pipeline.large_transactions.pieces import (
     NUMBERS,
     OVER,
     READER,
+    REF,
     SLICED,
-    TOLD,
     VERTEX,
     WITHIN,
     WRITER,
@@ -39,9 +37,6 @@ if TYPE_CHECKING:
 
 BYTES_PER_PIECE: Final = 400  # the memory of a piece in a slice, with the graph
 SIDE: Final = ("", "_end", "_process", "_kind")
-
-# What a slice shows: a cycle or the like as JSON in `told`, or a piece for the boundary between two slices.
-SHOWN: Final = pa.schema([*SLICED, pa.field("told", pa.string())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +57,15 @@ class Slicing:
 
 
 def sliced(numbers: Numbers, places: Places, width: int) -> Iterator[pa.RecordBatch]:
-    """Yields rows of slices (`SLICED`) for edges, lone vertices and groups."""
+    """Yields rows of slices (`SLICED`) for pieces; the readers and writers of a fan are all among them."""
+    of_fan = (numbers["what"] == READER) | (numbers["what"] == WRITER)
+    yield from _sliced(only(numbers, ~of_fan), places, width)
+    if of_fan.any():
+        yield from _sliced_fans(only(numbers, of_fan), places, width)
+
+
+def _sliced(numbers: Numbers, places: Places, width: int) -> Iterator[pa.RecordBatch]:
+    """Yields the rows for edges, lone vertices and groups."""
     place, there = places.of(numbers["a"], numbers["a_end"], numbers["a_kind"])
     is_edge = numbers["what"] == EDGE
     other, both = places.of(numbers["b"], numbers["b_end"], numbers["b_kind"])
@@ -85,8 +88,8 @@ def sliced(numbers: Numbers, places: Places, width: int) -> Iterator[pa.RecordBa
         yield _rows(only(numbers, far), b[far], OVER)
 
 
-def sliced_fans(numbers: Numbers, places: Places, width: int) -> Iterator[pa.RecordBatch]:
-    """Yields rows of slices (`SLICED`) for the readers and writers of whole fans."""
+def _sliced_fans(numbers: Numbers, places: Places, width: int) -> Iterator[pa.RecordBatch]:
+    """Yields the rows for the readers and writers of whole fans."""
     place, there = places.of(numbers["a"], numbers["a_end"], numbers["a_kind"])
     kept = np.flatnonzero(there)
     numbers, slices = only(numbers, kept), place[kept] // width
@@ -123,93 +126,87 @@ def _vertices(numbers: Numbers, end: str) -> Numbers:
     return found
 
 
-def _rows(numbers: Numbers, slices: Any, role: int, schema: pa.Schema = SLICED) -> pa.RecordBatch:
+def _rows(numbers: Numbers, slices: Any, role: int) -> pa.RecordBatch:
     count = len(slices)
     known = {**numbers, "slice": slices, "role": np.full(count, role, np.int8)}
     arrays = [
         pa.array(known[field.name]).cast(field.type) if field.name in known else pa.nulls(count, field.type)
-        for field in schema
+        for field in SLICED
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=SLICED)
 
 
-def _told(what: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"what": TOLD, "told": json.dumps(what)}], schema=SHOWN)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a slice or a window shows.
+
+    Attributes:
+        told: Cycles and the like.
+        rows: Pieces for the windows around its boundaries (`SLICED`).
+    """
+
+    told: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[pa.RecordBatch] = field(default_factory=list)
 
 
-def decided(batches: Iterator[pa.RecordBatch], slicing: Slicing, *, windows: bool) -> Iterator[pa.RecordBatch]:
-    """Decides slices, or the windows around their boundaries; their rows are neighbours. Yields rows of `SHOWN`."""
-    current: int | None = None
+def decided(number: int, batches: Iterator[pa.RecordBatch], slicing: Slicing, *, windows: bool) -> Shown:
+    """Decides a slice, or the window around the end of one, from its rows (`SLICED`)."""
     kept: list[Numbers] = []
     rows = 0
     for batch in batches:
-        numbers = numbers_of(batch)
-        for low, high in stretches(numbers["slice"]):
-            number = int(numbers["slice"][low])
-            if number != current:
-                if current is not None:
-                    yield from _whole(current, kept, rows, slicing, windows=windows)
-                current, kept, rows = number, [], 0
-            rows += high - low
-            # The columns are copied, so that the memory of the batch can be freed.
-            kept.append({name: column[low:high].copy() for name, column in numbers.items()})
-            if rows * BYTES_PER_PIECE > slicing.memory_limit:
-                kept.clear()
-    if current is not None:
-        yield from _whole(current, kept, rows, slicing, windows=windows)
-
-
-def _whole(number: int, kept: list[Numbers], rows: int, slicing: Slicing, *, windows: bool) -> Iterator[pa.RecordBatch]:
+        rows += batch.num_rows
+        kept.append(numbers_of(batch))
+        if rows * BYTES_PER_PIECE > slicing.memory_limit:
+            kept.clear()
     if rows * BYTES_PER_PIECE > slicing.memory_limit:
-        yield _told({"large": rows})
-        return
+        return Shown(told=[{"large": rows}])
     numbers = joined(kept)
     kept.clear()
-    yield from _window(numbers, slicing) if windows else _slice(number, numbers, slicing)
+    return _window(numbers, slicing) if windows else _slice(number, numbers, slicing)
 
 
-def _window(numbers: Numbers, slicing: Slicing) -> Iterator[pa.RecordBatch]:
+def _window(numbers: Numbers, slicing: Slicing) -> Shown:
     """Decides the vertices that lead over the end of one slice, and those of the next one."""
     inner = only(numbers, numbers["role"] == WITHIN)
     starts = np.unique(inner["a"])
     across = only(numbers, numbers["role"] != WITHIN)
     across = only(across, np.isin(across["a"], starts) & np.isin(across["b"], starts))
-    yield from Part(joined([inner, across]), slicing).cycles()
+    return Shown(told=Part(joined([inner, across]), slicing).cycles())
 
 
-def _slice(number: int, numbers: Numbers, slicing: Slicing) -> Iterator[pa.RecordBatch]:
+def _slice(number: int, numbers: Numbers, slicing: Slicing) -> Shown:
     role = numbers["role"]
     inner = only(numbers, role == WITHIN)
     marked = only(numbers, (role == ENTRY) | (role == EXIT))
-    yield from (_told({"over": _edge(only(numbers, [row]))}) for row in np.flatnonzero(role == OVER)[:1000].tolist())
+    over = [{"over": _edge(only(numbers, [row]))} for row in np.flatnonzero(role == OVER)[:1000].tolist()]
     if not len(marked["a"]):
-        yield from Part(inner, slicing).cycles()
-        return
+        return Shown(told=over + Part(inner, slicing).cycles())
     part = Part(joined([inner, marked]), slicing)
     entries, exits = (np.unique(part.row(only(marked, marked["role"] == each)["a"])) for each in (ENTRY, EXIT))
     from_entry, to_exit = (
         np.frombuffer(flags, np.uint8) > 0 for flags in part.graph.reach(entries.tolist(), exits.tolist())
     )
     if (from_entry & to_exit).any():
-        yield _told({"wide": int((from_entry & to_exit).sum()), "slice": number})
-        yield from part.cycles()
-        return
-    inner = {name: column for name, column in joined([inner, marked]).items() if name in NUMBERS}
+        wide = {"wide": int((from_entry & to_exit).sum()), "slice": number}
+        return Shown(told=[*over, wide, *part.cycles()])
+    inner = {name: column for name, column in joined([inner, marked]).items() if name in NUMBERS.names}
     a = part.row(inner["a"])
     b = np.where(inner["what"] == EDGE, part.row(inner["b"]), a)
     rest = ~(from_entry | to_exit)
-    yield from Part(joined([only(inner, rest[a] & rest[b]), part.vertices(np.flatnonzero(rest))]), slicing).cycles()
+    alone = Part(joined([only(inner, rest[a] & rest[b]), part.vertices(np.flatnonzero(rest))]), slicing).cycles()
+    rows = []
     for flags, window in ((to_exit, number), (from_entry, number + 1)):
         some = only(inner, flags[a] & flags[b])
-        yield _rows({name: some[name] for name in NUMBERS}, np.full(len(some["a"]), window), WITHIN, SHOWN)
+        rows.append(_rows({name: some[name] for name in NUMBERS.names}, np.full(len(some["a"]), window), WITHIN))
         them = part.vertices(np.flatnonzero(flags))
-        yield _rows(them, np.full(len(them["a"]), window), WITHIN, SHOWN)
+        rows.append(_rows(them, np.full(len(them["a"]), window), WITHIN))
     for each, end in ((BACK, "a"), (FORTH, "b")):
         some = only(numbers, role == each)
         at, known = part.find(some[end])
         leads = known & to_exit[at]
         some = only(some, leads)
-        yield _rows({name: some[name] for name in NUMBERS}, np.full(len(some["a"]), number), each, SHOWN)
+        rows.append(_rows({name: some[name] for name in NUMBERS.names}, np.full(len(some["a"]), number), each))
+    return Shown(told=over + alone, rows=rows)
 
 
 def _edge(numbers: Numbers) -> dict[str, int]:
@@ -269,27 +266,29 @@ class Part:
     def vertices(self, rows: Any) -> Numbers:
         """Returns some transactions as pieces."""
         count = len(rows)
-        found = {name: np.zeros(count, np.int64) for name in NUMBERS}
+        found = {name: np.zeros(count, np.int64) for name in NUMBERS.names}
         found |= {"a": self._starts[rows], **{f"a{name}": self._sides[name][rows] for name in SIDE[1:]}}
         found["what"] = np.full(count, VERTEX, np.int8)
         return found
 
-    def cycles(self) -> Iterator[pa.RecordBatch]:
-        """Yields what the kernel finds, with starts in place of rows."""
+    def cycles(self) -> list[dict[str, Any]]:
+        """Returns what the kernel finds, with starts in place of rows."""
         if not len(self._starts):
-            return
+            return []
+        shown: list[dict[str, Any]] = []
         found = self.graph.cycles()
-        start = self._starts.tolist()
+        start = self._starts.item
         for name, component, first, links in found["cycles"]:
             told = [
-                [start[a], start[b], kind, self._ref(before), self._ref(after)] for a, b, kind, before, after in links
+                [start(a), start(b), kind, self._ref(before), self._ref(after)] for a, b, kind, before, after in links
             ]
-            yield _told({"cycle": [name, component, start[first], told]})
+            shown.append({"cycle": [name, component, start(first), told]})
         for name, component, first, decided, writers in found["overlaps"]:
-            told = [[start[row], self._key_of(group)] for row, group in writers]
-            yield _told({"overlap": [name, component, start[first], decided, told]})
+            told = [[start(row), self._key_of(group)] for row, group in writers]
+            shown.append({"overlap": [name, component, start(first), decided, told]})
         if found["counts"]:
-            yield _told({"counts": found["counts"]})
+            shown.append({"counts": found["counts"]})
+        return shown
 
     def _ref(self, place: int | None) -> list[int] | None:
         """Returns the numbers that name a piece (`REF`)."""
@@ -303,9 +302,6 @@ class Part:
     def _key_of(self, group: int) -> list[int]:
         at = self._group_first[group]
         return [int(self._groups[name][at]) for name in REF]
-
-
-REF: Final = ("what", "a", "b", "kind", "key_at", "key_place", "before", "after")
 
 
 def _common_ranks(edges: Numbers, fans: Numbers) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from checker.transactions.judge import judged
 from harness.errors import InputError
 from harness.verdict import Verdict
+from results.pipeline.large_transactions.by_key import KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,9 +19,8 @@ if TYPE_CHECKING:
     from checker.judging import Judge, Judgement
     from checker.transactions.models import Question
 
-KEPT: Final = 100  # of each type, in the order of the history; the kernel keeps as many
 OUT_OF_MEMORY: Final = "out-of-memory"
-Ref = tuple[int, ...]  # the numbers that name a piece, see `by_time.REF`
+Ref = tuple[int, ...]  # the numbers that name a piece, see `pieces.REF`
 Name = tuple[str | None, str | None, str | None, int]  # key, version before, version after, source
 _SOURCES: Final = ("initial", "writes-follow-reads", "sequential-keys", "linearizable-keys")
 
@@ -94,7 +94,7 @@ def starts_of(found: Found) -> list[int]:
     if twice is not None:
         starts.update(twice[2])
     for each in found.findings:
-        starts.update(json.loads(each["after_text"])[1])
+        starts.update(json.loads(each["about"])[1])
     for cycle in _cycles(found):
         starts.update(start for link in cycle[3] for start in link[:2])
     for overlap in _overlaps(found):
@@ -147,9 +147,9 @@ def judgement(question: Question, found: Found, columns: Columns, names: Mapping
         result["written_twice"] = (key, elem, [row[start] for start in starts], places)
         return judged(columns, question, result, found.size)
     result["findings"] = []
-    for each in sorted(found.findings, key=lambda each: (each["kind"], each["a"], each["b"], each["before"])):
-        key, starts, places, elems = json.loads(each["after_text"])
-        result["findings"].append((each["before_text"], key, [row[start] for start in starts], places, elems))
+    for each in sorted(found.findings, key=lambda each: (each["step"], each["at"], each["place"], each["number"])):
+        key, starts, places, elems = json.loads(each["about"])
+        result["findings"].append((each["name"], key, [row[start] for start in starts], places, elems))
     reasons = set()
     cycles = []
     for name, component, _, links in _cycles(found):

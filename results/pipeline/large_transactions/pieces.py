@@ -1,4 +1,4 @@
-"""The rows between the steps: parts of transactions, and pieces of the graph.
+"""The rows between the steps: parts of transactions, and pieces of the graph with their words.
 
 A row of the graph names transactions by their starts, which are unique in a history. The numbers of versions have a
 meaning only within one key; the start and the place of the first access of a key name the key, and give its rank
@@ -31,6 +31,7 @@ PARTS: Final = pa.schema(
         "places": pa.list_(INT),
         "key": TEXT,  # canonical JSON; null: the row tells what is wrong with a transaction, in `text`
         "text": TEXT,
+        "address": pa.uint32(),  # of the key; it spreads keys over buckets
     }
 )
 
@@ -40,8 +41,6 @@ VERTEX: Final = 1  # `a` has no dependency on this key
 READER: Final = 2  # `a` read the version `before`, and precedes each `WRITER` of the key
 WRITER: Final = 3  # `a` wrote the version `after`
 GROUP: Final = 4  # `a` wrote a version of the key without a known order
-FINDING: Final = 5  # an anomaly that is no cycle
-TOLD: Final = 6  # something about the whole history, as JSON in `key`
 
 _ENDS: Final = {
     f"{end}{name}": kind
@@ -51,13 +50,27 @@ _ENDS: Final = {
 _NUMBERS: Final = {
     "what": BYTE,
     **_ENDS,
-    "kind": BYTE,  # of an edge, as in the kernel; of a finding, its step
+    "kind": BYTE,  # of an edge, as in the kernel
     "key_at": LONG,
     "key_place": INT,
     "before": LONG,
     "after": LONG,
 }
-PIECES: Final = pa.schema({**_NUMBERS, "key": TEXT, "before_text": TEXT, "after_text": TEXT, "source": BYTE})
+NUMBERS: Final = pa.schema(_NUMBERS)
+WORDS: Final = pa.schema({"key": TEXT, "before_text": TEXT, "after_text": TEXT, "source": BYTE})
+REF: Final = ("what", "a", "b", "kind", "key_at", "key_place", "before", "after")  # the numbers that name a piece
+
+# Anomalies that are no cycles. The first four columns are their order.
+FINDINGS: Final = pa.schema(
+    {
+        "step": BYTE,  # of the kernel, which finds them
+        "at": LONG,
+        "place": LONG,
+        "number": LONG,
+        "name": TEXT,
+        "about": TEXT,  # JSON: the key, the starts, the places and the elements
+    }
+)
 
 # What the row of a slice is.
 WITHIN: Final = 0
@@ -67,8 +80,6 @@ ENTRY: Final = 3
 EXIT: Final = 4
 OVER: Final = 5  # an edge that leads back over whole slices
 SLICED: Final = pa.schema({"slice": LONG, "role": BYTE, **_NUMBERS})
-NUMBERS: Final = tuple(_NUMBERS)
-
 Numbers = dict[str, Any]  # by column: an array
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +12,9 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from checker.columns import INFO, NEEDED, OK, ColumnReader
+from checker.columns import NEEDED, OK, ColumnReader
 from checker.transactions.models import PROCESS, REALTIME, order_of
 from harness.errors import LabrysError
 from harness.op import OpType
@@ -20,7 +22,6 @@ from results.pipeline.decide.judges import row_of
 from results.pipeline.large_transactions import by_key, by_time
 from results.pipeline.large_transactions.by_time import Slicing
 from results.pipeline.large_transactions.finish import (
-    KEPT,
     OUT_OF_MEMORY,
     Found,
     alone,
@@ -28,18 +29,15 @@ from results.pipeline.large_transactions.finish import (
     refs_of,
     starts_of,
 )  # fmt: skip
+from results.pipeline.large_transactions.parcels import PARCELS, batch_of, contents, packed, unpacked
 from results.pipeline.large_transactions.pieces import (
     EDGE,
-    FINDING,
-    GROUP,
+    FINDINGS,
     NUMBERS,
     PARTS,
-    PIECES,
-    READER,
+    REF,
     SLICED,
-    TOLD,
-    VERTEX,
-    WRITER,
+    WORDS,
     Places,
     numbers_of,
 )  # fmt: skip
@@ -50,15 +48,34 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from checker.columns import Columns
+    from checker.columns import Columns, Int64s
     from checker.judging import Judge, Judgement
     from checker.transactions.models import Question
+    from results.pipeline.large_transactions.by_key import OfKeys
+    from results.pipeline.large_transactions.by_time import Shown
     from results.pipeline.large_transactions.finish import Name, Ref
 
 DATAFLOW: Final = "dataflow"  # the column `engine`
 _KERNEL_PROCESS: Final = 8  # the kind of an edge of processes, as in the kernel
 _SHARE: Final = 4  # a partition of keys has about this part of the memory limit
 _ROWS_PER_TASK: Final = 1 << 20
+_MOST_TASKS: Final = 1024
+_OPEN: Final = pa.schema({"start": pa.int64(), "end": pa.int64()})
+
+# What the keys of a bucket show: numbers about them, JSON for the driver, and tables in parcels.
+HELD: Final = pa.schema(
+    {
+        "pieces": pa.int64(),
+        "end": pa.int64(),  # the last index of a completion of an ok transaction, or of a start
+        "told": pa.string(),
+        "open": pa.binary(),  # `_OPEN`: transactions without an answer that others depend on
+        "findings": pa.binary(),  # null if there are none
+        "numbers": pa.binary(),
+        "words": pa.binary(),
+    }
+)
+# What a slice or a window shows: JSON, or a parcel for a window.
+SHOWN: Final = pa.schema([*PARCELS, pa.field("told", pa.string())])
 
 
 def decided(operations: DataFrame, judge: Any, *, size: int, text: int, memory_limit: int) -> dict[str, Any]:
@@ -95,7 +112,11 @@ def _judgement(
         steps = _Steps(operations, question, size=size, text=text, memory_limit=memory_limit)
         pieces = steps.by_key(left_out)
         try:
-            found = Found(told=_told(pieces, "key"), size=size, memory_limit=memory_limit)
+            keys = pieces.select(
+                "told", "pieces", "end", "open", F.col("findings").isNotNull().alias("finds")
+            ).collect()
+            told = [each for row in keys for each in json.loads(row["told"])]
+            found = Found(told=told, size=size, memory_limit=memory_limit)
             found.hold()
             wrong = found.wrong()
             if wrong is not None:
@@ -105,17 +126,14 @@ def _judgement(
                 left_out = found.contradicted()
                 continue
             if found.twice() is None:
-                steps.findings(pieces, found)
-                steps.by_time(pieces, found)
+                if any(row["finds"] for row in keys):
+                    steps.findings(pieces, found)
+                steps.by_time(pieces, keys, found)
             columns = steps.columns(starts_of(found))
             names = steps.names(pieces, sorted(refs_of(found)))
             return judgement(question, found, columns, names), columns
         finally:
             pieces.unpersist()
-
-
-def _told(rows: DataFrame, column: str) -> list[dict[str, Any]]:
-    return [json.loads(row[0]) for row in rows.where(F.col("what") == TOLD).select(column).collect()]
 
 
 class _Steps:
@@ -132,86 +150,95 @@ class _Steps:
         self._order = order_of(question.model, question.anomalies)
 
     def by_key(self, left_out: Sequence[int]) -> DataFrame:
-        """Returns the pieces of the graph, and what keys show by themselves."""
+        """Returns what the keys of each bucket show (`HELD`)."""
         question, limit = self._question, self._memory_limit
-        parts = self._operations.mapInArrow(partial(by_key.parts, question=question), struct_of(PARTS))
-        address = F.xxhash64(F.col("key"))
         needed = self._size * 3 * by_key.BYTES_PER_PART + 4 * self._text
-        tasks = max(self._least, -(-needed * _SHARE // limit))
-        spread = parts.repartition(tasks, address).sortWithinPartitions("start", "place")
-        made = partial(by_key.pieces, question=question, left_out=tuple(left_out), memory_limit=limit)
-        return spread.mapInArrow(made, struct_of(PIECES)).persist(StorageLevel.DISK_ONLY)
+        buckets = max(self._least, -(-needed * _SHARE // limit))
+
+        def divided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            parts = by_key.parts(batches, question)
+            yield from packed(
+                ((part.column("address").to_numpy() % buckets, part) for part in parts), PARTS, limit // 4
+            )
+
+        def held(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for _, parts in unpacked(batches, PARTS):
+                yield _held(by_key.of_keys(parts, question, left_out, limit))
+
+        parcels = self._spread(self._operations.mapInArrow(divided, struct_of(PARCELS)), buckets)
+        return parcels.mapInArrow(held, struct_of(HELD)).persist(StorageLevel.DISK_ONLY)
+
+    def _spread(self, parcels: DataFrame, buckets: int) -> DataFrame:
+        """Returns parcels with those of a bucket in one partition, one after the other."""
+        tasks = min(buckets, max(self._least, _MOST_TASKS))
+        return parcels.repartition(tasks, "bucket").sortWithinPartitions("bucket")
 
     def findings(self, pieces: DataFrame, found: Found) -> None:
         """Adds the anomalies that are no cycles."""
-        some = pieces.where(F.col("what") == FINDING).select("kind", "a", "b", "before", "before_text", "after_text")
-        inside = F.col("before_text") == "internal"
-        first = F.min(F.struct("b", "before", "kind", "before_text", "after_text")).alias("first")
-        once = some.where(inside).groupBy("a").agg(first).select("a", "first.*").select(*some.columns)
-        some = some.where(~inside).unionByName(once)
-        found.counts = {row[0]: row[1] for row in some.groupBy("before_text").count().collect()}
-        if not found.counts:
-            return
-        order = Window.partitionBy("before_text").orderBy("kind", "a", "b", "before")
-        kept = some.withColumn("number", F.row_number().over(order)).where(F.col("number") <= KEPT)
-        found.findings = [row.asDict() for row in kept.collect()]
 
-    def by_time(self, pieces: DataFrame, found: Found) -> None:
+        def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from (batch_of(content, FINDINGS) for content in batch.column("findings"))
+
+        some = pieces.where(F.col("findings").isNotNull()).select("findings").mapInArrow(unpack, struct_of(FINDINGS))
+        inside = F.col("name") == by_key.INTERNAL
+        first = F.min(F.struct("place", "number", "step", "name", "about")).alias("first")
+        once = some.where(inside).groupBy("at").agg(first).select("at", "first.*").select(*some.columns)
+        counts: Counter[str] = Counter()
+        for each in found.told:
+            counts.update(each.get("counts", {}))
+        counts[by_key.INTERNAL] = once.count()
+        found.counts = {name: count for name, count in counts.items() if count}
+        order = Window.partitionBy("name").orderBy("step", "at", "place", "number")
+        numbered = some.where(~inside).unionByName(once).withColumn("nth", F.row_number().over(order))
+        found.findings = [row.asDict() for row in numbered.where(F.col("nth") <= by_key.KEPT).collect()]
+
+    def by_time(self, pieces: DataFrame, keys: Sequence[Any], found: Found) -> None:
         """Adds the cycles."""
-        numbers = pieces.select(*NUMBERS)
+        count = sum(row["pieces"] for row in keys)
+        if not count:
+            return
+        numbers = pieces.select("numbers")
         if self._order == PROCESS:
             numbers = numbers.unionByName(self._processes())
-        counted = numbers.agg(F.max("a_end").alias("end"), F.max(F.when(F.col("a_kind") == OK, F.col("a_end"))).alias("last"),
-            F.max("a").alias("start"), F.count_if(F.col("what") < FINDING).alias("pieces")).head()  # fmt: skip
-        assert counted is not None  # noqa: S101 - an aggregate without groups has one row
-        if not counted["pieces"]:
-            return
-        last = max(counted["last"] or 0, counted["start"] or 0) + 1
-        slices = max(1, -(-2 * counted["pieces"] * by_time.BYTES_PER_PIECE // self._memory_limit))
+            count += self._size
+        last = max(row["end"] for row in keys) + 1
+        slices = max(1, -(-2 * count * by_time.BYTES_PER_PIECE // self._memory_limit))
         slicing = Slicing(
             width=-(-last // slices),
             extra=REALTIME if self._order == REALTIME else "none",
             unordered=self._question.workload == "list-append",
             memory_limit=self._memory_limit,
         )
-        places = self._places(numbers)
-        found.shown = self._cycles(numbers, places, slicing, counted["pieces"])
+        found.shown = self._cycles(numbers, _places([row["open"] for row in keys]), slicing, slices)
 
-    def _cycles(self, numbers: DataFrame, places: Places, slicing: Slicing, count: int) -> list[dict[str, Any]]:
-        what = F.col("what")
-        width = slicing.width
+    def _cycles(self, numbers: DataFrame, places: Places, slicing: Slicing, slices: int) -> list[dict[str, Any]]:
+        width, limit = slicing.width, self._memory_limit
+        everywhere = self._spark.sparkContext.broadcast(places)
 
-        def plain(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                yield from by_time.sliced(numbers_of(batch), places, width)
+        def cut(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            rows = (
+                some
+                for batch in batches
+                for content in batch.column("numbers")
+                for some in by_time.sliced(numbers_of(batch_of(content, NUMBERS)), everywhere.value, width)
+            )
+            yield from packed(((some.column("slice").to_numpy(), some) for some in rows), SLICED, limit // 4)
 
-        def fans(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            kept = [batch for batch in batches if batch.num_rows]
-            if kept:
-                yield from by_time.sliced_fans(numbers_of(pa.Table.from_batches(kept).combine_chunks()), places, width)
+        def decided(batches: Iterator[pa.RecordBatch], *, windows: bool) -> Iterator[pa.RecordBatch]:
+            for number, rows in unpacked(batches, SLICED):
+                yield from _shown(by_time.decided(number, rows, slicing, windows=windows))
 
-        tasks = max(self._least, count // _ROWS_PER_TASK)
-        rows = numbers.where(what.isin(EDGE, VERTEX, GROUP)).mapInArrow(plain, struct_of(SLICED))
-        some = numbers.where(what.isin(READER, WRITER)).repartition(tasks, "key_at", "key_place")
-        rows = rows.unionByName(some.mapInArrow(fans, struct_of(SLICED)))
-        spread = rows.repartition(tasks, "slice").sortWithinPartitions("slice")
-        layout = struct_of(by_time.SHOWN)
-        shown = spread.mapInArrow(partial(by_time.decided, slicing=slicing, windows=False), layout)
-        shown = shown.persist(StorageLevel.DISK_ONLY)
+        layout = struct_of(SHOWN)
+        spread = self._spread(numbers.mapInArrow(cut, struct_of(PARCELS)), slices)
+        shown = spread.mapInArrow(partial(decided, windows=False), layout).persist(StorageLevel.DISK_ONLY)
         try:
-            told = _told(shown, "told")
-            across = shown.where(what != TOLD).repartition(self._least, "slice").sortWithinPartitions("slice")
-            told += _told(across.mapInArrow(partial(by_time.decided, slicing=slicing, windows=True), layout), "told")
-            return told
+            told = _told(shown)
+            across = self._spread(shown.where(F.col("content").isNotNull()).select(*PARCELS.names), slices)
+            return told + _told(across.mapInArrow(partial(decided, windows=True), layout))
         finally:
             shown.unpersist()
-
-    def _places(self, numbers: DataFrame) -> Places:
-        """Returns the places of the transactions without an answer that others depend on."""
-        leads = (F.col("what").isin(EDGE, READER)) & (F.col("a_kind") == INFO)
-        end = F.min(F.when((F.col("what") == EDGE) & (F.col("b_kind") == OK), F.col("b_end"))).alias("end")
-        rows = numbers.where(leads).groupBy("a").agg(end).toArrow().sort_by("a")
-        return Places(rows.column("a").to_numpy(), rows.column("end").fill_null(-1).to_numpy())
+            everywhere.unpersist()
 
     def _processes(self) -> DataFrame:
         """Returns an edge from each ok transaction to the next ok one of its process."""
@@ -225,11 +252,19 @@ class _Steps:
             F.col("process").alias("b_process"),
         ).where(F.col("a").isNotNull())  # fmt: skip
         constants = {"what": EDGE, "kind": _KERNEL_PROCESS, "a_kind": OK, "b_kind": OK, "key_at": -1}
-        return conform(pairs.withColumns({name: F.lit(value) for name, value in constants.items()}),
-            pa.schema([PIECES.field(name) for name in NUMBERS]))  # fmt: skip
+        edges = conform(pairs.withColumns({name: F.lit(value) for name, value in constants.items()}), NUMBERS)
+
+        def packed_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield pa.RecordBatch.from_arrays([contents([batch.cast(NUMBERS)], NUMBERS)], names=["numbers"])
+
+        return edges.mapInArrow(packed_rows, "numbers binary")
 
     def columns(self, starts: Sequence[int]) -> Columns:
         """Returns the transactions with these starts, in this order."""
+        if not starts:
+            schema = to_arrow_schema(self._operations.schema)
+            return ColumnReader("the history").of_batch(pa.RecordBatch.from_pylist([], schema=schema))
         wanted = self._spark.createDataFrame([(start,) for start in starts], "invoke_index long")
         rows = self._operations.join(F.broadcast(wanted), "invoke_index", "left_semi").toArrow()
         table = rows.sort_by("invoke_index").combine_chunks()
@@ -240,16 +275,62 @@ class _Steps:
         """Returns the words of pieces."""
         if not refs:
             return {}
-        layout = pa.schema([PIECES.field(name) for name in by_time.REF])
-        columns = np.array(refs, np.int64).T
-        arrays = [pa.array(column).cast(field.type) for column, field in zip(columns, layout, strict=True)]
-        wanted = self._spark.createDataFrame(pa.Table.from_arrays(arrays, schema=layout))
-        kept = {name: F.coalesce(F.col(name), F.lit(0)).alias(name) for name in by_time.REF}
-        rows = pieces.select(*kept.values(), "key", "before_text", "after_text", "source")
-        rows = rows.join(F.broadcast(wanted), list(by_time.REF), "left_semi")
+        starts = np.array([ref[REF.index("a")] for ref in refs], np.int64)
+        wanted = set(refs)
+
+        def found(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for one, other in zip(batch.column("numbers"), batch.column("words"), strict=True):
+                    numbers, words = numbers_of(batch_of(one, NUMBERS)), batch_of(other, WORDS)
+                    rows = np.flatnonzero(np.isin(numbers["a"], starts))
+                    its = zip(*(numbers[name][rows].tolist() for name in REF), strict=True)
+                    some = [(row, ref) for row, ref in zip(rows.tolist(), its, strict=True) if ref in wanted]
+                    told = json.dumps([[ref, words.slice(row, 1).to_pylist()[0]] for row, ref in some])
+                    yield pa.RecordBatch.from_pylist([{"told": told}])
+
+        rows = pieces.select("numbers", "words").mapInArrow(found, "told string").collect()
         return {
-            tuple(row[name] for name in by_time.REF): (
-                row["key"], row["before_text"], row["after_text"], -1 if row["source"] is None else row["source"],
-            )
-            for row in rows.collect()
+            tuple(ref): (its["key"], its["before_text"], its["after_text"], -1 if its["source"] is None else its["source"])
+            for row in rows for ref, its in json.loads(row["told"])
         }  # fmt: skip
+
+
+def _held(found: OfKeys) -> pa.RecordBatch:
+    """Returns the row (`HELD`) of a bucket."""
+    numbers = numbers_of(found.numbers)
+    ends: Int64s = np.maximum(numbers["a"], np.where(numbers["a_kind"] == OK, numbers["a_end"], 0))
+    starts, earliest = by_key.open_ones(numbers)
+    open_ = pa.RecordBatch.from_arrays([pa.array(starts), pa.array(earliest)], schema=_OPEN)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([len(ends)], pa.int64()),
+            pa.array([int(ends.max()) if len(ends) else 0], pa.int64()),
+            pa.array([json.dumps(found.told)]),
+            contents([open_], _OPEN),
+            contents([found.findings], FINDINGS) if found.findings.num_rows else pa.nulls(1, pa.binary()),
+            contents([found.numbers], NUMBERS),
+            contents([found.words], WORDS),
+        ],
+        schema=HELD,
+    )
+
+
+def _shown(found: Shown) -> Iterator[pa.RecordBatch]:
+    """Yields the rows (`SHOWN`) of a slice or of a window."""
+    if found.told:
+        yield pa.RecordBatch.from_pylist([{"told": json.dumps(found.told)}], schema=SHOWN)
+    for parcels in packed(((rows.column("slice").to_numpy(), rows) for rows in found.rows), SLICED, 1 << 62):
+        none = pa.nulls(parcels.num_rows, pa.string())
+        yield pa.RecordBatch.from_arrays([*parcels.columns, none], schema=SHOWN)
+
+
+def _told(rows: DataFrame) -> list[dict[str, Any]]:
+    found = rows.where(F.col("told").isNotNull()).select("told").collect()
+    return [each for row in found for each in json.loads(row["told"])]
+
+
+def _places(some: Sequence[bytes]) -> Places:
+    """Returns the places of the transactions without an answer that others depend on, by what each bucket knows (`_OPEN`)."""
+    batches = [batch_of(pa.scalar(bytes(content), pa.binary()), _OPEN) for content in some]
+    table = pa.Table.from_batches(batches, schema=_OPEN)
+    return Places(*by_key.earliest(table.column("start").to_numpy(), table.column("end").to_numpy()))

@@ -26,6 +26,7 @@ APP_NAME: Final = "labrys"
 LOCAL_MASTER: Final = "local[*]"
 LOOPBACK: Final = "127.0.0.1"
 ARROW_ROWS: Final = 1 << 16
+ARROW_BYTES: Final = 64 << 20
 PARTITION_BYTES: Final = 64 << 20
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 _WORKER_PYTHON: Final = "PYSPARK_PYTHON"
@@ -91,6 +92,7 @@ def settings_of(options: SessionOptions) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_ROWS),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BYTES),
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(PARTITION_BYTES),
         # The default for plans that do not set a number of partitions from the size of the data.

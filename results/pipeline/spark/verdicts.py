@@ -81,8 +81,7 @@ def judged(operations: DataFrame, judge: Judge, memory_limit: int) -> DataFrame:
     Returns:
         A row for each run and key, in the columns of `schema.VERDICTS`.
     """
-    keys = keys_of(operations)
-    large = _large_transactions(operations, memory_limit) if _in_parts(judge) else []
+    large, is_all = _large_transactions(operations, memory_limit) if _in_parts(judge) else ([], False)
     if large:
         answers = [
             decided_in_parts(
@@ -93,13 +92,14 @@ def judged(operations: DataFrame, judge: Judge, memory_limit: int) -> DataFrame:
         ]  # fmt: skip
         tuples = [tuple(row.get(name) for name in VERDICTS.names) for row in answers]
         found = operations.sparkSession.createDataFrame(tuples, struct_of(VERDICTS))
-        if len(large) == keys.count:
+        if is_all:
             return found
         names = operations.sparkSession.createDataFrame(
             [(each["run"], each["key"]) for each in large], "its_run string, its_key string"
         )
         rest = operations.join(F.broadcast(names), _same_key(operations, names), "left_anti")
         return found.unionByName(judged(rest, judge, memory_limit))
+    keys = keys_of(operations)
     rows = operations.select("run", *NEEDED, address(keys.salt).alias(ADDRESS))
     spread = rows.repartition(_tasks(keys, keys.count), ADDRESS).sortWithinPartitions(ADDRESS, "invoke_index")
     decided = spread.mapInArrow(partial(judges.decide, judge=judge, memory_limit=memory_limit), struct_of(VERDICTS))
@@ -114,12 +114,14 @@ def _in_parts(judge: Judge) -> bool:
     return not searched(question.model, question.anomalies)
 
 
-def _large_transactions(operations: DataFrame, memory_limit: int) -> list[Any]:
-    """Returns the runs and keys of transactions that take more memory than one worker has, with their sizes."""
+def _large_transactions(operations: DataFrame, memory_limit: int) -> tuple[list[Any], bool]:
+    """Returns the runs and keys that take more memory than one worker has, with their sizes, and whether these are all."""
     text = F.sum(F.coalesce(F.octet_length("value"), F.lit(0)) + F.coalesce(F.octet_length("result"), F.lit(0)))
     sizes = operations.groupBy("run", "key").agg(F.count("*").alias("operations"), text.alias("text"))
     limit = F.col("operations") * judges.BYTES_PER_OPERATION + F.col("text")
-    return sizes.where(limit > memory_limit).orderBy("run", "key").collect()
+    sizes = sizes.withColumn("large", limit > memory_limit).localCheckpoint()
+    large = sizes.where(F.col("large")).orderBy("run", "key").collect()
+    return large, sizes.where(~F.col("large")).isEmpty()
 
 
 def verdicts(operations: DataFrame, options: VerdictOptions | None = None) -> DataFrame:

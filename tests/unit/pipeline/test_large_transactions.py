@@ -5,7 +5,6 @@ The steps run here one after the other, on few transactions in short slices; tes
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from itertools import pairwise
 from random import Random
@@ -16,28 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from checker.columns import INFO, NEEDED, OK, ColumnReader
+from checker.columns import NEEDED, OK, ColumnReader
 from checker.formats.parquet import json_text
 from checker.transactions.judge import judge
 from checker.transactions.models import PROCESS, REALTIME, Question, order_of
 from harness.op import Operation, OpType
 from harness.verdict import Verdict
 from results.pipeline.large_transactions import by_key, by_time
-from results.pipeline.large_transactions.finish import KEPT, Found, alone, judgement, refs_of, starts_of
-from results.pipeline.large_transactions.pieces import (
-    EDGE,
-    FINDING,
-    GROUP,
-    NUMBERS,
-    PARTS,
-    PIECES,
-    READER,
-    TOLD,
-    VERTEX,
-    WRITER,
-    Places,
-    numbers_of,
-)  # fmt: skip
+from results.pipeline.large_transactions.by_key import INTERNAL, KEPT
+from results.pipeline.large_transactions.finish import Found, alone, judgement, refs_of, starts_of
+from results.pipeline.large_transactions.parcels import PARCELS, packed, unpacked
+from results.pipeline.large_transactions.pieces import EDGE, PARTS, REF, SLICED, Places, numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -112,16 +100,12 @@ def in_parts(
         return ColumnReader("the history").of_batch(rows.sort_by("invoke_index"))
 
     while True:
-        keys = parts.column("key").to_pylist()
-        spread = split(parts, np.array([hash(key) for key in keys], np.int64), tasks)
-        order = [("start", "ascending"), ("place", "ascending")]
-        made = [
-            by_key.pieces(iter(some.sort_by(order).to_batches()), asked, left_out, limit)
-            for some in spread
-        ]  # fmt: skip
-        pieces = table_of((each for some in made for each in some), PIECES)
-        told = pieces.filter(pc.equal(pieces.column("what"), TOLD)).column("key").to_pylist()
-        found = Found(told=[json.loads(each) for each in told], size=batch.num_rows, memory_limit=limit)
+        spread = split(parts, parts.column("address").to_numpy(), tasks)
+        made = [by_key.of_keys(iter(some.to_batches()), asked, left_out, limit) for some in spread]
+        pieces = pa.Table.from_batches([each.numbers for each in made])
+        words = pa.Table.from_batches([each.words for each in made])
+        told = [one for each in made for one in each.told]
+        found = Found(told=told, size=batch.num_rows, memory_limit=limit)
         found.hold()
         if found.contradicted() == left_out:
             break
@@ -131,25 +115,29 @@ def in_parts(
         columns = columns_at([wrong[0]])
         return alone(Asks(asked), columns, batch.num_rows), columns
     if found.twice() is None:
-        add_findings(pieces, found)
+        add_findings(pa.Table.from_batches([each.findings for each in made]), found)
         add_cycles(batch, pieces, found, asked, slices=slices, limit=limit)
     columns = columns_at(starts_of(found))
-    return judgement(asked, found, columns, names_of(pieces, refs_of(found))), columns
+    return judgement(asked, found, columns, names_of(pieces, words, refs_of(found))), columns
 
 
-def add_findings(pieces: pa.Table, found: Found) -> None:
+def add_findings(findings: pa.Table, found: Found) -> None:
     """Adds the anomalies that are no cycles."""
-    rows = pieces.filter(pc.equal(pieces.column("what"), FINDING)).to_pylist()
-    rows.sort(key=lambda row: (row["kind"], row["a"], row["b"], row["before"]))
+    rows = findings.to_pylist()
+    rows.sort(key=lambda row: (row["step"], row["at"], row["place"], row["number"]))
     counts: Counter[str] = Counter()
+    for each in found.told:
+        counts.update(each.get("counts", {}))
     seen = set()
+    kept: Counter[str] = Counter()
     for row in rows:
-        if row["before_text"] == "internal" and row["a"] in seen:
-            continue
-        if row["before_text"] == "internal":
-            seen.add(row["a"])
-        counts[row["before_text"]] += 1
-        if counts[row["before_text"]] <= KEPT:
+        if row["name"] == INTERNAL:
+            if row["at"] in seen:
+                continue
+            seen.add(row["at"])
+            counts[INTERNAL] += 1
+        kept[row["name"]] += 1
+        if kept[row["name"]] <= KEPT:
             found.findings.append(row)
     found.counts = dict(counts)
 
@@ -158,24 +146,15 @@ def add_cycles(
     batch: pa.RecordBatch, pieces: pa.Table, found: Found, asked: Question, *, slices: int, limit: int
 ) -> None:
     """Adds the cycles."""
-    numbers = pieces.select(list(NUMBERS))
+    numbers = pieces
     order = order_of(asked.model, asked.anomalies)
     if order == PROCESS:
-        numbers = pa.concat_tables([numbers, processes(batch, numbers.schema)]).combine_chunks()
-    numbers = numbers.filter(pc.less(numbers.column("what"), FINDING))
+        numbers = pa.concat_tables([numbers, processes(batch, numbers.schema)])
+    numbers = numbers.combine_chunks()
     if not numbers.num_rows:
         return
     all_ = numbers_of(numbers)
-    leads = np.isin(all_["what"], (EDGE, READER)) & (all_["a_kind"] == INFO)
-    earliest: dict[int, int] = {}
-    for row in np.flatnonzero(leads).tolist():
-        start = int(all_["a"][row])
-        earliest.setdefault(start, -1)
-        if all_["what"][row] == EDGE and all_["b_kind"][row] == OK:
-            known, end = earliest[start], int(all_["b_end"][row])
-            earliest[start] = end if known < 0 else min(known, end)
-    starts = sorted(earliest)
-    places = Places(np.array(starts, np.int64), np.array([earliest[start] for start in starts], np.int64))
+    places = Places(*by_key.open_ones(all_))
     last = 1 + max(int(all_["a"].max()), int(np.where(all_["a_kind"] == OK, all_["a_end"], 0).max()))
     slicing = by_time.Slicing(
         width=-(-last // slices),
@@ -183,20 +162,22 @@ def add_cycles(
         unordered=asked.workload == "list-append",
         memory_limit=limit,
     )
-    what = numbers.column("what")
-    plain = numbers.filter(pc.is_in(what, pa.array([EDGE, VERTEX, GROUP], pa.int8())))
-    fans = numbers.filter(pc.is_in(what, pa.array([READER, WRITER], pa.int8())))
-    rows = [*by_time.sliced(numbers_of(plain), places, slicing.width)]
-    if fans.num_rows:
-        rows += by_time.sliced_fans(numbers_of(fans), places, slicing.width)
-    table = pa.Table.from_batches(rows).sort_by("slice")
-    shown = table_of(by_time.decided(iter(table.to_batches()), slicing, windows=False), by_time.SHOWN)
-    is_told = pc.equal(shown.column("what"), TOLD)
-    across = shown.filter(pc.invert(is_told)).sort_by("slice")
-    told = shown.filter(is_told).column("told").to_pylist()
-    for each in by_time.decided(iter(across.to_batches()), slicing, windows=True):
-        told += each.column("told").to_pylist()
-    found.shown = [json.loads(each) for each in told]
+    rows = pa.Table.from_batches(by_time.sliced(all_, places, slicing.width))
+    across: list[pa.RecordBatch] = []
+    found.shown = []
+    for number, some in by_slice(rows):
+        shown = by_time.decided(number, iter(some), slicing, windows=False)
+        found.shown += shown.told
+        across += shown.rows
+    for number, some in by_slice(pa.Table.from_batches(across, schema=SLICED)):
+        found.shown += by_time.decided(number, iter(some), slicing, windows=True).told
+
+
+def by_slice(table: pa.Table) -> list[tuple[int, list[pa.RecordBatch]]]:
+    """Returns the rows of each slice, in parcels on the way."""
+    rows = [(each.column("slice").to_numpy(), each) for each in table.to_batches()]
+    parcels = pa.Table.from_batches(packed(iter(rows), SLICED, 1 << 14), schema=PARCELS).sort_by("bucket")
+    return [(number, list(some)) for number, some in unpacked(iter(parcels.to_batches()), SLICED)]
 
 
 def processes(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
@@ -214,14 +195,14 @@ def processes(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist(found, schema=schema)
 
 
-def names_of(pieces: pa.Table, refs: set[tuple[int, ...]]) -> dict[tuple[int, ...], Any]:
+def names_of(pieces: pa.Table, words: pa.Table, refs: set[tuple[int, ...]]) -> dict[tuple[int, ...], Any]:
     """Returns the words of pieces."""
     found = {}
-    for row in pieces.to_pylist():
-        ref = tuple(row[name] or 0 for name in by_time.REF)
+    for row, its in zip(pieces.to_pylist(), words.to_pylist(), strict=True):
+        ref = tuple(row[name] or 0 for name in REF)
         if ref in refs:
-            source = -1 if row["source"] is None else row["source"]
-            found[ref] = (row["key"], row["before_text"], row["after_text"], source)
+            source = -1 if its["source"] is None else its["source"]
+            found[ref] = (its["key"], its["before_text"], its["after_text"], source)
     return found
 
 
