@@ -58,8 +58,9 @@ if TYPE_CHECKING:
 DATAFLOW: Final = "dataflow"  # the column `engine`
 _KERNEL_PROCESS: Final = 8  # the kind of an edge of processes, as in the kernel
 _SHARE: Final = 4  # a partition of keys has about this part of the memory limit
-_ROWS_PER_TASK: Final = 1 << 20
-_MOST_TASKS: Final = 1024
+_TASK_BYTES: Final = 1 << 27  # of rows in a task, as far as is known; a task has many buckets, one after the other
+_PART_BYTES: Final = 60  # of a part without its text
+_PIECE_BYTES: Final = 90
 _OPEN: Final = pa.schema({"start": pa.int64(), "end": pa.int64()})
 
 # What the keys of a bucket show: numbers about them, JSON for the driver, and tables in parcels.
@@ -165,12 +166,13 @@ class _Steps:
             for _, parts in unpacked(batches, PARTS):
                 yield _held(by_key.of_keys(parts, question, left_out, limit))
 
-        parcels = self._spread(self._operations.mapInArrow(divided, struct_of(PARCELS)), buckets)
+        moved = self._size * 3 * _PART_BYTES + self._text
+        parcels = self._spread(self._operations.mapInArrow(divided, struct_of(PARCELS)), buckets, moved)
         return parcels.mapInArrow(held, struct_of(HELD)).persist(StorageLevel.DISK_ONLY)
 
-    def _spread(self, parcels: DataFrame, buckets: int) -> DataFrame:
-        """Returns parcels with those of a bucket in one partition, one after the other."""
-        tasks = min(buckets, max(self._least, _MOST_TASKS))
+    def _spread(self, parcels: DataFrame, buckets: int, moved: int) -> DataFrame:
+        """Returns parcels with those of a bucket in one partition, one after the other; `moved` is the bytes of their rows."""
+        tasks = min(buckets, max(self._least, moved // _TASK_BYTES))
         return parcels.repartition(tasks, "bucket").sortWithinPartitions("bucket")
 
     def findings(self, pieces: DataFrame, found: Found) -> None:
@@ -210,9 +212,12 @@ class _Steps:
             unordered=self._question.workload == "list-append",
             memory_limit=self._memory_limit,
         )
-        found.shown = self._cycles(numbers, _places([row["open"] for row in keys]), slicing, slices)
+        places = _places([row["open"] for row in keys])
+        found.shown = self._cycles(numbers, places, slicing, slices, 2 * count * _PIECE_BYTES)
 
-    def _cycles(self, numbers: DataFrame, places: Places, slicing: Slicing, slices: int) -> list[dict[str, Any]]:
+    def _cycles(
+        self, numbers: DataFrame, places: Places, slicing: Slicing, slices: int, moved: int
+    ) -> list[dict[str, Any]]:
         width, limit = slicing.width, self._memory_limit
         everywhere = self._spark.sparkContext.broadcast(places)
 
@@ -230,11 +235,11 @@ class _Steps:
                 yield from _shown(by_time.decided(number, rows, slicing, windows=windows))
 
         layout = struct_of(SHOWN)
-        spread = self._spread(numbers.mapInArrow(cut, struct_of(PARCELS)), slices)
+        spread = self._spread(numbers.mapInArrow(cut, struct_of(PARCELS)), slices, moved)
         shown = spread.mapInArrow(partial(decided, windows=False), layout).persist(StorageLevel.DISK_ONLY)
         try:
             told = _told(shown)
-            across = self._spread(shown.where(F.col("content").isNotNull()).select(*PARCELS.names), slices)
+            across = self._spread(shown.where(F.col("content").isNotNull()).select(*PARCELS.names), slices, moved // 4)
             return told + _told(across.mapInArrow(partial(decided, windows=True), layout))
         finally:
             shown.unpersist()
