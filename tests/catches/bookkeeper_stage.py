@@ -1,4 +1,4 @@
-"""Six nodes of the simulated BookKeeper, whose messages a test delivers by hand."""
+"""Nodes of the simulated BookKeeper, whose messages a test delivers by hand."""
 
 from __future__ import annotations
 
@@ -22,26 +22,28 @@ if TYPE_CHECKING:
 
 NAMES = ("b1", "b2", "b3", "c1", "c2", "md")
 KEY = "k"
+MOST_REPEATS = 9
 
 
 class Stage:
-    """Six nodes whose messages the test delivers."""
+    """Three bookies, or more, two client nodes and the metadata store. The test delivers their messages."""
 
-    def __init__(self, protocol: Protocol, **options: Any) -> None:
+    def __init__(self, protocol: Protocol, *, bookies: int = 3, **options: Any) -> None:
         self.options = SimBookkeeperOptions(protocol=protocol, **options)
-        self.layout = Layout.of(NAMES, self.options.ack_quorum)
-        self.disks = {name: SimDisk(name) for name in NAMES}
+        self.names = (*(f"b{number}" for number in range(1, bookies + 1)), *NAMES[3:])
+        self.layout = Layout.of(self.names, self.options.ack_quorum, self.options.ensemble)
+        self.disks = {name: SimDisk(name) for name in self.names}
         self.hosts: dict[str, SearchHost] = {}
         self.processes: dict[str, Process] = {}
         self.waiting: list[tuple[str, str, Any]] = []  # the sender, the receiver and the message
         self.answers: dict[int, Answer] = {}
         self._requests = 0
-        for name in NAMES:
+        for name in self.names:
             self.start(name)
 
     def start(self, name: str) -> None:
         """Starts the process of a node, from its disk."""
-        host = self.hosts[name] = SearchHost(name, NAMES, self.disks[name], 0)
+        host = self.hosts[name] = SearchHost(name, self.names, self.disks[name], 0)
         first = first_meta(self.layout, self.options.protocol)
         process: Process
         if name in self.layout.bookies:
@@ -68,10 +70,22 @@ class Stage:
                 self.processes[receiver].receive(sender, message)
                 self._take(receiver)
 
-    def retry(self, node: str) -> None:
-        """Fires the timer of a client node."""
-        self.hosts[node].fire()
-        self._take(node)
+    def retry(self, node: str, times: int = 1) -> None:
+        """Fires the timer of a client node. What it sends before the last time is lost."""
+        for _ in range(times):
+            self.waiting = []
+            self.hosts[node].fire()
+            self._take(node)
+
+    def take_over(self, node: str, value: Any, *, without: Callable[[str, str, Any], bool]) -> int:
+        """Lets a client node take over and append, with repetitions. Returns the number of the append."""
+        number = self.ask(node, Append(KEY, value, takes_over=True))
+        for _ in range(MOST_REPEATS):
+            self.deliver(without=without)
+            if number in self.answers:
+                break
+            self.retry(node)
+        return number
 
     def log(self, node: str) -> Log:
         """Returns the part of a client node in the log."""

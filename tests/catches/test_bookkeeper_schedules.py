@@ -12,7 +12,7 @@ import pytest
 from clusters.systems.sim_bookkeeper import outcomes
 from clusters.systems.sim_bookkeeper.bookie import Bookie
 from clusters.systems.sim_bookkeeper.bugs import TABLE, Bug
-from clusters.systems.sim_bookkeeper.messages import Add, Append, Entry, Fence, Fenced, NextRead, Query, ReadNext
+from clusters.systems.sim_bookkeeper.messages import Add, Added, Append, Entry, Fence, Fenced, NextRead, Query, ReadNext
 from clusters.systems.sim_bookkeeper.options import Protocol
 from tests.catches.bookkeeper_stage import KEY, Stage, only_b1, read
 
@@ -168,6 +168,68 @@ def deposed_reader(bug: Bug) -> Any:
     return stage.answers[number].code
 
 
+def answer_of_a_replaced_bookie(bug: Bug) -> Any:
+    """b1 has c1's entry, and does not answer. b4 replaces it, and b2 answers. Then comes the answer of b1.
+
+    Returns whether c1 tells its client, and what c2 reads after a recovery that hears all bookies but b2.
+    """
+    stage = Stage(Protocol.LEDGERS, bookies=4, ensemble=3, bug=bug)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.retry("c1", 2)
+    stage.deliver(without=lambda sender, receiver, message: "b3" in {sender, receiver} or "b4" in {sender, receiver})
+    stage.processes["c1"].receive("b1", Added(KEY, 1, 0))
+    stage._take("c1")
+    told = 1 in stage.answers
+    stage.take_over("c2", 2, without=lambda sender, _, message: sender == "b2" and isinstance(message, NextRead))
+    return told, read(stage, 0)
+
+
+def half_recovery(bug: Bug) -> Any:
+    """b1 and b2 have two acknowledged entries. c2 recovers the first one with b4 in place of b1, and stops.
+
+    Returns what c1 reads at the second offset after its own recovery, which hears all bookies but b2.
+    """
+    stage = Stage(Protocol.TERMS, bookies=4, ensemble=3, bug=bug)
+    for value in (1, 2):
+        stage.ask("c1", Append(KEY, value, takes_over=True))
+    stage.deliver(without=lambda sender, receiver, _: "b3" in {sender, receiver})
+    assert [stage.answers[number].code for number in (1, 2)] == [outcomes.OK, outcomes.OK]
+    stage.ask("c2", Append(KEY, 3, takes_over=True))
+    stage.deliver(without=lambda _, receiver, message: receiver == "b1" and isinstance(message, Add))
+    stage.retry("c2", 2)
+    stage.deliver(without=lambda sender, receiver, _: bool({"b1", "b2"} & {sender, receiver}))
+    stage.start("c1")
+    stage.take_over("c1", 4, without=lambda sender, _, message: sender == "b2" and isinstance(message, NextRead))
+    return read(stage, 1, at="c1")
+
+
+def pinned_bookie(bug: Bug) -> Any:
+    """b1 and b2 have c1's first entry, b2 and b3 its second one; both are acknowledged. Then b1 and b3 do not answer.
+
+    Returns what c2 reads at the first offset after a recovery that hears all bookies but b2.
+    """
+    stage = Stage(Protocol.TERMS, bookies=4, ensemble=3, bug=bug)
+    for value in (1, 2):
+        stage.ask("c1", Append(KEY, value, takes_over=True))
+    lacking = {(0, "b3"), (1, "b1")}
+    stage.deliver(without=lambda _, to, message: isinstance(message, Add) and (message.offset, to) in lacking)
+    assert [stage.answers[number].code for number in (1, 2)] == [outcomes.OK, outcomes.OK]
+    stage.retry("c1", 2)
+    stage.deliver(without=lambda _, receiver, message: isinstance(message, Add))
+    stage.take_over("c2", 3, without=lambda sender, _, message: sender == "b2" and isinstance(message, NextRead))
+    return read(stage, 0)
+
+
+def refused_writer(bug: Bug) -> Any:
+    """c2 has taken over, and c1 does not know it. Returns what c1 tells the client of its next append."""
+    stage = Stage(Protocol.TERMS, bookies=5, ensemble=3, bug=bug)
+    stage.ask("c2", Append(KEY, 1, takes_over=True))
+    stage.deliver()
+    number = stage.ask("c1", Append(KEY, 2, takes_over=True))
+    stage.deliver()
+    return stage.answers[number].code
+
+
 # For each bug: the schedule, the end of the correct version, and the end with the bug.
 SCHEDULES: dict[Bug, tuple[Callable[[Bug], Any], Any, Any]] = {
     Bug.CAS_LEFT_OUT: (two_claims, [2, 3], [2, 2]),
@@ -184,6 +246,10 @@ SCHEDULES: dict[Bug, tuple[Callable[[Bug], Any], Any, Any]] = {
     Bug.FENCED_IS_FAIL: (fenced_append, outcomes.FENCED, outcomes.NOT_WRITER),
     Bug.UNCONFIRMED_READS: (unconfirmed, None, 1),
     Bug.READS_WITHOUT_ASKING: (deposed_reader, outcomes.NOT_WRITER, outcomes.OK),
+    Bug.ANSWERS_OF_REPLACED_COUNT: (answer_of_a_replaced_bookie, (False, None), (True, None)),
+    Bug.METADATA_CHANGED_IN_RECOVERY: (half_recovery, 2, None),
+    Bug.PINNED_ARE_REPLACED: (pinned_bookie, 1, None),
+    Bug.REFUSED_IS_TIMEOUT: (refused_writer, outcomes.FENCED, outcomes.OK),
 }
 
 

@@ -2,7 +2,8 @@
 
 - `entry-SEGMENT-OFFSET-KEY`: one entry, with the last add confirmed that came with it. The bookie syncs it before it answers.
 - `promise-KEY` and a copy: the version of the promise, the highest term that the bookie knows, the last term whose recovery it
-  has ended by deleting entries, and the segments that are fenced. The bookie syncs both before it answers.
+  has ended by deleting entries, the segments that are fenced, and the version of the metadata for which it joined an ensemble.
+  The bookie syncs both before it answers.
 
 A damaged entry counts neither as there nor as absent, so the bookie does not answer a recovery about it. If both files of a
 promise are damaged, the bookie takes no part any more.
@@ -13,7 +14,7 @@ J. Vanlightly (Vanlightly/bookkeeper-tlaplus).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.sim import files
@@ -44,12 +45,14 @@ class Promise:
         term: The highest term of a request; 0: none. With ledgers, always 0.
         truncated: The last term whose recovery it has ended by deleting entries.
         fenced: The fenced segments, sorted; only with ledgers.
+        joined: The last version of the metadata for which it has joined an ensemble by deleting entries.
     """
 
     version: int = 0
     term: int = 0
     truncated: int = 0
     fenced: tuple[int, ...] = ()
+    joined: int = 0
 
 
 class Bookie:
@@ -73,8 +76,9 @@ class Bookie:
     def start(self) -> None:
         """Reads the disk."""
         try:
-            for key, (version, term, truncated, fenced) in files.read_promises(self._host.disk, _PROMISE).items():
-                self._promises[key] = Promise(version, term, truncated, tuple(fenced))
+            promises = files.read_promises(self._host.disk, _PROMISE)
+            for key, (version, term, truncated, fenced, joined) in promises.items():
+                self._promises[key] = Promise(version, term, truncated, tuple(fenced), joined)
         except files.DamagedFileError as error:
             self._serves = False
             self._host.log(f"takes no part: {error}")
@@ -127,17 +131,19 @@ class Bookie:
             case messages.Fence(key, term, segment):
                 if self._stops(sender, key, term, segment):
                     self._host.send(sender, messages.Fenced(key, term, self.lacs.get((key, segment), -1)))
+            case messages.Join():
+                self._join(sender, message)
             case messages.ReadNext():
                 self._read_next(sender, message)
             case messages.Fetch(key, number, segment, first, last):
                 own = self.entries.get((key, segment), {})
                 entries = tuple((offset, own[offset]) for offset in range(first, last + 1) if offset in own)
                 damaged = tuple(offset for offset in range(first, last + 1) if (key, segment, offset) in self._damaged)
-                self._host.send(sender, messages.Fetched(key, number, segment, entries, damaged))
-            case Request(number, messages.AskStatus()):
-                self._host.send(sender, Reply(number, messages.Status(ROLE, None, None, None)))
-            case Request(number, _):
-                self._host.send(sender, Reply(number, messages.Answer(outcomes.NOT_CLIENT)))
+                self._host.send(sender, messages.Fetched(key, number, segment, first, entries, damaged))
+            case Request(number, body):
+                is_observer = isinstance(body, messages.AskStatus)
+                status = messages.Status(ROLE, None, None, None)
+                self._host.send(sender, Reply(number, status if is_observer else messages.Answer(outcomes.NOT_CLIENT)))
 
     def _add(self, sender: str, message: messages.Add) -> None:
         key, segment, offset, entry = message.key, message.segment, message.offset, message.entry
@@ -149,28 +155,37 @@ class Bookie:
             elif not self._accepts(sender, key, message.term):
                 return
         if entry.truncates > self._promise(key).truncated or (entry.truncates and self._bug is Bug.TRUNCATES_AGAIN):
-            self._truncate(key, segment, offset, entry.truncates)
+            if self._bug is not Bug.TRUNCATE_KEEPS_LATER:
+                self._delete_from(key, segment, offset + 1)
+            self._promised(key, truncated=max(entry.truncates, self._promise(key).truncated))
         name = f"{_ENTRY}-{segment}-{offset}-{key}"
         files.write(self._host.disk, name, [*entry, message.lac], sync=self._bug is not Bug.ACKNOWLEDGED_BEFORE_SYNC)
         self._damaged.discard((key, segment, offset))
         self._keep((key, segment), offset, entry, message.lac)
         self._host.send(sender, messages.Added(key, message.term, offset))
 
-    def _truncate(self, key: str, segment: int, offset: int, term: int) -> None:
-        """Deletes all entries after an offset, once for each term: a late copy of the message must not delete later entries."""
+    def _delete_from(self, key: str, segment: int, first: int) -> None:
+        """Deletes all entries from an offset on."""
         own = self.entries.get((key, segment), {})
-        lost = [each for each in own if each > offset]
+        lost = [each for each in own if each >= first]
         lost += [
-            place for damaged, number, place in self._damaged if (damaged, number) == (key, segment) and place > offset
+            place for damaged, number, place in self._damaged if (damaged, number) == (key, segment) and place >= first
         ]
-        for each in sorted(lost) if self._bug is not Bug.TRUNCATE_KEEPS_LATER else ():
+        for each in sorted(lost):
             own.pop(each, None)
             self._damaged.discard((key, segment, each))
             name = f"{_ENTRY}-{segment}-{each}-{key}"
             self._host.disk.delete(name)
             self._host.disk.sync(name)
-        promise = self._promise(key)
-        self._promised(key, Promise(promise.version + 1, promise.term, max(term, promise.truncated), promise.fenced))
+
+    def _join(self, sender: str, message: messages.Join) -> None:
+        """Deletes what earlier writers left, once for each version: a late copy must not delete later entries."""
+        key, term, segment, first, version = message
+        if self._accepts(sender, key, term):
+            if version > self._promise(key).joined:
+                self._delete_from(key, segment, first)
+                self._promised(key, joined=version)
+            self._host.send(sender, messages.Joined(key, term, version))
 
     def _read_next(self, sender: str, message: messages.ReadNext) -> None:
         key, segment, offset = message.key, message.segment, message.offset
@@ -187,8 +202,7 @@ class Bookie:
             return self._accepts(sender, key, term, adopts=not unknown)
         promise = self._promise(key)
         if segment not in promise.fenced and not unknown:
-            fenced = tuple(sorted((*promise.fenced, segment)))
-            self._promised(key, Promise(promise.version + 1, 0, 0, fenced))
+            self._promised(key, fenced=tuple(sorted((*promise.fenced, segment))))
         return True
 
     def _accepts(self, sender: str, key: str, term: int, *, adopts: bool = True) -> bool:
@@ -198,15 +212,17 @@ class Bookie:
             self._host.send(sender, messages.Refused(key, term))
             return False
         if term > promise.term and adopts:
-            self._promised(key, Promise(promise.version + 1, term, promise.truncated, promise.fenced))
+            self._promised(key, term=term)
         return True
 
     def _promise(self, key: str) -> Promise:
         return self._promises.get(key, Promise())
 
-    def _promised(self, key: str, promise: Promise) -> None:
+    def _promised(self, key: str, **changes: Any) -> None:
+        before = self._promise(key)
+        promise = replace(before, version=before.version + 1, **changes)
         if self._bug is not Bug.FENCE_NOT_JOURNALLED:
-            content = [promise.version, promise.term, promise.truncated, promise.fenced]
+            content = [promise.version, promise.term, promise.truncated, promise.fenced, promise.joined]
             files.write_promise(self._host.disk, _PROMISE, key, content)
         self._promises[key] = promise
 

@@ -35,9 +35,16 @@ class Bug(enum.StrEnum):
     FENCED_IS_FAIL = "fenced-is-fail"
     UNCONFIRMED_READS = "unconfirmed-reads"
     READS_WITHOUT_ASKING = "reads-without-asking"
+    ANSWERS_OF_REPLACED_COUNT = "answers-of-replaced-count"
+    METADATA_CHANGED_IN_RECOVERY = "metadata-changed-in-recovery"
+    PINNED_ARE_REPLACED = "pinned-are-replaced"
+    REFUSED_IS_TIMEOUT = "refused-is-timeout"
 
 
 _TERMS: Final = MappingProxyType({"protocol": ("terms",)})
+# Three bookies of four are the ensemble.
+_SPARE: Final = MappingProxyType({"nodes": 7, "ensemble": 3})
+_TWO_SPARES: Final = MappingProxyType({"nodes": 8, "ensemble": 3})
 # Faults after which a bookie starts again from its disk.
 _RESTARTS: Final = ("kill", "leaders-kill", "crash", "power-loss", "file-truncate", "file-bitflip")
 
@@ -92,6 +99,24 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         ),
         Bug.READS_WITHOUT_ASKING: Planted(
             does="A writer answers reads at once, without asking the metadata store whether it is still the writer.",
+        ),
+        Bug.ANSWERS_OF_REPLACED_COUNT: Planted(
+            does="A writer goes on acknowledging while it changes the ensemble, and counts the bookies that it replaces.",
+            seen="BookKeeper 4.17.3, in a race (apache/bookkeeper#4097)",
+            needs=Needs(at_least=_SPARE),
+        ),
+        Bug.METADATA_CHANGED_IN_RECOVERY: Planted(
+            does="A recovery that replaces a bookie changes the metadata at once, and not when it ends.",
+            needs=Needs(at_least=_SPARE),
+        ),
+        Bug.PINNED_ARE_REPLACED: Planted(
+            does="A writer replaces bookies without which an acknowledged entry has too few copies in the new ensemble.",
+            needs=Needs(options=_TERMS, at_least=_SPARE),
+        ),
+        Bug.REFUSED_IS_TIMEOUT: Planted(
+            does="A writer takes a refused term for a bookie without an answer: it replaces the bookie. It changes the "
+            "metadata whenever they are open, whatever their term is.",
+            needs=Needs(options=_TERMS, at_least=_TWO_SPARES),
         ),
     }
 )

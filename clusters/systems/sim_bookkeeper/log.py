@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clusters.systems.sim_bookkeeper import messages, outcomes
+from clusters.systems.sim_bookkeeper.bugs import Bug
 from clusters.systems.sim_bookkeeper.messages import Answer
 from clusters.systems.sim_bookkeeper.reading import Readings
 from clusters.systems.sim_bookkeeper.takeover import Takeover
@@ -52,7 +53,7 @@ class Log:
         self.meta = meta
         self.takeover: Takeover | None = None
         self._setting = setting
-        self.writer: Writer | None = Writer(setting, meta.term, meta.segments[-1], 0) if writes else None
+        self.writer: Writer | None = Writer(setting, meta, 0) if writes else None
         self._readings = Readings(setting)
         self._waiting: list[Waiting] = []
         self._timer: Timer | None = None
@@ -79,8 +80,13 @@ class Log:
             case messages.Added(_, term, offset) if self.writer is not None and term == self.writer.term:
                 self.writer.added(sender, offset)
                 self._next_ledger()
+            case messages.Joined(_, term, version) if self.writer is not None and term == self.writer.term:
+                self.writer.joined(sender, version)
             case messages.Refused(_, term) if self.writer is not None and term == self.writer.term:
-                self._stop_writing()
+                if self._setting.options.bug is Bug.REFUSED_IS_TIMEOUT:
+                    self.writer.refused(sender)
+                else:
+                    self._stop_writing()
             case messages.Refused(_, term) if self.takeover is not None and term == self.takeover.term:
                 self._lose_takeover()
             case messages.Fetched() if self.writer is not None:
@@ -90,29 +96,33 @@ class Log:
         self._settle()
 
     def _handle_meta(self, number: int, meta: Meta) -> None:
-        takeover = self.takeover
-        if takeover is not None and takeover.wanted is not None:
-            if meta == takeover.wanted:
-                self.meta = meta
-                if meta.is_open:
-                    self._open(takeover)
-                else:
-                    takeover.fence()
-            elif meta.version >= takeover.wanted.version or meta.version > self.meta.version:
-                claims = not takeover.wanted.is_open
-                self.meta = meta
-                if claims:
-                    self._take_over()
-                else:
-                    self._lose_takeover()
+        if self.takeover is not None and self.takeover.wanted is not None:
+            self._handle_answer(self.takeover, self.takeover.wanted, meta)
             return
         if meta.version > self.meta.version:
             self.meta = meta
+        if self.writer is not None and not self.writer.handle_meta(meta):
+            self._stop_writing()
         if self.writer is not None and number:
             if (meta.term, meta.owner, meta.is_open) == (self.writer.term, self._setting.host.name, True):
                 self._readings.confirm(number, self.meta.segments, self.writer.readable)
             elif meta.version >= self.meta.version:
                 self._stop_writing()
+
+    def _handle_answer(self, takeover: Takeover, wanted: Meta, meta: Meta) -> None:
+        """Handles metadata while a takeover waits for its change of them."""
+        if meta == wanted:
+            self.meta = meta
+            if meta.is_open:
+                self._open(takeover)
+            else:
+                takeover.go_on()
+        elif meta.version >= wanted.version or meta.version > self.meta.version:
+            self.meta = meta
+            if wanted.is_open:
+                self._lose_takeover()
+            else:
+                self._take_over()
 
     def _take_over(self) -> None:
         """Begins a takeover from the known metadata."""
@@ -122,7 +132,7 @@ class Log:
     def _open(self, takeover: Takeover) -> None:
         setting = self._setting
         self.takeover = None
-        self.writer = Writer(setting, self.meta.term, self.meta.segments[-1], takeover.next, takeover.lac)
+        self.writer = Writer(setting, self.meta, takeover.next, takeover.lac)
         setting.host.log(f"writes {setting.key} from {self.writer.next} on in term {self.meta.term}")
         waiting, self._waiting = self._waiting, []
         for each in waiting:
@@ -142,7 +152,7 @@ class Log:
 
     def _next_ledger(self) -> None:
         """Takes over from itself if the ledger is full, and nothing is pending."""
-        if self.writer is not None and self.writer.is_full and not self.writer.pending and self._waiting:
+        if self.writer is not None and self.writer.is_full and not self.writer.is_busy and self._waiting:
             self.writer = None
             self._readings.refuse_all()
             self._take_over()
@@ -176,7 +186,7 @@ class Log:
     def _settle(self) -> None:
         """Sets the timer for repetitions while something has no answer, and stops it otherwise."""
         setting = self._setting
-        busy = self.takeover is not None or self._readings.are_open or (self.writer is not None and self.writer.pending)
+        busy = self.takeover is not None or self._readings.are_open or (self.writer is not None and self.writer.is_busy)
         if busy and self._timer is None:
             self._timer = setting.host.after(setting.options.retry_ms * NS_PER_MS, self._retry)
         elif not busy and self._timer is not None:
@@ -186,7 +196,7 @@ class Log:
     def _retry(self) -> None:
         self._timer = None
         if self.takeover is not None:
-            self.takeover.send()
+            self.takeover.repeat()
         if self.writer is not None:
             self.writer.send()
             self._readings.retry()

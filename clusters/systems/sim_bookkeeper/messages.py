@@ -24,6 +24,18 @@ class Entry(NamedTuple):
     truncates: int = 0
 
 
+class Fragment(NamedTuple):
+    """A part of a segment with one ensemble.
+
+    Attributes:
+        first: The first offset. The fragment ends where the next one begins, or with the segment.
+        bookies: The ensemble: the bookies that get its entries.
+    """
+
+    first: int
+    bookies: tuple[str, ...]
+
+
 class Segment(NamedTuple):
     """A ledger, or with `term-ids` the part of the ledger that one term wrote.
 
@@ -31,11 +43,13 @@ class Segment(NamedTuple):
         number: The number that the ids of its entries have, beside the offset.
         first: The first offset.
         last: The last offset; None while it is not closed.
+        fragments: Its fragments, in order; at least one.
     """
 
     number: int
     first: int
     last: int | None
+    fragments: tuple[Fragment, ...]
 
 
 class Meta(NamedTuple):
@@ -124,6 +138,27 @@ class Fenced(NamedTuple):
     lac: int
 
 
+class Join(NamedTuple):
+    """A writer's request to a bookie that is to join its ensemble: the bookie deletes its entries from `first` on.
+
+    `version` is the version of the metadata that will name the bookie. The bookie deletes once for each version.
+    """
+
+    key: str
+    term: int
+    segment: int
+    first: int
+    version: int
+
+
+class Joined(NamedTuple):
+    """The answer to `Join`."""
+
+    key: str
+    term: int
+    version: int
+
+
 class ReadNext(NamedTuple):
     """A recoverer's read of one entry. It stops earlier writers as `Fence` does, unless a planted bug clears `fences`."""
 
@@ -151,7 +186,7 @@ class Refused(NamedTuple):
 
 
 class Fetch(NamedTuple):
-    """An ordinary read of a range of offsets. The answer repeats the number."""
+    """An ordinary read of a range of offsets. The answer repeats the number, the segment and the first offset."""
 
     key: str
     number: int
@@ -166,6 +201,7 @@ class Fetched(NamedTuple):
     key: str
     number: int
     segment: int
+    first: int
     entries: tuple[tuple[int, Entry], ...]
     damaged: tuple[int, ...]
 

@@ -11,7 +11,7 @@ from clusters.sim import files
 from clusters.sim.host import Reply, Request
 from clusters.systems.sim_bookkeeper import messages, outcomes
 from clusters.systems.sim_bookkeeper.bugs import Bug
-from clusters.systems.sim_bookkeeper.messages import Meta, MetaIs, Segment
+from clusters.systems.sim_bookkeeper.messages import Fragment, Meta, MetaIs, Segment
 
 if TYPE_CHECKING:
     from clusters.sim.host import Host
@@ -42,7 +42,10 @@ class MetadataStore:
         """Reads the disk."""
         try:
             for key, (version, term, is_open, owner, segments) in files.read_promises(self._host.disk, _META).items():
-                read = tuple(Segment(*segment) for segment in segments)
+                read = tuple(
+                    Segment(number, first, last, tuple(Fragment(start, tuple(names)) for start, names in fragments))
+                    for number, first, last, fragments in segments
+                )
                 self._metas[key] = Meta(version, term, is_open, owner, read)
         except files.DamagedFileError as error:
             self._serves = False

@@ -43,6 +43,17 @@ class SimBookkeeperOptions:
     ack_quorum: int = option(
         2, "The number of bookies that must have an entry before it is acknowledged.", low=1, high=6
     )
+    ensemble: int = option(
+        0,
+        "The number of bookies of an ensemble; 0: all. With more bookies than that, a client node replaces a bookie that does "
+        "not answer an entry.",
+        low=0,
+        high=22,
+    )
+    clean_new_bookies: bool = option(
+        default=True,
+        help="With terms, a bookie that a writer takes into its ensemble first deletes its entries from there on.",
+    )
     retry_ms: int = option(
         200, "The time after which a client node repeats what nobody has answered.", low=1, high=60_000
     )

@@ -2,7 +2,8 @@
 
 A read is linearizable if the writer knows every acknowledged entry. So the writer asks the metadata store whether it is still
 the writer. If it is, no later writer has acknowledged an entry before the read began. Then it reads the entries up to its last
-add confirmed, from one bookie after the other until it has all. An entry that no bookie has is absent.
+add confirmed, fragment by fragment, from one bookie of the ensemble after the other until it has all. An entry that no bookie
+of its ensemble has is absent.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from clusters.systems.sim_bookkeeper import messages, outcomes
 from clusters.systems.sim_bookkeeper.bugs import Bug
+from clusters.systems.sim_bookkeeper.ensemble import pieces
 from clusters.systems.sim_bookkeeper.messages import Answer
 
 if TYPE_CHECKING:
@@ -33,10 +35,11 @@ class Reading:
         client: The client.
         request: The number of the client's request.
         query: The request.
-        pieces: The pieces of segments that it still reads: number, first and last offset; None before it is confirmed.
+        pieces: The pieces of segments that it still reads: number, first and last offset, and the ensemble; None before it is
+            confirmed.
         found: The entries so far, by offset.
         damaged: The offsets that are damaged on a bookie.
-        bookie: The place of the bookie that it asks.
+        bookie: The place in the ensemble of the bookie that it asks.
         answered: The bookies that have answered about the first piece.
         retries: How often the timer has fired.
     """
@@ -45,7 +48,7 @@ class Reading:
     client: str
     request: int
     query: messages.Query
-    pieces: list[tuple[int, int, int]] | None = None
+    pieces: list[tuple[int, int, int, tuple[str, ...]]] | None = None
     found: dict[int, Entry] = field(default_factory=dict)
     damaged: set[int] = field(default_factory=set)
     bookie: int = 0
@@ -87,30 +90,25 @@ class Readings:
         if reading is None or reading.pieces is not None:
             return
         query = reading.query
-        ranges = (
-            (
-                segment.number,
-                max(query.first, segment.first),
-                min(query.last, last if segment.last is None else segment.last),
-            )
-            for segment in segments
-        )
-        reading.pieces = [(segment, first, end) for segment, first, end in ranges if first <= end]
-        reading.bookie = self._setting.host.random.randrange(len(self._setting.layout.bookies))
+        reading.pieces = []
+        for segment in segments:
+            end = min(query.last, last if segment.last is None else segment.last)
+            reading.pieces += pieces(segment, query.first, end)
+        reading.bookie = self._setting.host.random.randrange(len(self._setting.layout.ensemble))
         self._advance(reading)
 
     def fetched(self, bookie: str, message: messages.Fetched) -> None:
         """Handles the answer of a bookie."""
         reading = self._open.get(message.number)
-        if reading is None or not reading.pieces or reading.pieces[0][0] != message.segment:
+        if reading is None or not reading.pieces or reading.pieces[0][:2] != (message.segment, message.first):
             return
-        _, first, last = reading.pieces[0]
+        _, first, last, ensemble = reading.pieces[0]
         for offset, entry in message.entries:
             if first <= offset <= last:
                 reading.found.setdefault(offset, entry)
         reading.damaged.update(message.damaged)
         reading.answered.add(bookie)
-        if all(offset in reading.found for offset in range(first, last + 1)) or self._all_answered(reading):
+        if all(offset in reading.found for offset in range(first, last + 1)) or reading.answered.issuperset(ensemble):
             reading.pieces.pop(0)
             reading.answered.clear()
             self._advance(reading)
@@ -151,15 +149,15 @@ class Readings:
         del self._open[reading.number]
         self._setting.answer(reading.client, reading.request, answer)
 
-    def _all_answered(self, reading: Reading) -> bool:
-        return reading.answered >= set(self._setting.layout.bookies)
-
     def _asked(self, reading: Reading) -> str:
-        return self._setting.layout.bookies[reading.bookie]
+        """Returns the bookie that it asks about the first piece."""
+        assert reading.pieces  # noqa: S101 - by the callers
+        return reading.pieces[0][-1][reading.bookie]
 
     def _next_bookie(self, reading: Reading) -> None:
         """Asks the next bookie that has not answered."""
-        bookies = self._setting.layout.bookies
+        assert reading.pieces  # noqa: S101 - by the callers
+        bookies = reading.pieces[0][-1]
         for _ in bookies:
             reading.bookie = (reading.bookie + 1) % len(bookies)
             if bookies[reading.bookie] not in reading.answered:
@@ -171,5 +169,6 @@ class Readings:
         if reading.pieces is None:
             setting.host.send(setting.layout.metadata, messages.Get(setting.key, reading.number))
         else:
-            fetch = messages.Fetch(setting.key, reading.number, *reading.pieces[0])
+            number, first, last, _ = reading.pieces[0]
+            fetch = messages.Fetch(setting.key, reading.number, number, first, last)
             setting.host.send(self._asked(reading), fetch)

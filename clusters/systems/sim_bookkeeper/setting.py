@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clusters.sim.host import Reply
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
     from clusters.sim.host import Host
@@ -32,9 +33,9 @@ class Setting:
     layout: Layout
     key: str
 
-    def to_bookies(self, message: Any, without: AbstractSet[str] = frozenset()) -> None:
-        """Sends a message to all bookies but some."""
-        for bookie in self.layout.bookies:
+    def to_bookies(self, bookies: Iterable[str], message: Any, without: AbstractSet[str] = frozenset()) -> None:
+        """Sends a message to these bookies but some."""
+        for bookie in bookies:
             if bookie not in without:
                 self.host.send(bookie, message)
 

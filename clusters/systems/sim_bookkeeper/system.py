@@ -61,7 +61,7 @@ class SimBookkeeper(SimSystem):
     def __init__(self, cluster: SimCluster, options: SimBookkeeperOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
         self._options = options
-        self._layout = Layout.of([node.name for node in cluster.nodes], options.ack_quorum)
+        self._layout = Layout.of([node.name for node in cluster.nodes], options.ack_quorum, options.ensemble)
 
     def factory(self, node: Node) -> Factory:
         """Returns the function that makes the process of a node."""

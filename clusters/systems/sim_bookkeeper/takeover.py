@@ -1,15 +1,17 @@
 """A takeover: a client node becomes the writer of a log.
 
 1. It changes the metadata by compare-and-set: the next term, and the state of recovery.
-2. It fences the bookies of the last segment. It goes on when no ack quorum can be without a fenced bookie: with n bookies and
+2. It fences the ensemble of the last fragment. It goes on when no ack quorum can be without a fenced bookie: with n bookies and
    an ack quorum of a, when n - a + 1 have answered. It learns the last add confirmed from them.
-3. It reads the entries after that one by one, from all bookies. If a bookie has the entry, it writes the entry to all bookies
-   again. If n - a + 1 lack it, no ack quorum has it, and the log ends there.
+3. It reads the entries after that one by one, from the same ensemble. If a bookie has the entry, it writes the entry to all
+   bookies again. If n - a + 1 lack it, no ack quorum has it, and the log ends there.
 4. With terms and `--truncate`, it writes an entry without a value there, which deletes what single bookies still have.
 5. It changes the metadata again: it is the writer now. With ledgers, the ledger is closed, and the next one begins.
 
-What a recovery writes must reach the ack quorum; with terms and `--guarantee-write-quorum`, all bookies. Source of steps 1 to 3
-and 5: apache/bookkeeper, LedgerRecoveryOp; of step 4: the proposal for unbounded ledgers.
+What a recovery writes must reach the ack quorum; with terms and `--guarantee-write-quorum`, all bookies. If a bookie does not
+answer a write, another one replaces it from this entry on. Only step 5 puts this into the metadata: a recovery that comes
+after a half one must read from the old ensemble, which has all entries. Source of steps 1 to 3 and 5: apache/bookkeeper,
+LedgerRecoveryOp; of step 4: the proposal for unbounded ledgers.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from clusters.systems.sim_bookkeeper import messages
 from clusters.systems.sim_bookkeeper.bugs import Bug
-from clusters.systems.sim_bookkeeper.messages import Entry, Meta, Segment
+from clusters.systems.sim_bookkeeper.ensemble import PATIENCE, fragmented, replaced
+from clusters.systems.sim_bookkeeper.messages import Entry, Fragment, Meta, Segment
 from clusters.systems.sim_bookkeeper.options import Protocol
 from clusters.systems.sim_bookkeeper.writer import LEDGER_ENTRIES
 
@@ -53,23 +56,26 @@ class Takeover:
         self.next = 0
         self.lac = -1
         self._setting = setting
-        self._before = meta
+        self._version = meta.version
+        self._earlier = meta.segments[:-1]
         self._segment = meta.segments[-1]
+        self._read = self._written = self._segment.fragments[-1].bookies
+        self._repeats = 0
         self._step = Step.METADATA
         self._answered: set[str] = set()
         self._entry: Entry | None = None
 
     def claim(self) -> None:
         """Asks for the next term."""
-        meta = self._before
-        self._want(
-            Meta(meta.version + 1, self.term, is_open=False, owner=self._setting.host.name, segments=meta.segments)
-        )
+        self._want((*self._earlier, self._segment), is_open=False)
 
-    def fence(self) -> None:
-        """Fences the bookies: the claim was successful."""
+    def go_on(self) -> None:
+        """Fences the bookies: the claim was successful. Or, only with a planted bug, writes to the changed ensemble."""
         self.wanted = None
-        self._begin(Step.FENCES)
+        if self._entry is None:
+            self._begin(Step.FENCES)
+        else:
+            self._begin(Step.END if self._entry.truncates else Step.WRITES)
 
     def receive(self, sender: str, message: Any) -> None:
         """Handles an answer of a bookie. An answer to an earlier step changes nothing."""
@@ -77,7 +83,7 @@ class Takeover:
             return
         match message, self._step:
             case messages.Fenced(), Step.FENCES:
-                self.lac = max(self.lac, message.lac, self._segment.first - 1)
+                self.lac = max(self.lac, message.lac, self._segment.fragments[-1].first - 1)
                 self._answered.add(sender)
                 if len(self._answered) >= self._blocking:
                     self.next = self.lac + 1
@@ -86,8 +92,23 @@ class Takeover:
                 self._handle_read(sender, message.entry)
             case messages.Added(), (Step.WRITES | Step.END) if message.offset == self.next:
                 self._answered.add(sender)
-                if len(self._answered) >= self._written:
+                if sender in self._written and len(self._answered) >= self._needed:
                     self._handle_written()
+
+    def repeat(self) -> None:
+        """Sends the requests of the present step again. Replaces bookies that have not answered a write for long."""
+        self._repeats += 1
+        if self._step in {Step.WRITES, Step.END} and self._repeats >= PATIENCE:
+            silent = set(self._written) - self._answered
+            following = replaced(self._setting, self._written, silent)
+            if following != self._written:
+                self._written, self._repeats = following, 0
+                self._segment = fragmented(self._segment, self.next, following)
+                self._answered &= set(following)
+                if self._bug is Bug.METADATA_CHANGED_IN_RECOVERY:
+                    self._want((*self._earlier, self._segment), is_open=False)
+                    return
+        self.send()
 
     def send(self) -> None:
         """Sends the requests of the present step to all that have not answered."""
@@ -96,14 +117,15 @@ class Takeover:
             case Step.METADATA if self.wanted is not None:
                 setting.host.send(setting.layout.metadata, messages.Put(setting.key, self.wanted))
             case Step.FENCES:
-                setting.to_bookies(messages.Fence(setting.key, self.term, number), without=self._answered)
+                fence = messages.Fence(setting.key, self.term, number)
+                setting.to_bookies(self._read, fence, without=self._answered)
             case Step.READS:
                 fences = self._bug is not Bug.RECOVERY_READS_DO_NOT_FENCE
                 read = messages.ReadNext(setting.key, self.term, number, self.next, fences)
-                setting.to_bookies(read, without=self._answered)
+                setting.to_bookies(self._read, read, without=self._answered)
             case Step.WRITES | Step.END if self._entry is not None:
                 add = messages.Add(setting.key, self.term, number, self.next, self._entry, self.lac, recovery=True)
-                setting.to_bookies(add, without=self._answered)
+                setting.to_bookies(self._written, add, without=self._answered)
 
     @property
     def _bug(self) -> Bug:
@@ -112,18 +134,19 @@ class Takeover:
     @property
     def _blocking(self) -> int:
         """Returns how many bookies every ack quorum meets."""
-        return len(self._setting.layout.bookies) - self._setting.options.ack_quorum + 1
+        return len(self._read) - self._setting.options.ack_quorum + 1
 
     @property
-    def _written(self) -> int:
+    def _needed(self) -> int:
         """Returns how many bookies must have what the recovery writes."""
         options = self._setting.options
         everywhere = options.protocol is Protocol.TERMS and options.guarantee_write_quorum
-        return len(self._setting.layout.bookies) if everywhere else options.ack_quorum
+        return len(self._written) if everywhere else options.ack_quorum
 
     def _begin(self, step: Step) -> None:
         self._step = step
         self._answered = set()
+        self._repeats = 0
         self.send()
 
     def _handle_read(self, sender: str, entry: Entry | None) -> None:
@@ -156,20 +179,23 @@ class Takeover:
 
     def _finish(self) -> None:
         """Asks to be the writer."""
-        last, *earlier = reversed(self._before.segments)
+        last = self._segment
         closed = last._replace(last=self.lac)
         match self._setting.options.protocol:
             case Protocol.LEDGERS:
-                self.next = len(self._before.segments) * LEDGER_ENTRIES
+                self.next = (len(self._earlier) + 1) * LEDGER_ENTRIES
                 self.lac = self.next - 1
-                segments = (*reversed(earlier), closed, Segment(last.number + 1, self.next, None))
+                segments = (*self._earlier, closed, self._new_segment(last.number + 1))
             case Protocol.TERM_IDS:
-                segments = (*reversed(earlier), closed, Segment(self.term, self.next, None))
+                segments = (*self._earlier, closed, self._new_segment(self.term))
             case Protocol.TERMS:
-                segments = self._before.segments
-        claimed = self._before.version + 1
-        self._want(Meta(claimed + 1, self.term, is_open=True, owner=self._setting.host.name, segments=segments))
+                segments = (*self._earlier, last)
+        self._want(segments, is_open=True)
 
-    def _want(self, meta: Meta) -> None:
-        self.wanted = meta
+    def _new_segment(self, number: int) -> Segment:
+        return Segment(number, self.next, None, (Fragment(self.next, self._written),))
+
+    def _want(self, segments: tuple[Segment, ...], *, is_open: bool) -> None:
+        self._version += 1
+        self.wanted = Meta(self._version, self.term, is_open, self._setting.host.name, segments)
         self._begin(Step.METADATA)
