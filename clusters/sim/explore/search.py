@@ -25,11 +25,12 @@ from __future__ import annotations
 
 import time
 from array import array
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from clusters.sim.explore.found import Explored, Happened, Used, Violation
 from clusters.sim.explore.history import Seen, operations
 from clusters.sim.explore.nodes import DEAD, Event, Kind
+from clusters.sim.explore.state import COPIES, COPY_MASK, State, dominates, messages_in, packed, unpacked, without
 from harness.op import Fail, Info
 
 if TYPE_CHECKING:
@@ -41,41 +42,7 @@ if TYPE_CHECKING:
     from clusters.sim.explore.nodes import Nodes, Step
     from harness.op import Operation, Outcome
 
-COPIES: Final = 4  # of one message under way at the same time; further ones are lost
-_COPY_MASK: Final = (1 << COPIES) - 1
-_PLACES: Final = 64
-_KINDS: Final = tuple(Kind)
 _TOLD_EVERY_S: Final = 5.0
-
-
-class _State(NamedTuple):
-    """A state of the cluster.
-
-    Attributes:
-        nodes: The state of each node.
-        history: The number of the history of the clients.
-        bag: The messages under way. Message `m` has the bits from `COPIES * m` on, as many of them set as there are copies.
-        used: What is used of the bounds.
-        place: The place of the last event's node; -1 at the beginning.
-        free: Whether the last event commutes with events of other nodes, and they could happen before it.
-        bag_before: The messages under way before the last event.
-        number: The number of the state.
-        duty: The place of the reactor that had the last event; -1 if the next event may concern any node.
-        owed: The messages of that event, one bit for each, as in `bag`.
-        ends: Whether only events of that reactor may follow, since another one's last events are over.
-    """
-
-    nodes: tuple[int, ...]
-    history: int
-    bag: int
-    used: Used
-    place: int
-    free: bool
-    bag_before: int
-    number: int
-    duty: int = -1
-    owed: int = 0
-    ends: bool = False
 
 
 class _NoReactorError(Exception):
@@ -128,7 +95,7 @@ class Search:
 
     def _forget(self) -> None:
         """Begins anew; what is known of nodes and histories stays."""
-        self._visited: dict[tuple[tuple[int, ...], int], list[_State]] = {}
+        self._visited: dict[tuple[tuple[int, ...], int], list[State]] = {}
         self._before = array("q")  # the state before, by state
         self._event = array("q")  # the event that led to a state, packed
         self._events = 0
@@ -162,7 +129,7 @@ class Search:
         bag = 0
         for step in steps:
             bag = self._with_sent(bag, step)
-        first = _State(
+        first = State(
             nodes=states, history=self._history((None,) * len(self._asked)), bag=bag, used=Used(), place=-1, free=False,
             bag_before=0, number=self._kept(-1, 0),
         )  # fmt: skip
@@ -170,7 +137,7 @@ class Search:
         layer, depth, left = [first], 0, ""
         violation = self._found(first, self._between(states))
         while layer and violation is None and not left:
-            following: list[_State] = []
+            following: list[State] = []
             for state in layer:
                 for found, wrong in self._after(state):
                     following.append(found)
@@ -203,7 +170,7 @@ class Search:
             return f"it gave up after {len(self._before):,} states"
         return f"it gave up after {seconds:.0f} s" if seconds >= bounds.seconds else ""
 
-    def _after(self, state: _State) -> Iterator[tuple[_State, str | None]]:
+    def _after(self, state: State) -> Iterator[tuple[State, str | None]]:
         """Yields each new state that follows, with what is wrong with it."""
         for place, event, spent in self._possible(state):
             step = self._nodes.step(state.nodes[place], event)
@@ -215,15 +182,12 @@ class Search:
             self._events += 1
             found, wrong = self._next(state, place, event, step, spent, silent=silent)
             if wrong is not None or self._is_new(found):
-                yield found._replace(number=self._kept(state.number, _packed(place, event))), wrong
+                yield found._replace(number=self._kept(state.number, packed(place, event))), wrong
 
-    def _possible(self, state: _State) -> Iterator[tuple[int, Event, Used]]:
+    def _possible(self, state: State) -> Iterator[tuple[int, Event, Used]]:
         """Yields the events that can happen, each with its node and what is used of the bounds afterwards."""
         bounds, used, nodes = self._bounds, state.used, self._nodes
-        bag = state.bag
-        while bag:
-            message = ((bag & -bag).bit_length() - 1) // COPIES
-            bag &= ~(_COPY_MASK << message * COPIES)
+        for message in messages_in(state.bag):
             yield self._targets[message], Event(Kind.MESSAGE, message), used
             if used.duplicates < bounds.duplicates:
                 yield (
@@ -246,7 +210,7 @@ class Search:
         equal = self._asked[number].equals
         return equal is None or self._histories[history][equal] is not None
 
-    def _is_left_out(self, state: _State, place: int, event: Event, step: Step, *, silent: bool) -> bool:
+    def _is_left_out(self, state: State, place: int, event: Event, step: Step, *, silent: bool) -> bool:
         """Returns whether an event without effect, or one that commutes with the last event, can be left out."""
         if step.state == state.nodes[place] and not step.sent:
             if silent:
@@ -257,7 +221,7 @@ class Search:
             return False
         return event.kind is not Kind.MESSAGE or bool(state.bag_before >> event.number * COPIES & 1)
 
-    def _is_due(self, state: _State, place: int, event: Event, *, silent: bool) -> bool:
+    def _is_due(self, state: State, place: int, event: Event, *, silent: bool) -> bool:
         """Returns whether an event may follow an event of a reactor."""
         if place == state.duty:
             return silent or not state.ends
@@ -268,15 +232,15 @@ class Search:
         return silent and place > state.duty and place in self._reactors and self._matters(state.nodes[state.duty])
 
     def _next(
-        self, state: _State, place: int, event: Event, step: Step, spent: Used, *, silent: bool
-    ) -> tuple[_State, str | None]:
+        self, state: State, place: int, event: Event, step: Step, spent: Used, *, silent: bool
+    ) -> tuple[State, str | None]:
         bag = state.bag
         if event.kind is Kind.MESSAGE and spent.duplicates == state.used.duplicates:
-            bag = _without(bag, event.number)
+            bag = without(bag, event.number)
         bag = self._with_sent(bag, step)
         nodes = (*state.nodes[:place], step.state, *state.nodes[place + 1 :])
         history = state.history if silent else self._continued(state.history, place, event, step)
-        found = _State(
+        found = State(
             nodes, history, bag, spent, place, free=silent and state.duty < 0, bag_before=state.bag, number=-1
         )
         owed = self._owed(place, step) if place in self._reactors else 0
@@ -340,17 +304,17 @@ class Search:
         for message in step.sent:
             while len(self._targets) <= message:
                 self._targets.append(self._nodes.names.index(self._nodes.messages[len(self._targets)].target))
-            copies = bag >> message * COPIES & _COPY_MASK
-            self._lost_copies |= copies == _COPY_MASK
-            bag |= ((copies << 1 | 1) & _COPY_MASK) << message * COPIES
+            copies = bag >> message * COPIES & COPY_MASK
+            self._lost_copies |= copies == COPY_MASK
+            bag |= ((copies << 1 | 1) & COPY_MASK) << message * COPIES
         return bag
 
-    def _is_new(self, state: _State) -> bool:
+    def _is_new(self, state: State) -> bool:
         """Returns whether no visited state makes this one needless, and remembers it then."""
         visited = self._visited.setdefault((state.nodes, state.history), [])
         for other in visited:
             if self._bounds.reduced:
-                if _dominates(other, state):
+                if dominates(other, state):
                     return False
             elif other.bag == state.bag and other.used == state.used:
                 return False
@@ -362,13 +326,13 @@ class Search:
         self._event.append(event)
         return len(self._before) - 1
 
-    def _found(self, state: _State, wrong: str | None) -> Violation | None:
+    def _found(self, state: State, wrong: str | None) -> Violation | None:
         """Returns the violation in a state, with the events that lead to it."""
         if wrong is None:
             return None
         events, at = [], state.number
         while self._before[at] >= 0:
-            events.append(_unpacked(self._event[at]))
+            events.append(unpacked(self._event[at]))
             at = self._before[at]
         now, happened = list(self._nodes.first), []
         for place, event in reversed(events):
@@ -378,28 +342,3 @@ class Search:
         return Violation(
             reason=wrong, events=happened, operations=operations(self._histories[state.history], self._asked)
         )
-
-
-def _dominates(one: _State, other: _State) -> bool:
-    """Returns whether all that can follow a state can also follow another one with the same nodes and history."""
-    if other.bag & ~one.bag or any(own > least for own, least in zip(one.used, other.used, strict=True)):
-        return False
-    if one.duty < 0:
-        return True
-    return one.duty == other.duty and not other.owed & ~one.owed and (other.ends or not one.ends)
-
-
-def _without(bag: int, message: int) -> int:
-    """Returns the messages under way without one copy of a message."""
-    copies = bag >> message * COPIES & _COPY_MASK
-    return bag & ~(_COPY_MASK << message * COPIES) | (copies >> 1) << message * COPIES
-
-
-def _packed(place: int, event: Event) -> int:
-    return (event.number * len(_KINDS) + _KINDS.index(event.kind)) * _PLACES + place
-
-
-def _unpacked(packed: int) -> tuple[int, Event]:
-    rest, place = divmod(packed, _PLACES)
-    number, kind = divmod(rest, len(_KINDS))
-    return place, Event(_KINDS[kind], number)

@@ -1,0 +1,86 @@
+"""A state of the cluster in a search, the messages under way, and packed events.
+
+Messages under way are one whole number, the bag: message `m` has the bits from `COPIES * m` on, as many of them set as there
+are copies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from clusters.sim.explore.nodes import Event, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clusters.sim.explore.found import Used
+
+COPIES: Final = 4  # of one message under way at the same time; further ones are lost
+COPY_MASK: Final = (1 << COPIES) - 1
+_PLACES: Final = 64
+_KINDS: Final = tuple(Kind)
+
+
+class State(NamedTuple):
+    """A state of the cluster.
+
+    Attributes:
+        nodes: The state of each node.
+        history: The number of the history of the clients.
+        bag: The messages under way.
+        used: What is used of the bounds.
+        place: The place of the last event's node; -1 at the beginning.
+        free: Whether the last event commutes with events of other nodes, and they could happen before it.
+        bag_before: The messages under way before the last event.
+        number: The number of the state.
+        duty: The place of the reactor that had the last event; -1 if the next event may concern any node.
+        owed: The messages of that event, one bit for each, as in `bag`.
+        ends: Whether only events of that reactor may follow, since another one's last events are over.
+    """
+
+    nodes: tuple[int, ...]
+    history: int
+    bag: int
+    used: Used
+    place: int
+    free: bool
+    bag_before: int
+    number: int
+    duty: int = -1
+    owed: int = 0
+    ends: bool = False
+
+
+def dominates(one: State, other: State) -> bool:
+    """Returns whether all that can follow a state can also follow another one with the same nodes and history."""
+    if other.bag & ~one.bag or any(own > least for own, least in zip(one.used, other.used, strict=True)):
+        return False
+    if one.duty < 0:
+        return True
+    return one.duty == other.duty and not other.owed & ~one.owed and (other.ends or not one.ends)
+
+
+def messages_in(bag: int) -> Iterator[int]:
+    """Yields the numbers of the messages under way."""
+    while bag:
+        message = ((bag & -bag).bit_length() - 1) // COPIES
+        bag &= ~(COPY_MASK << message * COPIES)
+        yield message
+
+
+def without(bag: int, message: int) -> int:
+    """Returns the messages under way without one copy of a message."""
+    copies = bag >> message * COPIES & COPY_MASK
+    return bag & ~(COPY_MASK << message * COPIES) | (copies >> 1) << message * COPIES
+
+
+def packed(place: int, event: Event) -> int:
+    """Returns an event of the node at a place as a whole number."""
+    return (event.number * len(_KINDS) + _KINDS.index(event.kind)) * _PLACES + place
+
+
+def unpacked(number: int) -> tuple[int, Event]:
+    """Returns the place and the event of a whole number of `packed`."""
+    rest, place = divmod(number, _PLACES)
+    event, kind = divmod(rest, len(_KINDS))
+    return place, Event(_KINDS[kind], event)
