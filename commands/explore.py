@@ -182,6 +182,7 @@ class _Subject:
             judge=judge,
             conflict=invariants.conflict,
             matters=invariants.matters,
+            alike=[self.names.index(name) for name in system.alike()],
         )
 
         def tell(states: int, events: int, depth: int) -> None:
@@ -272,6 +273,7 @@ def _print_json(nodes: Nodes, found: Explored) -> None:
         "node_states": found.node_states,
         "messages": found.messages,
         "histories": found.histories,
+        "alike": found.alike,
         "seconds": round(found.seconds, 3),
         "violation": None,
     }

@@ -81,6 +81,10 @@ class SimNodes(OneServiceSystem):
     def factory(self, node: Node) -> Factory:
         """Returns the function that makes the process of `node` from its host."""
 
+    def alike(self) -> Sequence[str]:
+        """Returns the names of nodes that are alike: no node prefers one of them. `labrys explore` checks it."""
+        return ()
+
     def why_not_explored(self) -> str | None:
         """Returns why `labrys explore` cannot visit all orders of this system with its options; None if it can.
 

@@ -75,6 +75,7 @@ class Explored:
         node_states: The number of states of single nodes.
         messages: The number of different messages.
         histories: The number of different histories of the clients, each of which was judged.
+        alike: The number of nodes that are alike, so that states which differ in their order were visited once; 0: none.
         seconds: The time it took.
         left: What the search did not visit, as a sentence; empty if it visited everything within the bounds.
         violation: The violation; None if there is none.
@@ -86,6 +87,7 @@ class Explored:
     node_states: int
     messages: int
     histories: int
+    alike: int
     seconds: float
     left: str
     violation: Violation | None

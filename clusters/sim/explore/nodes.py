@@ -217,10 +217,11 @@ class Nodes:
             if isinstance(body, Reply):
                 replies.append((body.id, body.body))
             else:
-                messages.append(self._numbered(Message(self.names[place], to, body)))
+                messages.append(self.number_of(Message(self.names[place], to, body)))
         return Step(number, tuple(messages), tuple(replies), tuple(lines))
 
-    def _numbered(self, message: Message) -> int:
+    def number_of(self, message: Message) -> int:
+        """Returns the number of a message. Equal messages have one number."""
         key = (message.source, message.target, digest(message.body, {}))
         number = self._message_numbers.setdefault(key, len(self.messages))
         if number == len(self.messages):

@@ -31,6 +31,7 @@ from clusters.sim.explore.found import Explored, Happened, Used, Violation
 from clusters.sim.explore.history import Seen, operations
 from clusters.sim.explore.nodes import DEAD, Event, Kind
 from clusters.sim.explore.state import COPIES, COPY_MASK, State, dominates, messages_in, packed, unpacked, without
+from clusters.sim.explore.symmetry import NotAlikeError, Symmetry
 from harness.op import Fail, Info
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Search:
         judge: Callable[[Sequence[Operation]], str | None],
         conflict: Callable[[int, int], str | None],
         matters: Callable[[int], bool],
+        alike: Sequence[int] = (),
     ) -> None:
         """Makes a search.
 
@@ -77,6 +79,7 @@ class Search:
             conflict: Returns what is wrong if two nodes are in two states at the same time; None if nothing is.
                 The order of the two does not matter.
             matters: Returns whether anything can be wrong between a node in this state and another node.
+            alike: The places of nodes that the system calls alike.
         """
         self._nodes = nodes
         self._asked = asked
@@ -86,6 +89,8 @@ class Search:
         self._conflict = conflict
         self._matters = matters
         self._reactors = frozenset(range(len(nodes.names)) if bounds.reduced else ())
+        self._alike = tuple(alike) if bounds.reduced else ()
+        self._symmetry: Symmetry | None = None
         self._targets: list[int] = []  # the place of the receiver, by message
         self._histories: list[History] = []
         self._history_numbers: dict[str, int] = {}  # by their texts, since answers can be lists
@@ -112,10 +117,13 @@ class Search:
         states, steps = self._nodes.begin(look)
         while True:
             try:
+                self._symmetry = Symmetry(self._nodes, self._alike) if self._alike else None
                 return self._visit(states, steps, began_s, tell)
             except _NoReactorError as error:
                 self._reactors -= {error.place}
-                self._forget()
+            except NotAlikeError:
+                self._alike = ()
+            self._forget()
 
     def _visit(
         self, states: tuple[int, ...], steps: Sequence[Step], began_s: float, tell: Callable[[int, int, int], None]
@@ -124,6 +132,7 @@ class Search:
 
         Raises:
             _NoReactorError: One is none.
+            NotAlikeError: Nodes that are called alike are not.
         """
         told_s = time.monotonic()
         bag = 0
@@ -155,7 +164,7 @@ class Search:
                 depth += 1
             layer = following
         return Explored(
-            states=len(self._before), events=self._events, depth=depth, node_states=self._nodes.count,
+            states=len(self._before), alike=len(self._alike), events=self._events, depth=depth, node_states=self._nodes.count,
             messages=len(self._nodes.messages), histories=len(self._histories), seconds=time.monotonic() - began_s,
             left="" if violation is not None else left or self._lost, violation=violation,
         )  # fmt: skip
@@ -174,6 +183,8 @@ class Search:
         """Yields each new state that follows, with what is wrong with it."""
         for place, event, spent in self._possible(state):
             step = self._nodes.step(state.nodes[place], event)
+            if self._symmetry is not None:
+                self._symmetry.learn(state.nodes[place], event, step)
             silent = event.kind is not Kind.REQUEST and not step.replies
             if self._bounds.reduced and self._is_left_out(state, place, event, step, silent=silent):
                 continue
@@ -229,7 +240,9 @@ class Search:
             return False
         if event.kind is Kind.MESSAGE and state.owed >> event.number * COPIES & 1:
             return True
-        return silent and place > state.duty and place in self._reactors and self._matters(state.nodes[state.duty])
+        # With symmetry, the state with the other order may stand for one that was left out, so both orders are visited.
+        is_next = place > state.duty or self._symmetry is not None
+        return silent and is_next and place in self._reactors and self._matters(state.nodes[state.duty])
 
     def _next(
         self, state: State, place: int, event: Event, step: Step, spent: Used, *, silent: bool
@@ -282,6 +295,8 @@ class Search:
         """Returns the number of a history, and judges a new one."""
         number = self._history_numbers.setdefault(repr(history), len(self._histories))
         if number == len(self._histories):
+            if self._symmetry is not None:
+                self._symmetry.check(history)
             self._histories.append(history)
             self._wrong.append(self._judge(operations(history, self._asked)))
         return number
@@ -311,6 +326,8 @@ class Search:
 
     def _is_new(self, state: State) -> bool:
         """Returns whether no visited state makes this one needless, and remembers it then."""
+        if self._symmetry is not None:
+            state = self._symmetry.least(state)
         visited = self._visited.setdefault((state.nodes, state.history), [])
         for other in visited:
             if self._bounds.reduced:

@@ -54,6 +54,10 @@ class SimBookkeeperOptions:
         default=True,
         help="With terms, a bookie that a writer takes into its ensemble first deletes its entries from there on.",
     )
+    read_all: bool = option(
+        default=False,
+        help="A read asks all bookies of an ensemble at once, and not one after the other.",
+    )
     retry_ms: int = option(
         200, "The time after which a client node repeats what nobody has answered.", low=1, high=60_000
     )

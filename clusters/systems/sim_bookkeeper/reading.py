@@ -2,8 +2,8 @@
 
 A read is linearizable if the writer knows every acknowledged entry. So the writer asks the metadata store whether it is still
 the writer. If it is, no later writer has acknowledged an entry before the read began. Then it reads the entries up to its last
-add confirmed, fragment by fragment, from one bookie of the ensemble after the other until it has all. An entry that no bookie
-of its ensemble has is absent.
+add confirmed, fragment by fragment. It asks one bookie of the ensemble after the other until it has all, or all at once with
+`--read-all`. An entry that no bookie of its ensemble has is absent.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Readings:
             reading.pieces.pop(0)
             reading.answered.clear()
             self._advance(reading)
-        elif self._asked(reading) in reading.answered:
+        elif self._asked(reading) in reading.answered and not self._setting.options.read_all:
             self._next_bookie(reading)
 
     def retry(self) -> None:
@@ -155,7 +155,7 @@ class Readings:
         return reading.pieces[0][-1][reading.bookie]
 
     def _next_bookie(self, reading: Reading) -> None:
-        """Asks the next bookie that has not answered."""
+        """Asks the next bookie that has not answered. With `--read-all`, asks all of them."""
         assert reading.pieces  # noqa: S101 - by the callers
         bookies = reading.pieces[0][-1]
         for _ in bookies:
@@ -169,6 +169,9 @@ class Readings:
         if reading.pieces is None:
             setting.host.send(setting.layout.metadata, messages.Get(setting.key, reading.number))
         else:
-            number, first, last, _ = reading.pieces[0]
+            number, first, last, ensemble = reading.pieces[0]
             fetch = messages.Fetch(setting.key, reading.number, number, first, last)
-            setting.host.send(self._asked(reading), fetch)
+            if setting.options.read_all:
+                setting.to_bookies(ensemble, fetch, without=reading.answered)
+            else:
+                setting.host.send(self._asked(reading), fetch)

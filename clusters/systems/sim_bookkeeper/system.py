@@ -90,6 +90,11 @@ class SimBookkeeper(SimSystem):
             options=self._options,
         )
 
+    def alike(self) -> Sequence[str]:
+        """Returns the bookies, if all are in each ensemble, and reads prefer none of them."""
+        every = self._layout.ensemble == self._layout.bookies
+        return self._layout.bookies if every and self._options.read_all else ()
+
     def why_not_explored(self) -> str | None:
         """Returns None: no node relies on clocks."""
         return None

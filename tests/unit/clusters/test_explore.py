@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +35,11 @@ MOST_STATES = 4000
 class Table:
     """A random protocol: what a node in a state does with a message, or when its timer fires.
 
-    With a hub, `a` and `b` send to `c` only, and nothing before it has sent something. So they are reactors.
+    With a hub, `a` and `b` send to `c` only, and nothing before it has sent something. So they are reactors. With twins, there is
+    a hub, `a` and `b` do the same, and `c` sends to both.
     """
 
-    def __init__(self, seed: int, *, hub: bool = False) -> None:
+    def __init__(self, seed: int, *, hub: bool = False, twins: bool = False) -> None:
         random = Random(seed)
 
         def reaction(place: int, most: int = 2) -> tuple[int, list[tuple[int, int]]]:
@@ -49,7 +51,22 @@ class Table:
         self.on_timer = {
             key: reaction(key[0], 0 if hub and key[0] < 2 else 2) for key in itertools.product(range(3), range(STATES))
         }
+        if twins:
+            self._make_twins()
         self.wrong = {(random.randrange(STATES), random.randrange(STATES)) for _ in range(2)}
+
+    def _make_twins(self) -> None:
+        """Lets `b` do what `a` does, and `c` send to both."""
+
+        def to_both(reaction: tuple[int, list[tuple[int, int]]]) -> tuple[int, list[tuple[int, int]]]:
+            return reaction[0], [(to, kind) for _, kind in reaction[1] for to in (0, 1)]
+
+        for state in range(STATES):
+            for kind in range(KINDS):
+                self.on_message[1, state, kind] = self.on_message[0, state, kind]
+                self.on_message[2, state, kind] = to_both(self.on_message[2, state, kind])
+            self.on_timer[1, state] = self.on_timer[0, state]
+            self.on_timer[2, state] = to_both(self.on_timer[2, state])
 
     def conflict(self, first: int, second: int) -> bool:
         """Returns whether two nodes must not be in these states at the same time."""
@@ -93,7 +110,7 @@ class TableProcess:
                 self.host.send(NAMES[to], message)
 
 
-def explored(table: Table, bounds: Bounds, *, reads: int = 0) -> Explored:
+def explored(table: Table, bounds: Bounds, *, reads: int = 0, alike: Sequence[int] = ()) -> Explored:
     """Returns the result of a search of a random protocol. Two reads in a row must not answer wrong states."""
     states: dict[int, int] = {}
     nodes = Nodes(NAMES, lambda name: lambda host: TableProcess(host, table), (0,) * reads)
@@ -110,6 +127,7 @@ def explored(table: Table, bounds: Bounds, *, reads: int = 0) -> Explored:
         judge=judge,
         conflict=lambda first, second: "wrong" if table.conflict(states[first], states[second]) else None,
         matters=lambda number: states[number] != 0,
+        alike=alike,
     )
     return search.run(lambda number, live: states.__setitem__(number, live.process.state), lambda *told: None)
 
@@ -168,6 +186,49 @@ def test_the_reduced_search_agrees_with_the_full_one(seed: int, hub: bool, reads
         return
     lengths = [None if found.violation is None else len(found.violation.events) for found in (full, reduced)]
     assert lengths[0] == lengths[1]
+
+
+@given(st.integers(0, 2**32), st.integers(0, 2))
+def test_a_search_with_twins_agrees_with_the_full_one(seed: int, timers: int) -> None:
+    """The nearest violation, if any, is as near, and no more states are visited than without symmetry."""
+    table = Table(seed, hub=True, twins=True)
+    bounds = Bounds(timers=timers, states=MOST_STATES)
+    full, plain, twins = (
+        explored(table, replace(bounds, reduced=reduced), alike=alike)
+        for reduced, alike in ((False, ()), (True, ()), (True, (0, 1)))
+    )
+    if full.left or plain.left or twins.left:
+        return
+    assert twins.alike == 2
+    lengths = [None if each.violation is None else len(each.violation.events) for each in (full, plain, twins)]
+    assert lengths[0] == lengths[1] == lengths[2]
+
+
+@given(st.integers(0, 2**32), st.booleans(), st.integers(0, 2))
+def test_a_wrong_claim_of_symmetry_loses_no_violation(seed: int, hub: bool, reads: int) -> None:
+    """Nodes that are called alike and are not: the search finds it out, or it does not matter within the bounds."""
+    table = Table(seed, hub=hub)
+    bounds = Bounds(timers=1, states=MOST_STATES)
+    full, claimed = (
+        explored(table, replace(bounds, reduced=reduced), reads=reads, alike=(0, 1)) for reduced in (False, True)
+    )
+    if full.left or claimed.left:
+        return
+    lengths = [None if each.violation is None else len(each.violation.events) for each in (full, claimed)]
+    assert lengths[0] == lengths[1]
+
+
+def test_twins_leave_out_states() -> None:
+    """Over some protocols with two nodes that are alike, and without a violation, symmetry leaves out states."""
+    tables = [Table(seed, hub=True, twins=True) for seed in range(30)]
+    for table in tables:
+        table.wrong = set()
+    pairs = [
+        [explored(table, Bounds(timers=1, states=MOST_STATES), alike=alike) for alike in ((0, 1), ())]
+        for table in tables
+    ]
+    whole = [(twins.states, plain.states) for twins, plain in pairs if not (twins.left or plain.left)]
+    assert 4 * sum(twins for twins, _ in whole) < 3 * sum(plain for _, plain in whole)
 
 
 def test_the_reductions_leave_out_states() -> None:

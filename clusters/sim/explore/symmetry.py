@@ -1,0 +1,140 @@
+"""Nodes that are alike: states that differ only in which of them is which are visited once.
+
+The system names these nodes. A swap maps an order of events to another one: each event happens at the other node, and each
+message has the other sender and receiver. If all nodes do the mapped things in the mapped order, both orders have the same
+violations. This module checks this for each step that the search computes. So a wrong claim ends the symmetry, and the search
+begins anew without it.
+
+Source of the idea: C. N. Ip and D. L. Dill, "Better verification through symmetry" (Formal Methods in System Design 9, 1996).
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from clusters.sim.explore.nodes import DEAD, Event, Kind
+from clusters.sim.explore.state import COPIES, COPY_MASK, messages_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clusters.sim.explore.history import History
+    from clusters.sim.explore.nodes import Nodes, Step
+    from clusters.sim.explore.state import State
+
+
+class NotAlikeError(Exception):
+    """Nodes that the system calls alike do different things."""
+
+
+class _Swap:
+    """A permutation of the nodes that are alike.
+
+    Attributes:
+        places: The place that stands for each place.
+        states: The state that stands for each state.
+        messages: The message that stands for each message.
+    """
+
+    def __init__(self, places: Sequence[int], first: Sequence[int]) -> None:
+        self.places = places
+        self.states = {DEAD: DEAD}
+        self.messages: dict[int, int] = {}
+        self._taken: dict[int, int] = {}  # the state for which a state stands
+        for place, state in enumerate(first):
+            self.maps(state, first[places[place]])
+
+    def maps(self, state: int, other: int) -> None:
+        """Learns that a state stands for another one.
+
+        Raises:
+            NotAlikeError: It stands for a third one, or a third one stands for it.
+        """
+        if self.states.setdefault(state, other) != other or self._taken.setdefault(other, state) != state:
+            raise NotAlikeError
+
+
+class Symmetry:
+    """The permutations of some nodes of a search."""
+
+    def __init__(self, nodes: Nodes, alike: Sequence[int]) -> None:
+        """Begins.
+
+        Args:
+            nodes: The nodes, which have begun.
+            alike: The places of the nodes that are alike.
+        """
+        self.alike = frozenset(alike)
+        self._nodes = nodes
+        self._learned: set[tuple[int, Event]] = set()
+        self._swaps = []
+        for order in itertools.permutations(alike):
+            places = list(range(len(nodes.names)))
+            for place, other in zip(alike, order, strict=True):
+                places[place] = other
+            if places != sorted(places):
+                self._swaps.append(_Swap(places, nodes.first))
+
+    def learn(self, state: int, event: Event, step: Step) -> None:
+        """Checks that the nodes do at a swapped event what the swap of a step says.
+
+        Raises:
+            NotAlikeError: They do something else.
+        """
+        if state == DEAD or (state, event) in self._learned:
+            return
+        self._learned.add((state, event))
+        for swap in self._swaps:
+            number = self._message(swap, event.number) if event.kind is Kind.MESSAGE else event.number
+            other = self._nodes.step(swap.states[state], Event(event.kind, number))
+            sent = sorted(self._message(swap, message) for message in step.sent)
+            if (
+                sent != sorted(other.sent)
+                or step.replies != other.replies
+                or (step.state == DEAD) != (other.state == DEAD)
+            ):
+                raise NotAlikeError
+            if step.state != DEAD:
+                swap.maps(step.state, other.state)
+
+    def check(self, history: History) -> None:
+        """Checks that no client has asked one of the nodes.
+
+        Raises:
+            NotAlikeError: One has.
+        """
+        names = {self._nodes.names[place] for place in self.alike}
+        if any(seen is not None and seen.node in names for seen in history):
+            raise NotAlikeError
+
+    def least(self, state: State) -> State:
+        """Returns the least of the states that differ from a state only in which node is which."""
+        found = state
+        for swap in self._swaps:
+            nodes = list(state.nodes)
+            for place in self.alike:
+                nodes[swap.places[place]] = state.nodes[place]
+            mapped = tuple(swap.states[node] for node in nodes)
+            if mapped > found.nodes:
+                continue
+            bag = self._bag(swap, state.bag)
+            if mapped < found.nodes or bag < found.bag:
+                duty = swap.places[state.duty] if state.duty >= 0 else state.duty
+                found = state._replace(nodes=mapped, bag=bag, duty=duty, owed=self._bag(swap, state.owed))
+        return found
+
+    def _bag(self, swap: _Swap, bag: int) -> int:
+        found = 0
+        for message in messages_in(bag):
+            copies = bag >> message * COPIES & COPY_MASK
+            found |= copies << self._message(swap, message) * COPIES
+        return found
+
+    def _message(self, swap: _Swap, message: int) -> int:
+        found = swap.messages.get(message)
+        if found is None:
+            own, names = self._nodes.messages[message], self._nodes.names
+            source, target = (names[swap.places[names.index(name)]] for name in (own.source, own.target))
+            found = swap.messages[message] = self._nodes.number_of(own._replace(source=source, target=target))
+        return found
