@@ -35,8 +35,8 @@ MOST_STATES = 4000
 class Table:
     """A random protocol: what a node in a state does with a message, or when its timer fires.
 
-    With a hub, `a` and `b` send to `c` only, and nothing before it has sent something. So they are reactors. With twins, there is
-    a hub, `a` and `b` do the same, and `c` sends to both.
+    With a hub, `a` and `b` send to `c` only, and nothing before it has sent something. So they are reactors. With twins, they
+    also do the same, and `c` sends to both.
     """
 
     def __init__(self, seed: int, *, hub: bool = False, twins: bool = False) -> None:
