@@ -24,9 +24,11 @@ from harness.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from clusters.sim.explore.cluster import Invariants
     from clusters.sim.explore.found import Bounds, Explored, Happened
     from clusters.sim.explore.nodes import Nodes
     from clusters.sim.system import SimSystem
+    from harness.node_states import NodeState
     from harness.op import Operation
 
 DEFAULT_SYSTEM: Final = "sim-raft"
@@ -90,8 +92,8 @@ def explore(ctx: click.Context, /, **values: Any) -> None:
         reduced=values["reduced"],
     )
     subject = _Subject.of(values)
-    nodes, found = subject.searched(bounds, lambda text: echo(f"· {text}", err=True))
-    _print_json(nodes, found) if values["output"] == "json" else _print(nodes, found)
+    nodes, invariants, found = subject.searched(bounds, lambda text: echo(f"· {text}", err=True))
+    _print_json(nodes, found) if values["output"] == "json" else _print(nodes, invariants, found)
     ctx.exit(_verdict(found).exit_code)
 
 
@@ -142,7 +144,7 @@ class _Subject:
             invocations=_invocations(values["operations"], workload.type.functions),
         )
 
-    def searched(self, bounds: Bounds, say: Callable[[str], object]) -> tuple[Nodes, Explored]:
+    def searched(self, bounds: Bounds, say: Callable[[str], object]) -> tuple[Nodes, Invariants, Explored]:
         """Carries out the search.
 
         Raises:
@@ -189,7 +191,7 @@ class _Subject:
             say(f"{counted(states, 'state')}, {counted(events, 'event')}; orders of {counted(depth, 'event')}")
 
         try:
-            return nodes, search.run(invariants.look, tell)
+            return nodes, invariants, search.run(invariants.look, tell)
         except FormError as error:
             raise InputError(
                 f"labrys explore cannot visit this system: {error}; docs/explore.md has the rules"
@@ -223,7 +225,9 @@ def _verdict(found: Explored) -> Verdict:
     return Verdict.UNKNOWN if found.left else Verdict.VALID
 
 
-def _print(nodes: Nodes, found: Explored) -> None:
+def _print(nodes: Nodes, invariants: Invariants, found: Explored) -> None:
+    from clusters.sim.explore.nodes import DEAD
+
     visited = (
         f"{counted(found.states, 'state')} visited, {counted(found.events, 'event')} carried out, orders of up to "
         f"{counted(found.depth, 'event')}, in {found.seconds:.1f} s"
@@ -240,8 +244,18 @@ def _print(nodes: Nodes, found: Explored) -> None:
             echo(f"        {happened.node} logs: {one_line(line)[:MAX_TEXT]}")
         for operation, answer in happened.step.replies:
             echo(f"        {happened.node} answers client-{operation}: {one_line(repr(answer))[:MAX_TEXT]}")
+        if happened.step.state != DEAD:
+            echo(f"        {_knows(invariants.state(happened.step.state))}")
     echo()
     echo(visited)
+
+
+def _knows(state: NodeState) -> str:
+    """Returns the state of a node as one line: what `labrys explain` has in a row."""
+    from results.page.story import HEADS, held
+
+    name, *cells = held(state)
+    return f"{name}: " + ", ".join(f"{head} {cell}" for head, cell in zip(HEADS[1:], cells, strict=True) if cell)
 
 
 def _event(nodes: Nodes, happened: Happened) -> str:

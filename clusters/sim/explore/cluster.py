@@ -65,6 +65,10 @@ class Invariants:
         self._states[number] = self._system.node_state(node, None)
         machine.process = None
 
+    def state(self, number: int) -> NodeState:
+        """Returns the state of a node by the number that it has in the search."""
+        return self._states[number]
+
     def matters(self, number: int) -> bool:
         """Returns whether anything can be wrong between a node in this state and another node: it leads, or has committed."""
         state = self._states[number]

@@ -122,7 +122,11 @@ class Bookie:
 
     def term(self, key: str) -> int | None:
         """Returns the highest term that the bookie knows; None with ledgers, which have none."""
-        return None if self._protocol is Protocol.LEDGERS else self._promise(key).term
+        return None if self._protocol is Protocol.LEDGERS else self.promise(key).term
+
+    def promise(self, key: str) -> Promise:
+        """Returns what it has promised for a log."""
+        return self._promises.get(key, Promise())
 
     def _handle(self, sender: str, message: Any) -> None:
         match message:
@@ -149,15 +153,15 @@ class Bookie:
         key, segment, offset, entry = message.key, message.segment, message.offset, message.entry
         if self._bug is not Bug.ADDS_NOT_FENCED or message.recovery:
             if self._protocol is Protocol.LEDGERS:
-                if not message.recovery and segment in self._promise(key).fenced:
+                if not message.recovery and segment in self.promise(key).fenced:
                     self._host.send(sender, messages.Refused(key, message.term))
                     return
             elif not self._accepts(sender, key, message.term):
                 return
-        if entry.truncates > self._promise(key).truncated or (entry.truncates and self._bug is Bug.TRUNCATES_AGAIN):
+        if entry.truncates > self.promise(key).truncated or (entry.truncates and self._bug is Bug.TRUNCATES_AGAIN):
             if self._bug is not Bug.TRUNCATE_KEEPS_LATER:
                 self._delete_from(key, segment, offset + 1)
-            self._promised(key, truncated=max(entry.truncates, self._promise(key).truncated))
+            self._promised(key, truncated=max(entry.truncates, self.promise(key).truncated))
         name = f"{_ENTRY}-{segment}-{offset}-{key}"
         files.write(self._host.disk, name, [*entry, message.lac], sync=self._bug is not Bug.ACKNOWLEDGED_BEFORE_SYNC)
         self._damaged.discard((key, segment, offset))
@@ -182,7 +186,7 @@ class Bookie:
         """Deletes what earlier writers left, once for each version: a late copy must not delete later entries."""
         key, term, segment, first, version = message
         if self._accepts(sender, key, term):
-            if version > self._promise(key).joined:
+            if version > self.promise(key).joined:
                 self._delete_from(key, segment, first)
                 self._promised(key, joined=version)
             self._host.send(sender, messages.Joined(key, term, version))
@@ -200,14 +204,14 @@ class Bookie:
         unknown = self._bug is Bug.UNKNOWN_LEDGER_NOT_FENCED and (key, segment) not in self.entries
         if self._protocol is not Protocol.LEDGERS:
             return self._accepts(sender, key, term, adopts=not unknown)
-        promise = self._promise(key)
+        promise = self.promise(key)
         if segment not in promise.fenced and not unknown:
             self._promised(key, fenced=tuple(sorted((*promise.fenced, segment))))
         return True
 
     def _accepts(self, sender: str, key: str, term: int, *, adopts: bool = True) -> bool:
         """Adopts the term of a request, or refuses a request of a lower term."""
-        promise = self._promise(key)
+        promise = self.promise(key)
         if term < promise.term:
             self._host.send(sender, messages.Refused(key, term))
             return False
@@ -215,11 +219,8 @@ class Bookie:
             self._promised(key, term=term)
         return True
 
-    def _promise(self, key: str) -> Promise:
-        return self._promises.get(key, Promise())
-
     def _promised(self, key: str, **changes: Any) -> None:
-        before = self._promise(key)
+        before = self.promise(key)
         promise = replace(before, version=before.version + 1, **changes)
         if self._bug is not Bug.FENCE_NOT_JOURNALLED:
             content = [promise.version, promise.term, promise.truncated, promise.fenced, promise.joined]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import STATUS_TIMEOUT_S, SimSystem
-from clusters.systems.sim_bookkeeper import messages
+from clusters.systems.sim_bookkeeper import messages, telling
 from clusters.systems.sim_bookkeeper.bookie import ROLE as BOOKIE
 from clusters.systems.sim_bookkeeper.bookie import Bookie
 from clusters.systems.sim_bookkeeper.client import SimBookkeeperClient, request_of
@@ -136,20 +136,21 @@ class SimBookkeeper(SimSystem):
                 # With term-ids, two entries of a bookie can have one offset, so a confirmed offset says nothing.
                 committed = None if self._options.protocol is Protocol.TERM_IDS else process.confirmed(own)
                 last = max((entry.index for entry in entries), default=None)
-                return replace(
-                    basic, role=BOOKIE, term=process.term(own), last=last, committed=committed, entries=entries
-                )
+                told = telling.of_bookie(process.promise(own))
+                found = replace(basic, role=BOOKIE, term=process.term(own), last=last, value=told or None)
+                return replace(found, committed=committed, entries=entries)
             case ClientNode() if own in process.logs:
                 log = process.logs[own]
                 writer = log.writer
-                found = replace(basic, role=process.role(), term=log.meta.term)
+                found = replace(basic, role=process.role(), term=log.meta.term, value=telling.of_log(log))
                 return (
                     found
                     if writer is None
                     else replace(found, term=writer.term, last=writer.next - 1, committed=writer.lac)
                 )
             case MetadataStore():
-                return replace(basic, role=METADATA, term=process.meta(own).term)
+                meta = process.meta(own)
+                return replace(basic, role=METADATA, term=meta.term, value=telling.of_meta(meta))
         return basic
 
     async def lacking(self, nodes: Sequence[Node]) -> str | None:

@@ -95,6 +95,22 @@ class Takeover:
                 if sender in self._written and len(self._answered) >= self._needed:
                     self._handle_written()
 
+    def told(self) -> str:
+        """Returns what it does, as text."""
+        answered = f", answered by {', '.join(sorted(self._answered))}" if self._answered else ""
+        match self._step:
+            case Step.METADATA:
+                return (
+                    f"asks the metadata store {'to write' if self.wanted and self.wanted.is_open else 'to take over'}"
+                )
+            case Step.FENCES:
+                return f"fences {', '.join(self._read)}{answered}"
+            case Step.READS:
+                return f"recovers: reads {self.next} from {', '.join(self._read)}{answered}"
+            case Step.WRITES | Step.END:
+                what = "ends the recovery" if self._step is Step.END else "recovers: writes"
+                return f"{what} at {self.next} to {', '.join(self._written)}{answered}"
+
     def repeat(self) -> None:
         """Sends the requests of the present step again. Replaces bookies that have not answered a write for long."""
         self._repeats += 1
