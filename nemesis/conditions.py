@@ -86,11 +86,14 @@ class RareMessageSent(Condition):
 
 
 class LogLineAppears(Condition):
-    """A line in the log of a possible target, by the name that the system gives it."""
+    """A line in the log of a possible target, or of another node, by the name that the system gives it."""
 
-    SUMMARY = "A line in the log of a possible target, e.g. about a snapshot; the system names such lines."
+    SUMMARY = (
+        "A line in the log of a possible target or of a named node, e.g. about a snapshot; the system names such lines."
+    )
     OPTIONS: ClassVar[Mapping[str, Option]] = {
-        "line": text(None, "The name of the line in the system; `labrys faults log-line` lists them.")
+        "line": text(None, "The name of the line in the system; `labrys faults log-line` lists them."),
+        "on": text(None, "The node in whose log the line is; if not given, the possible targets.", needed=False),
     }
     NAMES_NODE = True
 
@@ -113,12 +116,18 @@ class LogLineAppears(Condition):
 
     @classmethod
     def prepare(cls, trigger: Trigger, field: Field, world: World | None) -> None:  # noqa: ARG003
-        """The system must name the line, and its log must be that of a process.
+        """The system must name the line, its log must be that of a process, and a named node must be one of the run.
 
         Raises:
             InputError: It is not.
         """
         line = _named_line(field, trigger)
+        on = trigger.parameters.get("on")
+        names = [node.name for node in field.nodes]
+        if on is not None and on not in names:
+            raise InputError(
+                f"the trigger {trigger} waits for a log line of {on}, and the nodes are: {', '.join(names)}"
+            )
         logs = [path for node in field.nodes for path in field.system.log_files(node)]
         if line.path not in logs:
             raise InputError(
@@ -138,13 +147,16 @@ class LogLineAppears(Condition):
         return fired
 
     async def fires(self) -> Fired:
-        """Follows the logs of all possible targets."""
+        """Follows the logs of all possible targets, or the one of the named node."""
         line = _named_line(self.field, self.trigger)
+        on = self.trigger.parameters.get("on")
+        followed = self.targets if on is None else (on,)
+        role = self.role if on is None else None  # the line may be one of another role
         if self.world is not None:
-            node, found = await self.world.log_line(frozenset(self.targets), line.pattern)
+            node, found = await self.world.log_line(frozenset(followed), line.pattern)
             return self._fired(node, found, line)
-        nodes = [self.field.node(target) for target in self.targets]
-        having = [each for each in nodes if line.path in self.field.system.log_files(each, self.role)]
+        nodes = [self.field.node(each) for each in followed]
+        having = [each for each in nodes if line.path in self.field.system.log_files(each, role)]
         return await _first(self._follow(each, line) for each in having)
 
     async def _follow(self, node: Node, line: LogLine) -> Fired:

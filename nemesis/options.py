@@ -33,12 +33,14 @@ class Option:
         accepts: Returns whether a value is accepted.
         expected: The accepted values, as a text.
         meaning: One line for the documentation.
+        needed: Whether a trigger must have it, if it has no default.
     """
 
     default: Value
     accepts: Callable[[Value], bool]
     expected: str
     meaning: str
+    needed: bool = True
 
 
 def number(default: float | None, low: float, high: float, meaning: str) -> Option:
@@ -64,13 +66,13 @@ def choice(default: str | None, known: tuple[str, ...], meaning: str) -> Option:
     return Option(default=default, accepts=known.__contains__, expected=f"one of {', '.join(known)}", meaning=meaning)
 
 
-def text(default: str | None, meaning: str) -> Option:
+def text(default: str | None, meaning: str, *, needed: bool = True) -> Option:
     """Returns an option that takes a short text."""
 
     def accepts(value: Value) -> bool:
         return isinstance(value, str) and 0 < len(value) <= MAX_TEXT and value.isprintable()
 
-    return Option(default=default, accepts=accepts, expected="a short text", meaning=meaning)
+    return Option(default=default, accepts=accepts, expected="a short text", meaning=meaning, needed=needed)
 
 
 def groups(meaning: str) -> Option:

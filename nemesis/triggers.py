@@ -190,9 +190,11 @@ def make_trigger(name: str, limit_s: float, parameters: Mapping[str, Value] | No
     known = find_trigger(name).condition.OPTIONS
     settled = settle(f"the trigger {name}", known, parameters or {})
     for option, about in known.items():
-        if option not in settled:
+        if option not in settled and about.needed:
             raise PlanError(f"the trigger {name} needs {option!r}, {about.expected}: {about.meaning}")
-    return Trigger(name=name, limit_s=limit_s, parameters={option: settled[option] for option in known})
+    return Trigger(
+        name=name, limit_s=limit_s, parameters={option: settled[option] for option in known if option in settled}
+    )
 
 
 def parse_trigger(text: str, limit_s: float) -> Trigger:

@@ -85,7 +85,8 @@ def triggers() -> Rows:
     for each in TRIGGERS:
         options = each.condition.OPTIONS
         form = "".join(
-            f":{name.upper()}" if about.default is None else f"[:{name.upper()}]" for name, about in options.items()
+            f":{name.upper()}" if about.default is None and about.needed else f"[:{name.upper()}]"
+            for name, about in options.items()
         )
         meanings = [
             f"{name.upper()}: {about.meaning.rstrip('.')}" + ("" if about.default is None else f" (`{about.default}`)")

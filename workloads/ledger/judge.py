@@ -12,6 +12,7 @@ before the other began. A ledger ends once: its first close or recovery fixes th
 - `under-replicated`: fewer bookies than the ack quorum have a committed entry, of those that the metadata name for it.
   BookKeeper: an add that is complete on the old bookies while the ensemble changes (issues 4097 and 4651), or bookies that
   lost data.
+- `misplaced`: no bookie that the metadata name for a committed entry has it, and another one does.
 
 The judge also counts `confirmed-back`, answers below one that ended before the question began. They are not invalid: a bookie
 can have a confirmation that others lack, and the next question can be answered by those.
@@ -19,7 +20,7 @@ can have a confirmation that others lack, and the next question can be answered 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -28,20 +29,23 @@ from checker.explain.words import Instant, sentence
 from checker.formats.parquet import decode_value
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
 from harness.console.documents import shown
+from harness.console.plain import name as plain_name
 from harness.errors import InputError
 from harness.verdict import Verdict
 from workloads.log.judge import judge_log_within
 from workloads.log.reading import rows_by_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from checker.columns import Columns, Int64s
 
 ENDS: Final = ("recover", "close")
 SCARCE: Final = "under-replicated"
 FUNCTIONS: Final = ("append", "read", "confirmed", SCARCE, *ENDS)
-KINDS: Final = ("ends-differ", "beyond-end", "confirmed-beyond-end", SCARCE)
+MISPLACED: Final = "misplaced"
+MOST_NAMES: Final = 20
+KINDS: Final = ("ends-differ", "beyond-end", "confirmed-beyond-end", SCARCE, MISPLACED)
 
 
 def judge_ledger(history: Columns) -> Judgement:
@@ -167,7 +171,7 @@ def _confirmed_beyond_end(history: Columns, ends: Int64s, confirmed: Int64s) -> 
 
 
 def _under_replicated(history: Columns, ends: Int64s, counts: Int64s, appends: Int64s) -> Iterator[Anomaly]:
-    """Yields each committed entry with too few copies once, the acknowledged ones first."""
+    """Yields each committed entry with too few copies once, or at the wrong bookies only; the acknowledged ones first."""
     told = [(row, *each) for row in counts[history.type[counts] == OK].tolist() for each in _scarce(history, row)]
     if not len(ends):
         return
@@ -175,17 +179,23 @@ def _under_replicated(history: Columns, ends: Int64s, counts: Int64s, appends: I
     last = int(history.result.first[first])
     acknowledged = appends[history.type[appends] == OK]
     by_entry = dict(zip(history.result.first[acknowledged].tolist(), acknowledged.tolist(), strict=True))
-    found: dict[int, tuple[int, int]] = {}
-    for row, entry, bookies in told:
+    found: dict[int, tuple[int, int, Sequence[str]]] = {}
+    for row, entry, bookies, elsewhere in told:
         if entry <= last:
-            found.setdefault(entry, (row, bookies))
-    for entry, (row, bookies) in sorted(found.items(), key=lambda each: (each[0] not in by_entry, each[0])):
+            found.setdefault(entry, (row, bookies, elsewhere))
+    for entry, (row, bookies, elsewhere) in sorted(found.items(), key=lambda each: (each[0] not in by_entry, each[0])):
         by = [by_entry[entry]] if entry in by_entry else []
         known: list[str | Instant] = []
         for append in by:
             known += [f"process {history.process[append]} appended it, acknowledged at ", _at(history, append), "; "]
+        others = "No bookie that the metadata do not name for it has it."
+        if elsewhere:
+            have = "has" if len(elsewhere) == 1 else "have"
+            others = (
+                f"{', '.join(elsewhere)} {have} it, and the metadata do not name {'it' if have == 'has' else 'them'}."
+            )
         yield Anomaly(
-            kind=SCARCE,
+            kind=MISPLACED if elsewhere and not bookies else SCARCE,
             subject=entry,
             explanation=sentence(
                 f"entry {entry} has too few copies: ",
@@ -193,15 +203,18 @@ def _under_replicated(history: Columns, ends: Int64s, counts: Int64s, appends: I
                 *_did(history, first),
                 f"; and process {history.process[row]} found it on {bookies} of its bookies at ",
                 _at(history, row),
-                ", fewer than the ack quorum.",
+                ", fewer than the ack quorum. ",
+                others,
             ),
             rows=(*by, first, row),
             decisive=row,
         )
 
 
-def _scarce(history: Columns, row: int) -> Iterator[tuple[int, int]]:
-    """Yields the entries of a count of copies, each with the number of its bookies.
+def _scarce(history: Columns, row: int) -> Iterator[tuple[int, int, Sequence[str]]]:
+    """Yields the entries of a count of copies, each with the number of its bookies, and the other bookies that have it.
+
+    Histories of older versions have only the number.
 
     Raises:
         InputError: The result is no list of such pairs.
@@ -210,12 +223,19 @@ def _scarce(history: Columns, row: int) -> Iterator[tuple[int, int]]:
     found = decode_value(history.texts[int(history.result.first[row])]) if is_list else None
     for pair in found if isinstance(found, list) else [found]:
         match pair:
-            case [int(entry), int(bookies)] if 0 <= entry < GREAT and 0 <= bookies < GREAT:
-                yield entry, bookies
+            case [int(entry), int(bookies), *rest] if 0 <= entry < GREAT and 0 <= bookies < GREAT and _are_names(rest):
+                yield entry, bookies, [plain_name(each) for names in rest for each in names[:MOST_NAMES]]
             case _:
                 raise InputError(
-                    f"event {history.end[row]}: expected [[id, bookies], ...] as the result of {SCARCE}, found {shown(pair)}"
+                    f"event {history.end[row]}: expected [[id, bookies, [other, ...]], ...] as the result "
+                    f"of {SCARCE}, found {shown(pair)}"
                 )
+
+
+def _are_names(rest: list[Any]) -> bool:
+    return len(rest) <= 1 and all(
+        isinstance(names, list) and all(isinstance(each, str) for each in names) for names in rest
+    )
 
 
 def _back(history: Columns, confirmed: Int64s) -> int:

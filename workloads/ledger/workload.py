@@ -56,8 +56,8 @@ class LedgerWorkload(JudgedWorkload[LedgerOptions]):
             "read": "[first, last] -> [[id, value], ...] of the confirmed entries from the first to the last id",
             "confirmed": "null -> the id of the last confirmed entry; -1 if there is none",
             "recover": "null -> the id of the last entry; -1 if there is none; fences the writer, and closes the ledger",
-            "under-replicated": "null -> [[id, bookies], ...] of the entries that fewer of their bookies have than the ack "
-            "quorum; only after healing, of a closed ledger",
+            "under-replicated": "null -> [[id, bookies, others], ...] of the entries that fewer of their bookies have than the "
+            "ack quorum, with the nodes of other bookies that have them; only after healing, of a closed ledger",
             "close": "null -> the id of the last entry; -1 if there is none; only the writer closes without a recovery",
         }
     )

@@ -113,7 +113,7 @@ class Bookies(Service):
             "ledgerDirectories": f"{data_dir}/ledgers",
             "indexDirectories": f"{data_dir}/ledgers",
             "ledgerStorageClass": "org.apache.bookkeeper.bookie.SortedLedgerStorage",
-            "skipListSizeLimit": 4_194_304,
+            "skipListSizeLimit": options.memtable_bytes,
             "journalMaxSizeMB": 16,
             "journalPreAllocSizeMB": 1,
             "logSizeLimit": 33_554_432,

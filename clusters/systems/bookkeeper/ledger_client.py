@@ -17,7 +17,7 @@ from clusters.systems.stored import entry_or_fail, values_in
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clusters.systems.bookkeeper.chains import Chains
     from harness.node import Node
@@ -35,12 +35,22 @@ class LedgerClient:
         via: The node whose process got its last append; None if it is its own.
     """
 
-    def __init__(self, *, node: Node, nodes: Sequence[Node], chains: Chains, ack_quorum: int, final: bool) -> None:
+    def __init__(
+        self,
+        *,
+        node: Node,
+        nodes: Sequence[Node],
+        bookies: Mapping[str, str],
+        chains: Chains,
+        ack_quorum: int,
+        final: bool,
+    ) -> None:
         """Connects with the first operation.
 
         Args:
             node: The client's own node.
             nodes: The nodes with client processes.
+            bookies: The name of the node of each bookie, by its address and port.
             chains: The ledgers, each a log with one ledger.
             ack_quorum: How many bookies must have an acknowledged entry.
             final: Whether it reads after all faults, from all bookies.
@@ -49,6 +59,7 @@ class LedgerClient:
         self.via: str | None = None
         self._processes = {each.name: Process(each) for each in nodes}
         self._chains = chains
+        self._bookies = bookies
         self._ack_quorum = ack_quorum
         self._final = final
 
@@ -90,13 +101,16 @@ class LedgerClient:
 
     async def _read(self, process: Process, key: str, first: int, last: int) -> list[Value]:
         ledger = await self._ledger(process, key)
-        reading = copies(process, key, ledger, first, last) if self._final else confirmed(process, ledger, first, last)
-        found = await reading
+        if self._final:
+            found = await copies(process, key, ledger, first=first, last=last, bookies=self._bookies)
+        else:
+            found = await confirmed(process, ledger, first, last)
         return [[entry, value] for entry, body in found for value in values_in(body, key)]
 
     async def _scarce(self, process: Process, key: str) -> list[Value]:
-        found = await scarce(process, key, await self._ledger(process, key), self._ack_quorum)
-        return [[entry, holders] for entry, holders in found]
+        ledger = await self._ledger(process, key)
+        found = await scarce(process, key, ledger, self._ack_quorum, self._bookies)
+        return [[entry, holders, elsewhere] for entry, holders, elsewhere in found]
 
     async def _confirmed(self, process: Process, key: str) -> int:
         return entry_in(await process.ask("confirmed", ledger=await self._ledger(process, key)))

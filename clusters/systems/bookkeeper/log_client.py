@@ -20,7 +20,7 @@ from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clusters.systems.bookkeeper.chains import Chains
     from harness.node import Node
@@ -40,13 +40,22 @@ class LogClient:
     """
 
     def __init__(
-        self, *, node: Node, nodes: Sequence[Node], chains: Chains, take_over: float, draws: random.Random, final: bool
+        self,
+        *,
+        node: Node,
+        nodes: Sequence[Node],
+        bookies: Mapping[str, str],
+        chains: Chains,
+        take_over: float,
+        draws: random.Random,
+        final: bool,
     ) -> None:
         """Connects with the first operation.
 
         Args:
             node: The client's own node.
             nodes: The nodes with client processes.
+            bookies: The name of the node of each bookie, by its address and port.
             chains: The logs.
             take_over: The share of appends before which the own process takes the log over.
             draws: Decides before which.
@@ -55,6 +64,7 @@ class LogClient:
         self.node = node
         self.via: str | None = None
         self._processes = {each.name: Process(each) for each in nodes}
+        self._bookies = bookies
         self._chains = chains
         self._take_over = take_over
         self._draws = draws
@@ -105,7 +115,10 @@ class LogClient:
         for place in range(max(0, first) // MOST_ENTRIES, min(last // MOST_ENTRIES, len(chain.ledgers) - 1) + 1):
             begin = place * MOST_ENTRIES
             ledger, low, high = chain.ledgers[place], first - begin, last - begin
-            reading = copies(process, log, ledger, low, high) if self._final else confirmed(process, ledger, low, high)
-            for entry, body in await reading:
+            if self._final:
+                entries = await copies(process, log, ledger, first=low, last=high, bookies=self._bookies)
+            else:
+                entries = await confirmed(process, ledger, low, high)
+            for entry, body in entries:
                 found += [[begin + entry, value] for value in values_in(body, key)]
         return found

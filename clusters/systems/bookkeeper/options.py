@@ -39,6 +39,12 @@ class BookKeeperOptions:
         default=True,
         help="Whether entries are in the journal; without it, a bookie acknowledges entries in its memory.",
     )
+    memtable_bytes: int = option(
+        4_194_304,
+        "The bytes of entries that a bookie sorts in memory before it writes them; adds wait while twice as many are there.",
+        low=1024,
+        high=33_554_432,
+    )
     delay_ensemble_change: bool = option(
         default=False, help="Whether a writer keeps a failed bookie until its entries lack an ack quorum."
     )

@@ -1,7 +1,12 @@
-"""Reads of a ledger: confirmed entries by the library, or the copies of entries on all bookies that should have them."""
+"""Reads of a ledger: confirmed entries by the library, or the copies of entries on all bookies of the cluster.
+
+The metadata of a ledger name the bookies of each entry. Another bookie may have a copy, e.g. from before a change of the
+ensemble. The library never reads such a copy, so it does not count. But it cannot have another value either.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clusters.systems.answers import NoAnswer, RefusedByCode
@@ -9,11 +14,28 @@ from clusters.systems.bookkeeper.options import MOST_ENTRIES
 from clusters.systems.bookkeeper.outcomes import ABSENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
     from clusters.systems.bookkeeper.process import Process
 
 MAX_SHOWN = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Copies:
+    """The answers about one entry.
+
+    Attributes:
+        bodies: The different bodies on bookies that the metadata name for the entry.
+        named: How many of these bookies have a body.
+        silent: The codes of those that did not say whether they have one.
+        elsewhere: The body on each other bookie that has one.
+    """
+
+    bodies: set[str] = field(default_factory=set)
+    named: int = 0
+    silent: list[int] = field(default_factory=list)
+    elsewhere: dict[str, str] = field(default_factory=dict)
 
 
 async def confirmed(process: Process, ledger: int, first: int, last: int) -> list[tuple[int, bytes]]:
@@ -29,55 +51,67 @@ async def confirmed(process: Process, ledger: int, first: int, last: int) -> lis
     return [(entry, body.encode()) for entry, body in enumerate(found, low)]
 
 
-async def copies(process: Process, log: str, ledger: int, first: int, last: int) -> list[tuple[int, bytes]]:
-    """Recovers a ledger of a log, and returns the ids and the different bodies of entries in a range, from all their bookies.
+async def copies(
+    process: Process, log: str, ledger: int, *, first: int, last: int, bookies: Mapping[str, str]
+) -> list[tuple[int, bytes]]:
+    """Recovers a ledger of a log, and returns the ids and the different bodies of entries in a range, from all bookies.
 
-    An entry has two bodies if two bookies have different ones. It is left out only if each of its bookies says that it lacks
-    the entry.
+    An entry has two bodies if two bookies have different ones. It is left out only if each bookie that the metadata name for it
+    says that it lacks the entry.
+
+    Args:
+        process: The process that asks.
+        log: The log.
+        ledger: The id of the ledger.
+        first: The first id of the range.
+        last: The last one.
+        bookies: The name of the node of each bookie of the cluster, by its address and port.
 
     Raises:
         RefusedByCode: No bookie returned an entry, and one did not say that it has none. For more see `Process.ask`.
         NoAnswer: The answer has no copies.
     """
     found: list[tuple[int, bytes]] = []
-    for entry, answers in await _copies(process, log, ledger, first, last):
-        bodies = {body for body, code in answers if not code}
-        silent = [code for _, code in answers if code not in {0, *ABSENT}]
-        if not bodies and silent:
-            raise RefusedByCode(silent[0])
-        found += [(entry, body.encode()) for body in sorted(bodies)]
+    for entry, of_entry in await _copies(process, log, ledger, first=first, last=last, bookies=bookies):
+        if not of_entry.bodies:
+            if of_entry.silent:
+                raise RefusedByCode(of_entry.silent[0])
+            continue
+        found += [(entry, body.encode()) for body in sorted({*of_entry.bodies, *of_entry.elsewhere.values()})]
     return found
 
 
-async def scarce(process: Process, log: str, ledger: int, ack_quorum: int) -> list[tuple[int, int]]:
+async def scarce(
+    process: Process, log: str, ledger: int, ack_quorum: int, bookies: Mapping[str, str]
+) -> list[tuple[int, int, list[str]]]:
     """Recovers a ledger of a log, and returns the entries that too few of their bookies have.
 
     Returns:
-        The id of each such entry, and the number of bookies of its write quorum that have it, as the metadata name them.
+        The id of each such entry, the number of bookies of its write quorum that have it, as the metadata name them, and the
+        nodes of the other bookies that have it.
 
     Raises:
         RefusedByCode: Too few bookies have an entry, and one did not say whether it has it. For more see `Process.ask`.
         NoAnswer: The answer has no copies.
     """
-    found: list[tuple[int, int]] = []
-    for entry, answers in await _copies(process, log, ledger, 0, MOST_ENTRIES - 1):
-        holders = sum(not code for _, code in answers)
-        if holders < ack_quorum:
-            silent = [code for _, code in answers if code not in {0, *ABSENT}]
-            if silent:
-                raise RefusedByCode(silent[0])
-            found.append((entry, holders))
+    found: list[tuple[int, int, list[str]]] = []
+    for entry, of_entry in await _copies(process, log, ledger, first=0, last=MOST_ENTRIES - 1, bookies=bookies):
+        if of_entry.named < ack_quorum:
+            if of_entry.silent:
+                raise RefusedByCode(of_entry.silent[0])
+            found.append((entry, of_entry.named, sorted(of_entry.elsewhere)))
     return found
 
 
 async def _copies(
-    process: Process, log: str, ledger: int, first: int, last: int
-) -> list[tuple[int, list[tuple[str, int]]]]:
-    """Recovers a ledger, and returns each entry of a range with the body and the code of each of its bookies."""
+    process: Process, log: str, ledger: int, *, first: int, last: int, bookies: Mapping[str, str]
+) -> list[tuple[int, Copies]]:
+    """Recovers a ledger, and returns the answers of all bookies about each entry of a range."""
     low, high = max(0, first), min(last, entry_in(await process.ask("recover", name=log, ledger=ledger)))
     if high < low:
         return []
-    return list(_by_entry(await process.ask("copies", ledger=ledger, first=low, last=high)))
+    found = await process.ask("copies", ledger=ledger, first=low, last=high, bookies=list(bookies))
+    return sorted(_by_entry(found, bookies).items())
 
 
 def entry_in(found: Any) -> int:
@@ -91,13 +125,24 @@ def entry_in(found: Any) -> int:
     return found
 
 
-def _by_entry(found: Any) -> Iterator[tuple[int, list[tuple[str, int]]]]:
-    """Yields each entry with the body and the code of each of its bookies."""
-    by_entry: dict[int, list[tuple[str, int]]] = {}
+def _by_entry(found: Any, bookies: Mapping[str, str]) -> Mapping[int, Copies]:
+    by_entry: dict[int, Copies] = {}
     for each in found if isinstance(found, list) else [found]:
         match each:
-            case [int(entry), str(), str() | None as body, int(code)] if (body is None) == bool(code):
-                by_entry.setdefault(entry, []).append((body or "", code))
+            case [int(entry), str(bookie), str() | None as body, int(code), bool(named)] if (body is None) == bool(
+                code
+            ):
+                of_entry = by_entry.setdefault(entry, Copies())
+                if named and body is not None:
+                    of_entry.bodies.add(body)
+                    of_entry.named += 1
+                elif named and code not in ABSENT:
+                    of_entry.silent.append(code)
+                elif body is not None:
+                    of_entry.elsewhere[bookies.get(bookie, bookie)] = body
             case _:
-                raise NoAnswer(f"expected entry, bookie, body and code of each copy, found {str(each)[:MAX_SHOWN]}")
-    yield from sorted(by_entry.items())
+                raise NoAnswer(
+                    "expected entry, bookie, body and code of each copy, and whether the metadata name the bookie, found "
+                    f"{str(each)[:MAX_SHOWN]}"
+                )
+    return by_entry

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from clusters.systems import jvm, zookeepers
-from clusters.systems.bookkeeper.bookies import BOOKIE, AutoRecovery, Bookies, Metadata
+from clusters.systems.bookkeeper.bookies import BOOKIE, BOOKIE_PORT, AutoRecovery, Bookies, Metadata
 from clusters.systems.bookkeeper.chains import Chains
 from clusters.systems.bookkeeper.clients import CLIENT, Clients
 from clusters.systems.bookkeeper.daemons import JVM_FLAGS, config_of, lines_of, log_of
@@ -46,6 +46,11 @@ LINES: Final[Mapping[str, LogLine]] = MappingProxyType(
     {
         "recovers": LogLine(
             path=log_of(CLIENT), pattern="Ledgers - recovers ledger", meaning="a client begins to recover a ledger"
+        ),
+        "recovers-other": LogLine(
+            path=log_of(CLIENT),
+            pattern="Ledgers - recovers ledger .*, which another process created",
+            meaning="a client begins to recover a ledger that another process created",
         ),
         "recovered": LogLine(
             path=log_of(CLIENT), pattern="Ledgers - has recovered ledger", meaning="a client has recovered a ledger"
@@ -156,10 +161,12 @@ class BookKeeperSystem(jvm.JvmInstallation):
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> Client:
         """Returns the client of a process. A pinned one recovers each ledger that it reads, and asks all bookies."""
+        bookies = {f"{each.address}:{BOOKIE_PORT}": each.name for each in self._bookies.nodes}
         if self.workload == LEDGER:
             return LedgerClient(
                 node=node,
                 nodes=self._clients.nodes,
+                bookies=bookies,
                 chains=self._chains,
                 ack_quorum=self.options.ack_quorum,
                 final=pinned,
@@ -167,6 +174,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
         return LogClient(
             node=node,
             nodes=self._clients.nodes,
+            bookies=bookies,
             chains=self._chains,
             take_over=self.options.take_over,
             draws=random.Random(process),  # noqa: S311 - no secret

@@ -110,7 +110,13 @@ def log_client(
 ) -> LogClient:
     """A client of logs."""
     return LogClient(
-        node=nodes[node], nodes=nodes, chains=chains, take_over=take_over, draws=random.Random(1), final=final
+        node=nodes[node],
+        nodes=nodes,
+        bookies={"b3": "n3"},
+        chains=chains,
+        take_over=take_over,
+        draws=random.Random(1),
+        final=final,
     )
 
 
@@ -183,15 +189,29 @@ def test_an_append_is_a_fail_only_before_it_was_given_to_bookkeeper(monkeypatch:
 @pytest.mark.parametrize(
     ("of_second", "read"),
     [
-        ([["b1", "x", 0], ["b2", "x", 0]], [[0, 7], [1, 8]]),
-        ([["b1", None, -13], ["b2", "x", 0]], [[0, 7], [1, 8]]),
-        ([["b1", None, -8], ["b2", "x", 0]], [[0, 7], [1, 8]]),
-        ([["b1", None, -13], ["b2", None, -7]], [[0, 7]]),
-        ([["b1", "y", 0], ["b2", "x", 0]], [[0, 7], [1, 8], [1, 9]]),
-        ([["b1", None, -13], ["b2", None, -8]], "bookie-not-available"),
+        ([["b1", "x", 0, True], ["b2", "x", 0, True]], [[0, 7], [1, 8]]),
+        ([["b1", None, -13, True], ["b2", "x", 0, True]], [[0, 7], [1, 8]]),
+        ([["b1", None, -8, True], ["b2", "x", 0, True]], [[0, 7], [1, 8]]),
+        ([["b1", None, -13, True], ["b2", None, -7, True]], [[0, 7]]),
+        ([["b1", "y", 0, True], ["b2", "x", 0, True]], [[0, 7], [1, 8], [1, 9]]),
+        ([["b1", None, -13, True], ["b2", None, -8, True]], "bookie-not-available"),
+        ([["b1", None, -13, True], ["b3", "x", 0, False]], [[0, 7]]),
+        ([["b1", "x", 0, True], ["b3", "y", 0, False]], [[0, 7], [1, 8], [1, 9]]),
+        ([["b1", "x", 0, True], ["b3", None, -8, False]], [[0, 7], [1, 8]]),
         ([["b1", None]], "no-answer"),
     ],
-    ids=["equal", "one lacks it", "one is silent", "all lack it", "different", "maybe there", "unreadable"],
+    ids=[
+        "equal",
+        "one lacks it",
+        "one is silent",
+        "all lack it",
+        "different",
+        "maybe there",
+        "only at another bookie",
+        "different at another bookie",
+        "another bookie is silent",
+        "unreadable",
+    ],
 )
 def test_a_final_read_takes_each_entry_from_all_its_bookies(
     monkeypatch: pytest.MonkeyPatch, of_second: list[list[Any]], read: Any
@@ -205,7 +225,7 @@ def test_a_final_read_takes_each_entry_from_all_its_bookies(
         asked.append(request["do"])
         if request["do"] != "copies":
             return None
-        found = [[0, "b1", ledgers.entries[0][0], 0]]
+        found = [[0, "b1", ledgers.entries[0][0], 0, True]]
         found += [[1, *[bodies.get(part, part) for part in copy]] for copy in of_second]
         return {"ok": found}
 
@@ -228,14 +248,39 @@ def test_a_final_read_takes_each_entry_from_all_its_bookies(
         assert outcome == Ok(read)
 
 
+def test_entries_with_too_few_copies_name_the_other_bookies_that_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All bookies of the cluster are asked. Only copies of those that the metadata name count."""
+    ledgers = Ledgers()
+    asked: list[Any] = []
+
+    def answer(request: dict[str, Any]) -> dict[str, Any] | None:
+        if request["do"] != "copies":
+            return None
+        asked.append(request["bookies"])
+        here, missing = ["b1", "x", 0, True], ["b2", None, -13, True]
+        return {"ok": [[0, *here], [0, *missing], [0, "b3", "x", 0, False], [1, *here], [1, "b2", "x", 0, True]]}
+
+    ledgers.answer = answer
+
+    async def play(nodes: list[Node]) -> Outcome:
+        chains = Chains(BookKeeperOptions())
+        client = LedgerClient(node=nodes[0], nodes=nodes, bookies={"b3": "n3"}, chains=chains, ack_quorum=2, final=True)
+        for value in (7, 8):
+            await client.invoke(Invocation("append", value, "l0"))
+        return await client.invoke(Invocation("under-replicated", None, "l0"))
+
+    assert run(monkeypatch, ledgers, play) == Ok([[0, 1, ["n3"]]])
+    assert asked == [["b3"]]
+
+
 def test_a_ledger_has_one_writer_which_goes_on_to_append_after_a_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
     """The judge sees whether bookies refuse these appends."""
     ledgers = Ledgers()
 
     async def play(nodes: list[Node]) -> list[Outcome]:
         chains = Chains(BookKeeperOptions())
-        writer = LedgerClient(node=nodes[0], nodes=nodes, chains=chains, ack_quorum=2, final=False)
-        other = LedgerClient(node=nodes[1], nodes=nodes, chains=chains, ack_quorum=2, final=False)
+        writer = LedgerClient(node=nodes[0], nodes=nodes, bookies={}, chains=chains, ack_quorum=2, final=False)
+        other = LedgerClient(node=nodes[1], nodes=nodes, bookies={}, chains=chains, ack_quorum=2, final=False)
         asked = [
             (other, "confirmed", None), (writer, "append", 7), (other, "append", 8), (other, "confirmed", None),
             (other, "recover", None), (writer, "append", 9), (other, "read", [0, 9]),

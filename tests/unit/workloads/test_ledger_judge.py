@@ -17,7 +17,7 @@ from workloads.ledger import LedgerWorkload
 if TYPE_CHECKING:
     from checker.judging import Judgement
 
-OWN = ("ends-differ", "beyond-end", "confirmed-beyond-end", "under-replicated")
+OWN = ("ends-differ", "beyond-end", "confirmed-beyond-end", "under-replicated", "misplaced")
 
 
 def judged(operations: list[Operation]) -> Judgement:
@@ -87,8 +87,22 @@ def test_a_committed_entry_with_too_few_copies_is_found() -> None:
         ("under-replicated", 0, (3, 4)),
     ]
     assert "found it on 1 of its bookies" in judgement.anomalies[0].explanation
+    assert "No bookie that the metadata do not name for it has it" in judgement.anomalies[0].explanation
     whole = judged(in_turn(*APPENDED, ("recover", None, 1), ("under-replicated", None, [])))
     assert (whole.verdict, whole.counts["counts-of-copies"]) == (Verdict.VALID, 1)
+
+
+def test_an_entry_that_only_other_bookies_have_is_misplaced() -> None:
+    """Copies of other bookies explain an entry with too few copies, and do not count as copies."""
+    counted = ("under-replicated", None, [[0, 0, ["n3", "n4"]], [1, 1, ["n3"]], [2, 0, ["n3"]]])
+    judgement = judged(in_turn(*APPENDED, ("recover", None, 1), counted))
+    assert judgement.verdict is Verdict.INVALID
+    assert (judgement.counts["misplaced"], judgement.counts["under-replicated"]) == (1, 1)
+    misplaced, scarce = judgement.anomalies
+    assert (misplaced.kind, misplaced.subject, misplaced.rows) == ("misplaced", 0, (0, 3, 4))
+    assert "n3, n4 have it, and the metadata do not name them" in misplaced.explanation
+    assert (scarce.kind, scarce.subject) == ("under-replicated", 1)
+    assert "n3 has it, and the metadata do not name it" in scarce.explanation
 
 
 def test_anomalies_of_the_log_name_rows_of_the_whole_history() -> None:
@@ -109,6 +123,8 @@ def test_nothing_that_was_read_is_unknown() -> None:
         (("write", 1, None), "a ledger has the functions append, read"),
         (("recover", None, "x"), "expected the id of an entry as the result of"),
         (("under-replicated", None, [[1]]), "expected .* as the result of under-replicated"),
+        (("under-replicated", None, [[1, 0, [3]]]), "expected .* as the result of under-replicated"),
+        (("under-replicated", None, [[1, 0, [], []]]), "expected .* as the result of under-replicated"),
         (("under-replicated", None, 3), "expected .* as the result of under-replicated"),
         (("append", 3, -2), "expected the id of an entry|offset"),
     ],
@@ -135,7 +151,8 @@ def test_the_judge_finds_what_the_rules_say() -> None:
             elif f == "confirmed":
                 calls.append((f, None, source.randrange(-1, max(entries, 1))))
             elif f == "under-replicated":
-                calls.append((f, None, [[source.randrange(6), 1]] if source.random() < 0.3 else []))
+                told = [source.randrange(6), source.randrange(2), ["n3"]] if source.random() < 0.3 else None
+                calls.append((f, None, [told] if told else []))
             else:
                 calls.append((f, None, last if source.random() < 0.8 else last + 1))
         ends = [result for f, _, result in calls if f in {"recover", "close"}]
@@ -146,8 +163,11 @@ def test_the_judge_finds_what_the_rules_say() -> None:
             expected |= (
                 {"confirmed-beyond-end"} if any(f == "confirmed" and r > ends[0] for f, _, r in calls) else set()
             )
-            scarce = [entry for f, _, pairs in calls if f == "under-replicated" for entry, _copies in pairs]
-            expected |= {"under-replicated"} if any(entry <= ends[0] for entry in scarce) else set()
+            scarce: dict[int, int] = {}
+            for entry, copies, _others in (each for f, _, told in calls if f == "under-replicated" for each in told):
+                scarce.setdefault(entry, copies)
+            named = [copies for entry, copies in scarce.items() if entry <= ends[0]]
+            expected |= {("under-replicated" if copies else "misplaced") for copies in named}
         counts = judged(in_turn(*calls)).counts
         assert {kind for kind in OWN if counts[kind]} == expected, seed
         seen |= expected or {"none"}

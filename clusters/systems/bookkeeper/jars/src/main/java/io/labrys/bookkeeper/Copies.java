@@ -6,8 +6,10 @@ import io.netty.channel.nio.NioEventLoopGroup;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executors;
 import org.apache.bookkeeper.client.BookKeeper;
@@ -23,7 +25,10 @@ import org.apache.bookkeeper.proto.DataFormats;
 import org.apache.bookkeeper.proto.checksum.DigestManager;
 import org.apache.bookkeeper.stats.NullStatsLogger;
 
-/** Reads the entries of a ledger from each bookie that its metadata name, one by one. The library's own reads ask only one. */
+/**
+ * Reads the entries of a ledger from each bookie, one by one: those that its metadata name, and others. The library's own reads ask
+ * only one of those that they name.
+ */
 final class Copies {
     /**
      * The copy of an entry on a bookie.
@@ -32,8 +37,9 @@ final class Copies {
      * @param bookie the bookie
      * @param body the body; null if the bookie has no copy, or did not answer
      * @param code the bookie's code, as in {@link BKException.Code}
+     * @param named whether the metadata name the bookie for the entry
      */
-    record Copy(long entry, String bookie, String body, int code) {}
+    record Copy(long entry, String bookie, String body, int code, boolean named) {}
 
     private final Shared<BookieClient> bookies;
 
@@ -51,8 +57,15 @@ final class Copies {
         });
     }
 
-    /** Returns the copies of a range of entries on the bookies of their write quorums. */
-    List<Copy> read(long ledger, LedgerMetadata metadata, byte[] password, DigestType digest, long first, long last)
+    /** Returns the copies of a range of entries on the bookies of their write quorums, and on other bookies. */
+    List<Copy> read(
+            long ledger,
+            LedgerMetadata metadata,
+            byte[] password,
+            DigestType digest,
+            long first,
+            long last,
+            List<BookieId> others)
             throws Exception {
         DigestManager check = DigestManager.instantiate(
                 ledger,
@@ -62,8 +75,11 @@ final class Copies {
                 false);
         Map<String, CompletableFuture<Copy>> asked = new LinkedHashMap<>();
         for (long entry = first; entry <= last; entry++) {
-            for (BookieId bookie : writeQuorum(metadata, entry)) {
-                asked.put(entry + " " + bookie, ask(ledger, entry, bookie, check));
+            List<BookieId> named = writeQuorum(metadata, entry);
+            Set<BookieId> all = new LinkedHashSet<>(named);
+            all.addAll(others);
+            for (BookieId bookie : all) {
+                asked.put(entry + " " + bookie, ask(ledger, entry, bookie, named.contains(bookie), check));
             }
         }
         List<Copy> found = new ArrayList<>();
@@ -82,28 +98,30 @@ final class Copies {
         return quorum;
     }
 
-    private CompletableFuture<Copy> ask(long ledger, long entry, BookieId bookie, DigestManager check) throws Exception {
+    private CompletableFuture<Copy> ask(long ledger, long entry, BookieId bookie, boolean named, DigestManager check)
+            throws Exception {
         CompletableFuture<Copy> copy = new CompletableFuture<>();
         bookies.get().readEntry(
                 bookie,
                 ledger,
                 entry,
                 (code, ledgerOfAnswer, entryOfAnswer, buffer, context) ->
-                        copy.complete(copyOf(entry, bookie, code, buffer, check)),
+                        copy.complete(copyOf(entry, bookie, named, code, buffer, check)),
                 null,
                 BookieProtocol.FLAG_NONE);
         return copy;
     }
 
-    private static Copy copyOf(long entry, BookieId bookie, int code, ByteBuf buffer, DigestManager check) {
+    private static Copy copyOf(
+            long entry, BookieId bookie, boolean named, int code, ByteBuf buffer, DigestManager check) {
         if (code != BKException.Code.OK) {
-            return new Copy(entry, bookie.toString(), null, code);
+            return new Copy(entry, bookie.toString(), null, code, named);
         }
         try {
             String body = check.verifyDigestAndReturnData(entry, buffer).toString(StandardCharsets.UTF_8);
-            return new Copy(entry, bookie.toString(), body, code);
+            return new Copy(entry, bookie.toString(), body, code, named);
         } catch (org.apache.bookkeeper.client.BKException.BKDigestMatchException error) {
-            return new Copy(entry, bookie.toString(), null, error.getCode());
+            return new Copy(entry, bookie.toString(), null, error.getCode(), named);
         }
     }
 }

@@ -4,6 +4,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import org.apache.bookkeeper.client.BookKeeper;
@@ -15,6 +16,7 @@ import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.bookkeeper.client.api.ReadHandle;
 import org.apache.bookkeeper.client.api.WriteHandle;
 import org.apache.bookkeeper.conf.ClientConfiguration;
+import org.apache.bookkeeper.net.BookieId;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -40,6 +42,7 @@ final class Ledgers {
     private final DigestType digest;
     private final Copies copies;
     private final Map<Long, WriteHandle> written = new ConcurrentHashMap<>();
+    private final Set<Long> created = ConcurrentHashMap.newKeySet();
     private final Map<String, Writing> writing = new ConcurrentHashMap<>();
     private final Map<String, Long> recovering = new ConcurrentHashMap<>();
 
@@ -61,6 +64,7 @@ final class Ledgers {
                 .execute()
                 .get();
         written.put(handle.getId(), handle);
+        created.add(handle.getId());
         return handle.getId();
     }
 
@@ -108,7 +112,7 @@ final class Ledgers {
     /** Opens a ledger of a log with recovery, which fences it and closes it, and returns its last entry; -1 if it is empty. */
     long recover(String log, long ledger) throws Exception {
         recovering.put(log, ledger);
-        LOG.info("recovers ledger {} of {}", ledger, log);
+        LOG.info("recovers ledger {} of {}, which {} process created", ledger, log, created.contains(ledger) ? "this" : "another");
         try (ReadHandle handle = open(ledger, true)) {
             LOG.info("has recovered ledger {} of {} to {}", ledger, log, handle.getLastAddConfirmed());
             return handle.getLastAddConfirmed();
@@ -145,9 +149,9 @@ final class Ledgers {
         return bodies;
     }
 
-    /** Reads a range of entries from each bookie that should have them. */
-    List<Copies.Copy> copies(long ledger, long first, long last) throws Exception {
-        return copies.read(ledger, metadata(ledger), PASSWORD, digest, first, last);
+    /** Reads a range of entries from each bookie that should have them, and from others. */
+    List<Copies.Copy> copies(long ledger, long first, long last, List<BookieId> others) throws Exception {
+        return copies.read(ledger, metadata(ledger), PASSWORD, digest, first, last, others);
     }
 
     /** Returns what ZooKeeper knows of a ledger. */

@@ -10,6 +10,7 @@ import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
@@ -88,7 +89,9 @@ final class Session {
                 ledgers.read(ledger, request.path("first").asLong(), request.path("last").asLong()).forEach(bodies::add);
                 return bodies;
             case "copies":
-                return copies(ledger, request.path("first").asLong(), request.path("last").asLong());
+                List<BookieId> others = new ArrayList<>();
+                request.path("bookies").forEach(each -> others.add(BookieId.parse(each.asText())));
+                return copies(ledger, request.path("first").asLong(), request.path("last").asLong(), others);
             case "metadata":
                 return described(ledgers.metadata(ledger));
             case "get":
@@ -132,11 +135,11 @@ final class Session {
         return status;
     }
 
-    /** Returns entry, bookie, body and code of each copy. */
-    private JsonNode copies(long ledger, long first, long last) throws Exception {
+    /** Returns entry, bookie, body and code of each copy, and whether the metadata name the bookie for the entry. */
+    private JsonNode copies(long ledger, long first, long last, List<BookieId> others) throws Exception {
         ArrayNode found = json.createArrayNode();
-        for (Copies.Copy copy : ledgers.copies(ledger, first, last)) {
-            found.addArray().add(copy.entry()).add(copy.bookie()).add(copy.body()).add(copy.code());
+        for (Copies.Copy copy : ledgers.copies(ledger, first, last, others)) {
+            found.addArray().add(copy.entry()).add(copy.bookie()).add(copy.body()).add(copy.code()).add(copy.named());
         }
         return found;
     }
