@@ -101,13 +101,15 @@ def fires(
     return run_virtual(main())
 
 
-def made(trigger: str, field: Any, sight: Sight, targets: Sequence[str], limit_s: float) -> Condition:
+def made(
+    trigger: str, field: Any, sight: Sight, targets: Sequence[str], limit_s: float, *, role: str | None = None
+) -> Condition:
     """Makes the condition of a trigger."""
     parsed = parse_trigger(trigger, limit_s)
     return find_trigger(parsed.name).condition(
         trigger=parsed,
         targets=targets,
-        role=None,
+        role=role,
         field=field,
         world=None,
         sight=sight,
@@ -116,7 +118,15 @@ def made(trigger: str, field: Any, sight: Sight, targets: Sequence[str], limit_s
 
 @given(
     st.sampled_from(
-        ["log-line:elected", "new-leader", "follower-behind:7", "ok-after-failure", "operation:read:3", "rare-message"]
+        [
+            "log-line:elected",
+            "log-line:elected:n2",
+            "new-leader",
+            "follower-behind:7",
+            "ok-after-failure",
+            "operation:read:3",
+            "rare-message",
+        ]
     ),
     st.floats(0.001, 3600),
 )
@@ -132,7 +142,7 @@ def test_a_trigger_comes_back_from_its_form(text: str, limit_s: float) -> None:
         ("log-lin:elected", r"unknown trigger 'log-lin'\. Did you mean 'log-line'"),
         ("log-line", "the trigger log-line needs 'line', a short text"),
         ("new-leader:2", "'new-leader:2' has a value too many; its form is new-leader$"),
-        ("log-line:a:b", "its form is log-line:LINE$"),
+        ("log-line:a:b:c", "its form is log-line:LINE:ON$"),
         ("operation:read:0", "the option 'n' of the trigger operation takes a whole number from 1 to 1000000, not 0"),
         ("follower-behind:many", "takes a whole number from 1 to 1000000, not 'many'"),
     ],
@@ -307,8 +317,22 @@ def test_a_line_must_be_in_a_log_of_the_system() -> None:
         find_trigger("log-line").condition.prepare(trigger, cast("Any", field), None)
 
 
+def test_a_line_of_a_node_that_the_run_does_not_have_is_refused() -> None:
+    """The error lists the nodes. Without a named node, the trigger has no such parameter."""
+    system = SimpleNamespace(name="toy", log_lines=LINES, log_files=lambda _: (LOG,))
+    field = SimpleNamespace(system=system, nodes=(SimpleNamespace(name="n1"), SimpleNamespace(name="n2")))
+    prepare = find_trigger("log-line").condition.prepare
+    with pytest.raises(InputError, match=r"log-line:elected:n7 waits for a log line of n7, and the nodes are: n1, n2"):
+        prepare(parse_trigger("log-line:elected:n7", 1.0), cast("Any", field), None)
+    prepare(parse_trigger("log-line:elected:n2", 1.0), cast("Any", field), None)
+    assert parse_trigger("log-line:elected", 1.0).parameters == {"line": "elected"}
+
+
 def follows(
-    looks: Callable[[str, loglines.Place | None], loglines.Look], monkeypatch: pytest.MonkeyPatch
+    looks: Callable[[str, loglines.Place | None], loglines.Look],
+    monkeypatch: pytest.MonkeyPatch,
+    trigger: str = "log-line:elected",
+    role: str | None = None,
 ) -> Fired | None:
     """Waits two seconds for a line on two nodes of which `looks` says what each look sees."""
 
@@ -325,15 +349,32 @@ def follows(
             return SimpleNamespace(done={}, failed={name: error})
 
     monkeypatch.setattr(loglines, "look", look)
-    system = SimpleNamespace(name="toy", log_lines=LINES, log_files=lambda node, _: (LOG,) if node.name != "n3" else ())
+    system = SimpleNamespace(
+        name="toy", log_lines=LINES, log_files=lambda node, role: (LOG,) if node.name != "n3" and role is None else ()
+    )
     field = SimpleNamespace(system=system, node=lambda name: SimpleNamespace(name=name), each=each)
     field.shell = lambda node: node.name
 
     async def main() -> Fired | None:
         sight = Sight(clock=Clock(asyncio.get_running_loop()), history=MemoryHistory())
-        return await made("log-line:elected", field, sight, NAMES, 2.0).wait()
+        return await made(trigger, field, sight, NAMES, 2.0, role=role).wait()
 
     return run_virtual(main())
+
+
+def test_a_fault_can_wait_for_a_line_of_another_node_and_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the log of the named node is followed, whatever role the fault has."""
+    asked: list[str] = []
+
+    def looks(node: str, _: loglines.Place | None) -> loglines.Look:
+        asked.append(node)
+        return loglines.Look(place=loglines.Place(inode=1, offset=2), line="leads term 3")
+
+    fired = follows(looks, monkeypatch, "log-line:elected:n4", "client")
+    assert asked == ["n4"]
+    assert fired is not None
+    assert fired.measured is not None
+    assert fired.measured["node"] == "n4"
 
 
 def test_a_line_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
