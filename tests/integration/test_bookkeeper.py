@@ -1,4 +1,4 @@
-"""Two real bookies, ZooKeeper and two client processes: logs, ledgers, take-overs, and rows of the table of outcomes."""
+"""Three real bookies, ZooKeeper, auto-recovery and two client processes: logs, ledgers, take-overs, outcomes, and a wiped bookie."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.process import Process
 from clusters.systems.bookkeeper.system import BookKeeperSystem
 from harness.cluster import on_all
+from harness.faults import PlannedFault
 from harness.op import Fail, Info, Invocation, Ok
+from nemesis.conductor import Conductor
 from tests.outcomes import asked
 from tests.software import obtained
 from workloads.ledger import LedgerOptions
@@ -28,14 +30,17 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 READY_S = 90.0
-OPTIONS = BookKeeperOptions(ensemble=2, write_quorum=2, ack_quorum=2, take_over=0)
+OPTIONS = BookKeeperOptions(
+    ensemble=3, write_quorum=3, ack_quorum=3, take_over=0, auto_recovery=1, zookeeper_timeout_ms=2000
+)
+COPIED_S = 20.0
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """Four nodes; the tests run where their addresses can be reached, and nothing else can."""
+    """Five nodes; the tests run where their addresses can be reached, and nothing else can."""
     obtained("BookKeeper", lambda: BookKeeperSystem.build(OPTIONS, print))
-    with LocalCluster.up(f"bookkeeper-{os.getpid()}", nodes=4) as made, made.entered():
+    with LocalCluster.up(f"bookkeeper-{os.getpid()}", nodes=5) as made, made.entered():
         yield made
 
 
@@ -75,12 +80,12 @@ def test_a_log_goes_on_after_its_writer_was_killed(logs: BookKeeperSystem) -> No
     last = logs.cluster.nodes[-1]
 
     async def all_of_it() -> list[Outcome]:
-        outcomes = await ask(logs, 3, None, ("append", 7), ("append", 8))
+        outcomes = await ask(logs, 4, None, ("append", 7), ("append", 8))
         await asyncio.to_thread(logs.kill, last, "client")
-        outcomes += await ask(logs, 2, None, ("append", 9), ("append", 10), ("read", [0, 1999]))
+        outcomes += await ask(logs, 3, None, ("append", 9), ("append", 10), ("read", [0, 1999]))
         await asyncio.to_thread(logs.start, last, "client")
         await logs.service("client").until_ready([last], READY_S)
-        return outcomes + await ask(logs, 3, None, ("read", [0, 999]), ("read", [1000, 1999]), final=True)
+        return outcomes + await ask(logs, 4, None, ("read", [0, 999]), ("read", [1000, 1999]), final=True)
 
     *first, refused, second, read, old, new = asyncio.run(all_of_it())
     assert first == [Ok(0), Ok(1)]
@@ -95,10 +100,10 @@ def test_a_recovery_fences_the_writer(ledgers: BookKeeperSystem) -> None:
     """Its next append is refused by the bookies, the one after by the library; both are info. Recoveries agree on the end."""
 
     async def all_of_it() -> list[Outcome]:
-        outcomes = await ask(ledgers, 2, "l0", ("confirmed", None), ("append", 7), ("append", 8))
-        outcomes += await ask(ledgers, 3, "l0", ("confirmed", None), ("recover", None))
-        outcomes += await ask(ledgers, 2, "l0", ("append", 9), ("append", 10), ("recover", None))
-        return outcomes + await ask(ledgers, 2, "l0", ("read", [0, 9]), final=True)
+        outcomes = await ask(ledgers, 3, "l0", ("confirmed", None), ("append", 7), ("append", 8))
+        outcomes += await ask(ledgers, 4, "l0", ("confirmed", None), ("recover", None))
+        outcomes += await ask(ledgers, 3, "l0", ("append", 9), ("append", 10), ("recover", None))
+        return outcomes + await ask(ledgers, 3, "l0", ("read", [0, 9]), final=True)
 
     absent, *before, fenced, closed, again, read = asyncio.run(all_of_it())
     assert isinstance(absent, Fail)
@@ -112,14 +117,14 @@ def test_a_recovery_fences_the_writer(ledgers: BookKeeperSystem) -> None:
 
 
 def test_a_writer_closes_its_ledger_and_a_paused_bookie_hinders_both_quorums(ledgers: BookKeeperSystem) -> None:
-    """A closed ledger has its end. Without one of two bookies, a ledger of two takes no entry and none can be created."""
+    """A closed ledger has its end. Without one of three bookies, a ledger of three takes no entry and none can be created."""
     bookie = ledgers.cluster.nodes[0]
 
     async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
-        closed = await ask(ledgers, 2, "l1", ("append", 7), ("close", None), ("confirmed", None), ("close", None))
+        closed = await ask(ledgers, 3, "l1", ("append", 7), ("close", None), ("confirmed", None), ("close", None))
         await asyncio.to_thread(ledgers.kill, bookie, "bookie")
         try:
-            return closed, await ask(ledgers, 3, "l2", ("append", 7))
+            return closed, await ask(ledgers, 4, "l2", ("append", 7))
         finally:
             await asyncio.to_thread(ledgers.start, bookie, "bookie")
             await ledgers.service("client").until_ready(ledgers.service("client").nodes, READY_S)  # they know it again
@@ -133,18 +138,64 @@ def test_a_writer_closes_its_ledger_and_a_paused_bookie_hinders_both_quorums(led
 
 
 def test_metadata_name_the_bookies_of_each_fragment(logs: BookKeeperSystem) -> None:
-    """The one fragment of a new ledger begins at entry 0, and has both bookies."""
+    """The one fragment of a new ledger begins at entry 0, and has all bookies."""
 
     async def all_of_it() -> object:
-        process = Process(logs.cluster.nodes[2])
+        process = Process(logs.cluster.nodes[3])
         try:
-            ledger = await process.ask("create", ensemble=2, write=2, ack=2)
+            ledger = await process.ask("create", ensemble=3, write=3, ack=3)
             return await process.ask("metadata", ledger=ledger)
         finally:
             process.close()
 
     found = asyncio.run(all_of_it())
-    both = sorted(f"{node.address}:3181" for node in logs.cluster.nodes[:2])
+    bookies = sorted(f"{node.address}:3181" for node in logs.cluster.nodes[:3])
     assert isinstance(found, dict)
-    assert (found["state"], found["ackQuorum"], list(found["ensembles"])) == ("OPEN", 2, ["0"])
-    assert sorted(found["ensembles"]["0"]) == both
+    assert (found["state"], found["ackQuorum"], list(found["ensembles"])) == ("OPEN", 3, ["0"])
+    assert sorted(found["ensembles"]["0"]) == bookies
+
+
+def test_auto_recovery_copies_what_a_wiped_bookie_had(logs: BookKeeperSystem) -> None:
+    """The metadata name the third bookie then, which has the entry, and the wiped one reports `writable` on its empty disk."""
+    bookies = {f"{node.address}:3181": node.name for node in logs.cluster.nodes[:3]}
+
+    async def named(process: Process, ledger: int) -> list[str]:
+        """Returns the nodes that the metadata name for the entries."""
+        found = await process.ask("metadata", ledger=ledger)
+        return [bookies[bookie] for bookie in found["ensembles"]["0"]]
+
+    async def all_of_it() -> None:
+        process = Process(logs.cluster.nodes[3])
+        ledger = await process.ask("create", ensemble=2, write=2, ack=2)
+        assert await process.ask("append", ledger=ledger, body="kept") == 0
+        assert await process.ask("close", ledger=ledger) == 0
+        before = await named(process, ledger)
+        wiped = next(node for node in logs.cluster.nodes[:3] if node.name in before)
+        (spare,) = {*bookies.values()} - {*before}
+        fault = PlannedFault(
+            id=0, kind="wipe", target=[wiped.name], start_s=0.0, end_s=10.0, options={"role": "bookie"}
+        )
+        conductor = Conductor(cluster=logs.cluster, system=logs)
+        await conductor.begin(fault)
+        try:
+            proof = await conductor.prove(fault)
+            assert proof.effective, proof.reason
+            assert await logs.service("bookie").statuses(wiped, 1.0) == ()
+            async with asyncio.timeout(COPIED_S):
+                while wiped.name in await named(process, ledger):
+                    await asyncio.sleep(0.2)
+        finally:
+            await conductor.end(fault)
+        await logs.service("bookie").until_ready([wiped], READY_S)
+        async with asyncio.timeout(READY_S):
+            while not (statuses := await logs.service("bookie").statuses(wiped, 1.0)):
+                await asyncio.sleep(0.1)
+        assert [status.role for status in statuses] == ["writable"]
+        assert {*await named(process, ledger)} == {*before} - {wiped.name} | {spare}
+        copies = await process.ask("copies", ledger=ledger, first=0, last=0, bookies=[*bookies])
+        process.close()
+        found = {bookies[bookie]: (body, in_metadata) for _, bookie, body, _, in_metadata in copies}
+        assert found.pop(wiped.name) == (None, False)
+        assert [*found.values()] == [("kept", True)] * 2
+
+    asyncio.run(all_of_it())

@@ -24,6 +24,7 @@ LEFT_OUT = FINDINGS / "rocketmq-controller-5.3.3-left-out"
 DISK_FULL = FINDINGS / "rocketmq-controller-5.3.3-disk-full"
 OFFSETS_AGAIN = FINDINGS / "rocketmq-brokers-5.3.3-offsets-again"
 OLD_ENSEMBLE = FINDINGS / "bookkeeper-4.17.3-old-ensemble"
+REPLACED = FINDINGS / "bookkeeper-4.17.3-replaced-bookies"
 
 
 def test_the_writes_that_dledger_lost_are_found_lost() -> None:
@@ -124,3 +125,14 @@ def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kind
     plan = from_json((finding / "plan.json").read_text(), nodes=nodes, source="plan.json")
 
     assert {fault.kind for fault in plan.faults} == kinds
+
+
+def test_appends_to_a_closed_ledger_that_replaced_bookies_acknowledged_are_found() -> None:
+    """Three appends are acknowledged beyond the end of their ledger, and no recovery has them."""
+    history = REPLACED / "history.jsonl.gz"
+    done = CliRunner().invoke(check, [str(history), "--workload", "ledger", "--format", "json"], catch_exceptions=False)
+
+    assert done.exit_code == ExitCode.INVALID
+    found = json.dumps(json.loads(done.stdout))
+    assert "process 13 recovered the ledger to the last entry 0 at 147.906 s, and process 1 appended entry 1" in found
+    assert "3 beyond-end" in found
