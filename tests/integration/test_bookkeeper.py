@@ -1,4 +1,4 @@
-"""Three real bookies, ZooKeeper, auto-recovery and two client processes: logs, ledgers, take-overs, outcomes, and a wiped bookie."""
+"""Three real bookies, ZooKeeper, auto-recovery and two clients: logs, ledgers, take-overs, outcomes, and a wiped bookie."""
 
 from __future__ import annotations
 
@@ -182,13 +182,13 @@ def test_auto_recovery_copies_what_a_wiped_bookie_had(logs: BookKeeperSystem) ->
             assert proof.effective, proof.reason
             assert await logs.service("bookie").statuses(wiped, 1.0) == ()
             async with asyncio.timeout(COPIED_S):
-                while wiped.name in await named(process, ledger):
+                while wiped.name in await named(process, ledger):  # noqa: ASYNC110 - another process changes it
                     await asyncio.sleep(0.2)
         finally:
             await conductor.end(fault)
         await logs.service("bookie").until_ready([wiped], READY_S)
         async with asyncio.timeout(READY_S):
-            while not (statuses := await logs.service("bookie").statuses(wiped, 1.0)):
+            while not (statuses := await logs.service("bookie").statuses(wiped, 1.0)):  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.1)
         assert [status.role for status in statuses] == ["writable"]
         assert {*await named(process, ledger)} == {*before} - {wiped.name} | {spare}
