@@ -30,10 +30,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 READY_S = 90.0
+COPIED_S = 30.0
 OPTIONS = BookKeeperOptions(
-    ensemble=3, write_quorum=3, ack_quorum=3, take_over=0, auto_recovery=1, zookeeper_timeout_ms=2000
+    ensemble=2,
+    write_quorum=2,
+    ack_quorum=2,
+    take_over=0,
+    auto_recovery=1,
+    auto_recovery_grace_ms=100,
+    zookeeper_timeout_ms=2000,
 )
-COPIED_S = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -73,86 +79,6 @@ async def ask(
     """Carries out operations `(f, value)` on one key, one after the other, by one client of a node."""
     client = system.client(1, system.cluster.nodes[node], pinned=final)
     return await asked(client, (Invocation(f, value, key) for f, value in operations))
-
-
-def test_a_log_goes_on_after_its_writer_was_killed(logs: BookKeeperSystem) -> None:
-    """The process of the other node recovers the first ledger, and appends to a second one; nothing is lost."""
-    last = logs.cluster.nodes[-1]
-
-    async def all_of_it() -> list[Outcome]:
-        outcomes = await ask(logs, 4, None, ("append", 7), ("append", 8))
-        await asyncio.to_thread(logs.kill, last, "client")
-        outcomes += await ask(logs, 3, None, ("append", 9), ("append", 10), ("read", [0, 1999]))
-        await asyncio.to_thread(logs.start, last, "client")
-        await logs.service("client").until_ready([last], READY_S)
-        return outcomes + await ask(logs, 4, None, ("read", [0, 999]), ("read", [1000, 1999]), final=True)
-
-    *first, refused, second, read, old, new = asyncio.run(all_of_it())
-    assert first == [Ok(0), Ok(1)]
-    assert isinstance(refused, Fail)
-    assert refused.error.startswith("not-connected: ")
-    assert second == Ok(1000)
-    assert read in (Ok([[0, 7], [1, 8]]), Ok([[0, 7], [1, 8], [1000, 10]]))  # the last entry may not be confirmed yet
-    assert (old, new) == (Ok([[0, 7], [1, 8]]), Ok([[1000, 10]]))
-
-
-def test_a_recovery_fences_the_writer(ledgers: BookKeeperSystem) -> None:
-    """Its next append is refused by the bookies, the one after by the library; both are info. Recoveries agree on the end."""
-
-    async def all_of_it() -> list[Outcome]:
-        outcomes = await ask(ledgers, 3, "l0", ("confirmed", None), ("append", 7), ("append", 8))
-        outcomes += await ask(ledgers, 4, "l0", ("confirmed", None), ("recover", None))
-        outcomes += await ask(ledgers, 3, "l0", ("append", 9), ("append", 10), ("recover", None))
-        return outcomes + await ask(ledgers, 3, "l0", ("read", [0, 9]), final=True)
-
-    absent, *before, fenced, closed, again, read = asyncio.run(all_of_it())
-    assert isinstance(absent, Fail)
-    assert absent.error.startswith("no-ledger: ")
-    assert before == [Ok(0), Ok(1), Ok(0), Ok(1)]
-    assert isinstance(fenced, Info)
-    assert fenced.error.startswith("ledger-fenced: ")
-    assert isinstance(closed, Info)
-    assert closed.error.startswith("ledger-closed: ")
-    assert (again, read) == (Ok(1), Ok([[0, 7], [1, 8]]))
-
-
-def test_a_writer_closes_its_ledger_and_a_paused_bookie_hinders_both_quorums(ledgers: BookKeeperSystem) -> None:
-    """A closed ledger has its end. Without one of three bookies, a ledger of three takes no entry and none can be created."""
-    bookie = ledgers.cluster.nodes[0]
-
-    async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
-        closed = await ask(ledgers, 3, "l1", ("append", 7), ("close", None), ("confirmed", None), ("close", None))
-        await asyncio.to_thread(ledgers.kill, bookie, "bookie")
-        try:
-            return closed, await ask(ledgers, 4, "l2", ("append", 7))
-        finally:
-            await asyncio.to_thread(ledgers.start, bookie, "bookie")
-            await ledgers.service("client").until_ready(ledgers.service("client").nodes, READY_S)  # they know it again
-
-    (appended, end, confirmed, again), (refused,) = asyncio.run(all_of_it())
-    assert (appended, end, confirmed) == (Ok(0), Ok(0), Ok(0))
-    assert isinstance(again, Fail)
-    assert again.error.startswith("no-handle: ")
-    assert isinstance(refused, (Fail, Info))
-    assert refused.error.split(":")[0] in {"not-enough-bookies", "bookie-not-available"}
-
-
-def test_metadata_name_the_bookies_of_each_fragment(logs: BookKeeperSystem) -> None:
-    """The one fragment of a new ledger begins at entry 0, and has all bookies."""
-
-    async def all_of_it() -> object:
-        process = Process(logs.cluster.nodes[3])
-        try:
-            ledger = await process.ask("create", ensemble=3, write=3, ack=3)
-            return await process.ask("metadata", ledger=ledger)
-        finally:
-            process.close()
-
-    found = asyncio.run(all_of_it())
-    bookies = sorted(f"{node.address}:3181" for node in logs.cluster.nodes[:3])
-    assert isinstance(found, dict)
-    assert (found["state"], found["ackQuorum"], list(found["ensembles"])) == ("OPEN", 3, ["0"])
-    assert sorted(found["ensembles"]["0"]) == bookies
 
 
 def test_auto_recovery_copies_what_a_wiped_bookie_had(logs: BookKeeperSystem) -> None:
@@ -199,3 +125,83 @@ def test_auto_recovery_copies_what_a_wiped_bookie_had(logs: BookKeeperSystem) ->
         assert [*found.values()] == [("kept", True)] * 2
 
     asyncio.run(all_of_it())
+
+
+def test_a_log_goes_on_after_its_writer_was_killed(logs: BookKeeperSystem) -> None:
+    """The process of the other node recovers the first ledger, and appends to a second one; nothing is lost."""
+    last = logs.cluster.nodes[-1]
+
+    async def all_of_it() -> list[Outcome]:
+        outcomes = await ask(logs, 4, None, ("append", 7), ("append", 8))
+        await asyncio.to_thread(logs.kill, last, "client")
+        outcomes += await ask(logs, 3, None, ("append", 9), ("append", 10), ("read", [0, 1999]))
+        await asyncio.to_thread(logs.start, last, "client")
+        await logs.service("client").until_ready([last], READY_S)
+        return outcomes + await ask(logs, 4, None, ("read", [0, 999]), ("read", [1000, 1999]), final=True)
+
+    *first, refused, second, read, old, new = asyncio.run(all_of_it())
+    assert first == [Ok(0), Ok(1)]
+    assert isinstance(refused, Fail)
+    assert refused.error.startswith("not-connected: ")
+    assert second == Ok(1000)
+    assert read in (Ok([[0, 7], [1, 8]]), Ok([[0, 7], [1, 8], [1000, 10]]))  # the last entry may not be confirmed yet
+    assert (old, new) == (Ok([[0, 7], [1, 8]]), Ok([[1000, 10]]))
+
+
+def test_a_recovery_fences_the_writer(ledgers: BookKeeperSystem) -> None:
+    """Its next append is refused by the bookies, the one after by the library; both are info. Recoveries agree on the end."""
+
+    async def all_of_it() -> list[Outcome]:
+        outcomes = await ask(ledgers, 3, "l0", ("confirmed", None), ("append", 7), ("append", 8))
+        outcomes += await ask(ledgers, 4, "l0", ("confirmed", None), ("recover", None))
+        outcomes += await ask(ledgers, 3, "l0", ("append", 9), ("append", 10), ("recover", None))
+        return outcomes + await ask(ledgers, 3, "l0", ("read", [0, 9]), final=True)
+
+    absent, *before, fenced, closed, again, read = asyncio.run(all_of_it())
+    assert isinstance(absent, Fail)
+    assert absent.error.startswith("no-ledger: ")
+    assert before == [Ok(0), Ok(1), Ok(0), Ok(1)]
+    assert isinstance(fenced, Info)
+    assert fenced.error.startswith("ledger-fenced: ")
+    assert isinstance(closed, Info)
+    assert closed.error.startswith("ledger-closed: ")
+    assert (again, read) == (Ok(1), Ok([[0, 7], [1, 8]]))
+
+
+def test_a_writer_closes_its_ledger_and_one_bookie_alone_takes_no_entry(ledgers: BookKeeperSystem) -> None:
+    """A closed ledger has its end. With one bookie of three, a ledger of two takes no entry and none can be created."""
+    bookies = ledgers.cluster.nodes[:2]
+
+    async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
+        closed = await ask(ledgers, 3, "l1", ("append", 7), ("close", None), ("confirmed", None), ("close", None))
+        await asyncio.to_thread(on_all, bookies, lambda node: ledgers.kill(node, "bookie"))
+        try:
+            return closed, await ask(ledgers, 4, "l2", ("append", 7))
+        finally:
+            await asyncio.to_thread(on_all, bookies, lambda node: ledgers.start(node, "bookie"))
+            await ledgers.service("client").until_ready(ledgers.service("client").nodes, READY_S)  # they know it again
+
+    (appended, end, confirmed, again), (refused,) = asyncio.run(all_of_it())
+    assert (appended, end, confirmed) == (Ok(0), Ok(0), Ok(0))
+    assert isinstance(again, Fail)
+    assert again.error.startswith("no-handle: ")
+    assert isinstance(refused, (Fail, Info))
+    assert refused.error.split(":")[0] in {"not-enough-bookies", "bookie-not-available"}
+
+
+def test_metadata_name_the_bookies_of_each_fragment(logs: BookKeeperSystem) -> None:
+    """The one fragment of a new ledger begins at entry 0, and has all bookies."""
+
+    async def all_of_it() -> object:
+        process = Process(logs.cluster.nodes[3])
+        try:
+            ledger = await process.ask("create", ensemble=3, write=3, ack=3)
+            return await process.ask("metadata", ledger=ledger)
+        finally:
+            process.close()
+
+    found = asyncio.run(all_of_it())
+    bookies = sorted(f"{node.address}:3181" for node in logs.cluster.nodes[:3])
+    assert isinstance(found, dict)
+    assert (found["state"], found["ackQuorum"], list(found["ensembles"])) == ("OPEN", 3, ["0"])
+    assert sorted(found["ensembles"]["0"]) == bookies
