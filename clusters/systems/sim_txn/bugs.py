@@ -33,6 +33,10 @@ class Bug(enum.StrEnum):
     PARTIAL_AFTER_CRASH = "partial-after-crash"
     COMMIT_BEFORE_SYNC = "commit-before-sync"
     REPLICA_ORDER = "replica-order"
+    OLD_LEADER_READS = "old-leader-reads"
+    NEW_LEADER_TIMESTAMP = "new-leader-timestamp"
+    FORGETS_COMMITTED = "forgets-committed"
+    COMMIT_BEFORE_MAJORITY = "commit-before-majority"
 
 
 # Faults after which a process starts again from its disk.
@@ -45,12 +49,11 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             seen="TiDB 2.1.7, etcd 3.5.5 (issue 14890)",
         ),
         Bug.APPLIED_TWICE: Planted(
-            does="The primary carries out a commit again that comes again.",
+            does="The leader carries out a commit again that comes again.",
             seen="MongoDB 4.2.6",
         ),
         Bug.OLD_TIMESTAMP: Planted(
-            does="The primary gives snapshots of a time that it renews ten times a second, and not with each commit.",
-            seen="YugaByte 1.3.1",
+            does="The leader gives snapshots of a time that it renews ten times a second, and not with each commit.",
         ),
         Bug.LATE_SNAPSHOT: Planted(
             does="A transaction takes its snapshot with its second access, and the first read is of the time before.",
@@ -76,17 +79,30 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             does="A commit that meets a conflict leaves the writes before the key of the conflict.",
         ),
         Bug.PARTIAL_AFTER_CRASH: Planted(
-            does="A commit writes each key by itself, a moment after the one before, so a crash leaves a part.",
+            does="A node writes each key of a commit by itself, a moment after the one before, so a crash leaves a part.",
             needs=Needs(faults=_RESTARTS),
         ),
         Bug.COMMIT_BEFORE_SYNC: Planted(
-            does="The primary answers a commit before its record is synced.",
+            does="The nodes acknowledge a commit before its record is synced.",
             needs=Needs(faults=("power-loss",)),
         ),
         Bug.REPLICA_ORDER: Planted(
-            does="A replica applies the commits of a batch in another order than the primary.",
+            does="A replica applies commits in another order than the leader.",
             seen="Amazon RDS for PostgreSQL, multi-AZ",
             needs=Needs(options={"reads_from": ("replica",), "consistency_model": ("serializable",)}),
+        ),
+        Bug.OLD_LEADER_READS: Planted(
+            does="A leader answers transactions that only read without asking whether it still leads.",
+        ),
+        Bug.NEW_LEADER_TIMESTAMP: Planted(
+            does="A new leader gives snapshots of the last commit that it had heard of as a follower, until it commits a transaction.",
+            seen="YugaByte 1.3.1",
+        ),
+        Bug.FORGETS_COMMITTED: Planted(
+            does="A new leader answers that the transactions which earlier leaders committed are aborted.",
+        ),
+        Bug.COMMIT_BEFORE_MAJORITY: Planted(
+            does="The leader answers a commit, and shows it, before a majority of the nodes has it.",
         ),
     }
 )

@@ -1,7 +1,7 @@
 """The client of the simulated store: a transaction is one request for each micro-operation, and one for the commit.
 
-It sends a commit again until it has an answer: the primary carries it out once. A transaction without an answer to its commit
-may have happened.
+It sends each transaction to the node that it believes to lead, and asks the next node if that one does not. It sends a commit again
+until it has an answer: the leaders carry it out once. A transaction without an answer to its commit may have happened.
 """
 
 from __future__ import annotations
@@ -14,17 +14,21 @@ from clusters.systems.answers import unsupported
 from clusters.systems.sim_txn import outcomes
 from clusters.systems.sim_txn.bugs import Bug
 from clusters.systems.sim_txn.messages import Answer, Commit, ReadOnly, Step
+from clusters.systems.sim_txn.options import ReadsFrom
 from clusters.systems.transactions import TRANSACTION, applied, keys_of, only_reads
 from harness.op import Fail, Info, Ok
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clusters.systems.sim_txn.options import SimTxnOptions
     from clusters.systems.transactions import Mops
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 
 MS: Final = 0.001
-PAUSE_S: Final = 0.03  # after a node that does not answer
+PAUSE_S: Final = 0.03  # after a node that does not answer, or does not lead
+BEGINS: Final = 4  # how many nodes it asks to begin a transaction
 
 
 class NodeConnection(Protocol):
@@ -46,22 +50,22 @@ class SimTxnClient:
     """
 
     def __init__(
-        self, *, connection: NodeConnection, node: Node, primary: str, replica: str | None, options: SimTxnOptions
+        self, *, connection: NodeConnection, node: Node, nodes: Sequence[str], first: int, options: SimTxnOptions
     ) -> None:
         """Makes the client of a process.
 
         Args:
             connection: The connection to the nodes.
             node: The client's own node.
-            primary: The node that carries out transactions.
-            replica: The node that transactions which only read ask; None: the primary.
+            nodes: The names of all nodes.
+            first: The place of the node that it asks first. Transactions that only read ask it alone, if the options say so.
             options: How long it waits for an answer, and how often it sends a commit.
         """
         self.node = node
         self.via: str | None = None
         self._connection = connection
-        self._primary = primary
-        self._replica = replica
+        self._nodes = nodes
+        self._replica = self._leader = nodes[first % len(nodes)]
         self._options = options
         self._transactions = 0
 
@@ -70,8 +74,8 @@ class SimTxnClient:
         if invocation.f != TRANSACTION:
             return unsupported(invocation.f, invocation.value)
         mops: Mops = invocation.value
-        if self._replica is not None and only_reads(mops):
-            return await self._read(self._replica, mops)
+        if self._options.reads_from is ReadsFrom.REPLICA and only_reads(mops):
+            return await self._read(mops)
         outcome = await self._transact(mops)
         if isinstance(outcome, Info) and self._options.bug is Bug.RETRIES_UNKNOWN:
             outcome = await self._transact(mops)
@@ -80,9 +84,9 @@ class SimTxnClient:
     async def close(self) -> None:
         """Does nothing: a connection has no state on the nodes."""
 
-    async def _read(self, replica: str, mops: Mops) -> Outcome:
+    async def _read(self, mops: Mops) -> Outcome:
         names = keys_of(mops)
-        answer = await self._ask(replica, ReadOnly(tuple(names)))
+        answer = await self._ask(self._replica, ReadOnly(tuple(names)))
         if answer.code != outcomes.OK or not isinstance(answer.value, list):
             return Fail(answer.code)
         found, _ = applied(mops, dict(zip(names, answer.value, strict=True)))
@@ -94,32 +98,45 @@ class SimTxnClient:
         epoch: int | None = None
         results: list[Value] = []
         for number, (function, key, value) in enumerate(mops):
-            answer = await self._ask(self._primary, Step(name, epoch, number, (str(function), str(key), value)))
+            step = Step(name, epoch, number, (str(function), str(key), value))
+            answer = await (self._begin(step) if number == 0 else self._ask(self._leader, step))
             if answer.code != outcomes.OK or answer.epoch is None or epoch not in {None, answer.epoch}:
                 return Fail(answer.code)
             epoch = answer.epoch
             results.append([function, key, answer.value])
         return Ok([]) if epoch is None else await self._commit(Commit(name, epoch, len(mops)), mops, results)
 
+    async def _begin(self, step: Step) -> Answer:
+        """Sends the first step of a transaction, to other nodes too: it has no effect."""
+        answer = Answer(outcomes.NO_ANSWER)
+        for _ in range(BEGINS):
+            answer = await self._ask(self._leader, step)
+            if answer.code not in {outcomes.NOT_LEADER, outcomes.NOT_CONNECTED}:
+                break
+        return answer
+
     async def _commit(self, commit: Commit, mops: Mops, results: list[Value]) -> Outcome:
         may_be_done = False
         for _ in range(self._options.commit_attempts):
-            answer = await self._ask(self._primary, commit)
+            answer = await self._ask(self._leader, commit)
             if answer.code == outcomes.OK:
                 return Ok(results)
             if answer.code in outcomes.FAILED:
                 return Fail(answer.code)
-            may_be_done = may_be_done or answer.code == outcomes.NO_ANSWER
+            may_be_done = may_be_done or answer.code != outcomes.NOT_CONNECTED
         return Info(answer.code) if may_be_done and not only_reads(mops) else Fail(answer.code)
 
     async def _ask(self, node: str, body: Step | Commit | ReadOnly) -> Answer:
         self.via = node
         try:
-            answer = await self._connection.ask(node, body, self._options.answer_ms * MS)
+            found = await self._connection.ask(node, body, self._options.answer_ms * MS)
         except Refused:
-            await asyncio.sleep(PAUSE_S)
-            return Answer(outcomes.NOT_CONNECTED)
+            found = Answer(outcomes.NOT_CONNECTED)
         except (Broken, TimeoutError):
+            found = Answer(outcomes.NO_ANSWER)
+        answer = found if isinstance(found, Answer) else Answer(outcomes.NO_ANSWER)
+        if answer.code in {outcomes.NOT_CONNECTED, outcomes.NO_ANSWER, outcomes.NOT_LEADER}:
+            following = self._nodes[(self._nodes.index(node) + 1) % len(self._nodes)]
+            self._leader = following if answer.leader in {None, node} else answer.leader
             await asyncio.sleep(PAUSE_S)
-            return Answer(outcomes.NO_ANSWER)
-        return answer if isinstance(answer, Answer) else Answer(outcomes.NO_ANSWER)
+        return answer

@@ -11,11 +11,11 @@ Written: TypeAlias = "tuple[tuple[str, Value], ...]"
 
 
 class Step(NamedTuple):
-    """A client asks the primary for one micro-operation. The first one of a transaction begins it.
+    """A client asks the leader for one micro-operation. The first one of a transaction begins it.
 
     Attributes:
         txn: The transaction, with a name that no other one has.
-        epoch: The start of the primary at which it began; None in its first step.
+        epoch: The term of the leader at which it began; None in its first step.
         number: The number of the micro-operation, from 0.
         mop: The micro-operation `(function, key, value)`.
     """
@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A client asks the primary to commit a transaction of so many steps."""
+    """A client asks the leader to commit a transaction of so many steps."""
 
     txn: str
     epoch: int
@@ -35,29 +35,76 @@ class Commit(NamedTuple):
 
 
 class ReadOnly(NamedTuple):
-    """A client asks a replica for the values of keys, all of one state."""
+    """A client asks a node for the values of keys, all of one state."""
 
     keys: tuple[str, ...]
 
 
-class Fetch(NamedTuple):
-    """A replica asks the primary for commits from a number on."""
-
-    first: int
-
-
 class Record(NamedTuple):
-    """A commit: its transaction, and the new values of its keys."""
+    """A commit.
+
+    Attributes:
+        txn: Its transaction; empty for the first record of a leader.
+        written: The new values of its keys.
+        term: The term of the leader that made it.
+    """
 
     txn: str
     written: Written
+    term: int
 
 
-class Batch(NamedTuple):
-    """The primary sends a replica commits from a number on."""
+class AskVote(NamedTuple):
+    """A candidate asks for a vote.
 
-    first: int
+    Attributes:
+        term: Its term.
+        last: The number of its last record, and the term of this record.
+    """
+
+    term: int
+    last: tuple[int, int]
+
+
+class Vote(NamedTuple):
+    """The answer to a candidate of a term."""
+
+    term: int
+    granted: bool
+
+
+class Append(NamedTuple):
+    """A leader sends the records after a number.
+
+    Attributes:
+        term: The leader's term.
+        before: The number of the record before them, and the term of this record.
+        records: The records; none in a heartbeat.
+        committed: The number of the last record that is on a majority of the nodes.
+        round: The number of this sending, which the answer repeats.
+    """
+
+    term: int
+    before: tuple[int, int]
     records: tuple[Record, ...]
+    committed: int
+    round: int
+
+
+class Appended(NamedTuple):
+    """The answer to a leader.
+
+    Attributes:
+        term: The follower's term.
+        fits: Whether the follower has the record before those that it got.
+        last: If so, the last record that it has like the leader; otherwise its last record.
+        round: The number of the sending.
+    """
+
+    term: int
+    fits: bool
+    last: int
+    round: int
 
 
 class AskStatus(NamedTuple):
@@ -65,11 +112,13 @@ class AskStatus(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What a node is, and the number of the last commit that it has."""
+    """What a node is, the leader that it knows, and the numbers of its last record and of the last committed one."""
 
     role: str
-    leader: str
-    applied: int
+    term: int
+    leader: str | None
+    last: int
+    committed: int
 
 
 class Answer(NamedTuple):
@@ -78,9 +127,11 @@ class Answer(NamedTuple):
     Attributes:
         code: What happened; see `clusters.systems.sim_txn.outcomes`.
         value: The result of a read, or those of all keys of a replica; None for others.
-        epoch: The start of the primary; only in the answer to a step.
+        epoch: The term of the leader; only in the answer to a step.
+        leader: The leader that a node knows which does not lead.
     """
 
     code: str
     value: Value = None
     epoch: int | None = None
+    leader: str | None = None

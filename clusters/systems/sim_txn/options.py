@@ -10,7 +10,7 @@ from harness.declare import option
 
 
 class Isolation(enum.StrEnum):
-    """The level of transactions on the primary."""
+    """The level of transactions on the leader."""
 
     SERIALIZABLE = "serializable"
     SNAPSHOT = "snapshot"
@@ -20,7 +20,7 @@ class Isolation(enum.StrEnum):
 class ReadsFrom(enum.StrEnum):
     """The node that a transaction which only reads asks."""
 
-    PRIMARY = "primary"
+    LEADER = "leader"
     REPLICA = "replica"
 
 
@@ -34,11 +34,16 @@ class SimTxnOptions:
         "for snapshot isolation. read-committed: each read sees the last commits.",
     )
     reads_from: ReadsFrom = option(
-        ReadsFrom.PRIMARY,
-        "primary: each transaction runs on the primary. replica: a transaction that only reads asks a replica, which may be "
-        "behind.",
+        ReadsFrom.LEADER,
+        "leader: each transaction runs on the leader. replica: a transaction that only reads asks one node, which may be behind.",
     )
-    fetch_ms: int = option(50, "The time between two requests of a replica for commits.", low=1, high=60_000)
+    heartbeat_ms: int = option(
+        50,
+        "The time between two messages of a leader to each other node. A node without one for four to eight times as long "
+        "asks for votes.",
+        low=1,
+        high=60_000,
+    )
     answer_ms: int = option(300, "The time that a client of Labrys waits for an answer.", low=1, high=60_000)
     commit_attempts: int = option(
         3, "How often a client sends a commit until it has an answer.", low=1, high=100, hunted=(1, 3)

@@ -1,7 +1,9 @@
 """The outcome of a transaction by the answers of the nodes. Every verdict depends on this table.
 
-Only a commit has an effect. So a transaction whose commit was not sent is `fail`. The primary commits a transaction only in the
-run of its process in which it began. So each answer of the table to a commit is certain. A commit without an answer is `info`.
+Only a commit has an effect. So a transaction whose commit was not sent is `fail`. Only the leader of the term in which a
+transaction began appends its record. A later leader answers for it as soon as a record of its own term is committed: then a
+majority has this record, and a record of an earlier term that the leader lacks is never committed. So each answer in `FAILED`
+to a commit is certain. Any other answer, or none, is `info`.
 """
 
 from __future__ import annotations
@@ -10,12 +12,12 @@ from typing import Final
 
 OK: Final = "ok"
 CONFLICT: Final = "conflict"  # another transaction changed one of its keys
-ABORTED: Final = "aborted"  # the primary started again, and knows no such transaction
-DISK_FULL: Final = "disk-full"  # the record of the commit could not be written
-NOT_PRIMARY: Final = "not-the-primary"
-NOT_REPLICA: Final = "not-a-replica"
+ABORTED: Final = "aborted"  # it began in an earlier term, or the leader knows no such transaction
+DISK_FULL: Final = "disk-full"  # the leader could not write the record
+NOT_LEADER: Final = "not-the-leader"  # or no longer, or not yet with a committed record of its own term
+NOT_READY: Final = "not-ready"  # a node that has not heard of a leader since its start
 NOT_CONNECTED: Final = "not-connected"
 NO_ANSWER: Final = "no-answer"
 
-FAILED: Final = frozenset({CONFLICT, ABORTED, DISK_FULL, NOT_PRIMARY, NOT_REPLICA})
+FAILED: Final = frozenset({CONFLICT, ABORTED, DISK_FULL})
 ANSWERS: Final = (CONFLICT,)

@@ -1,24 +1,20 @@
-"""The simulated store as a system under test: the first node is the primary, and all others are replicas."""
+"""The simulated store as a system under test: nodes that elect a leader, which carries out the transactions."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
-from clusters.sim.system import STATUS_TIMEOUT_S, SimSystem
+from clusters.sim.system import SimSystem
 from clusters.systems.sim_txn import messages
 from clusters.systems.sim_txn.client import SimTxnClient
-from clusters.systems.sim_txn.options import ReadsFrom, SimTxnOptions
+from clusters.systems.sim_txn.node import StoreNode
+from clusters.systems.sim_txn.options import SimTxnOptions
 from clusters.systems.sim_txn.outcomes import ANSWERS
-from clusters.systems.sim_txn.primary import ROLE as PRIMARY
-from clusters.systems.sim_txn.primary import Primary
-from clusters.systems.sim_txn.replica import ROLE as REPLICA
-from clusters.systems.sim_txn.replica import Replica
 from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
-from harness.service import NodeStatus, first_status
+from harness.service import NodeStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,37 +34,35 @@ class SimTxn(SimSystem):
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
         dict.fromkeys(
             (LIST_APPEND, RW_REGISTER),
-            "txn is a request for each micro-operation and one for the commit, at the primary",
+            "txn is a request for each micro-operation and one for the commit, at the leader",
         )
     )
     answers = ANSWERS
+    one_leader_per_term = (
+        "Raft has at most one leader in a term (section 5.2 of its paper), and a simulated node reads its role and its term in "
+        "one step."
+    )
 
     def __init__(self, cluster: SimCluster, options: SimTxnOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
         self._options = options
-        first, *rest = (node.name for node in cluster.nodes)
-        self._primary = first
-        self._replicas = rest
         self._clients = itertools.count()
 
-    def factory(self, node: Node) -> Factory:
+    def factory(self, node: Node) -> Factory:  # noqa: ARG002 - the same on all nodes
         """Returns the function that makes the process of a node."""
-        options, primary = self._options, self._primary
 
         def make(host: Host) -> Process:
-            return Primary(host, options) if node.name == primary else Replica(host, options, primary)
+            return StoreNode(host, self._options)
 
         return make
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> SimTxnClient:  # noqa: ARG002 - by turn
-        """Returns the client of a process. Its replica is the next one in turn."""
-        replicas = self._replicas if self._options.reads_from is ReadsFrom.REPLICA else []
-        place = next(self._clients)
+        """Returns the client of a process. It asks the next node in turn first."""
         return SimTxnClient(
             connection=self.connect(process),
             node=node,
-            primary=self._primary,
-            replica=replicas[place % len(replicas)] if replicas else None,
+            nodes=[each.name for each in self.cluster.nodes],
+            first=next(self._clients),
             options=self._options,
         )
 
@@ -77,20 +71,29 @@ class SimTxn(SimSystem):
         status = await self.ask(node, messages.AskStatus(), timeout_s)
         if not isinstance(status, messages.Status):
             return ()
-        return (NodeStatus(node=node.name, role=status.role, leader=status.leader, applied_index=status.applied),)
+        return (
+            NodeStatus(
+                node=node.name,
+                role=status.role,
+                term=status.term,
+                leader=status.leader,
+                committed_index=status.committed,
+                last_index=status.last,
+            ),
+        )
 
     def node_state(self, node: Node, key: str | None) -> NodeState:
-        """Returns the state of a node, with the number of its last commit."""
+        """Returns the state of a node, with its term and its last record."""
         basic = super().node_state(node, key)
-        match self.world.machines[node.name].process:
-            case Primary(store=store):
-                return replace(basic, role=PRIMARY, last=len(store.records))
-            case Replica(store=store):
-                return replace(basic, role=REPLICA, last=len(store.records))
-        return basic
-
-    async def lacking(self, nodes: Sequence[Node]) -> str | None:
-        """Returns which nodes do not answer; None: all do."""
-        statuses = await asyncio.gather(*(first_status(self, node, STATUS_TIMEOUT_S) for node in nodes))
-        silent = [node.name for node, status in zip(nodes, statuses, strict=True) if status is None]
-        return f"{', '.join(silent)} does not answer" if silent else None
+        process = self.world.machines[node.name].process
+        if not isinstance(process, StoreNode):
+            return basic
+        last, last_term = process.store.last_record()
+        return replace(
+            basic,
+            role=process.role,
+            term=process.store.term,
+            last=last,
+            last_term=last_term,
+            committed=process.committed,
+        )
