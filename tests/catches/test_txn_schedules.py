@@ -17,10 +17,9 @@ from clusters.sim.host import Reply, Request
 from clusters.systems.sim_txn import outcomes
 from clusters.systems.sim_txn.bugs import TABLE, Bug
 from clusters.systems.sim_txn.client import SimTxnClient
-from clusters.systems.sim_txn.messages import Answer, Batch, Commit, Fetch, ReadOnly, Record, Step
+from clusters.systems.sim_txn.messages import Answer, Append, Commit, ReadOnly, Record, Step
+from clusters.systems.sim_txn.node import StoreNode
 from clusters.systems.sim_txn.options import Isolation, SimTxnOptions
-from clusters.systems.sim_txn.primary import Primary
-from clusters.systems.sim_txn.replica import Replica
 from harness.node import Node
 from harness.op import Info, Invocation, Ok
 
@@ -31,17 +30,29 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 
+class Timer:
+    """An action that waits."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self.action = action
+        self.waits = True
+
+    def cancel(self) -> None:
+        """Drops the action."""
+        self.waits = False
+
+
 class Machine:
     """A `clusters.sim.host.Host` whose messages and timers stay with the test."""
 
-    def __init__(self) -> None:
-        self.name = "n1"
-        self.peers: tuple[str, ...] = ("n1", "n2")
+    def __init__(self, name: str = "n1", peers: tuple[str, ...] = ("n1",)) -> None:
+        self.name = name
+        self.peers = peers
         self.random = Random(1)
-        self.files = SimDisk("n1")
+        self.files = SimDisk(name)
         self.disk: Disk = self.files
-        self.sent: list[Any] = []
-        self.timers: list[Callable[[], None]] = []
+        self.sent: list[tuple[str, Any]] = []
+        self.timers: list[Timer] = []
 
     def wall_ns(self) -> int:
         """Returns 0."""
@@ -49,15 +60,15 @@ class Machine:
 
     monotonic_ns = wall_ns
 
-    def after(self, delay_ns: int, action: Callable[[], None]) -> Any:
+    def after(self, delay_ns: int, action: Callable[[], None]) -> Timer:
         """Keeps an action."""
         assert delay_ns >= 0
-        self.timers.append(action)
+        self.timers.append(Timer(action))
+        return self.timers[-1]
 
     def send(self, to: str, message: Any) -> None:
         """Keeps a message."""
-        assert to
-        self.sent.append(message)
+        self.sent.append((to, message))
 
     def log(self, text: str) -> None:
         """Drops a line."""
@@ -65,49 +76,73 @@ class Machine:
     def fire(self) -> None:
         """Runs the actions that wait now."""
         due, self.timers = self.timers, []
-        for action in due:
-            action()
+        for timer in due:
+            if timer.waits:
+                timer.action()
+
+    def answer(self) -> Answer:
+        """Returns the only answer to a client, and drops all messages."""
+        replies = [message for _, message in self.sent if isinstance(message, Reply)]
+        self.sent.clear()
+        if not replies:
+            return Answer(outcomes.NO_ANSWER)
+        [reply] = replies
+        answer: Answer = reply.body
+        return answer
+
+
+class Clients:
+    """What the clients of one node, or of several, know."""
+
+    def __init__(self) -> None:
+        self.epochs: dict[str, int] = {}
+        self.steps: dict[str, int] = {}
+
+    def next_step(self, txn: str, function: str, key: str, value: Value) -> Step:
+        """Returns the next micro-operation of a transaction."""
+        return Step(txn, self.epochs.get(txn), self.steps.get(txn, 0), (function, key, value))
+
+    def done(self, txn: str, answer: Answer) -> Value:
+        """Takes the answer to it, and returns its result."""
+        assert answer.code == outcomes.OK
+        assert answer.epoch is not None
+        self.steps[txn], self.epochs[txn] = self.steps.get(txn, 0) + 1, answer.epoch
+        return answer.value
+
+    def end(self, txn: str) -> Commit:
+        """Returns the commit of a transaction."""
+        return Commit(txn, self.epochs[txn], self.steps[txn])
 
 
 class Stage:
-    """A primary, and what its clients know."""
+    """A node alone, which leads."""
 
     def __init__(self, bug: Bug, isolation: Isolation = Isolation.SERIALIZABLE) -> None:
         self.options = SimTxnOptions(bug=bug, isolation=isolation)
         self.machine = Machine()
-        self.epochs: dict[str, int] = {}
-        self.steps: dict[str, int] = {}
+        self.clients = Clients()
         self.start()
 
     def start(self) -> None:
-        """Starts the process, again after a kill."""
+        """Starts the process, again after a kill, and lets it be elected."""
         self.machine.timers.clear()
-        self.primary = Primary(self.machine, self.options)
-        self.primary.start()
+        self.node = StoreNode(self.machine, self.options)
+        self.node.start()
+        self.machine.fire()
 
     def ask(self, body: Any) -> Answer:
-        """Returns the answer to a request; that of a commit may come with a timer."""
+        """Returns the answer to a request."""
         self.machine.sent.clear()
-        self.primary.receive("client", Request(1, body))
-        if not self.machine.sent:
-            return Answer(outcomes.NO_ANSWER)
-        [reply] = self.machine.sent
-        assert isinstance(reply, Reply)
-        answer: Answer = reply.body
-        return answer
+        self.node.receive("client", Request(1, body))
+        return self.machine.answer()
 
     def step(self, txn: str, function: str, key: str, value: Value = None) -> Value:
         """Carries out the next micro-operation of a transaction; returns its result."""
-        number = self.steps.get(txn, 0)
-        answer = self.ask(Step(txn, self.epochs.get(txn), number, (function, key, value)))
-        assert answer.code == outcomes.OK
-        assert answer.epoch is not None
-        self.steps[txn], self.epochs[txn] = number + 1, answer.epoch
-        return answer.value
+        return self.clients.done(txn, self.ask(self.clients.next_step(txn, function, key, value)))
 
     def commit(self, txn: str) -> str:
         """Commits a transaction; returns the code of the answer."""
-        return self.ask(Commit(txn, self.epochs[txn], self.steps[txn])).code
+        return self.ask(self.clients.end(txn)).code
 
     def run(self, txn: str, *mops: tuple[str, str, Value]) -> str:
         """Carries out a transaction at once."""
@@ -117,11 +152,11 @@ class Stage:
 
     def value(self, key: str) -> Value:
         """Returns what a new transaction reads of a key."""
-        return self.step(f"look-{len(self.steps)}", "r", key)
+        return self.step(f"look-{len(self.clients.steps)}", "r", key)
 
 
 class _Lossy:
-    """A connection on which each answer to a first commit is lost."""
+    """A connection on which the answer to the first commit is lost."""
 
     name = "c"
 
@@ -130,7 +165,7 @@ class _Lossy:
         self.lost = 0
 
     async def ask(self, node: str, body: object, timeout_s: float | None) -> object:
-        """Asks the primary of the stage."""
+        """Asks the node of the stage."""
         assert node
         assert timeout_s
         answer = self._stage.ask(body)
@@ -145,7 +180,7 @@ def lost_answer(bug: Bug) -> Any:
     stage = Stage(bug)
     options = SimTxnOptions(bug=bug, commit_attempts=1)
     node = Node(name="n1", address="")
-    client = SimTxnClient(connection=_Lossy(stage), node=node, primary="n1", replica=None, options=options)
+    client = SimTxnClient(connection=_Lossy(stage), node=node, nodes=["n1"], first=0, options=options)
     outcome = asyncio.run(client.invoke(Invocation("txn", [["append", "x", 1]], None)))
     return type(outcome), stage.value("x")
 
@@ -220,7 +255,7 @@ def conflict_at_the_second_key(bug: Bug) -> Any:
 
 
 def kill_in_a_commit(bug: Bug) -> Any:
-    """The primary is killed right after a commit of two keys. Returns both lists after the restart."""
+    """The node is killed right after a commit of two keys. Returns both lists after the restart."""
     stage = Stage(bug)
     stage.run("t1", ("append", "x", 1), ("append", "y", 1))
     stage.start()
@@ -228,7 +263,7 @@ def kill_in_a_commit(bug: Bug) -> Any:
 
 
 def power_loss(bug: Bug) -> Any:
-    """The primary loses its power after an answered commit. Returns the list."""
+    """The node loses its power after an answered commit. Returns the list."""
     stage = Stage(bug)
     assert stage.run("t1", ("append", "x", 1)) == outcomes.OK
     stage.machine.files.lose_power()
@@ -237,20 +272,111 @@ def power_loss(bug: Bug) -> Any:
 
 
 def reads_of_a_replica(bug: Bug) -> Any:
-    """A replica gets two commits at once. Returns whether each of its states is one that the primary had."""
-    machine = Machine()
-    replica = Replica(machine, SimTxnOptions(bug=bug), "n2")
-    replica.start()
-    assert machine.sent == [Fetch(1)]
+    """A node gets two commits at once. Returns its states that the leader did not have."""
+    machine = Machine("n1", ("n1", "n2"))
+    node = StoreNode(machine, SimTxnOptions(bug=bug))
+    node.start()
     machine.timers.clear()
-    replica.receive("n2", Batch(1, (Record("t1", (("x", [1]),)), Record("t2", (("y", [2]),)))))
+    records = (Record("t1", (("x", [1]),), 1), Record("t2", (("y", [2]),), 1))
+    node.receive("n2", Append(1, (0, 0), records, 2, 1))
     seen = []
-    for action in [lambda: None, *reversed(machine.timers)]:
-        action()
+    for timer in [Timer(lambda: None), *reversed(machine.timers[1:])]:
+        timer.action()
         machine.sent.clear()
-        replica.receive("client", Request(1, ReadOnly(("x", "y"))))
-        seen.append(machine.sent[0].body.value)
+        node.receive("client", Request(1, ReadOnly(("x", "y"))))
+        seen.append(machine.answer().value)
     return [each for each in seen if each not in ([None, None], [[1], None], [[1], [2]])]
+
+
+class Group:
+    """Three nodes. The test chooses who is cut off, and who asks for votes."""
+
+    def __init__(self, bug: Bug) -> None:
+        names = ("n1", "n2", "n3")
+        self.machines = {name: Machine(name, names) for name in names}
+        self.nodes = {name: StoreNode(machine, SimTxnOptions(bug=bug)) for name, machine in self.machines.items()}
+        self.clients = Clients()
+        self.alone: str | None = None
+        for node in self.nodes.values():
+            node.start()
+
+    def elect(self, name: str) -> None:
+        """A node waits too long for a leader, and the others vote for it."""
+        self.machines[name].fire()
+        self.deliver()
+        assert self.nodes[name].role == "leader"
+
+    def deliver(self) -> list[Answer]:
+        """Delivers all messages; returns the answers to clients."""
+        answers = []
+        while any(machine.sent for machine in self.machines.values()):
+            for name, machine in self.machines.items():
+                sent, machine.sent = machine.sent, []
+                for to, message in sent:
+                    if isinstance(message, Reply):
+                        answers.append(message.body)
+                    elif self.alone not in {name, to}:
+                        self.nodes[to].receive(name, message)
+        return answers
+
+    def ask(self, name: str, body: Any) -> Answer:
+        """Returns a node's answer to a request."""
+        self.nodes[name].receive("client", Request(1, body))
+        return next(iter(self.deliver()), Answer(outcomes.NO_ANSWER))
+
+    def step(self, name: str, txn: str, function: str, key: str, value: Value = None) -> Value:
+        """Carries out the next micro-operation of a transaction; returns its result."""
+        return self.clients.done(txn, self.ask(name, self.clients.next_step(txn, function, key, value)))
+
+    def commit(self, name: str, txn: str) -> str:
+        """Commits a transaction; returns the code of the answer."""
+        return self.ask(name, self.clients.end(txn)).code
+
+
+def read_of_an_old_leader(bug: Bug) -> Any:
+    """A leader is cut off, and another one commits. Returns what the old one answers to a transaction that only reads."""
+    group = Group(bug)
+    group.elect("n1")
+    group.alone = "n1"
+    group.elect("n2")
+    group.step("n2", "t1", "append", "x", 1)
+    assert group.commit("n2", "t1") == outcomes.OK
+    assert group.step("n1", "t2", "r", "x") is None
+    return group.commit("n1", "t2")
+
+
+def read_of_a_new_leader(bug: Bug) -> Any:
+    """A leader commits, and is cut off before it tells anybody. Returns what a transaction reads at the next leader."""
+    group = Group(bug)
+    group.elect("n1")
+    group.step("n1", "t1", "append", "x", 1)
+    assert group.commit("n1", "t1") == outcomes.OK
+    group.alone = "n1"
+    group.elect("n2")
+    return group.step("n2", "t2", "r", "x")
+
+
+def commit_at_a_new_leader(bug: Bug) -> Any:
+    """A commit comes again to the next leader. Returns its answer, and the list."""
+    group = Group(bug)
+    group.elect("n1")
+    group.step("n1", "t1", "append", "x", 1)
+    assert group.commit("n1", "t1") == outcomes.OK
+    group.elect("n2")
+    return group.commit("n2", "t1"), group.step("n2", "t2", "r", "x")
+
+
+def commit_of_a_node_alone(bug: Bug) -> Any:
+    """A leader that is cut off gets a commit. Returns its answer, and the list at the next leader."""
+    group = Group(bug)
+    group.elect("n1")
+    group.alone = "n1"
+    group.step("n1", "t1", "append", "x", 1)
+    answer = group.commit("n1", "t1")
+    group.elect("n2")
+    group.alone = None
+    group.elect("n3")
+    return answer, group.step("n3", "t2", "r", "x")
 
 
 SCHEDULES: dict[Bug, tuple[Callable[[Bug], Any], Any, Any]] = {
@@ -266,6 +392,10 @@ SCHEDULES: dict[Bug, tuple[Callable[[Bug], Any], Any, Any]] = {
     Bug.PARTIAL_AFTER_CRASH: (kill_in_a_commit, ([1], [1]), ([1], None)),
     Bug.COMMIT_BEFORE_SYNC: (power_loss, [1], None),
     Bug.REPLICA_ORDER: (reads_of_a_replica, [], [[None, [2]]]),
+    Bug.OLD_LEADER_READS: (read_of_an_old_leader, outcomes.NO_ANSWER, outcomes.OK),
+    Bug.NEW_LEADER_TIMESTAMP: (read_of_a_new_leader, [1], None),
+    Bug.FORGETS_COMMITTED: (commit_at_a_new_leader, (outcomes.OK, [1]), (outcomes.ABORTED, [1])),
+    Bug.COMMIT_BEFORE_MAJORITY: (commit_of_a_node_alone, (outcomes.NO_ANSWER, None), (outcomes.OK, None)),
 }
 
 
@@ -282,12 +412,11 @@ def test_every_bug_has_a_schedule() -> None:
     assert set(SCHEDULES) == set(TABLE) == set(Bug) - {Bug.NONE}
 
 
-def test_a_commit_of_an_earlier_start_never_happens() -> None:
+def test_a_commit_of_an_earlier_term_never_happens() -> None:
     """A copy of a first step after a restart begins another transaction, which an old commit does not commit."""
     stage = Stage(Bug.NONE)
     stage.step("t1", "append", "x", 1)
-    before = stage.epochs["t1"]
-    stage.machine.random.seed(2)
+    before = stage.clients.epochs["t1"]
     stage.start()
     assert stage.commit("t1") == outcomes.ABORTED
     assert stage.ask(Step("t1", None, 0, ("append", "x", 1))).code == outcomes.ABORTED
@@ -295,6 +424,27 @@ def test_a_commit_of_an_earlier_start_never_happens() -> None:
     stage.ask(Step("t1", None, 0, ("append", "x", 1)))
     assert stage.ask(Commit("t1", before, 1)).code == outcomes.ABORTED
     assert stage.value("x") is None
+
+
+def test_a_deposed_leader_gives_no_certain_answer() -> None:
+    """Its record may be on the way to a majority, so a commit that waits is not answered with a failure."""
+    group = Group(Bug.NONE)
+    group.elect("n1")
+    group.step("n1", "t1", "append", "x", 1)
+    group.nodes["n1"].receive("client", Request(1, group.clients.end("t1")))
+    for to, message in group.machines["n1"].sent:
+        if to == "n3":
+            group.nodes[to].receive("n1", message)
+    group.machines["n1"].sent.clear()
+    group.machines["n3"].sent.clear()
+    group.machines["n2"].fire()
+    [answer] = group.deliver()
+    assert answer.code == outcomes.NOT_LEADER
+    assert answer.code not in outcomes.FAILED
+    assert [node.role for node in group.nodes.values()] == ["follower", "candidate", "follower"]
+    group.elect("n3")
+    assert group.commit("n3", "t1") == outcomes.OK
+    assert group.step("n3", "t2", "r", "x") == [1]
 
 
 def test_snapshots_and_read_committed_check_less() -> None:
@@ -312,8 +462,8 @@ def test_snapshots_and_read_committed_check_less() -> None:
     assert stage.commit("t1") == outcomes.CONFLICT
 
 
-def test_a_damaged_commit_is_repaired_or_ends_the_primary() -> None:
-    """It never goes on without a commit that it had; a replica fetches all commits again."""
+def test_a_damaged_record_is_repaired_or_ends_the_node() -> None:
+    """It never goes on without a record or a vote that it had."""
     stage = Stage(Bug.NONE)
     stage.run("t1", ("append", "x", 1))
     disk, names = stage.machine.disk, stage.machine.disk.names()
@@ -321,11 +471,12 @@ def test_a_damaged_commit_is_repaired_or_ends_the_primary() -> None:
         disk.truncate(name, 3)
         stage.start()
         assert stage.value("x") == [1]
+    records = len(stage.node.store.records)
+    stage.node.store.save(records + 2, Record("t2", (("x", [1]),), 1))
+    stage.start()
+    assert stage.ask(Step("t2", None, 0, ("r", "x", None))).code == outcomes.NO_ANSWER
+    stage.node.store.cut(records)
     for name in names:
         disk.truncate(name, 3)
-    replica = Replica(stage.machine, stage.options, "n2")
-    replica.start()
-    assert (stage.machine.sent[-1], disk.names()) == (Fetch(1), [])
-    stage.primary.store.save(2, Record("t2", (("x", [1]),)))
     stage.start()
     assert stage.ask(Step("t2", None, 0, ("r", "x", None))).code == outcomes.NO_ANSWER

@@ -95,7 +95,7 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             does="A leader answers transactions that only read without asking whether it still leads.",
         ),
         Bug.NEW_LEADER_TIMESTAMP: Planted(
-            does="A new leader gives snapshots of the last commit that it had heard of as a follower, until it commits a transaction.",
+            does="A new leader gives snapshots of the last commit that it had heard of, until it commits a transaction.",
             seen="YugaByte 1.3.1",
         ),
         Bug.FORGETS_COMMITTED: Planted(

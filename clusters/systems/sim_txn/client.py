@@ -1,7 +1,7 @@
 """The client of the simulated store: a transaction is one request for each micro-operation, and one for the commit.
 
-It sends each transaction to the node that it believes to lead, and asks the next node if that one does not. It sends a commit again
-until it has an answer: the leaders carry it out once. A transaction without an answer to its commit may have happened.
+It sends each transaction to the node that it believes to lead, and asks the next node if that one does not. It sends a commit
+again until it has an answer: the leaders carry it out once. A transaction without an answer to its commit may have happened.
 """
 
 from __future__ import annotations

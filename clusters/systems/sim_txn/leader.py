@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from clusters.systems.sim_txn import outcomes
 from clusters.systems.sim_txn.bugs import Bug
 from clusters.systems.sim_txn.messages import Append, Appended, Record
 from clusters.systems.sim_txn.transactions import Transactions
@@ -65,8 +66,8 @@ class Leader:
         self._round = 0
         self._first: int | None = None
         self._ended = False
-        self._until_committed: list[tuple[int, Callable[[bool], None]]] = []
-        self._until_confirmed: list[tuple[int, Callable[[bool], None]]] = []
+        self._until_committed: list[tuple[int, Callable[[str], None]]] = []
+        self._until_confirmed: list[tuple[int, Callable[[str], None]]] = []
         self.transactions = Transactions(host, options, store, self)
 
     def start(self) -> None:
@@ -90,7 +91,7 @@ class Leader:
         """Ends the leadership."""
         self._ended = True
         for _, then in self._until_committed + self._until_confirmed:
-            then(False)
+            then(outcomes.NOT_LEADER)
 
     def append(self, txn: str, written: Written) -> int:
         """Adds a record, and returns its number.
@@ -105,13 +106,13 @@ class Leader:
         self._advance()
         return number
 
-    def when_committed(self, number: int, then: Callable[[bool], None]) -> None:
-        """Calls `then` with whether a record is committed, as soon as it is, or as soon as the leadership ends."""
+    def when_committed(self, number: int, then: Callable[[str], None]) -> None:
+        """Calls `then` with `ok` as soon as a record is committed, or with another code if the leadership ends before."""
         self._until_committed.append((number, then))
         self._until_committed = _due(self._until_committed, self.committed)
 
-    def when_confirmed(self, then: Callable[[bool], None]) -> None:
-        """Calls `then` with whether the leader led at some time from now on, as soon as a majority confirms it."""
+    def when_confirmed(self, then: Callable[[str], None]) -> None:
+        """Calls `then` with `ok` as soon as a majority confirms that it leads, or with another code if that ends before."""
         self._send()
         self._until_confirmed.append((self._round, then))
         self._until_confirmed = _due(self._until_confirmed, self._confirmed())
@@ -149,9 +150,9 @@ class Leader:
             self._host.send(peer, Append(self.term, known, records, self.committed, self._round))
 
 
-def _due(waiting: list[tuple[int, Callable[[bool], None]]], reached: int) -> list[tuple[int, Callable[[bool], None]]]:
+def _due(waiting: list[tuple[int, Callable[[str], None]]], reached: int) -> list[tuple[int, Callable[[str], None]]]:
     """Calls those that wait for a number up to the one that is reached, and returns the others."""
     for number, then in waiting:
         if number <= reached:
-            then(True)
+            then(outcomes.OK)
     return [each for each in waiting if each[0] > reached]

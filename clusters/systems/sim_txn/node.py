@@ -1,8 +1,8 @@
 """The process of a node: it votes, follows a leader, or leads.
 
-A node without a message of a leader for a while asks the others for votes in a new term. It leads if a majority votes for it, and
-a node votes once in a term, for a candidate whose records are as new as its own. So a leader has each record that a majority has.
-A node with a damaged vote or record takes no part any more.
+A node without a message of a leader for a while asks the others for votes in a new term. It leads if a majority votes for it.
+A node votes once in a term, for a candidate whose records are as new as its own. So a leader has each record that a majority
+has. A node with a damaged vote or record takes no part any more.
 
 Source: D. Ongaro and J. Ousterhout, *In search of an understandable consensus algorithm*, USENIX ATC 2014, section 5.
 """

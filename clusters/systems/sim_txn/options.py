@@ -35,7 +35,8 @@ class SimTxnOptions:
     )
     reads_from: ReadsFrom = option(
         ReadsFrom.LEADER,
-        "leader: each transaction runs on the leader. replica: a transaction that only reads asks one node, which may be behind.",
+        "leader: each transaction runs on the leader. replica: a transaction that only reads asks one node, which may be "
+        "behind.",
     )
     heartbeat_ms: int = option(
         50,

@@ -78,12 +78,12 @@ class Log(Protocol):
         """
         ...
 
-    def when_committed(self, number: int, then: Callable[[bool], None]) -> None:
-        """Calls `then` with whether a record is committed, as soon as it is, or as soon as the leadership ends."""
+    def when_committed(self, number: int, then: Callable[[str], None]) -> None:
+        """Calls `then` with `ok` as soon as a record is committed, or with another code if the leadership ends before."""
         ...
 
-    def when_confirmed(self, then: Callable[[bool], None]) -> None:
-        """Calls `then` with whether the leader led at some time from now on, as soon as a majority confirms it."""
+    def when_confirmed(self, then: Callable[[str], None]) -> None:
+        """Calls `then` with `ok` as soon as a majority confirms that it leads, or with another code if that ends before."""
         ...
 
 
@@ -181,15 +181,15 @@ class Transactions:
         if self._bug is not Bug.APPLIED_TWICE:
             self._open.pop(commit.txn, None)
         if isinstance(end, int):
-            self._log.when_committed(end, lambda done: answer(self._committed(done=done)))
+            self._log.when_committed(end, lambda code: answer(self._committed(code)))
         elif end == outcomes.OK and self._bug is not Bug.OLD_LEADER_READS:
-            self._log.when_confirmed(lambda done: answer(outcomes.OK if done else outcomes.NOT_LEADER))
+            self._log.when_confirmed(answer)
         else:
             answer(end)
 
-    def _committed(self, *, done: bool) -> str:
-        self._has_committed = self._has_committed or done
-        return outcomes.OK if done else outcomes.NOT_LEADER
+    def _committed(self, code: str) -> str:
+        self._has_committed = self._has_committed or code == outcomes.OK
+        return code
 
     def _save(self, name: str, written: Written) -> int | str:
         """Adds the record of a transaction that wrote, and returns its number, or the code of the answer."""
