@@ -19,21 +19,25 @@ SYSTEM, SEED = "sim-txn", 1
 
 # For the options of a hunt, its first run that is invalid, and the kinds of faults.
 FINDS: dict[str, tuple[int, str]] = {
-    "--bug retries-unknown --time-limit 6 --rate 30 --answer-ms 100 --commit-attempts 1": (10, "pause"),
-    "--bug applied-twice --time-limit 6 --rate 30": (28, "pause"),
+    "--bug retries-unknown --time-limit 6 --rate 30 --answer-ms 100 --commit-attempts 1": (2, "pause"),
+    "--bug applied-twice --time-limit 6 --rate 30": (27, "pause"),
     "--bug old-timestamp --time-limit 6 --rate 30": (1, "packet-loss"),
     "--bug late-snapshot --time-limit 6 --rate 30": (1, "packet-loss"),
     "--bug own-writes-missing --time-limit 6 --rate 30": (1, "packet-loss"),
-    "--bug locks-existing-keys --ops-per-key 4 --time-limit 6 --rate 30": (3, "packet-loss"),
+    "--bug locks-existing-keys --ops-per-key 4 --time-limit 6 --rate 30": (2, "packet-loss"),
     "--bug one-direction --time-limit 6 --rate 30": (1, "packet-loss"),
     "--bug lost-updates --time-limit 6 --rate 30": (1, "packet-loss"),
     "--bug abort-leaves-writes --time-limit 6 --rate 30": (1, "packet-loss"),
-    "--bug partial-after-crash --time-limit 6 --rate 30": (5, "kill"),
-    "--bug commit-before-sync --time-limit 6 --rate 30": (2, "power-loss"),
+    "--bug partial-after-crash --time-limit 6 --rate 30": (1, "kill"),
+    "--bug commit-before-sync --time-limit 6 --rate 30": (3, "power-loss"),
     "--bug replica-order --reads-from replica --consistency-model serializable --time-limit 6 --rate 30": (
         1,
         "packet-loss",
     ),
+    "--bug old-leader-reads --time-limit 6 --rate 30": (1, "partition-leader"),
+    "--bug new-leader-timestamp --time-limit 6 --rate 30": (3, "partition-leader,leader-pause,leader-kill"),
+    "--bug forgets-committed --commit-attempts 3 --time-limit 6 --rate 60": (3, "packet-loss,leader-pause"),
+    "--bug commit-before-majority --time-limit 6 --rate 30": (1, "partition-leader"),
 }
 # Levels with what they promise.
 CORRECT = {
