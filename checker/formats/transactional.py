@@ -5,7 +5,8 @@ Elle and similar checkers need only the completions. So these are accepted here,
 - a completion without an invoke; then it is not known when the transaction began;
 - an event without a process; then it is not known which process the transaction belongs to;
 - a process that works again after an `info`;
-- a `fail` whose value has the results of reads, which no check uses.
+- a `fail` whose value has the results of reads, which no check uses;
+- an `info` whose value has the results of reads. They count if the transaction happened (`happened`).
 
 A history that lacks an edge's data says so (`lacks`).
 
@@ -57,6 +58,7 @@ class TransactionPairing(Pairing):
         super().__init__(refused, unit=unit)
         self._alone = self._nobody = self._again = self._results = 0
         self._last = NOBODY  # the greatest number of a process
+        self._shown: dict[int, Value] = {}  # by place of an operation: the value of its info, with results of reads
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -84,15 +86,25 @@ class TransactionPairing(Pairing):
         if op.process not in self._open:
             self._add_alone(event)
             return
-        before = self._open[op.process][1].op.value
+        place, invoke = self._open[op.process]
+        before = invoke.op.value
         if op.type is OpType.FAIL and op.value != before and requested(op.value) == requested(before):
             self._results += 1
+            event = event._replace(has_value=False)
+        if op.type is OpType.INFO and op.value != before and requested(op.value) == requested(before):
+            self._shown[place] = op.value
             event = event._replace(has_value=False)
         super().add(event)
 
     def finish(self) -> list[Operation]:
         """Returns the operations; each one of nobody gets a process of its own."""
         operations = super().finish()
+        used = 0
+        if self._shown:
+            for place, value in self._shown.items():
+                operations[place] = replace(operations[place], result=value)
+            operations = happened(operations)
+            used = sum(operations[place].result is not None for place in self._shown)
         for count, what in (
             (self._alone, "completions have no event of type invoke, so it is not known when they began"),
             (self._nobody, "events have no process, so each counts as one of a process of its own"),
@@ -100,6 +112,14 @@ class TransactionPairing(Pairing):
             (
                 self._results,
                 "failed transactions have another value than their invoke; the invoke's value is what counts",
+            ),
+            (
+                used,
+                "transactions without an answer show results of reads, and another one read what they wrote; so these count",
+            ),
+            (
+                len(self._shown) - used,
+                "transactions without an answer show results of reads, but nobody read what they wrote; so these do not count",
             ),
         ):
             if count:
@@ -121,6 +141,8 @@ class TransactionPairing(Pairing):
         self._alone += 1
         self._nobody += op.process == NOBODY
         has_end = op.type is not OpType.INFO
+        if not has_end and op.value != requested(op.value):
+            self._shown[len(self._operations)] = op.value
         self._operations.append(
             made(
                 op.process, op.f, requested(op.value), op.value if op.type is OpType.OK else None, op.type, op.time_ns,
@@ -130,12 +152,56 @@ class TransactionPairing(Pairing):
         )  # fmt: skip
 
 
+def happened(operations: list[Operation]) -> list[Operation]:
+    """Returns transactions in which those without an answer have results only if they happened.
+
+    One happened if a transaction that happened read a value that it wrote. Then the results of its reads bind, as if it had
+    succeeded; nil means that a result is not known. A client must show reads of the attempt that took effect, and not of an
+    earlier one that it gave up; the same holds of an answer.
+
+    Args:
+        operations: Transactions; those without an answer may have results of reads.
+    """
+    unsure = {place for place, each in enumerate(operations) if each.type is OpType.INFO and each.result is not None}
+    writers = {
+        (function == "append", _text(key), _text(value)): place
+        for place in unsure
+        for function, key, value in _mops(operations[place].value)
+        if not _is_read(function)
+    }
+    left = [place for place, each in enumerate(operations) if each.type is OpType.OK]
+    while left:
+        for function, key, value in _mops(operations[left.pop()].result):
+            if not _is_read(function) or value is None:
+                continue
+            elements = value if isinstance(value, list) else []
+            for is_element, each in ((False, value), *((True, element) for element in elements)):
+                place = writers.get((is_element, _text(key), _text(each)), -1)
+                if place in unsure:
+                    unsure.remove(place)
+                    left.append(place)
+    return [replace(each, result=None) if place in unsure else each for place, each in enumerate(operations)]
+
+
+def _mops(value: Value) -> list[list[Value]]:
+    """Returns the micro-operations of a value that have the form of one."""
+    return [mop for mop in value if isinstance(mop, list) and len(mop) == 3] if isinstance(value, list) else []
+
+
+def _is_read(function: Value) -> bool:
+    return isinstance(function, str) and function in _READS
+
+
+def _text(value: Value) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
 def requested(value: Value) -> Value:
     """Returns the request of an answer: its micro-operations, with null in place of the results of reads."""
     if not isinstance(value, list):
         return value
     return [
-        [mop[0], mop[1], None] if isinstance(mop, list) and len(mop) == 3 and mop[0] in _READS else mop for mop in value
+        [mop[0], mop[1], None] if isinstance(mop, list) and len(mop) == 3 and _is_read(mop[0]) else mop for mop in value
     ]
 
 

@@ -90,12 +90,12 @@ MODELS: Final = (
     _model("update-atomic", implies="read-atomic", prohibits="lost-update"),
     _model("prefix", implies="causal-cerone", prohibits="internal G1a G-prefix"),
     _model("parallel-snapshot-isolation", implies="causal-cerone update-atomic", prohibits="internal G1a G-single"),
-    _model("monotonic-view", "PL-2L", implies="read-committed", prohibits="G1"),
-    _model("monotonic-snapshot-read", "PL-MSR", implies="read-committed", prohibits="G1"),
+    _model("monotonic-view", "PL-2L", implies="read-committed", prohibits="G1 G-monotonic"),
+    _model("monotonic-snapshot-read", "PL-MSR", implies="read-committed", prohibits="G1 G-MSR"),
     _model("cursor-stability", "PL-CS", implies="read-committed", prohibits="G1 lost-update"),
     _model("consistent-view", "PL-2+", implies="cursor-stability monotonic-view", prohibits="G1 G-single"),
     _model("forward-consistent-view", "PL-FCV", implies="consistent-view", prohibits="G1"),
-    _model("update-serializable", "PL-3U", implies="forward-consistent-view", prohibits="G1"),
+    _model("update-serializable", "PL-3U", implies="forward-consistent-view", prohibits="G1 G-update"),
     _model(
         "repeatable-read",
         "PL-2.99",
@@ -193,6 +193,11 @@ ANOMALIES: Final[Mapping[str, str]] = MappingProxyType(
         "fractured-read": "a transaction reads what another one wrote, and an older version of another key than that one wrote",
         "G-causal": "a transaction reads an older version than that of a transaction on which it depends by reads alone",
         "G-prefix": "a cycle in which each anti-dependency follows a dependency by a read",
+        "G-monotonic": "a transaction depends on another one by a read, and by a later read misses what that one wrote or "
+        "depends on",
+        "G-MSR": "a cycle with anti-dependencies, in which each transaction depends on the one before it by a read, and misses "
+        "the next one by that read or a later one",
+        "G-update": "a cycle with anti-dependencies, in which at most one transaction only reads",
         "lost-update": "transactions read the same version of a key first, and then all write the key",
         "dirty-update": "a transaction that succeeded wrote after a version of a failed one",
         "internal": "a transaction contradicts its own earlier reads and writes",
@@ -216,7 +221,10 @@ def _implied() -> dict[str, set[str]]:
         "dirty-update": {"G1a"},
         "future-read": {"G1c"},
         "lost-update": {"G2-item"},
-        "observed-transaction-vanishes": {"fractured-read"},
+        "observed-transaction-vanishes": {"fractured-read", "G-monotonic"},
+        "G-monotonic": {"G-single-item", "G-MSR"},
+        "G-MSR": {"G-prefix"},
+        "G-update": {"G2-item"},
         "fractured-read": {"G-causal"},
         "G-causal": {"G-prefix", "G-single-item"},
         "G-prefix": {"G-nonadjacent-item"},
@@ -247,7 +255,15 @@ def _implied() -> dict[str, set[str]]:
 
 
 IMPLIED: Final[Mapping[str, Collection[str]]] = MappingProxyType(_implied())
-ON_DEMAND: Final = ("observed-transaction-vanishes", "fractured-read", "G-causal", "G-prefix")
+ON_DEMAND: Final = (
+    "observed-transaction-vanishes",
+    "fractured-read",
+    "G-causal",
+    "G-prefix",
+    "G-monotonic",
+    "G-MSR",
+    "G-update",
+)
 
 
 def find(name: str) -> ConsistencyModel:

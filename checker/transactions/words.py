@@ -146,7 +146,9 @@ class Words:
 
     def _mops(self, row: int) -> list[Value]:
         history = self._history
-        found = value_at(history, history.result if history.type[row] == OK else history.value, row)
+        found = value_at(history, history.result, row)
+        if found is None or history.type[row] not in {OK, INFO}:
+            found = value_at(history, history.value, row)
         return found if isinstance(found, list) else []
 
     def finding(

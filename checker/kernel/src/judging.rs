@@ -13,6 +13,8 @@ use crate::transactions::graph::{Edge, Extra, Graph, Reason, CONFLICT, PROCESS, 
 use crate::transactions::lists::lists;
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::registers::{registers, Sources};
+use crate::transactions::updates::{updates, UPDATE};
+use crate::transactions::views::{self, Events};
 use crate::transactions::visibility::{visibility, Walk, Walks, NAMES};
 use crate::transactions::witness::Link;
 use crate::transactions::{Findings, History, Table, Workload, Writers, WrittenTwice, INFO, KEPT, NONE, OK};
@@ -70,11 +72,21 @@ fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Writt
     let data_edges = dependencies.len();
     let reasons = std::mem::take(&mut dependencies.reasons);
     let groups = std::mem::take(&mut dependencies.groups);
+    let views: Vec<&'static str> = views::NAMES.into_iter().filter(|name| question.more.contains(name)).collect();
+    let events = (!views.is_empty()).then(|| Events::new(history, question.workload, &dependencies));
     conflicts(history.len(), &groups, &mut dependencies);
     drop(groups);
     let graph = Graph::new(history, dependencies, question.extra);
     let cycles = cycles(&graph, KEPT);
-    let walks = visibility(history, &writers, orders.as_ref(), &graph, question.more);
+    let mut walks = visibility(history, &writers, orders.as_ref(), &graph, question.more);
+    if let Some(events) = &events {
+        for name in views {
+            events.search(name, &mut walks);
+        }
+    }
+    if question.more.contains(&UPDATE) {
+        updates(history, &graph, &mut walks);
+    }
     Ok(Judged { findings, graph, reasons, data_edges, cycles, walks })
 }
 
@@ -151,7 +163,9 @@ pub fn transactions<'py>(
     let workload = workload_of(workload)?;
     let extra = extra_of(extra)?;
     let assumed = sources_of(&sources)?;
-    if let Some(name) = more.iter().find(|name| !NAMES.contains(&name.as_str())) {
+    if let Some(name) =
+        more.iter().find(|name| ![&NAMES[..], &views::NAMES, &[UPDATE]].concat().contains(&name.as_str()))
+    {
         return Err(PyValueError::new_err(format!("{name:?} is no anomaly that is searched on demand")));
     }
     let more: Vec<&str> = more.iter().map(String::as_str).collect();

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from checker.checking import Refused, Request, check_file
+from checker.columns import of_operations
 from checker.deciders import Wanted
 from checker.formats.errors import BadHistory
 from checker.formats.read import History, read_source
 from checker.formats.source import Source
 from checker.judging.judged import Judged
 from checker.presentation import as_edn
+from checker.transactions.judge import judge
 from harness.errors import InputError
 from harness.op import OpType
 from harness.verdict import Verdict
@@ -105,6 +107,45 @@ def test_softer_rules_are_told(tmp_path: Any) -> None:
     assert "1 failed transactions have another value" in told
     with pytest.raises(BadHistory, match="never works again"):
         read_source(Source("h", io.BytesIO("\n".join(map(json.dumps, events)).encode())))
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_reads_of_an_info_count_if_it_happened(tmp_path: Any, *, alone: bool) -> None:
+    """An info whose append was read counts as an answer; another one, and a nil, do not. Both are told."""
+    several: list[tuple[str, list[Any]]] = [
+        ("info", [["r", "x", []], ["append", "y", 1], ["r", "z", None]]),
+        ("info", [["r", "x", [7]], ["append", "y", 2]]),
+        ("ok", [["append", "x", 1]]),
+        ("ok", [["r", "x", [1]], ["r", "y", [1]], ["append", "z", 1]]),
+    ]
+    events: list[dict[str, Any]] = []
+    if alone:
+        events = [
+            {"type": kind, "process": place, "f": "txn", "value": mops} for place, (kind, mops) in enumerate(several)
+        ]
+    else:
+        for kind, mops in several:
+            asked = [[f, key, None if f == "r" else value] for f, key, value in mops]
+            events += [
+                {"type": type_, "process": len(events) // 2, "f": "txn", "value": some}
+                for type_, some in (("invoke", asked), (kind, mops))
+            ]
+    found = decided(tmp_path, json.dumps(events), "list-append", "consistency-model=serializable")
+    assert found.part.verdict is Verdict.VALID
+    told = " ".join(found.history.warnings)
+    assert "1 transactions without an answer show results of reads, and another one read what they wrote" in told
+    assert "1 transactions without an answer show results of reads, but nobody read" in told
+    events[0 if alone else 1]["value"][0][2] = [1, 2]
+    found = decided(tmp_path, json.dumps(events), "list-append", "consistency-model=serializable")
+    assert list(found.to_json()["counts"]) == ["transactions", "garbage-read"]
+
+
+def test_a_function_that_is_no_text_is_no_read() -> None:
+    """A history with lists in place of names is refused with a sentence."""
+    events = [{"type": kind, "process": 0, "f": "txn", "value": [[["r"], "x", {}]]} for kind in ("invoke", "info")]
+    history = read("\n".join(map(json.dumps, events)))
+    with pytest.raises(InputError, match="expected a micro-operation"):
+        judge(of_operations(history.operations), workload="list-append", model="serializable")
 
 
 TEXT = "w(1,1,0,0)\nr(1,1,1,1)\nw(2,5,1,1)\n\nr(2,5,2,2)\nr(1,0,2,2)\nw(1,9,2,-1)\nr(1,9,4,7)\n"

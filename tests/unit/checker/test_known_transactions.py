@@ -28,7 +28,6 @@ OURS: Final = frozenset({"G-SI", "G-SI-process", "G-SI-realtime"})  # beside G2-
 UNKNOWN_TYPES: Final = {"empty-transaction-graph"}  # an unknown verdict here, and no anomaly
 
 # Verdict and types of Labrys by file and model, where they differ from the exact ones of the data, and the reason.
-INFO_READ: Final = "the reads of an info completion are not used, and the cycle needs one"
 ONLY_REAL_TIME: Final = "only real time orders the transactions, so nothing was tested"
 UNTESTED: Final = {
     "list-append/0246.edn": ("",),
@@ -39,13 +38,6 @@ UNTESTED: Final = {
     "rw-register/0591.edn": ("", "wfr-keys"),
 }
 DIFFERENT: Final[dict[tuple[str, str, str], tuple[str, set[str], str]]] = {
-    ("list-append/0560.edn", "", "strict-serializable"): ("false", {"G-single-item", "lost-update"}, INFO_READ),
-    ("list-append/0560.edn", "", "serializable"): ("false", {"G-single-item", "lost-update"}, INFO_READ),
-    ("list-append/0560.edn", "", "strong-session-serializable"): ("false", {"G-single-item", "lost-update"}, INFO_READ),
-    **{
-        ("list-append/0362.edn", "", model): ("true", set(), INFO_READ)
-        for model in ("strict-serializable", "serializable", "snapshot-isolation", "strong-session-serializable")
-    },
     **{
         (file, options, "strict-serializable"): ("unknown", set(), ONLY_REAL_TIME)
         for file, several in UNTESTED.items()

@@ -11,6 +11,7 @@ import pytest
 
 from checker._kernel import transactions
 from checker.columns import of_operations
+from checker.formats.transactional import happened
 from checker.judging import STEP_LIMIT
 from checker.transactions.judge import judge
 from harness.op import Operation, OpType
@@ -75,6 +76,27 @@ def test_lists_are_decided_as_by_every_order(model: str, first: int) -> None:
         assert (found.verdict is not Verdict.INVALID) is legal, (seed, found.reason, found.counts)
         verdicts[legal] += 1
     assert min(verdicts.values()) > sum(verdicts.values()) / 20, "both verdicts occur often"
+
+
+@pytest.mark.parametrize("lists", [True, False])
+@pytest.mark.parametrize("model", DEFINED)
+@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.night)])
+def test_reads_of_transactions_without_an_answer_bind_if_they_happened(model: str, first: int, *, lists: bool) -> None:
+    """They bind exactly if no order leaves the transaction out. For registers, no order that exists is called none."""
+    decide, before = DEFINED[model]
+    only_by_them = 0
+    for seed in _seeds(first):
+        operations = random_history(Random(seed), most=4, lists=lists, shows=True)
+        legal = decide(operations, before)
+        workload = "list-append" if lists else "rw-register"
+        found = judge(of_operations(happened(operations)), workload=workload, model=model)
+        is_legal = found.verdict is not Verdict.INVALID
+        assert is_legal is legal if lists else is_legal or not legal, (seed, found.reason, found.counts)
+        blind = [replace(each, result=None) if each.type is OpType.INFO else each for each in operations]
+        only_by_them += (not is_legal) and judge(of_operations(blind), workload=workload, model=model).verdict is not (
+            Verdict.INVALID
+        )
+    assert only_by_them
 
 
 def test_appends_that_nobody_reads_may_have_no_order() -> None:

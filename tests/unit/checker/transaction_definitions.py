@@ -281,6 +281,12 @@ Kinds = dict[tuple[int, int], set[str]]
 
 def _dependencies(some: Sequence[Operation], operations: Sequence[Operation]) -> Iterator[Kinds]:
     """Yields the dependencies between transactions, for each order of the appends that no read shows."""
+    for orders in _orders(some, operations):
+        yield _kinds(some, orders)
+
+
+def _orders(some: Sequence[Operation], operations: Sequence[Operation]) -> Iterator[dict[Any, list[int]]]:
+    """Yields the transactions that append to each key, in each order that the reads allow."""
     read = {key for operation in operations for key, _, _ in reads_of(operation)}
     keys = sorted(read.union(*map(appends_of, some)))
     chains = []
@@ -293,12 +299,16 @@ def _dependencies(some: Sequence[Operation], operations: Sequence[Operation]) ->
         unread = sorted(set(of_elem.values()) - set(known))
         chains.append([[*known, *more] for more in permutations(unread)])
     for orders in product(*chains):
-        kinds: Kinds = {}
-        for key, order in zip(keys, orders, strict=True):
-            for pair, kind in _of_key(some, key, order):
-                if pair[0] != pair[1]:
-                    kinds.setdefault(pair, set()).add(kind)
-        yield kinds
+        yield dict(zip(keys, orders, strict=True))
+
+
+def _kinds(some: Sequence[Operation], orders: dict[Any, list[int]]) -> Kinds:
+    kinds: Kinds = {}
+    for key, order in orders.items():
+        for pair, kind in _of_key(some, key, order):
+            if pair[0] != pair[1]:
+                kinds.setdefault(pair, set()).add(kind)
+    return kinds
 
 
 def _of_key(some: Sequence[Operation], key: Any, order: Sequence[int]) -> Iterator[tuple[tuple[int, int], str]]:
@@ -336,3 +346,83 @@ def has_unordered_appends(operations: Sequence[Operation]) -> bool:
             if not set(some) <= set(longest_list(operations, key)):
                 writers.setdefault(key, set()).add(id(operation))
     return any(len(each) > 1 for each in writers.values())
+
+
+def is_snapshot_read(operations: Sequence[Operation]) -> bool:
+    """Returns whether the history is read committed, and an order of all reads and commits explains each read.
+
+    A transaction is its reads and then its commit. Reads after own appends are not looked at here.
+    Source: PL-MSR of A. Adya, *Weak consistency*, MIT, 1999, section 4.2.
+    """
+    return is_read_committed(operations, lambda _one, _other: False) and any(map(_is_ordered, possible(operations)))
+
+
+def _is_ordered(operations: Sequence[Operation]) -> bool:
+    def search(places: tuple[int, ...], state: dict[Any, Elements]) -> bool:
+        if all(place > len(mops_of(each)) for place, each in zip(places, operations, strict=True)):
+            return True
+        for at, each in enumerate(operations):
+            place, after = places[at], state
+            if place == len(mops_of(each)):
+                after = state | {key: state.get(key, ()) + some for key, some in appends_of(each).items()}
+            elif place > len(mops_of(each)) or not _fits_state(each, place, state):
+                continue
+            if search((*places[:at], place + 1, *places[at + 1 :]), after):
+                return True
+        return False
+
+    return search((0,) * len(operations), {})
+
+
+def _fits_state(operation: Operation, place: int, state: dict[Any, Elements]) -> bool:
+    """Returns whether a micro-operation is no read, or one after an own append, or reads a state."""
+    f, key, value = mops_of(operation)[place]
+    own = any(each[0] != "r" and each[1] == key for each in mops_of(operation)[:place])
+    return f != "r" or operation.type is not OpType.OK or own or tuple(value or ()) == state.get(key, ())
+
+
+def is_monotonic_view(operations: Sequence[Operation]) -> bool:
+    """Returns whether the history is read committed, and no read misses what its transaction depends on by an earlier read.
+
+    Source: PL-2L of A. Adya, *Weak consistency*, MIT, 1999, section 4.2.
+    """
+    return is_read_committed(operations, lambda _one, _other: False) and any(
+        not any(_misses(some, orders, reader) for reader in range(len(some)))
+        for some in possible(operations)
+        for orders in _orders(some, operations)
+    )
+
+
+def _misses(some: Sequence[Operation], orders: dict[Any, list[int]], reader: int) -> bool:
+    kinds = _kinds(some, orders)
+    seen: set[int] = set()  # what the transaction depends on by the reads so far
+    for key, value, own in reads_of(some[reader]):
+        if own:
+            continue
+        order = orders[key]
+        writers = [at for at in order if value and value[-1] in appends_of(some[at])[key]]
+        later = order[order.index(writers[0]) + 1 if writers else 0 :]
+        if seen & (set(later) - {reader}):
+            return True
+        new = list(writers)
+        while new:
+            node = new.pop()
+            seen.add(node)
+            new += [one for (one, other), hop in kinds.items() if other == node and hop - {"rw"} and one not in seen]
+    return False
+
+
+def is_update_serializable(operations: Sequence[Operation]) -> bool:
+    """Returns whether the history is read committed, and those that append, with each one that does not, have no cycle.
+
+    Source: PL-3U of A. Adya, *Weak consistency*, MIT, 1999, section 4.3.
+    """
+    return is_read_committed(operations, lambda _one, _other: False) and any(
+        not any(
+            _has_cycle({pair: hop for pair, hop in kinds.items() if readers.isdisjoint(set(pair) - {one})}, len(some))
+            for one in (-1, *readers)
+        )
+        for some in possible(operations)
+        for readers in [{at for at, each in enumerate(some) if not appends_of(each)}]
+        for kinds in _dependencies(some, operations)
+    )

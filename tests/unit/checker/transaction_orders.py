@@ -28,14 +28,18 @@ def transaction(
     start: int,
     end: int | None,
     request: Sequence[Mop] | None = None,
+    shows: bool = False,
 ) -> Operation:
-    """Returns a transaction; the request of a read has no result."""
+    """Returns a transaction; the request of a read has no result.
+
+    Without an answer, it has results of reads only if it shows them.
+    """
     asked = [[f, key, None if f == "r" else value] for f, key, value in mops] if request is None else request
     return Operation(
         process=process,
         f="txn",
         value=asked,
-        result=[list(mop) for mop in mops] if type_ is OpType.OK else None,
+        result=[list(mop) for mop in mops] if type_ is OpType.OK or (shows and type_ is OpType.INFO) else None,
         type=type_,
         start_ns=start,
         end_ns=end,
@@ -45,13 +49,14 @@ def transaction(
     )
 
 
-def random_history(random: Random, *, most: int, lists: bool) -> list[Operation]:
+def random_history(random: Random, *, most: int, lists: bool, shows: bool = False) -> list[Operation]:
     """Returns transactions on two keys that a store of random strength answered.
 
     Args:
         random: Draws everything.
         most: The largest number of transactions.
         lists: Whether the values are lists, and not registers.
+        shows: Whether transactions without an answer show results of reads; and there are more of them.
     """
     count = random.randint(3, most)
     written = dict.fromkeys("xy", 0)
@@ -66,11 +71,11 @@ def random_history(random: Random, *, most: int, lists: bool) -> list[Operation]
                 written[key] += 1
                 plan.append(["append" if lists else "w", key, written[key]])
         plans.append(plan)
-    types = random.choices([OpType.OK, OpType.INFO, OpType.FAIL], [12, 2, 1], k=count)
+    types = random.choices([OpType.OK, OpType.INFO, OpType.FAIL], [12, 8 if shows else 2, 1], k=count)
     spans = _spans(random, types)
-    answers = _answered(random, plans, types, spans, lists=lists)
+    answers = _answered(random, plans, types, spans, lists=lists, shows=shows)
     found = [
-        transaction(process, type_, answer, start=start, end=end, request=plan)
+        transaction(process, type_, answer, start=start, end=end, request=plan, shows=shows)
         for plan, answer, type_, (process, start, end) in zip(plans, answers, types, spans, strict=True)
     ]
     return sorted(found, key=lambda operation: operation.invoke_index)
@@ -110,6 +115,7 @@ def _answered(
     spans: Sequence[tuple[int, int, int | None]],
     *,
     lists: bool,
+    shows: bool,
 ) -> list[list[Mop]]:
     """Executes the transactions in a random order on snapshots that may be old, and rarely corrupts a read."""
     slack = random.choice([0, 1, 1, 2])
@@ -119,13 +125,17 @@ def _answered(
     for number in order:
         seen = dict(history[max(0, len(history) - 1 - random.randint(0, slack))])
         newest = dict(history[-1])
-        applies = types[number] is OpType.OK or (types[number] is OpType.INFO and random.random() < 0.6)
+        applies = types[number] is OpType.OK or (
+            types[number] is OpType.INFO and random.random() < (0.9 if shows else 0.6)
+        )
         if types[number] is OpType.FAIL and random.random() < 0.2:
             applies = True
         for f, key, value in plans[number]:
             if f == "r":
                 shown = seen.get(key, ())
-                if random.random() < 0.04:
+                if shows and types[number] is OpType.INFO and random.random() < 0.3:
+                    shown = random.choice([(1,), (2,), (2, 1), (1, 2)])
+                elif random.random() < 0.04:
                     swapped = (*shown[:-2], *shown[:-3:-1])
                     shown = random.choice(
                         [shown[:-1], shown[1:], (*shown, 99), shown[::-1], swapped, shown + shown[-1:]]
@@ -202,14 +212,14 @@ def _executed(operation: Operation, seen: State) -> State | None:
     """Returns the state after a transaction; None if its answers contradict the state."""
     state = dict(seen)
     known = operation.type is OpType.OK
-    mops: Any = operation.result if known else operation.value
+    mops: Any = operation.value if operation.result is None else operation.result
     for f, key, value in mops:
         now = state.get(key, ())
         if f == "append":
             state[key] = (*now, value)
         elif f == "w":
             state[key] = (value,)
-        elif known and not _fits(value, now):
+        elif (known or value is not None) and not _fits(value, now):
             return None
     return state
 

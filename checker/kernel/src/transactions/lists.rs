@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::appends::{dirty_updates, misplaced};
 use super::graph::{Dependencies, Edge, Fan, RW, WR, WW};
-use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
+use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE};
 
 /// The order of the appends of each key, as far as reads show it.
 pub struct Orders {
@@ -34,7 +34,7 @@ pub fn lists(history: &History<'_>, writers: &Writers, findings: &mut Findings) 
     (edges(history, writers, &orders), orders)
 }
 
-/// Yields each known read of a transaction that did not fail: its row, its place and its place among all.
+/// Yields each known read of a transaction that happened: its row, its place and its place among all.
 fn reads<'a>(history: &'a History<'_>) -> impl Iterator<Item = (usize, usize, &'a Mop)> + 'a {
     (0..history.len()).filter(|&row| history.kind[row] != FAIL).flat_map(move |row| {
         let mops = history.of(row).iter().enumerate();
@@ -149,7 +149,6 @@ fn elements(history: &History<'_>, writers: &Writers, findings: &mut Findings) {
             }
             findings.add(finding);
         };
-        let is_ok = history.kind[row] == OK;
         let list = history.list(mop);
         let suspects = if shared.is_sound(mop, &history.of(row)[place..]) { &[][..] } else { list };
         let mut reported = [false; 4];
@@ -158,8 +157,8 @@ fn elements(history: &History<'_>, writers: &Writers, findings: &mut Findings) {
             let kinds = [
                 ("duplicate-elements", std::mem::replace(&mut seen[elem as usize], number as u32) == number as u32),
                 ("garbage-read", writer == NONE),
-                ("G1a", is_ok && writer != NONE && history.kind[writer as usize] == FAIL),
-                ("future-read", is_ok && writer == row as u32 && writers.place[elem as usize] > place as u32),
+                ("G1a", writer != NONE && history.kind[writer as usize] == FAIL),
+                ("future-read", writer == row as u32 && writers.place[elem as usize] > place as u32),
             ];
             for (at, (kind, there)) in kinds.into_iter().enumerate() {
                 if there && !std::mem::replace(&mut reported[at], true) {
@@ -169,7 +168,7 @@ fn elements(history: &History<'_>, writers: &Writers, findings: &mut Findings) {
         }
         if let Some(&last) = list.last() {
             let writer = writers.row[last as usize];
-            if is_ok && writer != NONE && writer != row as u32 && writers.intermediate[last as usize] {
+            if writer != NONE && writer != row as u32 && writers.intermediate[last as usize] {
                 add("G1b", last);
             }
         }
@@ -187,9 +186,9 @@ struct Known {
 fn internal(history: &History<'_>, findings: &mut Findings) {
     let mut slot = vec![NONE; history.keys()];
     let mut known: Vec<Known> = Vec::new();
-    for row in (0..history.len()).filter(|&row| history.kind[row] == OK) {
+    for row in (0..history.len()).filter(|&row| history.kind[row] != FAIL) {
         known.clear();
-        for (place, mop) in history.of(row).iter().enumerate() {
+        for (place, mop) in history.of(row).iter().enumerate().filter(|(_, mop)| mop.known) {
             let at = slot[mop.key as usize] as usize;
             let now = known.get_mut(at).filter(|known| known.key == mop.key);
             if !mop.is_read {
@@ -240,9 +239,10 @@ fn lost_updates(history: &History<'_>, orders: &Orders, findings: &mut Findings)
     let mut agreeing: HashMap<(u32, u32), Readers> = HashMap::new();
     let mut others: HashMap<(u32, &[u32]), Readers> = HashMap::new();
     let mut first = vec![NONE; history.keys()];
-    for row in (0..history.len()).filter(|&row| history.kind[row] == OK) {
+    for row in (0..history.len()).filter(|&row| history.kind[row] != FAIL) {
         for (place, mop) in history.of(row).iter().enumerate() {
-            if std::mem::replace(&mut first[mop.key as usize], row as u32) == row as u32 || !mop.is_read {
+            let is_first = std::mem::replace(&mut first[mop.key as usize], row as u32) != row as u32;
+            if !is_first || !mop.is_read || !mop.known {
                 continue;
             }
             if !history.of(row)[place..].iter().any(|other| !other.is_read && other.key == mop.key) {

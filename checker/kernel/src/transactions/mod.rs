@@ -20,6 +20,8 @@ pub mod schedule;
 #[cfg(test)]
 mod tests;
 mod tokens;
+pub mod updates;
+pub mod views;
 pub mod visibility;
 pub mod witness;
 

@@ -67,6 +67,9 @@ pub struct Parser {
 
 /// Reads the requests and the answers of all transactions of a history from canonical JSON.
 ///
+/// A transaction without an answer has a text in `answers` if it happened, and its completion shows results of reads. There, nil
+/// means that the result is not known. A text of another form than the request shows nothing.
+///
 /// # Arguments
 ///
 /// * `requests`, `answers` - by row: the text of the value; None if it is not a list of micro-operations at all.
@@ -79,6 +82,8 @@ pub fn parse(
     let mut parser = Parser::new(workload, Syntax::Canonical);
     for row in 0..kinds.len() {
         let has_answer = kinds[row] == OK;
+        let shows = kinds[row] == INFO && answers[row].is_some() && parser.read_shown(answers[row]);
+        let shown = if shows { std::mem::take(&mut parser.scratch) } else { Vec::new() };
         debug_assert!(has_answer || kinds[row] == FAIL || kinds[row] == INFO);
         let read = |parser: &mut Parser, text: Option<&str>, answer: bool| {
             let found = match text {
@@ -98,6 +103,9 @@ pub fn parse(
             // Only the result of a read can be wrong in the answer and not in the same request.
             found.map_err(|wrong| Malformed { answer: wrong.what == "read-no-list", ..wrong })?;
             parser.add(has_answer);
+            if shows {
+                parser.show(row, shown);
+            }
             continue;
         }
         if let Err(wrong) = read(&mut parser, answers[row], true) {
@@ -173,6 +181,22 @@ impl Parser {
         }
         self.table.mops.extend_from_slice(&self.scratch);
         self.table.offset.push(self.table.mops.len());
+    }
+
+    /// Reads what a transaction without an answer shows; returns whether it is a transaction.
+    fn read_shown(&mut self, text: Option<&str>) -> bool {
+        text.is_some_and(|text| self.read(text.as_bytes(), 0, true).is_ok())
+    }
+
+    /// Sets the results of reads that a transaction of the table shows, if it has the form of the request.
+    fn show(&mut self, transaction: usize, shown: Vec<Mop>) {
+        self.scratch = shown;
+        if self.answer(transaction).is_ok() {
+            let (begin, end) = (self.table.offset[transaction], self.table.offset[transaction + 1]);
+            for mop in &mut self.table.mops[begin..end] {
+                mop.known = !(mop.is_read && mop.is_nil);
+            }
+        }
     }
 
     /// Returns whether no read has a result in the transaction that was read last.

@@ -98,9 +98,9 @@ fn touches(history: &History<'_>, versions: &Versions) -> Vec<Touch> {
 
 /// Adds what the value of each read shows: aborted, intermediate, future and unwritten ones.
 fn values(history: &History<'_>, writers: &Writers, findings: &mut Findings) {
-    for row in (0..history.len()).filter(|&row| history.kind[row] == OK) {
+    for row in (0..history.len()).filter(|&row| history.kind[row] != FAIL) {
         for (place, mop) in history.of(row).iter().enumerate() {
-            if !mop.is_read || mop.elem == NONE {
+            if !mop.is_read || !mop.known || mop.elem == NONE {
                 continue;
             }
             let elem = mop.elem as usize;
@@ -133,9 +133,9 @@ fn values(history: &History<'_>, writers: &Writers, findings: &mut Findings) {
 /// Adds each transaction that reads another value than its last access of the key left there, once.
 fn internal(history: &History<'_>, findings: &mut Findings) {
     let mut last = vec![(NONE, 0u32); history.keys()]; // the row and the place of the last access
-    for row in (0..history.len()).filter(|&row| history.kind[row] == OK) {
+    for row in (0..history.len()).filter(|&row| history.kind[row] != FAIL) {
         let mops = history.of(row);
-        for (place, mop) in mops.iter().enumerate() {
+        for (place, mop) in mops.iter().enumerate().filter(|(_, mop)| mop.known) {
             let (of, before) = std::mem::replace(&mut last[mop.key as usize], (row as u32, place as u32));
             if mop.is_read && of == row as u32 && mops[before as usize].elem != mop.elem {
                 findings.add(Finding {
@@ -155,7 +155,7 @@ fn internal(history: &History<'_>, findings: &mut Findings) {
 fn lost_updates(history: &History<'_>, touches: &[Touch], findings: &mut Findings) {
     let mut some: Vec<(u32, u32, u32)> = touches
         .iter()
-        .filter(|touch| history.kind[touch.row as usize] == OK && touch.write.is_some())
+        .filter(|touch| touch.write.is_some())
         .filter_map(|touch| touch.read.map(|read| (touch.key, read, touch.row)))
         .collect();
     some.sort_unstable();
@@ -207,7 +207,7 @@ fn version_order(
         }
     };
     if sources.writes_follow_reads {
-        let pairs = touches.iter().filter(|touch| history.kind[touch.row as usize] == OK);
+        let pairs = touches.iter();
         add(1, pairs.filter_map(|touch| touch.read.zip(touch.write)).filter(|(one, other)| one != other).collect());
     }
     let by_key = || touches.chunk_by(|one, other| one.key == other.key);

@@ -23,7 +23,7 @@ use super::graph::{components, Edge, Graph, Step, PASS, RW, WR, WW};
 use super::inside::Inside;
 use super::lists::Orders;
 use super::witness::{Rule, Witnesses};
-use super::{History, Writers, KEPT, NONE, OK};
+use super::{History, Writers, FAIL, KEPT, NONE};
 
 pub const VANISHES: &str = "observed-transaction-vanishes";
 pub const FRACTURED: &str = "fractured-read";
@@ -51,7 +51,7 @@ pub struct Walks {
 }
 
 impl Walks {
-    fn add(&mut self, name: &'static str, component: usize, edges: impl FnOnce() -> Vec<Edge>) {
+    pub fn add(&mut self, name: &'static str, component: usize, edges: impl FnOnce() -> Vec<Edge>) {
         let place = self.counts.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             self.counts.push((name, 0));
             self.counts.len() - 1
@@ -117,11 +117,11 @@ impl<'a> Reads<'a> {
         Self { history, orders, place }
     }
 
-    /// Returns the reads of a transaction that succeeded, in their order.
+    /// Returns the known reads of a transaction that happened, in their order.
     fn of(&self, row: u32) -> Vec<Read> {
         let mops = self.history.of(row as usize);
         let mut found: Vec<Read> = Vec::new();
-        if self.history.kind[row as usize] != OK {
+        if self.history.kind[row as usize] == FAIL {
             return found;
         }
         let mut own: Vec<u32> = mops.iter().filter(|mop| !mop.is_read).map(|mop| mop.key).collect();
