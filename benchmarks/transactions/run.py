@@ -130,7 +130,7 @@ def main() -> int:
     wrong = 0
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
-        adya = options.adya or _adya(folder)
+        adya = options.adya or built_adya(folder)
         print(
             "| history | Labrys: seconds, of CPU, MiB | to judge | adya: seconds, of CPU, MiB | seconds | MiB |\n"
             "|---|---|---|---|---|---|"
@@ -254,7 +254,7 @@ def _event(kind: str, process: int, value: list[list[Any]], at_ns: int) -> str:
     return json.dumps(event, separators=(",", ":")) + "\n"
 
 
-def _adya(folder: Path) -> str | None:
+def built_adya(folder: Path) -> str | None:
     """Builds adya, and returns its program; None, with a sentence, if that is impossible."""
     if shutil.which("cargo") is None:
         print("adya is not measured: there is no `cargo` on this machine.\n")
