@@ -87,7 +87,7 @@ MODELS: Final = (
     _model("monotonic-atomic-view", implies="read-committed", prohibits="observed-transaction-vanishes"),
     _model("read-atomic", implies="monotonic-atomic-view", prohibits="internal G1a future-read fractured-read"),
     _model("causal-cerone", implies="read-atomic", prohibits="internal G1a G-causal"),
-    _model("update-atomic", implies="read-atomic", prohibits="lost-update"),
+    _model("update-atomic", implies="read-atomic", prohibits="lost-update missed-update"),
     _model("prefix", implies="causal-cerone", prohibits="internal G1a G-prefix"),
     _model("parallel-snapshot-isolation", implies="causal-cerone update-atomic", prohibits="internal G1a G-single"),
     _model("monotonic-view", "PL-2L", implies="read-committed", prohibits="G1 G-monotonic"),
@@ -198,6 +198,7 @@ ANOMALIES: Final[Mapping[str, str]] = MappingProxyType(
         "G-MSR": "a cycle with anti-dependencies, in which each transaction depends on the one before it by a read, and misses "
         "the next one by that read or a later one",
         "G-update": "a cycle with anti-dependencies, in which at most one transaction only reads",
+        "missed-update": "a transaction writes after another one, and reads an older version of a key than that one wrote",
         "lost-update": "transactions read the same version of a key first, and then all write the key",
         "dirty-update": "a transaction that succeeded wrote after a version of a failed one",
         "internal": "a transaction contradicts its own earlier reads and writes",
@@ -222,6 +223,7 @@ def _implied() -> dict[str, set[str]]:
         "future-read": {"G1c"},
         "lost-update": {"G2-item"},
         "observed-transaction-vanishes": {"fractured-read", "G-monotonic"},
+        "missed-update": {"G-single-item"},
         "G-monotonic": {"G-single-item", "G-MSR"},
         "G-MSR": {"G-prefix"},
         "G-update": {"G2-item"},
@@ -263,6 +265,7 @@ ON_DEMAND: Final = (
     "G-monotonic",
     "G-MSR",
     "G-update",
+    "missed-update",
 )
 
 

@@ -11,6 +11,7 @@ pub mod cycles;
 pub mod graph;
 pub mod inside;
 pub mod lists;
+pub mod missed;
 pub mod overlaps;
 pub mod pairs;
 pub mod parse;

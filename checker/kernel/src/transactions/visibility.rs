@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use super::graph::{components, Edge, Graph, Step, PASS, RW, WR, WW};
 use super::inside::Inside;
 use super::lists::Orders;
+use super::missed::{missed, MISSED};
 use super::witness::{Rule, Witnesses};
 use super::{History, Writers, FAIL, KEPT, NONE};
 
@@ -29,7 +30,7 @@ pub const VANISHES: &str = "observed-transaction-vanishes";
 pub const FRACTURED: &str = "fractured-read";
 pub const CAUSAL: &str = "G-causal";
 pub const PREFIX: &str = "G-prefix";
-pub const NAMES: [&str; 4] = [VANISHES, FRACTURED, CAUSAL, PREFIX];
+pub const NAMES: [&str; 5] = [VANISHES, FRACTURED, CAUSAL, PREFIX, MISSED];
 
 /// Reads that one sweep decides.
 const SWEEP: usize = 64;
@@ -80,6 +81,9 @@ pub fn visibility(
         if names.contains(&CAUSAL) {
             reads.causal(writers, graph, &mut found);
         }
+        if names.contains(&MISSED) {
+            missed(&reads, &mut found);
+        }
     }
     if names.contains(&PREFIX) {
         prefix(graph, &mut found);
@@ -89,21 +93,22 @@ pub fn visibility(
 
 /// A read of a key that the transaction did not append to before.
 #[derive(Clone, Copy)]
-struct Read {
-    row: u32,
+pub struct Read {
+    pub row: u32,
     /// Its place in the transaction.
-    place: u32,
-    key: u32,
+    pub place: u32,
+    pub key: u32,
     /// How many elements of the key's order it returned, and the last one or `NONE`.
-    count: u32,
-    last: u32,
+    pub count: u32,
+    pub last: u32,
 }
 
-struct Reads<'a> {
-    history: &'a History<'a>,
+/// The reads of a history of lists.
+pub struct Reads<'a> {
+    pub history: &'a History<'a>,
     orders: &'a Orders,
     /// By element: its place in the order of its key, or `NONE`.
-    place: Vec<u32>,
+    pub place: Vec<u32>,
 }
 
 impl<'a> Reads<'a> {
@@ -118,7 +123,7 @@ impl<'a> Reads<'a> {
     }
 
     /// Returns the known reads of a transaction that happened, in their order.
-    fn of(&self, row: u32) -> Vec<Read> {
+    pub fn of(&self, row: u32) -> Vec<Read> {
         let mops = self.history.of(row as usize);
         let mut found: Vec<Read> = Vec::new();
         if self.history.kind[row as usize] == FAIL {
