@@ -89,11 +89,13 @@ MODELS: Final = (
     _model("causal-cerone", implies="read-atomic", prohibits="internal G1a G-causal"),
     _model("update-atomic", implies="read-atomic", prohibits="lost-update missed-update"),
     _model("prefix", implies="causal-cerone", prohibits="internal G1a G-prefix"),
-    _model("parallel-snapshot-isolation", implies="causal-cerone update-atomic", prohibits="internal G1a G-single"),
+    _model(
+        "parallel-snapshot-isolation", implies="causal-cerone update-atomic", prohibits="internal G1a G-single G-forced"
+    ),
     _model("monotonic-view", "PL-2L", implies="read-committed", prohibits="G1 G-monotonic"),
     _model("monotonic-snapshot-read", "PL-MSR", implies="read-committed", prohibits="G1 G-MSR"),
     _model("cursor-stability", "PL-CS", implies="read-committed", prohibits="G1 lost-update"),
-    _model("consistent-view", "PL-2+", implies="cursor-stability monotonic-view", prohibits="G1 G-single"),
+    _model("consistent-view", "PL-2+", implies="cursor-stability monotonic-view", prohibits="G1 G-single G-forced"),
     _model("forward-consistent-view", "PL-FCV", implies="consistent-view", prohibits="G1"),
     _model("update-serializable", "PL-3U", implies="forward-consistent-view", prohibits="G1 G-update"),
     _model(
@@ -187,6 +189,7 @@ ANOMALIES: Final[Mapping[str, str]] = MappingProxyType(
         "G-nonadjacent-item": "a cycle with several anti-dependencies, and no two of them follow each other",
         "G-SI": "a cycle with anti-dependencies that follow each other, but the transactions of some of them write a common "
         "key, so that they must not overlap; or transactions that append to common keys, and that no order keeps apart",
+        "G-forced": "a cycle with at most one anti-dependency, if others force the order of appends that nobody read",
         "G2-item": "a cycle with anti-dependencies that follow each other",
         "observed-transaction-vanishes": "a transaction reads what another one wrote, and after that an older version of "
         "another key than that one wrote",
@@ -223,6 +226,7 @@ def _implied() -> dict[str, set[str]]:
         "future-read": {"G1c"},
         "lost-update": {"G2-item"},
         "observed-transaction-vanishes": {"fractured-read", "G-monotonic"},
+        "G-forced": {"G-SI", "G2-item"},
         "missed-update": {"G-single-item"},
         "G-monotonic": {"G-single-item", "G-MSR"},
         "G-MSR": {"G-prefix"},
@@ -266,6 +270,7 @@ ON_DEMAND: Final = (
     "G-MSR",
     "G-update",
     "missed-update",
+    "G-forced",
 )
 
 

@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyList, PyString};
 use crate::python::Column;
 use crate::transactions::conflicts::conflicts;
 use crate::transactions::cycles::{cycles, order, Cycle, Cycles};
+use crate::transactions::forced::{forced, FORCED};
 use crate::transactions::graph::{Edge, Extra, Graph, Reason, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
 use crate::transactions::lists::lists;
 use crate::transactions::parse::{parse, Malformed};
@@ -77,7 +78,10 @@ fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Writt
     conflicts(history.len(), &groups, &mut dependencies);
     drop(groups);
     let graph = Graph::new(history, dependencies, question.extra);
-    let cycles = cycles(&graph, KEPT);
+    let mut cycles = cycles(&graph, KEPT);
+    if question.more.contains(&FORCED) {
+        forced(&graph, KEPT, &mut cycles);
+    }
     let mut walks = visibility(history, &writers, orders.as_ref(), &graph, question.more);
     if let Some(events) = &events {
         for name in views {
@@ -164,7 +168,7 @@ pub fn transactions<'py>(
     let extra = extra_of(extra)?;
     let assumed = sources_of(&sources)?;
     if let Some(name) =
-        more.iter().find(|name| ![&NAMES[..], &views::NAMES, &[UPDATE]].concat().contains(&name.as_str()))
+        more.iter().find(|name| ![&NAMES[..], &views::NAMES, &[UPDATE, FORCED]].concat().contains(&name.as_str()))
     {
         return Err(PyValueError::new_err(format!("{name:?} is no anomaly that is searched on demand")));
     }

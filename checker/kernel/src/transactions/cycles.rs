@@ -46,7 +46,7 @@ pub struct Cycles {
 
 impl Cycles {
     /// Counts a type, and returns its number so far.
-    fn count(&mut self, name: &'static str) -> usize {
+    pub fn count(&mut self, name: &'static str) -> usize {
         let place = self.counts.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             self.counts.push((name, 0));
             self.counts.len() - 1
@@ -100,24 +100,26 @@ pub fn order(graph: &Graph) -> Option<Vec<u32>> {
 }
 
 /// The components of a subgraph, and of its product with the bit of the last edge.
-struct Layer {
+pub struct Layer {
     /// Which kinds its edges have besides rw.
     mask: u8,
     ww: Components,
-    flow: Components,
+    pub flow: Components,
     product: Components,
     /// The product with conflicts as dependencies, if there are any.
     snapshot: Option<Components>,
     all: Components,
 }
 
-struct Search<'a> {
-    inside: &'a Inside<'a>,
-    witnesses: Witnesses<'a>,
+/// What the searches in a graph share.
+pub struct Search<'a> {
+    pub inside: &'a Inside<'a>,
+    pub witnesses: Witnesses<'a>,
 }
 
 impl Search<'_> {
-    fn layer(&self, extra: u8, conflicts: bool) -> Layer {
+    /// Returns the components of the edges of data, and of those of some other kinds.
+    pub fn layer(&self, extra: u8, conflicts: bool) -> Layer {
         let nodes = self.inside.graph.nodes;
         let of =
             |mask: u8| components(nodes, |node, number| self.inside.step(node, number, mask).map(|step| step.to));
@@ -282,7 +284,7 @@ impl Search<'_> {
     }
 
     /// Returns some of the anti-dependencies whose target reaches their origin without another one; none if there is none.
-    fn single(&self, layer: &Layer, candidates: &[u32], members: &mut [u32]) -> Vec<u32> {
+    pub fn single(&self, layer: &Layer, candidates: &[u32], members: &mut [u32]) -> Vec<u32> {
         let edges = &self.inside.graph.edges;
         let flow = &layer.flow.of;
         let direct = |place: &&u32| {

@@ -8,6 +8,7 @@
 pub mod appends;
 pub mod conflicts;
 pub mod cycles;
+pub mod forced;
 pub mod graph;
 pub mod inside;
 pub mod lists;
