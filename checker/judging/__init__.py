@@ -43,7 +43,8 @@ class Anomaly:
         explanation: One or two sentences, with the operations' processes, nodes or times where they help.
         rows: The rows of the operations that show it, a dozen at most.
         decisive: The row of the operation that is impossible, given the others; None if there is none.
-        edges: For a cycle, in its order: a row, the next row, and why the first precedes the second, e.g. `rw x`.
+        edges: For a cycle, in its order: a row, the next row, and why the first precedes the second, e.g. `rw x`. `apart x`:
+            both write x, and must not overlap.
     """
 
     kind: str

@@ -289,7 +289,7 @@ class _Judged:
                 rows = [row for row, _ in writers]
                 subject = [decode_value(key) for key in dict.fromkeys(key for _, key in writers)]
                 text = self._words.overlap(component, writers)
-                found.append(self._anomaly(kind, subject, text, rows, decisive=None))
+                found.append(self._anomaly(kind, subject, text, rows, decisive=None, edges=_apart(writers[:MAX_LINKS])))
         return found
 
     def _anomaly(
@@ -312,6 +312,19 @@ class _Judged:
             decisive=decisive,
             edges=edges,
         )
+
+
+def _apart(writers: Sequence[tuple[int, str]]) -> tuple[tuple[int, int, str], ...]:
+    """Returns an edge from each writer of a key to the next one, and from the last one to the first: they must not overlap."""
+    by_key: dict[str, list[int]] = {}
+    for row, key in writers:
+        by_key.setdefault(key, []).append(row)
+    return tuple(
+        (one, other, f"apart {shown(decode_value(key))}")
+        for key, rows in by_key.items()
+        for one, other in zip(rows, [*rows[1:], rows[0]], strict=True)
+        if one != other
+    )
 
 
 def _needed(order: str) -> Sequence[str]:

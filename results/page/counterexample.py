@@ -280,7 +280,8 @@ def diagram(example: Counterexample, zones: Sequence[Zone], faults: Sequence[Fau
     ]
     parts += [_zone(zone, columns, top - 4 + number * BAND) for number, zone in enumerate(zones)]
     top += len(zones) * BAND
-    names = {first: f"T{number} · " for number, (first, _, _) in enumerate(example.edges, 1)}
+    firsts = dict.fromkeys(first for first, _, _ in example.edges)
+    names = {first: f"T{number} · " for number, first in enumerate(firsts, 1)}
     for row, op in enumerate(shown):
         name, is_culprit = names.get(op.invoke_index, ""), op is example.culprit and not example.edges
         parts.append(_bar(op, columns, top + row * ROW, culprit=is_culprit, last_x=last_x, name=name))
