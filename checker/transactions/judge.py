@@ -12,6 +12,7 @@ import numpy as np
 
 from checker._kernel import Transactions, transactions
 from checker.columns import OTHER
+from checker.explain.words import value_text
 from checker.formats.parquet import decode_value
 from checker.judging import MAX_ANOMALIES, STEP_LIMIT, UNSUITED, UNTESTED, Anomaly, Judgement, value_at
 from checker.transactions.models import (
@@ -315,12 +316,12 @@ class _Judged:
 
 
 def _apart(writers: Sequence[tuple[int, str]]) -> tuple[tuple[int, int, str], ...]:
-    """Returns an edge from each writer of a key to the next one, and from the last one to the first: they must not overlap."""
+    """Returns an edge from each writer of a key to the next one, and one back without a reason: they must not overlap."""
     by_key: dict[str, list[int]] = {}
     for row, key in writers:
         by_key.setdefault(key, []).append(row)
     return tuple(
-        (one, other, f"apart {shown(decode_value(key))}")
+        (one, other, "" if other == rows[0] else f"apart {value_text(decode_value(key))}")
         for key, rows in by_key.items()
         for one, other in zip(rows, [*rows[1:], rows[0]], strict=True)
         if one != other
