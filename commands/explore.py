@@ -48,6 +48,10 @@ MAX_TEXT: Final = 160
     "--operations", default=DEFAULT_OPERATIONS, show_default=True, metavar="'F [VALUE]; ...'",
     help="The operations of clients. Each is invoked at most once, at any time, at any node. A value is JSON.",
 )  # fmt: skip
+@click.option(
+    "--after", default="", metavar="'EVENT; ...'",
+    help="Begin after these events, which count for no bound: e.g. 'n1 timer; settle n1,n2; client-0 > n1; n1 > n2'.",
+)  # fmt: skip
 @click.option("--timers", type=Whole(0, 1000), default=2, show_default=True, help="Up to so many timers fire.")
 @click.option("--restarts", type=Whole(0, 100), default=0, show_default=True, help="Up to so many processes restart.")
 @click.option(
@@ -111,12 +115,14 @@ class _Subject:
         workload: The workload, with its options.
         names: The names of the nodes.
         invocations: The operations of the clients.
+        after: The events before the search.
     """
 
     system: Picked
     workload: Picked
     names: Sequence[str]
     invocations: Sequence[Invocation]
+    after: str
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> _Subject:
@@ -142,6 +148,7 @@ class _Subject:
             workload=workload,
             names=[f"n{number}" for number in range(1, values["count"] + 1)],
             invocations=_invocations(values["operations"], workload.type.functions),
+            after=values["after"],
         )
 
     def searched(self, bounds: Bounds, say: Callable[[str], object]) -> tuple[Nodes, Invariants, Explored]:
@@ -184,6 +191,7 @@ class _Subject:
             judge=judge,
             conflict=invariants.conflict,
             matters=invariants.matters,
+            after=self.after,
             alike=[self.names.index(name) for name in system.alike()],
         )
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from harness.op import Fail, Ok, Operation, OpType
+from harness.op import Fail, Info, Ok, Operation, OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
-    from harness.op import Invocation
+    from harness.op import Invocation, Outcome
 
 _TICK_NS: Final = 1_000_000
 
@@ -58,6 +59,59 @@ def asked(invocations: Sequence[Invocation]) -> list[Asked]:
         before = [place for place in range(number) if invocations[place] == invocation]
         found.append(Asked(invocation, before[-1] if before else None))
     return found
+
+
+class Histories:
+    """All histories that a search has met, each with a number.
+
+    Attributes:
+        first: The number of the history at the beginning.
+        seen: The histories by number.
+        wrong: What is wrong with each of them; None if nothing is.
+    """
+
+    def __init__(
+        self,
+        asked_for: Sequence[Asked],
+        outcome: Callable[[int, Any], Outcome],
+        judge: Callable[[Sequence[Operation]], str | None],
+    ) -> None:
+        """Begins; see `clusters.sim.explore.search.Search`."""
+        self.seen: list[History] = []
+        self.wrong: list[str | None] = []
+        self._asked = asked_for
+        self._outcome = outcome
+        self._judge = judge
+        self._numbers: dict[str, int] = {}  # by their texts, since answers can be lists
+        self.first = self._number((None,) * len(asked_for))
+
+    def continued(self, history: int, node: str, asked_now: int | None, replies: Sequence[tuple[int, Any]]) -> int:
+        """Returns the number of a history after a request or answers.
+
+        Args:
+            history: The number of the history before.
+            node: The node.
+            asked_now: The operation whose request arrives at the node; None if there is none.
+            replies: The operations that the node answers, each with the answer.
+        """
+        seen = list(self.seen[history])
+        ended = sum(1 << number for number, each in enumerate(seen) if each is not None and each.outcome is not None)
+        if asked_now is not None:
+            seen[asked_now] = Seen(ended, node, None)
+        for number, answer in replies:
+            own = seen[number]
+            outcome = self._outcome(number, answer)
+            if own is not None and own.outcome is None and not isinstance(outcome, Info):
+                seen[number] = own._replace(outcome=outcome)
+        return self._number(tuple(seen))
+
+    def _number(self, history: History) -> int:
+        """Returns the number of a history, and judges a new one."""
+        number = self._numbers.setdefault(repr(history), len(self.seen))
+        if number == len(self.seen):
+            self.seen.append(history)
+            self.wrong.append(self._judge(operations(history, self._asked)))
+        return number
 
 
 def operations(history: History, asked_for: Sequence[Asked]) -> list[Operation]:

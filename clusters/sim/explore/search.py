@@ -28,18 +28,29 @@ from array import array
 from typing import TYPE_CHECKING, Final
 
 from clusters.sim.explore.found import Explored, Happened, Used, Violation
-from clusters.sim.explore.history import Seen, operations
+from clusters.sim.explore.history import Histories, operations
 from clusters.sim.explore.nodes import DEAD, Event, Kind
-from clusters.sim.explore.state import COPIES, COPY_MASK, State, dominates, messages_in, packed, unpacked, without
+from clusters.sim.explore.opening import Opening
+from clusters.sim.explore.state import (
+    COPIES,
+    COPY_MASK,
+    State,
+    dominates,
+    messages_in,
+    packed,
+    unpacked,
+    with_one,
+    without,
+)
 from clusters.sim.explore.symmetry import NotAlikeError, Symmetry
-from harness.op import Fail, Info
+from harness.op import Fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from clusters.sim.explore.found import Bounds
-    from clusters.sim.explore.history import Asked, History
+    from clusters.sim.explore.history import Asked
     from clusters.sim.explore.nodes import Nodes, Step
     from harness.op import Operation, Outcome
 
@@ -67,6 +78,7 @@ class Search:
         conflict: Callable[[int, int], str | None],
         matters: Callable[[int], bool],
         alike: Sequence[int] = (),
+        after: str = "",
     ) -> None:
         """Makes a search.
 
@@ -80,21 +92,20 @@ class Search:
                 The order of the two does not matter.
             matters: Returns whether anything can be wrong between a node in this state and another node.
             alike: The places of nodes that the system calls alike.
+            after: The events before the search, in the form of `opening`.
         """
         self._nodes = nodes
         self._asked = asked
         self._bounds = bounds
         self._outcome = outcome
-        self._judge = judge
         self._conflict = conflict
         self._matters = matters
         self._reactors = frozenset(range(len(nodes.names)) if bounds.reduced else ())
         self._alike = tuple(alike) if bounds.reduced else ()
         self._symmetry: Symmetry | None = None
+        self._after_events = after
         self._targets: list[int] = []  # the place of the receiver, by message
-        self._histories: list[History] = []
-        self._history_numbers: dict[str, int] = {}  # by their texts, since answers can be lists
-        self._wrong: list[str | None] = []  # what is wrong with a history, by its number
+        self._histories = Histories(asked, outcome, judge)
         self._conflicts: dict[tuple[int, int], str | None] = {}
         self._forget()
 
@@ -139,12 +150,13 @@ class Search:
         for step in steps:
             bag = self._with_sent(bag, step)
         first = State(
-            nodes=states, history=self._history((None,) * len(self._asked)), bag=bag, used=Used(), place=-1, free=False,
+            nodes=states, history=self._histories.first, bag=bag, used=Used(), place=-1, free=False,
             bag_before=0, number=self._kept(-1, 0),
         )  # fmt: skip
+        first, wrong = self._opened(first, steps)
         self._is_new(first)
         layer, depth, left = [first], 0, ""
-        violation = self._found(first, self._between(states))
+        violation = self._found(first, wrong)
         while layer and violation is None and not left:
             following: list[State] = []
             for state in layer:
@@ -165,9 +177,25 @@ class Search:
             layer = following
         return Explored(
             states=len(self._before), alike=len(self._alike), events=self._events, depth=depth, node_states=self._nodes.count,
-            messages=len(self._nodes.messages), histories=len(self._histories), seconds=time.monotonic() - began_s,
+            messages=len(self._nodes.messages), histories=len(self._histories.seen), seconds=time.monotonic() - began_s,
             left="" if violation is not None else left or self._lost, violation=violation,
         )  # fmt: skip
+
+    def _opened(self, state: State, steps: Sequence[Step]) -> tuple[State, str | None]:
+        """Returns the state after the opening, or the first one in which something is wrong."""
+        opening = Opening(self._nodes, steps)
+        opening.carry_out(self._after_events)
+        wrong = self._between(state.nodes)
+        for place, event in opening.events if wrong is None else ():
+            step = self._step(state, place, event)
+            silent = event.kind is not Kind.REQUEST and not step.replies
+            before = state
+            state, wrong = self._next(before, place, event, step, before.used, silent=silent)
+            number = self._kept(before.number, packed(place, event))
+            state = state._replace(number=number, place=-1, free=False, duty=-1, owed=0, ends=False)
+            if wrong is not None:
+                return state, wrong
+        return state._replace(bag=opening.bag), wrong
 
     @property
     def _lost(self) -> str:
@@ -182,9 +210,7 @@ class Search:
     def _after(self, state: State) -> Iterator[tuple[State, str | None]]:
         """Yields each new state that follows, with what is wrong with it."""
         for place, event, spent in self._possible(state):
-            step = self._nodes.step(state.nodes[place], event)
-            if self._symmetry is not None:
-                self._symmetry.learn(state.nodes[place], event, step)
+            step = self._step(state, place, event)
             silent = event.kind is not Kind.REQUEST and not step.replies
             if self._bounds.reduced and self._is_left_out(state, place, event, step, silent=silent):
                 continue
@@ -194,6 +220,12 @@ class Search:
             found, wrong = self._next(state, place, event, step, spent, silent=silent)
             if wrong is not None or self._is_new(found):
                 yield found._replace(number=self._kept(state.number, packed(place, event))), wrong
+
+    def _step(self, state: State, place: int, event: Event) -> Step:
+        step = self._nodes.step(state.nodes[place], event)
+        if self._symmetry is not None:
+            self._symmetry.learn(state.nodes[place], event, step)
+        return step
 
     def _possible(self, state: State) -> Iterator[tuple[int, Event, Used]]:
         """Yields the events that can happen, each with its node and what is used of the bounds afterwards."""
@@ -213,13 +245,13 @@ class Search:
                 yield place, Event(Kind.RESTART), used._replace(restarts=used.restarts + 1)
             if used.power_losses < bounds.power_losses:
                 yield place, Event(Kind.POWER_LOSS), used._replace(power_losses=used.power_losses + 1)
-            for number, seen in enumerate(self._histories[state.history]):
+            for number, seen in enumerate(self._histories.seen[state.history]):
                 if seen is None and self._may_be_asked(state.history, number):
                     yield place, Event(Kind.REQUEST, number), used
 
     def _may_be_asked(self, history: int, number: int) -> bool:
         equal = self._asked[number].equals
-        return equal is None or self._histories[history][equal] is not None
+        return equal is None or self._histories.seen[history][equal] is not None
 
     def _is_left_out(self, state: State, place: int, event: Event, step: Step, *, silent: bool) -> bool:
         """Returns whether an event without effect, or one that commutes with the last event, can be left out."""
@@ -262,7 +294,7 @@ class Search:
             found = found._replace(free=False, duty=place, owed=0 if ends else owed, ends=ends)
         if step.state == DEAD:
             return found, f"the process of {self._nodes.names[place]} dies: {step.lines[0] if step.lines else ''}"
-        wrong = self._wrong[history] if history != state.history else None
+        wrong = self._histories.wrong[history] if history != state.history else None
         return found, wrong or self._between(nodes, place)
 
     def _owed(self, place: int, step: Step) -> int:
@@ -280,26 +312,11 @@ class Search:
 
     def _continued(self, history: int, place: int, event: Event, step: Step) -> int:
         """Returns the number of a history after a request or answers."""
-        seen = list(self._histories[history])
-        ended = sum(1 << number for number, each in enumerate(seen) if each is not None and each.outcome is not None)
-        if event.kind is Kind.REQUEST:
-            seen[event.number] = Seen(ended, self._nodes.names[place], None)
-        for number, answer in step.replies:
-            own = seen[number]
-            outcome = self._outcome(number, answer)
-            if own is not None and own.outcome is None and not isinstance(outcome, Info):
-                seen[number] = own._replace(outcome=outcome)
-        return self._history(tuple(seen))
-
-    def _history(self, history: History) -> int:
-        """Returns the number of a history, and judges a new one."""
-        number = self._history_numbers.setdefault(repr(history), len(self._histories))
-        if number == len(self._histories):
-            if self._symmetry is not None:
-                self._symmetry.check(history)
-            self._histories.append(history)
-            self._wrong.append(self._judge(operations(history, self._asked)))
-        return number
+        asked = event.number if event.kind is Kind.REQUEST else None
+        found = self._histories.continued(history, self._nodes.names[place], asked, step.replies)
+        if self._symmetry is not None:
+            self._symmetry.check(self._histories.seen[found])
+        return found
 
     def _between(self, nodes: tuple[int, ...], place: int | None = None) -> str | None:
         """Returns what is wrong between two nodes, one of which is at `place`, if it is given."""
@@ -319,9 +336,8 @@ class Search:
         for message in step.sent:
             while len(self._targets) <= message:
                 self._targets.append(self._nodes.names.index(self._nodes.messages[len(self._targets)].target))
-            copies = bag >> message * COPIES & COPY_MASK
-            self._lost_copies |= copies == COPY_MASK
-            bag |= ((copies << 1 | 1) & COPY_MASK) << message * COPIES
+            self._lost_copies |= bag >> message * COPIES & COPY_MASK == COPY_MASK
+            bag = with_one(bag, message)
         return bag
 
     def _is_new(self, state: State) -> bool:
@@ -357,5 +373,5 @@ class Search:
             happened.append(Happened(self._nodes.names[place], event, step))
             now[place] = step.state
         return Violation(
-            reason=wrong, events=happened, operations=operations(self._histories[state.history], self._asked)
+            reason=wrong, events=happened, operations=operations(self._histories.seen[state.history], self._asked)
         )

@@ -68,6 +68,12 @@ def messages_in(bag: int) -> Iterator[int]:
         yield message
 
 
+def with_one(bag: int, message: int) -> int:
+    """Returns the messages under way with one more copy of a message, if there is room for it."""
+    copies = bag >> message * COPIES & COPY_MASK
+    return bag | ((copies << 1 | 1) & COPY_MASK) << message * COPIES
+
+
 def without(bag: int, message: int) -> int:
     """Returns the messages under way without one copy of a message."""
     copies = bag >> message * COPIES & COPY_MASK
