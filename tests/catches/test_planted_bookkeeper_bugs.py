@@ -41,6 +41,7 @@ FINDS: dict[str, tuple[int, str]] = {
     f"--protocol terms --no-truncate {SHORT}": (12, "packet-loss,partition-random-node"),
     f"--protocol terms --no-guarantee-write-quorum {SHORT}": (16, "packet-loss,partition-random-node"),
     f"--bug unconfirmed-reads {SHORT}": (179, "packet-loss,partition-random-node"),
+    f"--bug refused-is-timeout {SHORT.replace('1000', '100')}": (1, "packet-loss,partition-random-node"),
     f"--bug unknown-ledger-not-fenced {SHORT}": (1023, "packet-loss,partition-random-node"),
 }
 CORRECT_RUNS = 2

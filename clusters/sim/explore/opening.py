@@ -84,7 +84,7 @@ class Opening:
                     raise InputError(f"--after: expected events, {_FORM}; found {shown(part)}")
 
     def _settle(self, names: set[str], part: str) -> None:
-        while message := next((each for each in self._way if self._between(each, names)), None):
+        while (message := next((each for each in self._way if self._between(each, names)), None)) is not None:
             self._way.remove(message)
             self._happens(
                 self._nodes.names.index(self._nodes.messages[message].target), Event(Kind.MESSAGE, message), part

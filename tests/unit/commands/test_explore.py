@@ -96,3 +96,48 @@ def test_what_cannot_be_explored_is_refused(run: Run, arguments: tuple[str, ...]
     code, output, error = run("explore", *arguments)
     assert (code, output) == (254, "")
     assert expected in error
+
+
+BOOKKEEPER = ("--system", "sim-bookkeeper", "--workload", "log", "--nodes", "6", "--timers", "0")
+
+
+@pytest.mark.parametrize(("bug", "code"), [("fence-not-journalled", 1), ("none", 0)])
+def test_a_search_begins_after_given_events(run: Run, bug: str, code: int) -> None:
+    """n1 has the entry of the old writer, and a recovery fences n2 and n3. Then a bookie restarts, and forgets its fence."""
+    found, output, _ = run(
+        "explore", *BOOKKEEPER, "--restarts", "1", "--bug", bug, "--operations", "append 1; append 2; read 0",
+        "--after", "client-0 > n4; n4 > n1; client-1 > n5; settle n5,n6,n2,n3",
+    )  # fmt: skip
+    assert found == code
+    assert ("violation after 26 events: log: 1 at offset 0 is lost" in output) == (code == 1)
+    assert ("no violation: every state within the bounds was visited" in output) == (code == 0)
+
+
+def test_figure_eight_is_found_after_an_opening(run: Run) -> None:
+    """Old leaders of terms 1 and 2 campaign for the terms 3 and 4, and have not heard an answer when the search begins."""
+    first = "n1 timer; n1 > n2; n1 > n3; n2 > n1; client-0 > n1; n1 x n2"
+    second = "n3 timer; n3 > n2; n2 > n3; client-1 > n3"
+    third = "n1 restart; n1 timer; n1 timer; n3 restart; n3 timer; n3 timer; lose; n1 timer; n3 timer"
+    code, output, _ = run(
+        "explore", "--system", "sim-raft", "--no-pre-vote", *SLOW_HEARTBEATS, "--operations", "write 1; write 2",
+        "--bug", "old-term-committed-by-count", "--timers", "0", "--restarts", "1", "--after", f"{first};{second};{third}",
+    )  # fmt: skip
+    assert code == 1
+    assert "n3 and n1 have committed different entries at 1: write 2 of term 2 and write 1 of term 1" in output
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        ("n1 jumps", "--after: expected events, e.g."),
+        ("n9 timer", "expected one of n1, n2, n3 in"),
+        ("n1 > n2", "no message is under way at"),
+        ("client-7 > n1", "expected client-0 to client-0 in"),
+        ("client-0 > n1; client-0 > n2", "client-0 has asked before"),
+    ],
+)
+def test_an_impossible_opening_is_refused(run: Run, after: str, expected: str) -> None:
+    """The error names the event."""
+    code, output, error = run(*RAFT, "--after", after)
+    assert (code, output) == (254, "")
+    assert expected in error
