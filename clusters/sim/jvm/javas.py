@@ -78,7 +78,7 @@ def command(java: Java, copied: Java, flags: Sequence[str], jar: str, program: s
         copied: The Java whose classes are copied.
         flags: The flags of the JVM.
         jar: The simulator.
-        program: The jar of the program.
+        program: The jars of the program, as a class path.
     """
     carriers = ["-Dsimjvm.continuations=true"] if java.version >= CONTINUATIONS else []
     other = [] if java == copied else [str(copied.home)]

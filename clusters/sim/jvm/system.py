@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 from msgspec import DecodeError, Struct
 from msgspec.json import decode as json_decode
 
+from clusters.sim.cluster import LOG_FILE
 from clusters.sim.jvm import javas
 from clusters.sim.jvm.processes import ClientStream, Java, JavaProcess, Program
 from clusters.sim.system import SimNodes
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from harness.builds import Artifact
     from harness.node import Node
     from harness.node_states import NodeState
+    from harness.system import LogLine
 
 JAR: Final = "simjvm.jar"
 VERSION: Final = "0.1.0"
@@ -61,6 +64,11 @@ def simulator(say: Callable[[str], object]) -> Artifact:
     ).artifact(say)  # fmt: skip
 
 
+def simulated(lines: Mapping[str, LogLine]) -> Mapping[str, LogLine]:
+    """Returns log lines with which faults can begin, in the log of a simulated node."""
+    return MappingProxyType({name: replace(line, path=LOG_FILE) for name, line in lines.items()})
+
+
 class _Told(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a program tells of its state. An index of -1 stands for no entry."""
 
@@ -82,7 +90,6 @@ class JavaNodes(SimNodes):
     Attributes:
         main: The class whose method `begin` or `main` starts a node. `begin` returns a function from a key to the node's
             state as JSON: role, term, last, lastTerm and committed, and perhaps value.
-        jar: The name of the jar of the program in the system's artifact.
     """
 
     lacks: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -96,12 +103,15 @@ class JavaNodes(SimNodes):
         }
     )
     main: str
-    jar: str
     _java: Java | None = None
 
     @abc.abstractmethod
     def node_arguments(self, node: Node, directory: str, log_directory: str) -> Sequence[str]:
         """Returns the arguments of `main` on a node, with the folders of its data and its logs."""
+
+    @abc.abstractmethod
+    def jars(self) -> Sequence[Path]:
+        """Returns the jars of the program, as in a class path."""
 
     def java(self) -> Java:
         """Returns the JVM of the run; starts it the first time.
@@ -123,7 +133,7 @@ class JavaNodes(SimNodes):
         """
         jar = simulator(lambda _: None).path / JAR
         java_, copied = javas.chosen(javas.installed())
-        return javas.command(java_, copied, FLAGS, str(jar), str(self.artifact.path / self.jar))
+        return javas.command(java_, copied, FLAGS, str(jar), os.pathsep.join(map(str, self.jars())))
 
     def factory(self, node: Node) -> Factory:
         """Returns the function that makes the process of a node."""

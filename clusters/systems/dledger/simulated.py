@@ -2,47 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clusters.sim.cluster import LOG_FILE
-from clusters.sim.jvm.system import JavaNodes, simulator
+from clusters.sim.jvm.system import JavaNodes, simulated, simulator
 from clusters.systems.dledger.nodes import JAR, DLedgerNodes
 from clusters.systems.dledger.system import DLedgerSystem
+from clusters.systems.dledger_messages import Messages
 from clusters.systems.jvm import JvmGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.system import LogLine
 
-# The headers of remoting are JSON. Source: RocketMQ's RemotingCommand, DLedger 0.4.0's DLedgerRequestCode and PushEntryRequest.
-CODE = re.compile(rb'"code":(\d{1,9})')
-ANSWERS = re.compile(rb'"flag":[13],')
-PUSH = re.compile(rb'"type":"([A-Z_]{1,30})"')
-REQUESTS = {51001: "Vote", 51002: "Heartbeat", 51004: "Push", 51005: "LeadershipTransfer", 51006: "InstallSnapshot"}
-
-
-def simulated(lines: Mapping[str, LogLine]) -> Mapping[str, LogLine]:
-    """Returns log lines with which faults can begin, in the log of a simulated node."""
-    return MappingProxyType({name: replace(line, path=LOG_FILE) for name, line in lines.items()})
-
-
 class SimDLedgerNodes(JavaNodes, DLedgerNodes):
     """Nodes of the library in the simulator. A subclass is also a system on real nodes, whose options and checks it keeps."""
 
     main = "io.labrys.dledger.Simulated"
-    jar = JAR
     until_ready = JvmGroup.until_ready
 
     def __init__(self, cluster: Cluster, options: Any, workload: str) -> None:
         super().__init__(cluster, options, workload)
-        self._messages: dict[str, object] = {}
+        self._messages = Messages()
         self.group = replace(self.group, open=self.open_connection)
 
     @classmethod
@@ -61,15 +47,11 @@ class SimDLedgerNodes(JavaNodes, DLedgerNodes):
 
     def message(self, data: bytes) -> object:
         """Returns a request by its code and, for a push, by its type; all answers are one kind."""
-        code = CODE.search(data)
-        answers = ANSWERS.search(data) is not None
-        name = "Answer" if code is None or answers else REQUESTS.get(int(code[1]), "Request")
-        if name == "Push" and (kind := PUSH.search(data)) is not None:
-            name += kind[1].decode().title()
-        found = self._messages.get(name)
-        if found is None:
-            found = self._messages[name] = type(name, (), {})()
-        return found
+        return self._messages.of(data)
+
+    def jars(self) -> Sequence[Path]:
+        """Returns the jar of the node."""
+        return (self.artifact.path / JAR,)
 
     def node_arguments(self, node: Node, directory: str, log_directory: str) -> Sequence[str]:
         """Returns the arguments of a node."""

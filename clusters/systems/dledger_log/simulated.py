@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from clusters.systems.dledger.simulated import SimDLedgerNodes, simulated
+from clusters.sim.jvm.system import simulated
+from clusters.systems.dledger.simulated import SimDLedgerNodes
 from clusters.systems.dledger_log.system import DLedgerLogSystem
 
 if TYPE_CHECKING:

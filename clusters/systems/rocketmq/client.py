@@ -18,7 +18,7 @@ from clusters.systems.rocketmq.requests import REQUESTS, metadata
 from harness.op import Fail, Ok
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from clusters.systems.remoting import Answer
     from clusters.systems.rocketmq.requests import Request
@@ -38,10 +38,12 @@ class Controllers:
     Attributes:
         nodes: The controllers' nodes.
         port: The port of each controller.
+        open: Opens a connection to a host and a port, with a time limit in seconds.
     """
 
     nodes: Sequence[Node]
     port: int
+    open: Callable[[str, int, float], Awaitable[Connection]] = Connection.open
 
     async def connect(self, node: Node, timeout_s: float = CONNECT_TIMEOUT_S) -> Connection:
         """Connects to a controller.
@@ -49,7 +51,7 @@ class Controllers:
         Raises:
             NotSent: The controller cannot be reached.
         """
-        return await Connection.open(node.address, self.port, timeout_s)
+        return await self.open(node.address, self.port, timeout_s)
 
     def at(self, address: str | None) -> str | None:
         """Returns the name of the node at an address `host:port`; None if no node has this address."""

@@ -101,13 +101,13 @@ class ControllerProcesses:
     def daemon(self, node: Node, there: str) -> Daemon:
         """Returns the process of a node, with the folder of the jars on it."""
         ports = (PORT,) if self.is_dledger else (PORT, JRAFT_PORT)
-        return settings.daemon(ROLE, CLASS, there, self.settings(node), ports=ports, logs=LOGS, memory=MEMORY)
+        return settings.daemon(ROLE, CLASS, there, self.settings(node, DATA_DIR), ports=ports, logs=LOGS, memory=MEMORY)
 
-    def settings(self, node: Node) -> Mapping[str, object]:
-        """Returns the configuration of a node."""
+    def settings(self, node: Node, directory: str) -> Mapping[str, object]:
+        """Returns the configuration of a node, with the folder of its data."""
         options, nodes = self._options, self.controllers.nodes
         shared = {
-            "controllerStorePath": f"{DATA_DIR}/store",
+            "controllerStorePath": f"{directory}/store",
             "mappedFileSize": MAPPED_FILE_BYTES,
             "scanInactiveMasterInterval": options.scan_interval_ms,
             "scanNotActiveBrokerInterval": options.scan_interval_ms,

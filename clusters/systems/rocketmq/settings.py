@@ -77,6 +77,11 @@ def own_log(role: str, name: str) -> str:
     return f"{log_dir(role)}/logs/rocketmqlogs/{name}.log"
 
 
+def text(settings: Mapping[str, object]) -> str:
+    """Returns the content of a configuration file, by the names of its settings."""
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
+
+
 def daemon(
     role: str,
     main: str,
@@ -110,7 +115,7 @@ def daemon(
         ports=ports,
         data_dir=data_dir(role),
         log_files=(launch_log(role), *(own_log(role, name) for name in logs)),
-        config_files={config: "".join(f"{key}={value}\n" for key, value in settings.items())},
+        config_files={config: text(settings)},
         log_clock=LogClock(
             path=own_log(role, logs[0]),
             pattern=r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) ",

@@ -52,16 +52,16 @@ public final class Main {
         this.log = takeLog();
     }
 
-    /** Runs until the input ends. The arguments: the jar of the program, and on a JVM other than 17 the home of a JDK 17. */
+    /** Runs until the input ends. The arguments: the jars of the program as a class path, and on a JVM other than 17 the home of a JDK 17. */
     public static void main(String[] arguments) throws IOException {
         if (arguments.length < 1 || arguments.length > 2) {
-            System.err.println("simjvm: expected the jar of the program, and on a JVM other than 17 the home of a JDK 17");
+            System.err.println("simjvm: expected the jars of the program as a class path, and on a JVM other than 17 the home of a JDK 17");
             System.exit(64);
         }
         Output output = new Output(new java.io.BufferedOutputStream(System.out));
         System.setOut(new PrintStream(System.err, true, StandardCharsets.UTF_8)); // programs print to the log of the JVM
         Path jdk = arguments.length == 2 ? Path.of(arguments[1]) : null;
-        Main main = new Main(output, new WeavingLoader(Path.of(arguments[0]), jdk));
+        Main main = new Main(output, new WeavingLoader(arguments[0], jdk));
         try (DataInputStream in = new DataInputStream(new BufferedInputStream(System.in))) {
             main.serve(in);
         } catch (EOFException end) {

@@ -1,5 +1,6 @@
 package io.labrys.simjvm.weave;
 
+import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.MalformedURLException;
@@ -10,12 +11,13 @@ import java.nio.file.FileSystem;
 import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Map;
 
 /**
  * Loads the classes of the simulated processes, and weaves each one.
  *
- * <p>They come from the jar of the program, from the package {@code inside} of the simulator, and, for the copies of types of the
+ * <p>They come from the jars of the program, from the package {@code inside} of the simulator, and, for the copies of types of the
  * JDK, from the JDK itself. So no class of the JDK is stored anywhere. The copies are always those of JDK 17: its classes run on
  * later JVMs too, and all JVMs then have the same schedule.
  */
@@ -34,12 +36,13 @@ public final class WeavingLoader extends URLClassLoader {
     /**
      * Makes a loader.
      *
-     * @param program the jar of the program
+     * @param program the jars of the program, as in a class path
      * @param jdk the home of a JDK 17; null if it is the one that runs this
      * @throws IOException the JDK has no classes to read
      */
-    public WeavingLoader(Path program, Path jdk) throws IOException {
-        super(new URL[] {url(program)}, WeavingLoader.class.getClassLoader());
+    public WeavingLoader(String program, Path jdk) throws IOException {
+        super(Arrays.stream(program.split(File.pathSeparator)).map(WeavingLoader::url).toArray(URL[]::new),
+            WeavingLoader.class.getClassLoader());
         if (jdk == null && Runtime.version().feature() != COPIED_VERSION) {
             throw new IOException("expected Java " + COPIED_VERSION + ", found Java " + Runtime.version().feature()
                 + "; name the home of a JDK " + COPIED_VERSION + " as the second argument");
@@ -50,9 +53,9 @@ public final class WeavingLoader extends URLClassLoader {
         jdkClasses = classes.getPath("/modules/java.base");
     }
 
-    private static URL url(Path jar) {
+    private static URL url(String jar) {
         try {
-            return jar.toUri().toURL();
+            return Path.of(jar).toUri().toURL();
         } catch (MalformedURLException e) {
             throw new IllegalArgumentException(e);
         }

@@ -73,10 +73,11 @@ final class SimChannel {
     }
 
     /** Returns the channel of a connection that a peer has begun. */
-    static SimChannel accepted(long connection, String peer) {
-        SimChannel made = new SimChannel(connection, peer, () -> { });
-        made.opened.complete(true);
-        return made;
+    static SimChannel accepted(long connection, String peer, Closing closing) {
+        SimChannel[] made = new SimChannel[1];
+        made[0] = new SimChannel(connection, peer, () -> closing.closed(made[0]));
+        made[0].opened.complete(true);
+        return made[0];
     }
 
     /** What happens when this side closes a channel, or finds it closed. */
@@ -92,6 +93,10 @@ final class SimChannel {
 
     long connection() {
         return connection;
+    }
+
+    String address() {
+        return peer.toString();
     }
 
     Channel channel() {
@@ -160,6 +165,7 @@ final class SimChannel {
                 close();
                 yield done(null);
             }
+            case "hasAttr" -> false;
             case "attr" -> null; // RocketMQ then asks for the address itself
             case "toString" -> "[" + peer + "]";
             case "hashCode" -> Long.hashCode(connection);

@@ -8,7 +8,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.common.Pair;
+import org.apache.rocketmq.common.ServiceThread;
 import org.apache.rocketmq.remoting.ChannelEventListener;
+import org.apache.rocketmq.remoting.netty.NettyEvent;
+import org.apache.rocketmq.remoting.netty.NettyEventType;
 import org.apache.rocketmq.remoting.netty.NettyRemotingAbstract;
 import org.apache.rocketmq.remoting.netty.NettyRequestProcessor;
 
@@ -55,6 +58,10 @@ abstract class SimRemoting extends NettyRemotingAbstract {
         Thread thread = new Thread(this::serve, reader);
         thread.setDaemon(true);
         thread.start();
+        if (listener != null) {
+            ServiceThread events = nettyEventExecutor;
+            events.start();
+        }
         timer.scheduleAtFixedRate(new TimerTask() {
             @Override
             public void run() {
@@ -75,6 +82,13 @@ abstract class SimRemoting extends NettyRemotingAbstract {
 
     /** Handles an event of a connection. */
     abstract void handle(NetEvent event);
+
+    /** Lets the listener learn of a channel, on the thread of the released code for that. */
+    void tell(NettyEventType what, SimChannel channel) {
+        if (listener != null) {
+            putNettyEvent(new NettyEvent(what, channel.address(), channel.channel()));
+        }
+    }
 
     /** Refuses: a simulated process ends by a kill. */
     public void shutdown() {

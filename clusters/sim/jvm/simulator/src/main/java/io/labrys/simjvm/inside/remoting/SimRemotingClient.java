@@ -1,6 +1,10 @@
 package io.labrys.simjvm.inside.remoting;
 
 import io.labrys.simjvm.run.NetEvent;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -11,10 +15,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import org.apache.rocketmq.remoting.ChannelEventListener;
 import org.apache.rocketmq.remoting.InvokeCallback;
 import org.apache.rocketmq.remoting.RemotingClient;
 import org.apache.rocketmq.remoting.exception.RemotingConnectException;
+import org.apache.rocketmq.remoting.exception.RemotingException;
 import org.apache.rocketmq.remoting.exception.RemotingSendRequestException;
 import org.apache.rocketmq.remoting.exception.RemotingTimeoutException;
 import org.apache.rocketmq.remoting.exception.RemotingTooMuchRequestException;
@@ -26,10 +34,14 @@ import org.apache.rocketmq.remoting.protocol.RemotingCommand;
  *
  * <p>This class keeps one channel for each address. As in RocketMQ 5.1.0, all requests to an address wait for its channel for
  * {@code connectTimeoutMillis}; a request without a channel fails with {@link RemotingConnectException}; and the end of a channel
- * fails its requests at once. It has no name servers and no proxies.
+ * fails its requests at once. In releases whose {@code NettyRemotingClient} has a method {@code getAndCreateChannelAsync}, e.g. 5.3.3,
+ * requests that want no answer at once wait in the channel, and no thread waits for them. It has no name servers and no proxies.
  */
 public final class SimRemotingClient extends SimRemoting implements RemotingClient {
     private static final long LOCK_MILLIS = 3000;
+    private static final Logger LOG = Logger.getLogger(SimRemotingClient.class.getName());
+    /** Whether the thread that sends a request waits for a channel. */
+    private static final boolean WAITS = waits();
 
     private final NettyClientConfig config;
     private final Lock lock = new ReentrantLock();
@@ -47,6 +59,15 @@ public final class SimRemotingClient extends SimRemoting implements RemotingClie
         super("Client", "NettyClientWorkerThread_1", config.getClientOnewaySemaphoreValue(),
             config.getClientAsyncSemaphoreValue(), config.getClientCallbackExecutorThreads(), listener);
         this.config = config;
+    }
+
+    private static boolean waits() {
+        String released = "org/apache/rocketmq/remoting/netty/NettyRemotingClient.class";
+        try (InputStream in = SimRemotingClient.class.getClassLoader().getResourceAsStream(released)) {
+            return !new String(in.readAllBytes(), StandardCharsets.ISO_8859_1).contains("getAndCreateChannelAsync");
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     @Override
@@ -93,6 +114,20 @@ public final class SimRemotingClient extends SimRemoting implements RemotingClie
         throws InterruptedException, RemotingConnectException, RemotingTooMuchRequestException, RemotingTimeoutException,
         RemotingSendRequestException {
         long began = System.currentTimeMillis();
+        if (!WAITS) {
+            whenOpen(address, channel -> {
+                long left = timeoutMillis - (System.currentTimeMillis() - began);
+                if (channel == null) {
+                    callback.operationFail(new RemotingConnectException(address));
+                } else if (left < 0) {
+                    callback.operationFail(new RemotingTooMuchRequestException("invokeAsync call the addr[" + address + "] timeout"));
+                } else {
+                    doBeforeRpcHooks(address, request);
+                    invokeAsyncImpl(channel.channel(), request, left, callback);
+                }
+            });
+            return;
+        }
         SimChannel channel = connected(address);
         doBeforeRpcHooks(address, request);
         long left = timeoutMillis - (System.currentTimeMillis() - began);
@@ -101,8 +136,10 @@ public final class SimRemotingClient extends SimRemoting implements RemotingClie
         }
         try {
             invokeAsyncImpl(channel.channel(), request, left, callback);
-        } catch (RemotingSendRequestException e) {
-            channel.close();
+        } catch (Exception e) { // that of RocketMQ 5.1.0 throws a RemotingSendRequestException
+            if (e instanceof RemotingSendRequestException) {
+                channel.close();
+            }
             throw e;
         }
     }
@@ -110,6 +147,17 @@ public final class SimRemotingClient extends SimRemoting implements RemotingClie
     @Override
     public void invokeOneway(String address, RemotingCommand request, long timeoutMillis) throws InterruptedException,
         RemotingConnectException, RemotingTooMuchRequestException, RemotingTimeoutException, RemotingSendRequestException {
+        if (!WAITS) {
+            whenOpen(address, channel -> {
+                if (channel == null) {
+                    LOG.warning("a one-way request found no channel to " + address);
+                } else {
+                    doBeforeRpcHooks(address, request);
+                    sendOneway(channel, request, timeoutMillis);
+                }
+            });
+            return;
+        }
         SimChannel channel = connected(address);
         doBeforeRpcHooks(address, request);
         try {
@@ -118,6 +166,35 @@ public final class SimRemotingClient extends SimRemoting implements RemotingClie
             channel.close();
             throw e;
         }
+    }
+
+    private void sendOneway(SimChannel channel, RemotingCommand request, long timeoutMillis) {
+        try {
+            invokeOnewayImpl(channel.channel(), request, timeoutMillis);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } catch (RemotingException e) { // Netty logs what such a task throws
+            LOG.log(Level.WARNING, "a one-way request was not sent", e);
+        }
+    }
+
+    /** Does something with a channel to an address as soon as it is open; with null if it does not open in time. */
+    private void whenOpen(String address, Consumer<SimChannel> then) throws InterruptedException {
+        SimChannel found = byAddress.get(address);
+        SimChannel channel = found == null || !found.isActive() ? begun(address) : found;
+        if (channel == null) {
+            then.accept(null);
+            return;
+        }
+        channel.opened().thenAccept(open -> {
+            if (!channel.isActive()) {
+                channel.close();
+            }
+            then.accept(channel.isActive() ? channel : null);
+        }).exceptionally(error -> {
+            LOG.log(Level.WARNING, "a request to " + address + " failed", error); // Netty logs what such a task throws
+            return null;
+        });
     }
 
     /** Returns an open channel to an address. Begins one if there is none, and waits for it. */
@@ -147,6 +224,9 @@ public final class SimRemotingClient extends SimRemoting implements RemotingClie
             channel = SimChannel.connect(address, mailbox, this::ended);
             byAddress.put(address, channel);
             byConnection.put(channel.connection(), channel);
+            if (!WAITS) {
+                channel.opened().completeOnTimeout(false, config.getConnectTimeoutMillis(), TimeUnit.MILLISECONDS);
+            }
             return channel;
         } finally {
             lock.unlock();

@@ -13,6 +13,7 @@ import org.apache.rocketmq.remoting.RemotingServer;
 import org.apache.rocketmq.remoting.exception.RemotingSendRequestException;
 import org.apache.rocketmq.remoting.exception.RemotingTimeoutException;
 import org.apache.rocketmq.remoting.exception.RemotingTooMuchRequestException;
+import org.apache.rocketmq.remoting.netty.NettyEventType;
 import org.apache.rocketmq.remoting.netty.NettyRequestProcessor;
 import org.apache.rocketmq.remoting.netty.NettyServerConfig;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
@@ -43,16 +44,25 @@ public final class SimRemotingServer extends SimRemoting implements RemotingServ
     @Override
     void handle(NetEvent event) {
         SimChannel channel = channels.get(event.connection());
+        if (channel == null && event.kind() != NetEvent.Kind.ACCEPTED) {
+            return; // this side has closed it
+        }
         switch (event.kind()) {
-            case ACCEPTED -> channels.put(event.connection(), SimChannel.accepted(event.connection(), event.text()));
-            case DATA -> channel.receive(event.data(), this::processMessageReceived);
-            case CLOSED -> {
-                channels.remove(event.connection());
-                channel.close();
-                failFast(channel.channel());
+            case ACCEPTED -> {
+                SimChannel accepted = SimChannel.accepted(event.connection(), event.text(), this::ended);
+                channels.put(event.connection(), accepted);
+                tell(NettyEventType.CONNECT, accepted);
             }
+            case DATA -> channel.receive(event.data(), this::processMessageReceived);
+            case CLOSED -> channel.close();
             default -> throw new IllegalStateException("a server gets no event " + event.kind());
         }
+    }
+
+    private void ended(SimChannel channel) {
+        channels.remove(channel.connection());
+        tell(NettyEventType.CLOSE, channel);
+        failFast(channel.channel());
     }
 
     @Override
