@@ -49,6 +49,7 @@ FLAGS: Final = (
     "-XX:hashCode=2",  # the same for all objects, so that no hash table has an order by chance
     "-Djava.util.logging.SimpleFormatter.format=%5$s%6$s",
     "-Dio.netty.noUnsafe=true",
+    "-Duser.home=home",  # in the working directory, so that logs do not name a folder of this machine
 )
 
 

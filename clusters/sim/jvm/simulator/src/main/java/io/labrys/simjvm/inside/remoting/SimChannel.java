@@ -1,10 +1,12 @@
 package io.labrys.simjvm.inside.remoting;
 
 import io.labrys.simjvm.run.Mailbox;
+import io.labrys.simjvm.run.Scheduler;
 import io.labrys.simjvm.run.Sockets;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelId;
 import io.netty.channel.DefaultChannelPromise;
 import io.netty.util.concurrent.ImmediateEventExecutor;
 import java.lang.reflect.InvocationHandler;
@@ -20,8 +22,8 @@ import org.apache.rocketmq.remoting.protocol.RemotingCommand;
  * One connection that carries commands of RocketMQ's remoting. {@link #channel} is Netty's view of it for the code above.
  *
  * <p>A frame is a length of four bytes, which does not count itself, and what {@code RemotingCommand.decode} reads. (Source:
- * RocketMQ's NettyDecoder and NettyEncoder.) Netty's view has the methods that RocketMQ 5.1.0 calls. Any other one raises an
- * {@link UnsupportedOperationException} with its name.
+ * RocketMQ's NettyDecoder and NettyEncoder.) Netty's view has the methods that RocketMQ 5.1.0 and 5.3.3 call. Any other one ends the
+ * run with an error that has its name.
  */
 final class SimChannel {
     private static final int MAX_FRAME_BYTES = 16 << 20;
@@ -48,6 +50,29 @@ final class SimChannel {
         @Override
         public String toString() {
             return text;
+        }
+    }
+
+    /** The identity of a channel, as RocketMQ logs it. */
+    private record Id(long connection) implements ChannelId {
+        @Override
+        public String asShortText() {
+            return Long.toString(connection);
+        }
+
+        @Override
+        public String asLongText() {
+            return asShortText();
+        }
+
+        @Override
+        public String toString() {
+            return asShortText();
+        }
+
+        @Override
+        public int compareTo(ChannelId other) {
+            return asLongText().compareTo(other.asLongText());
         }
     }
 
@@ -161,6 +186,7 @@ final class SimChannel {
             case "writeAndFlush" -> write((RemotingCommand) arguments[0]);
             case "isActive", "isOpen", "isWritable" -> isActive();
             case "remoteAddress" -> peer;
+            case "id" -> new Id(connection);
             case "close" -> {
                 close();
                 yield done(null);
@@ -170,7 +196,7 @@ final class SimChannel {
             case "toString" -> "[" + peer + "]";
             case "hashCode" -> Long.hashCode(connection);
             case "equals" -> arguments[0] == channel;
-            default -> throw new UnsupportedOperationException("a simulated channel has no method " + method);
+            default -> throw Scheduler.get().guard().unhooked("the method " + method + " of a channel");
         };
     }
 
@@ -179,7 +205,7 @@ final class SimChannel {
             case "channel" -> channel;
             case "writeAndFlush" -> write((RemotingCommand) arguments[0]);
             case "toString" -> "[" + peer + "]";
-            default -> throw new UnsupportedOperationException("the context of a simulated channel has no method " + method);
+            default -> throw Scheduler.get().guard().unhooked("the method " + method + " of the context of a channel");
         };
     }
 
