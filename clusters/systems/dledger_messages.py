@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# The headers of remoting are JSON. Source: RocketMQ's RemotingCommand; DLedgerRequestCode and PushEntryRequest of DLedger 0.3.1.2
-# and 0.4.0.
+# The headers of remoting are JSON. Source: RocketMQ's RemotingCommand, and DLedgerRequestCode and PushEntryRequest of DLedger
+# 0.3.1.2 and 0.4.0.
 CODE: Final = re.compile(rb'"code":(\d{1,9})')
 ANSWERS: Final = re.compile(rb'"flag":[13],')
 PUSH: Final = re.compile(rb'"type":"([A-Z_]{1,30})"')
-REQUESTS: Final = {51001: "Vote", 51002: "Heartbeat", 51004: "Push", 51005: "LeadershipTransfer", 51006: "InstallSnapshot"}
+REQUESTS: Final = {
+    51001: "Vote",
+    51002: "Heartbeat",
+    51004: "Push",
+    51005: "LeadershipTransfer",
+    51006: "InstallSnapshot",
+}
 
 
 class Messages:

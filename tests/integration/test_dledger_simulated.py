@@ -289,7 +289,7 @@ def test_the_end_of_the_jvm_is_an_error(tmp_path: Path) -> None:
     jvm = pipe.Jvm(["java", "-jar", str(simulator(print).path / JAR)], tmp_path)
     try:
         jvm.begin(SEED, preempt=0.0, stretch_ns=0)
-        with pytest.raises(InfrastructureError, match=r"ended with status 64; (.|\n)*expected the jar of the program"):
+        with pytest.raises(InfrastructureError, match=r"ended with status 64; (.|\n)*expected the jars of the program"):
             jvm.advance(10**9)
     finally:
         jvm.close()
@@ -312,6 +312,6 @@ def _without_frames(logs: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 def _scan(*parts: str) -> list[str]:
     """Returns the calls that leave the simulation, in the classes of DLedger's node with these first parts of their names."""
     jar = simulator(print).path / JAR
-    program = built(SimDLedger(SimCluster(("n1",), SEED), DLedgerOptions(), "register")).artifact.path / SimDLedger.jar
+    (program,) = built(SimDLedger(SimCluster(("n1",), SEED), DLedgerOptions(), "register")).jars()
     command = ["java", "-cp", str(jar), "io.labrys.simjvm.weave.Scan", str(program), *parts]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.system import LogLine
 
+
 class SimDLedgerNodes(JavaNodes, DLedgerNodes):
     """Nodes of the library in the simulator. A subclass is also a system on real nodes, whose options and checks it keeps."""
 

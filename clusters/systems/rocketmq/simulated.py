@@ -52,7 +52,7 @@ class SimRocketMQController(JavaNodes, RocketMQController):
         {
             **JavaNodes.lacks,
             SIMULATED_POWER: (
-                "the index of each controller is a mapped file of 160 MB, of which the simulator cannot keep the part that was synced"
+                "the index of each controller is a mapped file of 160 MB, and the simulator has no memory for what of it was synced"
             ),
         }
     )
@@ -107,5 +107,3 @@ class SimRocketMQController(JavaNodes, RocketMQController):
         own = {"rocketmqHome": node.name, **self.processes.settings(node, f"{node.name}/data")}
         (folder / CONFIG).write_text(settings.text(own), encoding="utf-8")
         return super().factory(node)
-
-
