@@ -52,7 +52,8 @@ class SimRocketMQController(JavaNodes, RocketMQController):
         {
             **JavaNodes.lacks,
             SIMULATED_POWER: (
-                "the index of each controller is a mapped file of 160 MB, and the simulator has no memory for what of it was synced"
+                "the index of each controller is a mapped file of 160 MB, and the simulator has no memory for a copy of "
+                "what was synced"
             ),
         }
     )
