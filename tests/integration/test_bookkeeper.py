@@ -190,18 +190,18 @@ def test_a_writer_closes_its_ledger_and_one_bookie_alone_takes_no_entry(ledgers:
 
 
 def test_metadata_name_the_bookies_of_each_fragment(logs: BookKeeperSystem) -> None:
-    """The one fragment of a new ledger begins at entry 0, and has all bookies."""
+    """The one fragment of a new ledger begins at entry 0, and has two of the three bookies."""
 
     async def all_of_it() -> object:
         process = Process(logs.cluster.nodes[3])
         try:
-            ledger = await process.ask("create", ensemble=3, write=3, ack=3)
+            ledger = await process.ask("create", ensemble=2, write=2, ack=2)
             return await process.ask("metadata", ledger=ledger)
         finally:
             process.close()
 
     found = asyncio.run(all_of_it())
-    bookies = sorted(f"{node.address}:3181" for node in logs.cluster.nodes[:3])
+    bookies = {f"{node.address}:3181" for node in logs.cluster.nodes[:3]}
     assert isinstance(found, dict)
-    assert (found["state"], found["ackQuorum"], list(found["ensembles"])) == ("OPEN", 3, ["0"])
-    assert sorted(found["ensembles"]["0"]) == bookies
+    assert (found["state"], found["ackQuorum"], list(found["ensembles"])) == ("OPEN", 2, ["0"])
+    assert len({*found["ensembles"]["0"]} & bookies) == len(found["ensembles"]["0"]) == 2
