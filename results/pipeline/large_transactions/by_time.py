@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from checker._kernel import TransactionGraph
+from checker.columns import OK
+from checker.transactions.models import REALTIME
 from results.pipeline.large_transactions.pieces import (
     BACK,
     EDGE,
@@ -36,6 +38,12 @@ if TYPE_CHECKING:
     from results.pipeline.large_transactions.pieces import Numbers
 
 BYTES_PER_PIECE: Final = 400  # the memory of a piece in a slice, with the graph
+# By the kind of an edge in the kernel: the type of its cycle with real time, and its name.
+_AGAINST_TIME: Final = {
+    1: ("G0-realtime", "ww"),
+    2: ("G1c-realtime", "wr"),
+    4: ("G-single-item-realtime", "rw"),
+}
 SIDE: Final = ("", "_end", "_process", "_kind")
 
 
@@ -178,7 +186,8 @@ def _slice(number: int, numbers: Numbers, slicing: Slicing) -> Shown:
     role = numbers["role"]
     inner = only(numbers, role == WITHIN)
     marked = only(numbers, (role == ENTRY) | (role == EXIT))
-    over = [{"over": _edge(only(numbers, [row]))} for row in np.flatnonzero(role == OVER)[:1000].tolist()]
+    far = only(numbers, role == OVER)
+    over = [{"over": len(far["a"])}, *_against_time(far, slicing)] if len(far["a"]) else []
     if not len(marked["a"]):
         return Shown(told=over + Part(inner, slicing).cycles())
     part = Part(joined([inner, marked]), slicing)
@@ -188,7 +197,7 @@ def _slice(number: int, numbers: Numbers, slicing: Slicing) -> Shown:
     )
     if (from_entry & to_exit).any():
         wide = {"wide": int((from_entry & to_exit).sum()), "slice": number}
-        return Shown(told=[*over, wide, *part.cycles()])
+        return Shown(told=[*over, *_against_time(only(numbers, role == BACK), slicing), wide, *part.cycles()])
     inner = {name: column for name, column in joined([inner, marked]).items() if name in NUMBERS.names}
     a = part.row(inner["a"])
     b = np.where(inner["what"] == EDGE, part.row(inner["b"]), a)
@@ -209,8 +218,23 @@ def _slice(number: int, numbers: Numbers, slicing: Slicing) -> Shown:
     return Shown(told=over + alone, rows=rows)
 
 
-def _edge(numbers: Numbers) -> dict[str, int]:
-    return {name: int(column[0]) for name, column in numbers.items() if name != "slice"}
+def _against_time(numbers: Numbers, slicing: Slicing) -> list[dict[str, Any]]:
+    """Returns a cycle of each type that an edge makes with real time: it leads to a transaction that had completed before."""
+    if slicing.extra != REALTIME:
+        return []
+    known = (numbers["what"] == EDGE) & (numbers["b_kind"] == OK) & (numbers["b_end"] < numbers["a"])
+    told: list[dict[str, Any]] = []
+    for kind, (name, word) in _AGAINST_TIME.items():
+        rows = np.flatnonzero(known & (numbers["kind"] == kind))
+        if len(rows):
+            row = rows[np.argmin(numbers["a"][rows])]
+            ref = [int(numbers[each][row]) for each in REF]
+            a, b = int(numbers["a"][row]), int(numbers["b"][row])
+            told += [
+                {"cycle": [name, 2, b, [[a, b, word, ref, ref], [b, a, REALTIME, None, None]]]},
+                {"counts": {name: 1}},
+            ]
+    return told
 
 
 class Part:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.transactions.judge import judged
+from checker.transactions.models import searched
 from harness.errors import InputError
 from harness.verdict import Verdict
 from results.pipeline.large_transactions.by_key import KEPT
@@ -66,9 +67,15 @@ class Found:
         """Returns the sources of the orders of versions that contradict the others in a key."""
         return sorted({number for each in self.told for number in each.get("contradicted", ())})
 
-    def trouble(self) -> str | None:
+    def trouble(self, question: Question) -> str | None:
         """Returns why something is not decided; None if all is."""
         limit = f"the limit of {self.memory_limit >> 20} MiB; raise it with --memory-limit"
+        whole = searched(question.model, question.anomalies)
+        if whole:
+            names = " and ".join(whole)
+            return (
+                f"The history takes more than {limit}. Its parts do not show {names}, which {question.model} prohibits."
+            )
         keys = [each for each in self.told if "large" in each]
         if keys:
             most = max(each["large"] for each in keys)
@@ -176,7 +183,7 @@ def judgement(question: Question, found: Found, columns: Columns, names: Mapping
     result["counts"] = dict(counts)
     result["data_edges"] = sum(each.get("edges", 0) for each in found.told)
     decided = judged(columns, question, result, found.size)
-    trouble = found.trouble()
+    trouble = found.trouble(question)
     if trouble is None:
         return decided
     if decided.verdict is Verdict.INVALID:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from pyspark.sql.pandas.functions import arrow_udf
 
 from checker.columns import NEEDED
-from checker.transactions.models import Asking, searched
+from checker.transactions.models import Asking
 from harness.verdict import Verdict
 from results.pipeline.decide import judges
 from results.pipeline.decide.coding import ADDRESS, CODED, TEXTS, coded, coding_of, made
@@ -81,7 +81,7 @@ def judged(operations: DataFrame, judge: Judge, memory_limit: int) -> DataFrame:
     Returns:
         A row for each run and key, in the columns of `schema.VERDICTS`.
     """
-    large, is_all = _large_transactions(operations, memory_limit) if _in_parts(judge) else ([], False)
+    large, is_all = _large_transactions(operations, memory_limit) if isinstance(judge, Asking) else ([], False)
     if large:
         answers = [
             decided_in_parts(
@@ -104,14 +104,6 @@ def judged(operations: DataFrame, judge: Judge, memory_limit: int) -> DataFrame:
     spread = rows.repartition(_tasks(keys, keys.count), ADDRESS).sortWithinPartitions(ADDRESS, "invoke_index")
     decided = spread.mapInArrow(partial(judges.decide, judge=judge, memory_limit=memory_limit), struct_of(VERDICTS))
     return conform(decided, VERDICTS)
-
-
-def _in_parts(judge: Judge) -> bool:
-    """Returns whether a judge's histories can be decided in parts: of transactions, without anomalies that need whole ones."""
-    if not isinstance(judge, Asking):
-        return False
-    question = judge.question()
-    return not searched(question.model, question.anomalies)
 
 
 def _large_transactions(operations: DataFrame, memory_limit: int) -> tuple[list[Any], bool]:

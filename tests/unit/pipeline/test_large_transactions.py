@@ -280,6 +280,11 @@ def told(found: Judgement, columns: Any) -> Any:
     return found.verdict, found.reason, dict(found.counts), dict(found.figures), found.cause, anomalies
 
 
+def plain(kind: str) -> str:
+    """Returns a type without what orders transactions besides the data."""
+    return kind.removesuffix("-realtime").removesuffix("-process")
+
+
 def compare(random: Random, *, most: int) -> Judgement | None:
     """Judges a random history both ways; returns the judgement, or None if it needs more than a slice."""
     lists = random.random() < 0.6
@@ -295,6 +300,9 @@ def compare(random: Random, *, most: int) -> Judgement | None:
     if "far apart" in found.reason:
         assert found.verdict is not Verdict.VALID
         assert found.verdict is Verdict.UNKNOWN or expected.verdict is Verdict.INVALID
+        # In a component, the kernel names a type with an order besides the data only if none has it without one.
+        types = {*expected.counts, *expected.figures["allowed-anomaly-types"]}
+        assert {plain(each.kind) for each in found.anomalies} <= {plain(each) for each in types}
         return None
     assert told(found, columns) == told(expected, whole)
     return found
@@ -307,3 +315,53 @@ def test_parts_have_the_judgement_of_the_whole(seed: int) -> None:
     found = [compare(random, most=40) for _ in range(60)]
     verdicts = {each.verdict for each in found if each is not None}
     assert {Verdict.VALID, Verdict.INVALID} <= verdicts
+
+
+def ok(start: int, end: int, mops: list[Any]) -> Operation:
+    """Returns a transaction that succeeded."""
+    value = [[name, key, None if name == "r" else what] for name, key, what in mops]
+    return Operation(
+        process=start, f="txn", value=value, result=mops, type=OpType.OK, start_ns=start, end_ns=end, invoke_index=start,
+        complete_index=end, key=None, node=None, error=None, phase=None, via=None, order=None,
+    )  # fmt: skip
+
+
+def far_back() -> list[Operation]:
+    """Returns appends to one key, one after the other, and at the end a read that saw only the first two."""
+    some = [ok(2 * at + 1, 2 * at + 2, [["r", "x", list(range(at))], ["append", "x", at]]) for at in range(20)]
+    return [*some, ok(41, 42, [["r", "x", [0, 1]]])]
+
+
+def judged_in_parts(operations: list[Operation], model: str, *, slices: int = 5) -> Judgement:
+    """Returns the judgement of operations in slices."""
+    asked = Question(workload="list-append", model=model)
+    return in_parts(rows_of(operations), asked, tasks=2, slices=slices)[0]
+
+
+def test_a_stale_read_over_many_slices_is_found_with_real_time() -> None:
+    """The edge back and real time are a cycle by themselves, whatever lies between."""
+    found = judged_in_parts(far_back(), "strict-serializable")
+    assert found.verdict is Verdict.INVALID
+    assert [each.kind for each in found.anomalies] == ["G-single-item-realtime"]
+    assert "read x as [0 1]" in found.anomalies[0].explanation
+    assert "far apart" in found.reason
+    whole = Asks(Question(workload="list-append", model="strict-serializable"))
+    expected = whole.judge(ColumnReader("the history").of_batch(rows_of(far_back())))
+    assert [each.kind for each in expected.anomalies] == ["G-single-item-realtime"]
+
+
+def test_a_stale_read_over_many_slices_is_unknown_without_real_time() -> None:
+    """It may be on a cycle of the data, so the history is not called serializable."""
+    found = judged_in_parts(far_back(), "serializable")
+    assert (found.verdict, found.cause) == (Verdict.UNKNOWN, "out-of-memory")
+
+
+def test_models_with_anomalies_that_parts_do_not_show_are_never_valid() -> None:
+    """The reason names the model and what to do; an anomaly that parts show is invalid all the same."""
+    valid = [ok(1, 2, [["append", "x", 1]]), ok(3, 4, [["r", "x", [1]]])]
+    found = judged_in_parts(valid, "read-atomic")
+    assert (found.verdict, found.cause) == (Verdict.UNKNOWN, "out-of-memory")
+    assert "--memory-limit" in found.reason
+    assert "which read-atomic prohibits" in found.reason
+    wrong = [*valid, ok(5, 6, [["r", "x", [7]]])]
+    assert judged_in_parts(wrong, "read-atomic").verdict is Verdict.INVALID
