@@ -4,6 +4,9 @@ The minimum ("floor") reads the same Parquet and sorts it by run, key and start,
 `labrys check` on the same operations in one file. All three run one after the other. The benchmark fails if the job misses or
 misplaces a planted anomaly, or if any other key is not valid. With `--whole`, it also times each step of `labrys analyze` on
 the same operations as a run with faults: preview of the rows, verdicts, timelines, trends and pictures.
+
+With `--transactions`, the history has transactions of `list-append` instead, and the job decides it in parts
+(`benchmarks.pipeline.transactions`).
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from pyarrow import dataset, parquet
 from rich.console import Console
 
 from benchmarks.memory import Memory
+from benchmarks.pipeline import transactions
 from benchmarks.pipeline.histories import KINDS, generate, plan
 from benchmarks.pipeline.records import record
 from checker.formats.parquet import schema as file_schema
@@ -75,9 +79,9 @@ def one_file(folder: Path, path: Path) -> None:
             writer.write_table(pa.Table.from_batches([batch]).cast(layout))
 
 
-def check(path: Path) -> dict[str, Any]:
+def check(path: Path, *options: str) -> dict[str, Any]:
     """Runs `labrys check` on the file."""
-    command = [sys.executable, "-m", "cli", "check", str(path), "--model", MODEL, "--format", "json"]
+    command = [sys.executable, "-m", "cli", "check", str(path), *options, "--format", "json"]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode not in {0, 1}:
         raise SystemExit(f"labrys check ended with {done.returncode}: {done.stderr.decode()[-2000:]}")
@@ -118,6 +122,45 @@ def wrong(made: Plan, found: Sequence[Any]) -> list[str]:
     return problems
 
 
+def show(table: Sequence[tuple[str, float, int]], operations: int) -> None:
+    """Prints a table of names, seconds and bytes; the floor is first."""
+    floor_s = table[0][1]
+    print(f"{'':28}{'seconds':>10}{'to floor':>10}{'1e6/s':>8}{'peak MB':>10}")
+    for name, seconds, peak in table:
+        print(f"{name:28}{seconds:10.1f}{seconds / floor_s:10.2f}{operations / seconds / 1e6:8.2f}{peak / 1e6:10,.0f}")
+
+
+def compare_transactions(
+    spark: SparkSession, wanted: int, folder: Path, *, memory_limit: int, native: bool, stale: bool
+) -> int:
+    """Makes a history of transactions, runs everything once, and prints the table, by micro-operations."""
+    data = folder / "operations"
+    generating_s, _, count = timed(lambda: transactions.write(data, wanted, stale=stale))
+    bytes_there = sum(path.stat().st_size for path in data.glob("*.parquet"))
+    print(f"{count:,} transactions of {transactions.MICRO} micro-operations, {bytes_there / 1e6:,.0f} MB")
+    print(f"made in {generating_s:.1f} s; planted: {'a stale read' if stale else 'nothing'}")
+    print(f"at most {memory_limit >> 20} MiB in a worker\n", flush=True)
+    rows = spark.read.schema(struct_of(OPERATIONS)).parquet(str(data))
+    floor_s, floor_bytes, _ = timed(lambda: transactions.floor(rows))
+    job_s, job_bytes, row = timed(lambda: transactions.decided(rows, memory_limit))
+    table = [("floor: read and sort", floor_s, floor_bytes), ("verdict", job_s, job_bytes)]
+    expected = "invalid" if stale else "valid"
+    problems = [f"the job says {row['verdict']}: {row['explanation']}"] if row["verdict"] != expected else []
+    if native:
+        path = folder / "operations.parquet"
+        one_file(data, path)
+        check_s, _, found = timed(lambda: check(path, "--workload", "list-append"))
+        used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        table.append(("labrys check, one process", check_s, used))
+        if found["valid"] is stale:
+            problems.append(f"labrys check says {found['valid']} of the same transactions")
+    show(table, count * transactions.MICRO)
+    print(f"\nengine: {row['engine']}; {row['explanation'][:100]}")
+    for problem in problems:
+        print(f"WRONG: {problem}")
+    return 1 if problems else 0
+
+
 def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot: int | None, all_of_it: bool) -> int:
     """Makes the history, runs everything once, and prints the table."""
     run, out = folder / "run", folder / "verdicts"
@@ -142,17 +185,13 @@ def compare(spark: SparkSession, made: Plan, folder: Path, *, native: bool, hot:
     if native:
         path = folder / "operations.parquet"
         one_file(data, path)
-        check_s, _, found = timed(lambda: check(path))
+        check_s, _, found = timed(lambda: check(path, "--model", MODEL))
         table.append(
             ("labrys check, one process", check_s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
         )
         if found["valid"] is not (not made.planted):
             problems.append(f"labrys check says {found['valid']} of the same operations")
-    print(f"{'':28}{'seconds':>10}{'to floor':>10}{'1e6/s':>8}{'peak MB':>10}")
-    for name, seconds, peak in table:
-        print(
-            f"{name:28}{seconds:10.1f}{seconds / floor_s:10.2f}{made.operations / seconds / 1e6:8.2f}{peak / 1e6:10,.0f}"
-        )
+    show(table, made.operations)
     engines = [f"{row[0]} {row[1]:,}" for row in there.groupBy("engine").count().orderBy("engine").collect()]
     print(f"\nengines: {', '.join(engines)}", flush=True)
     if all_of_it:
@@ -175,6 +214,8 @@ def main() -> int:
     parser.add_argument("--no-check", action="store_true", help="without the check in one process")
     parser.add_argument("--whole", action="store_true", help="all of labrys analyze too, with its steps")
     parser.add_argument("--memory", default="4g", help="of the driver")
+    parser.add_argument("--transactions", type=lambda text: int(float(text)), help="so many instead of --operations")
+    parser.add_argument("--memory-limit", type=int, default=256, help="MiB of a worker, with --transactions")
     parser.add_argument("--folder", type=Path, help="where the data goes; else a temporary folder")
     args = parser.parse_args()
     one = args.keys == "one"
@@ -189,6 +230,11 @@ def main() -> int:
     options = SessionOptions(driver_memory=args.memory, log=folder / "spark.log", scratch=folder / "scratch")
     try:
         with spark_session(options) as spark:
+            if args.transactions is not None:
+                limit, stale = args.memory_limit << 20, args.plant == "stale"
+                return compare_transactions(
+                    spark, args.transactions, folder, memory_limit=limit, native=not args.no_check, stale=stale
+                )
             return compare(spark, made, folder, native=not args.no_check, hot=args.hot, all_of_it=args.whole)
     finally:
         if args.folder is None:

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
 SIZE: Final = 320
 KEYS: Final = 20
+_MODEL: Final = "strict-serializable"
 _AT_ONCE: Final = 10
-_MICRO: Final = 4
+MICRO: Final = 4
 _KINDS: Final = 64  # of blocks
 _FILE: Final = 1 << 20  # transactions
 _GROUP: Final = 400  # blocks in a row group
@@ -79,7 +80,7 @@ def block(random: Random, before: dict[str, list[int]], *, stale: bool = False) 
         event += 1
         if free and begun < SIZE and (not open_ or random.random() < 0.5):
             slot = free.pop(random.randrange(len(free)))
-            open_[slot] = (event, [_micro(random, begun * _MICRO + place, before) for place in range(_MICRO)])
+            open_[slot] = (event, [_micro(random, begun * MICRO + place, before) for place in range(MICRO)])
             begun += 1
             continue
         slot = random.choice(sorted(open_))
@@ -181,7 +182,7 @@ def _rows(made: Block, number: int, event: int) -> pa.RecordBatch:
 
 def floor(rows: DataFrame) -> None:
     """Reads, divides and sorts."""
-    question = Question(workload="list-append", model="strict-serializable")
+    question = Question(workload="list-append", model=_MODEL)
 
     def divided(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for part in by_key.parts(batches, question):
@@ -191,9 +192,9 @@ def floor(rows: DataFrame) -> None:
     parts.sort("key", "start").write.format("noop").mode("overwrite").save()
 
 
-def decided(rows: DataFrame, model: str, memory_limit: int) -> dict[str, Any]:
+def decided(rows: DataFrame, memory_limit: int) -> dict[str, Any]:
     """Returns the verdict of the history."""
-    judge = of_workload("list-append", settings=(f"consistency-model={model}",)).judge
+    judge = of_workload("list-append", settings=(f"consistency-model={_MODEL}",)).judge
     assert judge is not None  # noqa: S101 - the workload has one
     [row] = judged(rows, judge, memory_limit).collect()
     found: dict[str, Any] = row.asDict()
