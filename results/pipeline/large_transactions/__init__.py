@@ -31,4 +31,12 @@ So the kernel gets each such set with all edges within it, and finds the same co
 that lead forward to another slice are not needed, but for those between neighbours. If claim 1 does not hold for a
 slice of the largest length that fits into memory, components may be larger than that. Then what was found is true, and
 what was not found is unknown.
+
+One kind of cycle is found even then. If an edge leads from A to B, both are ok, B completed before A began, and the model
+has real time, then real time leads from B to A. So the two are a cycle, whatever lies between them.
+
+**How rows move** (`parcels`). No step has a Python object for each row: the kernel reads texts in the layout of Arrow, and all
+other columns are integers. Spark moves *parcels*, each of which has many rows of one bucket: of keys with one hash, or of
+one slice. So Spark sorts and spills few large values, and a worker holds one bucket at a time. The words of pieces (keys and
+versions) stay where they were made; only those that an explanation names are looked up in the end.
 """
