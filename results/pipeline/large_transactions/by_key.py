@@ -94,8 +94,8 @@ def _parts(batch: pa.RecordBatch, question: Question) -> pa.RecordBatch:
     found = transaction_parts(
         question.workload,
         kind=columns.type,
-        request=_arrays(_canonical(batch.column("value"))),
-        answer=_arrays(_canonical(batch.column("result"))),
+        request=kernel_texts(canonical(batch.column("value"))),
+        answer=kernel_texts(canonical(batch.column("result"))),
     )
     if "malformed" in found:
         row, answer = found["malformed"]
@@ -112,19 +112,19 @@ def _parts(batch: pa.RecordBatch, question: Question) -> pa.RecordBatch:
         pa.array(columns.process[rows]),
         pa.array(columns.type[rows]),
         pa.array(place.astype(np.int32)),
-        pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(flat.astype(np.int32))),
+        pa.ListArray.fromkernel_texts(pa.array(ends.astype(np.int32)), pa.array(flat.astype(np.int32))),
         _strings(*found["key"]),
         _strings(*found["text"]),
         pa.array(np.frombuffer(found["address"], np.uint32)),
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=PARTS)
+    return pa.RecordBatch.fromkernel_texts(arrays, schema=PARTS)
 
 
 def _strings(text: bytes, ends: bytes) -> pa.Array:
     return pa.StringArray.from_buffers(len(ends) // 4 - 1, pa.py_buffer(ends), pa.py_buffer(text))
 
 
-def _arrays(texts: pa.Array) -> tuple[Any, Any, Any]:
+def kernel_texts(texts: pa.Array) -> tuple[Any, Any, Any]:
     """Returns texts as the kernel takes them (`evident_texts`)."""
     _, ends, text = texts.buffers()
     there = texts.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
@@ -134,10 +134,10 @@ def _arrays(texts: pa.Array) -> tuple[Any, Any, Any]:
     return bounds, np.frombuffer(text or b"", np.uint8), there
 
 
-def _canonical(column: pa.Array) -> pa.Array:
+def canonical(column: pa.Array) -> pa.Array:
     """Returns canonical JSON."""
     texts = column.cast(pa.string())
-    odd = np.flatnonzero(np.frombuffer(evident_texts(_arrays(texts)), np.uint8) == 0)
+    odd = np.flatnonzero(np.frombuffer(evident_texts(kernel_texts(texts)), np.uint8) == 0)
     if not len(odd):
         return texts
     made: list[str | None] = []
@@ -189,7 +189,7 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Of
     found = transaction_dependencies(
         question.workload,
         **rows,
-        text=_arrays(table.column("text").chunk(0)),
+        text=kernel_texts(table.column("text").chunk(0)),
         sources=list(question.sources),
         left_out=list(left_out),
     )
@@ -277,7 +277,7 @@ def _made(columns: Sequence[tuple[int, int, dict[str, Any]]], schema: pa.Schema)
                 arrays.append(pa.array(known[field.name]).cast(field.type))
             else:
                 arrays.append(pa.nulls(count, field.type))
-        tables.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        tables.append(pa.RecordBatch.fromkernel_texts(arrays, schema=schema))
     return pa.concat_batches(tables)
 
 

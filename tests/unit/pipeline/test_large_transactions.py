@@ -5,6 +5,7 @@ The steps run here one after the other, on few transactions in short slices; tes
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from itertools import pairwise
 from random import Random
@@ -14,7 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from checker._kernel import evident_texts
 from checker.columns import NEEDED, OK, ColumnReader
 from checker.formats.parquet import json_text
 from checker.transactions.judge import judge
@@ -41,6 +45,8 @@ SOURCES = (
     ("writes-follow-reads", "sequential-keys", "linearizable-keys"),
 )  # fmt: skip
 LARGE = 1 << 30
+TOKENS = ("[", "]", ",", "null", '"', "a b", "\\", "é", "-", "0", "7", "12345678901234567890", "1.5", "true")
+OPEN = pa.schema({"start": pa.int64(), "end": pa.int64()})
 
 
 class Asks:
@@ -365,3 +371,39 @@ def test_models_with_anomalies_that_parts_do_not_show_are_never_valid() -> None:
     assert "which read-atomic prohibits" in found.reason
     wrong = [*valid, ok(5, 6, [["r", "x", [7]]])]
     assert judged_in_parts(wrong, "read-atomic").verdict is Verdict.INVALID
+
+
+@given(st.lists(st.sampled_from(TOKENS)))
+def test_evident_texts_are_canonical(tokens: list[str]) -> None:
+    """The kernel calls a text evident only if it is canonical, or no JSON at all; then nothing is written again."""
+    texts = pa.array(["".join(tokens), None])
+    evident, none = evident_texts(by_key.kernel_texts(texts))
+    assert none == 1
+    if evident:
+        try:
+            value = json.loads("".join(tokens))
+        except ValueError:
+            return
+        assert json_text(value) == "".join(tokens)
+
+
+def test_values_that_are_not_evident_are_written_again() -> None:
+    """Another form of the same value becomes the same text; a text that is no JSON stays, and the kernel refuses it."""
+    texts = pa.array(['[["r", "x", null]]', None, '[["append","x",1.0]]', "[[", '[["r","x",null]]'])
+    assert by_key.canonical(texts.slice(0, 3)).to_pylist() == ['[["r","x",null]]', None, '[["append","x",1.0]]']
+    assert by_key.canonical(texts.slice(3)).to_pylist() == ["[[", '[["r","x",null]]']
+
+
+@pytest.mark.parametrize("memory", [1, 1 << 30])
+def test_parcels_keep_the_rows_of_each_bucket_in_their_order(memory: int) -> None:
+    """Whatever the memory, and whatever the batches that Spark makes of the parcels."""
+    rows = pa.RecordBatch.from_pydict({"start": list(range(1000)), "end": [7] * 1000}, schema=OPEN)
+    buckets = np.arange(1000) * 7919 % 13
+    some = [(buckets[at : at + 100], rows.slice(at, 100)) for at in range(0, 1000, 100)]
+    parcels = pa.Table.from_batches(packed(iter(some), OPEN, memory), schema=PARCELS)
+    in_order = parcels.take(pa.array(np.argsort(parcels.column("bucket").to_numpy(), kind="stable")))
+    found = {
+        bucket: [start for batch in batches for start in batch.column("start").to_pylist()]
+        for bucket, batches in unpacked(iter(in_order.to_batches(max_chunksize=3)), OPEN)
+    }
+    assert found == {bucket: np.flatnonzero(buckets == bucket).tolist() for bucket in range(13)}
