@@ -40,6 +40,7 @@ _MODEL: Final = "strict-serializable"
 _AT_ONCE: Final = 10
 MICRO: Final = 4
 _KINDS: Final = 64  # of blocks
+_PARTITIONS: Final = 200  # Spark's default
 _FILE: Final = 1 << 20  # transactions
 _GROUP: Final = 400  # blocks in a row group
 _NOW, _BEFORE = b"k9999999", b"k8888888"  # stand for the names of two blocks, which are as long
@@ -189,7 +190,9 @@ def floor(rows: DataFrame) -> None:
             yield part.select(["key", "start", "text"]).cast(_SORTED)
 
     parts = rows.select(*NEEDED).mapInArrow(divided, struct_of(_SORTED))
-    parts.sort("key", "start").write.format("noop").mode("overwrite").save()
+    # A sort of all rows would read and divide them twice, to find the bounds of its partitions.
+    spread = parts.repartition(_PARTITIONS, "key").sortWithinPartitions("key", "start")
+    spread.write.format("noop").mode("overwrite").save()
 
 
 def decided(rows: DataFrame, memory_limit: int) -> dict[str, Any]:

@@ -112,12 +112,12 @@ def _parts(batch: pa.RecordBatch, question: Question) -> pa.RecordBatch:
         pa.array(columns.process[rows]),
         pa.array(columns.type[rows]),
         pa.array(place.astype(np.int32)),
-        pa.ListArray.fromkernel_texts(pa.array(ends.astype(np.int32)), pa.array(flat.astype(np.int32))),
+        pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(flat.astype(np.int32))),
         _strings(*found["key"]),
         _strings(*found["text"]),
         pa.array(np.frombuffer(found["address"], np.uint32)),
     ]
-    return pa.RecordBatch.fromkernel_texts(arrays, schema=PARTS)
+    return pa.RecordBatch.from_arrays(arrays, schema=PARTS)
 
 
 def _strings(text: bytes, ends: bytes) -> pa.Array:
@@ -277,7 +277,7 @@ def _made(columns: Sequence[tuple[int, int, dict[str, Any]]], schema: pa.Schema)
                 arrays.append(pa.array(known[field.name]).cast(field.type))
             else:
                 arrays.append(pa.nulls(count, field.type))
-        tables.append(pa.RecordBatch.fromkernel_texts(arrays, schema=schema))
+        tables.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
     return pa.concat_batches(tables)
 
 
