@@ -16,6 +16,7 @@ from checker.columns import FAIL, INFO, OK, ColumnReader, Values
 from checker.formats.parquet import decode_value, json_text
 from checker.transactions.judge import FUNCTION
 from harness.errors import LabrysError
+from harness.op import OpType
 from results.pipeline.large_transactions.pieces import (
     EDGE,
     FINDINGS,
@@ -65,10 +66,19 @@ def parts(batches: Iterator[pa.RecordBatch], question: Question) -> Iterator[pa.
     """Yields the parts (`PARTS`) of operations, which come in the columns of `checker.columns.NEEDED`."""
     for batch in batches:
         if batch.num_rows:
+            if _shows_reads(batch):
+                yield _told({"shows": True})
             try:
                 yield _parts(batch, question)
             except LabrysError as error:
                 yield _told({"error": str(error)})
+
+
+def _shows_reads(batch: pa.RecordBatch) -> bool:
+    """Returns whether a transaction without an answer has a result other than its request, so it shows results of reads."""
+    value, result = (batch.column(name).cast(pa.string()) for name in ("value", "result"))
+    other = pc.and_(pc.equal(batch.column("type").cast(pa.string()), str(OpType.INFO)), pc.not_equal(value, result))
+    return bool(pc.any(other).as_py())
 
 
 def _told(what: Any, start: int = 0) -> pa.RecordBatch:

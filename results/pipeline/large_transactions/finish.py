@@ -76,6 +76,8 @@ class Found:
             return (
                 f"The history takes more than {limit}. Its parts do not show {names}, which {question.model} prohibits."
             )
+        if any("shows" in each for each in self.told):
+            return f"Parts do not use the reads of transactions without an answer, and the history takes more than {limit}."
         keys = [each for each in self.told if "large" in each]
         if keys:
             most = max(each["large"] for each in keys)

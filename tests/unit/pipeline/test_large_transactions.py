@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -371,6 +372,18 @@ def test_models_with_anomalies_that_parts_do_not_show_are_never_valid() -> None:
     assert "which read-atomic prohibits" in found.reason
     wrong = [*valid, ok(5, 6, [["r", "x", [7]]])]
     assert judged_in_parts(wrong, "read-atomic").verdict is Verdict.INVALID
+
+
+def test_reads_of_a_transaction_without_an_answer_are_never_ignored() -> None:
+    """Whether they count follows from other keys, so the history is unknown, and not valid."""
+    first = ok(1, 2, [["append", "x", 1]])
+    shown = replace(ok(3, 4, [["r", "x", [7]]]), type=OpType.INFO, end_ns=None, complete_index=None)
+    last = ok(5, 6, [["r", "x", [1]]])
+    found = judged_in_parts([first, shown, last], "serializable")
+    assert (found.verdict, found.cause) == (Verdict.UNKNOWN, "out-of-memory")
+    assert "without an answer" in found.reason
+    nothing = replace(shown, result=shown.value)
+    assert judged_in_parts([first, nothing, last], "serializable").verdict is Verdict.VALID
 
 
 @given(st.lists(st.sampled_from(TOKENS)))
