@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clusters.sim.threads import PAGE_FAULTS, PREEMPT, Threads
 from harness.console.parameters import Choice
 from harness.declare import option
 from harness.errors import InputError
@@ -54,6 +55,27 @@ class ClusterOptions:
         low=1,
         high=1000,
     )
+
+    preempt: float = option(
+        PREEMPT,
+        "With --cluster sim and a system in Java: the probability with which a thread stops at a lock, and another runs first.",
+        low=0,
+        high=1,
+        hunted=(PREEMPT, 0.0, 0.1),
+    )
+    page_faults: float = option(
+        PAGE_FAULTS,
+        "With --cluster sim and a system in Java: the probability with which a write into a mapped file takes time, so that a "
+        "fault can come before it.",
+        low=0,
+        high=1,
+        hunted=(PAGE_FAULTS, 0.3),
+    )
+
+    @property
+    def threads(self) -> Threads:
+        """Returns where the threads of simulated programs in Java stop."""
+        return Threads(preempt=self.preempt, page_faults=self.page_faults)
 
     @property
     def simulated(self) -> bool:
@@ -192,7 +214,7 @@ def _opened(cluster: ClusterOptions, place: PlaceOptions, seed: int) -> Iterator
     if cluster.cluster_kind == SIMULATED:
         from clusters.sim.cluster import SimCluster  # noqa: PLC0415 - `--help` needs no world
 
-        opened = SimCluster(_names(cluster, place), seed)
+        opened = SimCluster(_names(cluster, place), seed, threads=cluster.threads)
     elif cluster.cluster_kind == PIPES:
         from clusters.pipes.cluster import PipesCluster  # noqa: PLC0415 - likewise
 

@@ -120,6 +120,8 @@ def fitted(options: RunOptions, sources: Sources, *, assume_nodes: bool = False)
     )
     options = replace(options, cluster=cluster)
     subjects.check(options)
+    options, more = subjects.without_threads(options)
+    lines = [*lines, *more]
     thresholds_of(options)
     roles = subjects.roles_of(options, names)
     given = nemesis.choices.given_plan(options.faults, names, roles)

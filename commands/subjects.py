@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from clusters.options import PIPES, SIMULATED
+from clusters.sim.threads import Threads
 from commands.choosing import loadable
 from harness.console import plugins
 from harness.console.plain import name as plain_name
@@ -43,6 +44,20 @@ def placed_in(system: Picked, cluster_kind: str) -> Picked:
     """Returns the system with the class for a kind of cluster; see `placed`."""
     inside = system.type.in_simulator() if cluster_kind == SIMULATED and issubclass(system.type, System) else None
     return system if inside is None else replace(system, type=inside)
+
+
+def without_threads(options: RunOptions) -> tuple[RunOptions, Sequence[str]]:
+    """Returns the options without those of simulated threads if nothing has such threads, and a line for each of them."""
+    none = Threads()
+    changed = {name: value for name, value in asdict(none).items() if getattr(options.cluster, name) != value}
+    if not changed or placed(options).type.threaded:
+        return options, ()
+    system = plain_name(options.system.name)
+    return options.having(changed), [
+        f"--{name.replace('_', '-')} has no effect: the threads of {system} are not simulated with --cluster "
+        f"{options.cluster.cluster_kind}"
+        for name in changed
+    ]
 
 
 def on_real_nodes(options: RunOptions) -> RunOptions | None:

@@ -125,6 +125,7 @@ class System(abc.ABC):
         faketime: Whether its processes run with libfaketime. If False, Labrys never loads this library into them. Then nodes
             that share this machine's clock have no clock faults.
         lacks: Capabilities of nodes that this system does not let faults use, each with the reason; see `harness.capabilities`.
+        threaded: Whether it has threads that the simulator schedules, so that `--preempt` and `--page-faults` have an effect.
         simulator_class: The class that runs the same software in the simulator, as `MODULE:CLASS`; empty if there is none.
         ready_timeout_s: The time limit in seconds for all services to serve after the start of a run, on nodes of normal speed.
         cluster: The cluster with the nodes.
@@ -139,6 +140,7 @@ class System(abc.ABC):
     name: ClassVar[str]
     summary: ClassVar[str] = ""
     simulated: ClassVar[bool] = False
+    threaded: ClassVar[bool] = False
     only_on: ClassVar[str] = ""
     Options: ClassVar[type] = NoOptions
     serves: ClassVar[Mapping[str, str]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, NoReturn
 
+from clusters.sim.threads import Threads
 from clusters.sim.world import SimWorld
 from harness.capabilities import SIMULATED, Capabilities
 from harness.errors import NodeError
@@ -27,12 +28,16 @@ class SimCluster:
     Attributes:
         name: Always `sim`, since a run has at most one simulated cluster.
         world: The simulated world of its nodes.
+        threads: Where the threads of programs in Java stop.
     """
 
     name = "sim"
 
-    def __init__(self, names: Sequence[str], seed: int, *, world: SimWorld | None = None) -> None:
+    def __init__(
+        self, names: Sequence[str], seed: int, *, world: SimWorld | None = None, threads: Threads | None = None
+    ) -> None:
         """Makes the nodes of a world; of a new one if there is none."""
+        self.threads = threads or Threads()
         self.world = SimWorld(names, seed) if world is None else world
         self._nodes = tuple(Node(name=name, address=f"10.0.0.{place}") for place, name in enumerate(names, 1))
         self._remotes = {name: SimRemote(machine) for name, machine in self.world.machines.items()}

@@ -245,7 +245,7 @@ def test_the_guard_ends_a_run(tmp_path: Path) -> None:
     system = built(SimDLedger(SimCluster(("n1",), SEED), DLedgerOptions(), "register"))
     jvm = pipe.Jvm(system.command(), tmp_path)
     try:
-        jvm.begin(SEED, preempt=0.0, stretch_ns=0)
+        jvm.begin(SEED, threads=Threads(preempt=0.0), stretch_ns=0)
         jvm.start(0, "n1", seed=SEED, main="io.netty.channel.nio.NioEventLoop", arguments=())
         with pytest.raises(
             InfrastructureError,
@@ -288,7 +288,7 @@ def test_the_end_of_the_jvm_is_an_error(tmp_path: Path) -> None:
     """The error has what the JVM printed."""
     jvm = pipe.Jvm(["java", "-jar", str(simulator(print).path / JAR)], tmp_path)
     try:
-        jvm.begin(SEED, preempt=0.0, stretch_ns=0)
+        jvm.begin(SEED, threads=Threads(preempt=0.0), stretch_ns=0)
         with pytest.raises(InfrastructureError, match=r"ended with status 64; (.|\n)*expected the jars of the program"):
             jvm.advance(10**9)
     finally:

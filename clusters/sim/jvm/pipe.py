@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from clusters.sim.threads import Threads
+
 NEVER: Final = 2**63 - 1
 MAX_FRAME: Final = 1 << 30
 END_S: Final = 10.0
@@ -88,9 +90,10 @@ class Jvm:
                     f"the simulator of Java programs cannot start {command[0]}: {error.strerror or error}"
                 ) from error
 
-    def begin(self, seed: int, *, preempt: float, stretch_ns: int, loses_power: bool = False) -> None:
+    def begin(self, seed: int, *, threads: Threads, stretch_ns: int, loses_power: bool = False) -> None:
         """Begins a run. The run before must have ended. `io.labrys.simjvm.run.Scheduler` and `Disk` explain the arguments."""
-        self._commands.append(struct.pack(">cqdq?", b"B", _signed(seed), preempt, stretch_ns, loses_power))
+        told = (_signed(seed), threads.preempt, threads.page_faults, stretch_ns, loses_power)
+        self._commands.append(struct.pack(">cqddq?", b"B", *told))
 
     def end(self) -> None:
         """Ends the run: kills all processes.

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from clusters.sim.host import Host
     from clusters.sim.machine import Machine
+    from clusters.sim.threads import Threads
     from clusters.sim.world import SimWorld
 
-PREEMPT: Final = 0.02
 STRETCH_NS: Final = 8 * NS_PER_MS
 SEED_BITS: Final = 63
 
@@ -36,13 +36,14 @@ class Java:
         directory: The working directory of the JVM. Each node has its files in a folder with its name.
     """
 
-    def __init__(self, world: SimWorld, command: Sequence[str], addresses: Mapping[str, str]) -> None:
+    def __init__(self, world: SimWorld, command: Sequence[str], addresses: Mapping[str, str], threads: Threads) -> None:
         """Begins the run in a JVM of an earlier run, or in a new one.
 
         Args:
             world: The world of the run.
             command: The command line of the JVM.
             addresses: The name of the node with each address.
+            threads: Where the threads stop.
 
         Raises:
             InfrastructureError: The JVM cannot be started.
@@ -55,7 +56,7 @@ class Java:
         self._accepted = 0
         self._losses: list[Lost] = []
         seed = stream(world.seed, "sim/jvm").getrandbits(SEED_BITS)
-        self._jvm.begin(seed, preempt=PREEMPT, stretch_ns=STRETCH_NS, loses_power=world.loses_power)
+        self._jvm.begin(seed, threads=threads, stretch_ns=STRETCH_NS, loses_power=world.loses_power)
 
     @property
     def next_ns(self) -> int:

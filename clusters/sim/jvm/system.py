@@ -26,6 +26,7 @@ from harness.errors import InfrastructureError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from clusters.sim.cluster import SimCluster
     from clusters.sim.host import Factory, Host
     from harness.builds import Artifact
     from harness.node import Node
@@ -93,6 +94,7 @@ class JavaNodes(SimNodes):
             state as JSON: role, term, last, lastTerm and committed, and perhaps value.
     """
 
+    threaded: ClassVar[bool] = True
     lacks: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             SIMULATED_DISK: (
@@ -122,7 +124,8 @@ class JavaNodes(SimNodes):
         """
         if self._java is None:
             addresses = {node.address: node.name for node in self.nodes}
-            self._java = Java(self.world, self.command(), addresses)
+            threads = cast("SimCluster", self.cluster).threads
+            self._java = Java(self.world, self.command(), addresses, threads)
             self.world.companion = self._java
         return self._java
 

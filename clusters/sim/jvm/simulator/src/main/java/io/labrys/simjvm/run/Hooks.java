@@ -292,6 +292,28 @@ public final class Hooks {
         return buffer;
     }
 
+    /** Writes bytes into a buffer, which can be a mapped part of a file. */
+    public static ByteBuffer put(ByteBuffer buffer, byte[] bytes, int offset, int length) {
+        return written(buffer).put(bytes, offset, length);
+    }
+
+    /** Writes bytes into a buffer, which can be a mapped part of a file. */
+    public static ByteBuffer put(ByteBuffer buffer, byte[] bytes) {
+        return written(buffer).put(bytes);
+    }
+
+    /** Writes the rest of a buffer into another, which can be a mapped part of a file. */
+    public static ByteBuffer put(ByteBuffer buffer, ByteBuffer from) {
+        return written(buffer).put(from);
+    }
+
+    private static ByteBuffer written(ByteBuffer buffer) {
+        if (buffer instanceof MappedByteBuffer) {
+            Scheduler.get().mappedWrite();
+        }
+        return buffer;
+    }
+
     /** Unmaps a part of a file, if the program has not. */
     static void unmap(MappedByteBuffer buffer) {
         UNMAPPING.accept(buffer);

@@ -22,7 +22,8 @@ import java.util.function.Supplier;
  * as on a busy machine. A message or a request ends that at once, and the wait then ends at its true time.
  *
  * <p>For half of all seeds, disks are slow: {@link #SLOW_SHARE} of the operations on files take time. The mean is the same in the
- * whole run, and is drawn from 1 to 30 ms.
+ * whole run, and is drawn from 1 to 30 ms. A write into a mapped file takes time with the probability {@code pageFaults}, 10 ms in
+ * the mean, before it changes a byte.
  */
 public final class Scheduler {
     /** The end of a wait without a limit. */
@@ -34,6 +35,7 @@ public final class Scheduler {
     private static final double SLOW_SHARE = 0.3;
     private static final double LEAST_SLOW_NANOS = NANOS_PER_MILLI;
     private static final double SLOW_RANGE = 30;
+    private static final double PAGE_FAULT_NANOS = 10 * NANOS_PER_MILLI;
 
     private static Scheduler one;
 
@@ -45,6 +47,8 @@ public final class Scheduler {
     private final long stretchNanos;
     private final Random disks;
     private final double slowNanos;
+    private final double pageFaults;
+    private final Random pages;
     private final ThreadGroup group = Thread.currentThread().getThreadGroup();
     private final Carrier.Maker carriers;
     private final List<SimThread> ready = new ArrayList<>();
@@ -74,9 +78,10 @@ public final class Scheduler {
      * @param output receives what the processes send and log
      * @param seed draws the next thread
      * @param preempt the probability with which a thread loses the baton where it does not block
+     * @param pageFaults the probability with which a write into a mapped file takes time
      * @param stretchNanos how much longer a short wait of an idle process takes
      */
-    public Scheduler(Guard guard, Output output, long seed, double preempt, long stretchNanos) {
+    public Scheduler(Guard guard, Output output, long seed, double preempt, double pageFaults, long stretchNanos) {
         this.guard = guard;
         this.output = output;
         this.seed = seed;
@@ -86,6 +91,8 @@ public final class Scheduler {
         this.carriers = ContinuationCarrier.areUsed() ? new ContinuationCarrier.Continuations() : new PlatformCarrier.Platform();
         this.disks = new Random(seed + 1);
         this.slowNanos = disks.nextBoolean() ? LEAST_SLOW_NANOS * Math.pow(SLOW_RANGE, disks.nextDouble()) : 0;
+        this.pageFaults = pageFaults;
+        this.pages = new Random(seed + 2);
         one = this;
     }
 
@@ -246,6 +253,21 @@ public final class Scheduler {
         }
         if (slowNanos > 0 && !me.initializes() && !me.looks() && disks.nextDouble() < SLOW_SHARE) {
             long nanos = (long) (-Math.log(1 - disks.nextDouble()) * slowNanos);
+            block(me, SimThread.Wait.DISK, after(Math.max(1, nanos)));
+        }
+    }
+
+    /** Comes before a write into a mapped file, which takes time if the page is not in memory. */
+    void mappedWrite() {
+        if (pageFaults == 0) {
+            return;
+        }
+        SimThread me = current();
+        if (me.process.killed()) {
+            throw new Killed();
+        }
+        if (!me.initializes() && !me.looks() && pages.nextDouble() < pageFaults) {
+            long nanos = (long) (-Math.log(1 - pages.nextDouble()) * PAGE_FAULT_NANOS);
             block(me, SimThread.Wait.DISK, after(Math.max(1, nanos)));
         }
     }

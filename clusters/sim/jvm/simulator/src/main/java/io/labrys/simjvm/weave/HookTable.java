@@ -121,6 +121,11 @@ final class HookTable {
         hook("java/nio/channels/FileChannel.write(Ljava/nio/ByteBuffer;J)I", "write");
         hook("java/nio/channels/FileChannel.truncate(J)Ljava/nio/channels/FileChannel;", "truncate");
         hook("java/nio/channels/FileChannel.force(Z)V", "force");
+        for (String buffer : new String[] {"java/nio/ByteBuffer", "java/nio/MappedByteBuffer"}) {
+            for (String given : new String[] {"[BII", "[B", "Ljava/nio/ByteBuffer;"}) {
+                hook(buffer + ".put(" + given + ")Ljava/nio/ByteBuffer;", "put");
+            }
+        }
         hook("java/nio/MappedByteBuffer.force()Ljava/nio/MappedByteBuffer;", "force");
         hook("java/nio/channels/FileChannel.map(Ljava/nio/channels/FileChannel$MapMode;JJ)Ljava/nio/MappedByteBuffer;", "map");
     }
