@@ -163,7 +163,9 @@ def _settings(hunt: HuntOptions) -> dict[str, Sequence[Any]]:
     }
     if hunt.options.cluster.simulated:
         declared |= SIMULATED_SETTINGS
-    if subjects.placed(hunt.options).type.threaded:  # the last ones, so that runs draw the rest as they did without them
+    if subjects.placed(
+        hunt.options
+    ).type.threaded:  # the last ones, so that runs draw the rest as they did without them
         declared |= hunted(type(hunt.options.cluster))
     return {name: values for name, values in declared.items() if name not in hunt.origins}
 

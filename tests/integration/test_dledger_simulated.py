@@ -13,6 +13,7 @@ import cli
 from clusters.sim.cluster import SimCluster
 from clusters.sim.jvm import idle, javas, pipe
 from clusters.sim.jvm.system import JAR, simulator
+from clusters.sim.threads import Threads
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.simulated import SimDLedger
 from clusters.systems.routing import Routing
@@ -54,9 +55,9 @@ class Run:
         jvm: The JVM that carried it out.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, threads: Threads | None = None) -> None:
         """Carries out the run of a seed."""
-        self._cluster = SimCluster(("n1", "n2", "n3"), seed)
+        self._cluster = SimCluster(("n1", "n2", "n3"), seed, threads=threads)
         self._system = built(SimDLedger(self._cluster, DLedgerOptions(routing=Routing.LEADER), "register"))
         try:
             self.outcomes: list[Outcome] = self._cluster.world.run(self._live())
@@ -126,6 +127,15 @@ def test_a_seed_gives_the_same_run(run: Run) -> None:
     assert again.trace == run.trace
     assert again.outcomes == run.outcomes
     assert Run(SEED + 1).trace != run.trace
+
+
+@pytest.mark.parametrize("threads", [Threads(preempt=0.2), Threads(page_faults=0.5)])
+def test_threads_stop_elsewhere(run: Run, threads: Threads) -> None:
+    """Other probabilities of stops give another run, and the same one again."""
+    other, again = Run(SEED, threads), Run(SEED, threads)
+    assert other.trace != run.trace
+    assert again.trace == other.trace
+    assert again.logs == other.logs
 
 
 def test_a_jvm_has_many_runs(run: Run) -> None:

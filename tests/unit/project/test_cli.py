@@ -493,6 +493,19 @@ def test_options_that_contradict_the_cluster_are_refused(capsys: pytest.CaptureF
     )
 
 
+def test_where_threads_stop_has_no_effect_without_simulated_threads(capsys: pytest.CaptureFixture[str]) -> None:
+    """A system in Java in the simulator has such threads."""
+    words = ("plan", "--format", "json", "--preempt", "0.5", "--cluster")
+    for where, system in (("local", "dledger"), ("sim", "sim-raft")):
+        code, out, err = run(capsys, *words, where, "--system", system)
+        told = f"the threads of {system} are not simulated with --cluster {where}"
+        assert (code, err) == (0, f"--preempt has no effect: {told}\n")
+        assert "--preempt" not in json.loads(out)["reproduce"]
+    code, out, err = run(capsys, *words, "sim", "--system", "dledger")
+    assert (code, err) == (0, "")
+    assert "--preempt 0.5" in json.loads(out)["reproduce"]
+
+
 def test_the_nodes_of_vagrant_are_read_or_assumed(
     capsys: pytest.CaptureFixture[str], elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
