@@ -8,6 +8,7 @@ a task can run, and then jumps to the next timer. So hours pass in milliseconds,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import selectors
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -58,6 +59,10 @@ class Events(Protocol):
         ...
 
 
+class StandsStill(RuntimeError):  # noqa: N818 - the state
+    """Every task waits, and no timer can wake one."""
+
+
 class _JumpingSelector(selectors.SelectSelector):
     """A selector that never waits. Instead, it advances the loop's time to the next timer or to the next event."""
 
@@ -66,6 +71,10 @@ class _JumpingSelector(selectors.SelectSelector):
         self.now_s = 0.0
         self._events = events
         self._turns = 0
+
+    def without_events(self) -> None:
+        """From now on, only timers pass the time."""
+        self._events = None
 
     def select(self, timeout: float | None = None) -> list[Any]:
         self._turns += 1
@@ -79,7 +88,7 @@ class _JumpingSelector(selectors.SelectSelector):
         if reached_s is None:
             if ready := super().select(0):
                 return ready
-            raise RuntimeError("virtual time stands still: every task waits, and no timer can wake one")
+            raise StandsStill("virtual time stands still: every task waits, and no timer can wake one")
         self.now_s = max(self.now_s, reached_s)
         return []
 
@@ -109,6 +118,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             future.set_exception(error)
         return future
 
+    def give_up(self) -> None:
+        """Cancels all tasks, and runs them to their ends without other events. A task that still waits then is left."""
+        self._jumping.without_events()
+        tasks = asyncio.all_tasks(self)
+        for task in tasks:
+            task.cancel()
+        with contextlib.suppress(StandsStill):
+            self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+
 
 def run_virtual(main: Coroutine[Any, Any, T], events: Events | None = None) -> T:
     """Runs `main` to its end in virtual time and returns its result.
@@ -120,6 +138,9 @@ def run_virtual(main: Coroutine[Any, Any, T], events: Events | None = None) -> T
     loop = VirtualLoop(events)
     try:
         return loop.run_until_complete(main)
+    except BaseException:
+        loop.give_up()
+        raise
     finally:
         loop.close()
 

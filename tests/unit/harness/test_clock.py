@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 
 import pytest
@@ -59,6 +60,37 @@ def test_a_wait_that_nothing_can_end_is_an_error() -> None:
 
     with pytest.raises(RuntimeError, match="virtual time stands still"):
         run_virtual(main())
+
+
+class Broken:
+    """Events that fail at once."""
+
+    def pass_until(self, deadline_s: float | None) -> float | None:
+        """Fails."""
+        raise OSError(f"gone before {deadline_s}")
+
+
+def test_an_error_of_the_events_ends_all_tasks(caplog: pytest.LogCaptureFixture) -> None:
+    """Each task is cancelled, so that its clean-up runs, and Python does not complain of tasks that wait."""
+    ended = []
+
+    async def wait(name: str) -> None:
+        try:
+            await asyncio.sleep(10.0)
+        finally:
+            await asyncio.sleep(0.5)
+            ended.append(name)
+
+    async def main() -> None:
+        other = asyncio.create_task(wait("other"))
+        await wait("main")
+        await other
+
+    with pytest.raises(OSError, match=r"gone before 10\.0"):
+        run_virtual(main(), Broken())
+    gc.collect()
+    assert sorted(ended) == ["main", "other"]
+    assert not caplog.records
 
 
 def test_a_clock_counts_from_its_own_beginning() -> None:
