@@ -124,8 +124,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         tasks = asyncio.all_tasks(self)
         for task in tasks:
             task.cancel()
-        with contextlib.suppress(StandsStill):
-            self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        if tasks:  # a gathering of none belongs to no loop
+            with contextlib.suppress(StandsStill):
+                self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
 
 def run_virtual(main: Coroutine[Any, Any, T], events: Events | None = None) -> T:

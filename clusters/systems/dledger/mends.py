@@ -43,6 +43,7 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         13: "a cut of the log releases the index, so that a later snapshot need not wait 10 s",
         14: "a comparison goes back entry by entry, so a follower drops only what contradicts the leader",
         15: "a follower refuses to truncate for a leader of an old term",
+        16: "a node that starts again does not lead in the term in which it voted for itself",
     }
 )
 HELP: Final = (

@@ -61,7 +61,10 @@ enum Mend {
     COMPARE_EACH_ENTRY("14", Names.HANDLER, Mend::compareEachEntry),
 
     /** A follower refuses to truncate for a leader of an old term. */
-    TRUNCATE_IN_TERM("15", Names.HANDLER, Mend::truncateInTerm, Requests.class);
+    TRUNCATE_IN_TERM("15", Names.HANDLER, Mend::truncateInTerm, Requests.class),
+
+    /** A process does not lead in the term in which an earlier process of its node can have led. */
+    LEAD_IN_NEW_TERM("16", Names.ELECTOR, Mend::leadInNewTerm, Elections.class);
 
     private static final class Names {
         static final String LIBRARY = "io/openmessaging/storage/dledger/";
@@ -316,6 +319,19 @@ enum Mend {
             "(L" + Names.REQUEST + ";L" + commit.owner + ";)V", false));
         // The stack has the store and the index here, and the check leaves them.
         cut.instructions.insertBefore(log, check);
+    }
+
+    /** Asks for votes in the next term first, if the node has voted for itself in the term that it loads. */
+    private static void leadInNewTerm(ClassNode node) {
+        String state = node.fields.stream().filter(each -> each.name.equals("memberState")).findFirst().orElseThrow().desc;
+        InsnList check = new InsnList();
+        check.add(new VarInsnNode(Opcodes.ALOAD, 0));
+        check.add(new InsnNode(Opcodes.DUP));
+        check.add(new FieldInsnNode(Opcodes.GETFIELD, node.name, "memberState", state));
+        check.add(new MethodInsnNode(Opcodes.INVOKESTATIC, internal(Elections.class), "mayHaveLed", "(" + state + ")Z", false));
+        check.add(new FieldInsnNode(Opcodes.PUTFIELD, node.name, "needIncreaseTermImmediately", "Z"));
+        node.methods.stream().filter(each -> each.name.equals("startup") && each.desc.equals("()V")).findFirst().orElseThrow()
+            .instructions.insert(check);
     }
 
     /** Tells the new end of the log to those who vote, as an append does. */
