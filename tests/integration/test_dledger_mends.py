@@ -97,11 +97,18 @@ class Group:
     async def write(self, count: int) -> None:
         """Writes so many values, each until it is acknowledged."""
         for value in itertools.islice(self._values, count):
-            for _ in range(200):
-                if isinstance(await self.client.invoke(Invocation(f="write", value=value, key="key")), Ok):
-                    break
-            else:
-                raise AssertionError(f"the write of {value} was never acknowledged")
+            await self._done(Invocation(f="write", value=value, key="key"))
+
+    async def read(self) -> object:
+        """Returns the value."""
+        return (await self._done(Invocation(f="read", key="key"))).value
+
+    async def _done(self, invocation: Invocation) -> Ok:
+        for _ in range(200):
+            outcome = await self.client.invoke(invocation)
+            if isinstance(outcome, Ok):
+                return outcome
+        raise AssertionError(f"{invocation} was never acknowledged")
 
     async def leader(self) -> Node:
         """Returns the node that serves."""
@@ -230,6 +237,38 @@ async def obeys_an_old_leader(group: Group) -> bool:
     return any(
         "[TRUNCATE] truncateIndex: 21," in line for node in group.others(old) for line in machines[node.name].lines
     )
+
+
+async def obeys_a_dead_leader(group: Group) -> bool:
+    """Finding 16: a leader starts again twice and leads the same term. A request of its dead process takes acknowledged writes."""
+    await group.write(20)
+    leader = await group.leader()
+    world, others = group.cluster.world, {node.name for node in group.others(leader)}
+    elected = "has been elected to be the leader"
+    for late_ms in (400, 0):
+        group.system.kill(leader)
+        world.mend(LATE)
+        group.system.start(leader)
+        await world.log_line({leader.name}, elected)
+        if late_ms:
+            await asyncio.sleep(0.004)
+            world.disturb(LATE, leader.name, Disturbance(delay_ns=late_ms * NS_PER_MS), arriving=False)
+            await asyncio.sleep(0.01)
+    await group.write(10)
+    await asyncio.sleep(0.3)
+    group.system.kill(leader)
+    await world.log_line(others, elected)
+    await asyncio.sleep(5.0)
+    group.system.start(leader)
+    await asyncio.sleep(10.0)
+    return await group.read() != 29
+
+
+def test_no_node_obeys_a_dead_process_of_its_leader() -> None:
+    """The released library loses acknowledged writes by finding 16, and with the mends of 15 and 16, none is lost."""
+    assert Group("", 1).run(obeys_a_dead_leader)
+    idle.close_all()
+    assert not Group("15,16", 1).run(obeys_a_dead_leader)
 
 
 def test_no_node_truncates_for_an_old_leader() -> None:
