@@ -214,6 +214,28 @@ async def elects_an_old_log(group: Group) -> bool:
     return (await group.system.statuses(old, 1.0))[0].role == "leader"
 
 
+async def forgets_its_term(group: Group) -> bool:
+    """Finding 17: a candidate is killed while it stores its vote."""
+    await group.write(5)
+    leader = await group.leader()
+    group.system.kill(leader)
+    name, _ = await group.cluster.world.log_line({node.name for node in group.others(leader)}, r"\[INCREASE_TERM\]")
+    await asyncio.sleep(0.02)
+    node = group.system.node(name)
+    group.system.kill(node)
+    loaded = group.lines("load persistent state ok")
+    group.system.start(node)
+    await asyncio.sleep(6.0)
+    return group.lines("load persistent state ok") == loaded
+
+
+def test_a_node_that_is_killed_keeps_its_term() -> None:
+    """The released library has finding 17, and the mended one lacks it."""
+    assert Group("", 7).run(forgets_its_term)
+    idle.close_all()
+    assert not Group("17", 7).run(forgets_its_term)
+
+
 async def obeys_an_old_leader(group: Group) -> bool:
     """Finding 15: a leader is cut off while its request to truncate is on its way, and another leader commits more entries."""
     await group.write(20)

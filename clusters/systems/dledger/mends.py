@@ -44,6 +44,7 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         14: "a comparison goes back entry by entry, so a follower drops only what contradicts the leader",
         15: "a follower refuses to truncate for a leader of an old term",
         16: "a node that starts again does not lead in the term in which it voted for itself",
+        17: "a node that is killed while it stores its term keeps the term and the vote",
     }
 )
 HELP: Final = (

@@ -64,7 +64,10 @@ enum Mend {
     TRUNCATE_IN_TERM("15", Names.HANDLER, Mend::truncateInTerm, Requests.class),
 
     /** A process does not lead in the term in which an earlier process of its node can have led. */
-    LEAD_IN_NEW_TERM("16", Names.ELECTOR, Mend::leadInNewTerm, Elections.class);
+    LEAD_IN_NEW_TERM("16", Names.ELECTOR, Mend::leadInNewTerm, Elections.class),
+
+    /** A file is replaced by a rename, so that a node that is killed meanwhile keeps its term and vote. */
+    REPLACE_AT_ONCE("17", Names.FILES, Mend::replaceAtOnce);
 
     private static final class Names {
         static final String LIBRARY = "io/openmessaging/storage/dledger/";
@@ -76,6 +79,7 @@ enum Mend {
         static final String RESULT = LIBRARY + "store/file/SelectMmapBufferResult";
         static final String ELECTOR = LIBRARY + "DLedgerLeaderElector";
         static final String REQUEST = LIBRARY + "protocol/PushEntryRequest";
+        static final String FILES = LIBRARY + "utils/IOUtils";
         static final String MAP = "java/util/concurrent/ConcurrentMap";
     }
 
@@ -332,6 +336,15 @@ enum Mend {
         check.add(new FieldInsnNode(Opcodes.PUTFIELD, node.name, "needIncreaseTermImmediately", "Z"));
         node.methods.stream().filter(each -> each.name.equals("startup") && each.desc.equals("()V")).findFirst().orElseThrow()
             .instructions.insert(check);
+    }
+
+    /** Leaves out the removal of the old file. */
+    private static void replaceAtOnce(ClassNode node) {
+        MethodNode write = method(node, "string2File");
+        AbstractInsnNode delete = only(write, each -> each instanceof MethodInsnNode call && call.name.equals("delete"));
+        write.instructions.remove(delete.getPrevious()); // loads the file
+        write.instructions.remove(delete.getNext()); // drops the result
+        write.instructions.remove(delete);
     }
 
     /** Tells the new end of the log to those who vote, as an append does. */
