@@ -262,7 +262,7 @@ async def obeys_an_old_leader(group: Group) -> bool:
 
 
 async def obeys_a_dead_leader(group: Group) -> bool:
-    """Finding 16: a leader starts again twice and leads the same term. A request of its dead process takes acknowledged writes."""
+    """Finding 16: a leader starts twice and leads the same term. A request of its dead process takes acknowledged writes."""
     await group.write(20)
     leader = await group.leader()
     world, others = group.cluster.world, {node.name for node in group.others(leader)}
