@@ -21,6 +21,8 @@ PARTITIONS = FINDINGS / "dledger-log-0.4.0-partitions"
 POWER_LOSS = FINDINGS / "rocketmq-controller-5.3.3-power-loss"
 OLD_READ = FINDINGS / "rocketmq-controller-5.3.3-old-read"
 LEFT_OUT = FINDINGS / "rocketmq-controller-5.3.3-left-out"
+TWO_MASTERS = FINDINGS / "rocketmq-controller-5.3.3-two-first-masters"
+TWO_MASTERS_LOCAL = FINDINGS / "rocketmq-controller-5.3.3-two-first-masters-local"
 DISK_FULL = FINDINGS / "rocketmq-controller-5.3.3-disk-full"
 OFFSETS_AGAIN = FINDINGS / "rocketmq-brokers-5.3.3-offsets-again"
 OLD_ENSEMBLE = FINDINGS / "bookkeeper-4.17.3-old-ensemble"
@@ -108,6 +110,29 @@ def test_the_old_reads_of_a_controller_are_found() -> None:
 
 
 @pytest.mark.parametrize(
+    ("finding", "keys", "group"), [(TWO_MASTERS, "1 of 4 keys", "k0"), (TWO_MASTERS_LOCAL, "1 of 146 keys", "k54")]
+)
+def test_the_second_first_master_of_a_group_is_found(finding: Path, keys: str, group: str) -> None:
+    """Two elections without an answer both took effect, and one group is in epoch 2. No other key is invalid."""
+    done = CliRunner().invoke(
+        check,
+        [str(finding / "history.jsonl.gz"), "--model", "workloads.controller.model:BrokerGroup", "--format", "json"],
+        catch_exceptions=False,
+    )
+
+    assert done.exit_code == ExitCode.INVALID
+    found = json.dumps(json.loads(done.stdout))
+    assert f"{keys} is invalid" in found
+    assert f"Key {group}: " in found
+    with gzip.open(finding / "history.jsonl.gz", "rt") as lines:
+        events = [event for event in map(json.loads, lines) if event.get("key") == group]
+    elections = [event["type"] for event in events if event["f"] == "elect" and event["type"] == "info"]
+    states = [event["value"] for event in events if event["f"] == "state" and event["type"] == "ok"]
+    assert len(elections) == 2
+    assert {state["master_epoch"] for state in states} == {2}
+
+
+@pytest.mark.parametrize(
     ("finding", "nodes", "kinds"),
     [
         (DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leader-kill", "leader-pause"}),
@@ -117,6 +142,8 @@ def test_the_old_reads_of_a_controller_are_found() -> None:
         (POWER_LOSS, ["n1", "n2", "n3", "n4", "n5"], {"partition-leader", "power-loss"}),
         (OLD_READ, ["n1", "n2", "n3", "n4", "n5"], {"clock-skew", "partition-leader"}),
         (LEFT_OUT, ["n1", "n2", "n3", "n4", "n5"], {"partition-leader", "leadership-transfer"}),
+        (TWO_MASTERS, ["n1", "n2", "n3", "n4", "n5"], {"kill", "partition-leader", "pause"}),
+        (TWO_MASTERS_LOCAL, ["n1", "n2", "n3"], {"kill", "pause"}),
         (DISK_FULL, ["n1", "n2", "n3"], {"disk-full", "kill"}),
     ],
 )
