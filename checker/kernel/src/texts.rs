@@ -15,10 +15,15 @@ pub struct Texts {
 
 impl Texts {
     pub fn new(name: &str, [ends, bytes, valid]: &[Bound<'_, PyAny>; 3]) -> PyResult<Self> {
-        let found =
-            Self { ends: Column::new(name, ends)?, bytes: Column::new(name, bytes)?, valid: Column::new(name, valid)? };
+        let found = Self {
+            ends: Column::new(name, ends)?,
+            bytes: Column::new(name, bytes)?,
+            valid: Column::new(name, valid)?,
+        };
         if found.ends.slice().len() != found.len() + 1 {
-            return Err(PyValueError::new_err(format!("column {name}: expected an end for each text, and a beginning")));
+            return Err(PyValueError::new_err(format!(
+                "column {name}: expected an end for each text, and a beginning"
+            )));
         }
         Ok(found)
     }
@@ -89,8 +94,8 @@ pub fn evident_texts<'py>(py: Python<'py>, texts: [Bound<'py, PyAny>; 3]) -> PyR
 
 /// Returns a number for a key, which spreads keys over buckets; the same in all processes.
 pub fn address(key: &str) -> u32 {
-    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let hash = key
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     (hash ^ (hash >> 32)) as u32
 }
