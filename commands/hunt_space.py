@@ -163,9 +163,8 @@ def _settings(hunt: HuntOptions) -> dict[str, Sequence[Any]]:
     }
     if hunt.options.cluster.simulated:
         declared |= SIMULATED_SETTINGS
-    if subjects.placed(
-        hunt.options
-    ).type.threaded:  # the last ones, so that runs draw the rest as they did without them
+    if subjects.placed(hunt.options).type.threaded:
+        # They come last, so that a run draws the others as it did without them.
         declared |= hunted(type(hunt.options.cluster))
     return {name: values for name, values in declared.items() if name not in hunt.origins}
 

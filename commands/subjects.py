@@ -62,11 +62,9 @@ def without_threads(options: RunOptions) -> tuple[RunOptions, Sequence[str]]:
 
 def on_real_nodes(options: RunOptions) -> RunOptions | None:
     """Returns the options of the same test on local nodes, for a simulated run of software for real nodes; otherwise None."""
-    return (
-        None
-        if placed(options).type is options.system.type
-        else options.having({"cluster_kind": "local", **asdict(Threads())})
-    )
+    if placed(options).type is options.system.type:
+        return None
+    return options.having({"cluster_kind": "local", **asdict(Threads())})
 
 
 def goals_of(options: RunOptions) -> dict[str, float]:
