@@ -29,7 +29,10 @@ MAX_ANOMALIES: Final = 100  # of one object, in full
 MAX_KEYS: Final = 10_000
 UNTESTED: Final = "untested"  # the causes of an unknown verdict of a judge: it found nothing to check,
 UNSUITED: Final = "unsuited"  # it cannot judge such a history,
-STEP_LIMIT: Final = "step-limit"  # or its search reached its limit
+STEP_LIMIT: Final = "step-limit"  # or its search reached its limit,
+UNPROMISED: Final = (
+    "nothing-promised"  # or no answer promised anything, so nothing could be broken: it hides no other object
+)
 _TYPES: Final = (OpType.OK, OpType.FAIL, OpType.INFO)
 
 
@@ -66,7 +69,7 @@ class Judgement:
         anomalies: The first anomalies, `MAX_ANOMALIES` at most; `counts` has their true numbers.
         figures: Other JSON values about this object, e.g. quantiles.
         plot: The plot over time for the report, made by `checker.judging.marks.plot`; None if there is none.
-        cause: Why the verdict is unknown: `UNTESTED`, `UNSUITED` or `STEP_LIMIT`.
+        cause: Why the verdict is unknown: `UNTESTED`, `UNSUITED`, `STEP_LIMIT` or `UNPROMISED`.
     """
 
     verdict: Verdict
@@ -76,6 +79,11 @@ class Judgement:
     figures: Mapping[str, Value] = field(default_factory=dict)
     plot: Mapping[str, Value] | None = None
     cause: str = UNTESTED
+
+    @property
+    def tells(self) -> bool:
+        """Whether it counts for the verdict on all objects; without a promise, it does not."""
+        return self.verdict is not Verdict.UNKNOWN or self.cause != UNPROMISED
 
 
 class Judge(Protocol):
@@ -144,14 +152,18 @@ def composed(
         operation: Returns the operation of a row of the history.
         faults: See `part_of`.
     """
-    verdict = worst(judgement.verdict for judgement, _ in found.values())
+    telling = {key: judgement for key, (judgement, _) in found.items() if judgement.tells}
+    verdict = worst(judgement.verdict for judgement in telling.values())
     deciding = [key for key, (judgement, _) in found.items() if judgement.verdict is verdict]
+    if telling:
+        deciding = [key for key in deciding if key in telling]
     counts: Counter[str] = Counter()
     for judgement, _ in found.values():
         counts.update(judgement.counts)
     details: dict[str, Value] = {
         "operations": operations,
         "keys": len(found),
+        "nothing_promised": len(found) - len(telling),
         "verdicts": {str(each): sum(judged.verdict is each for judged, _ in found.values()) for each in Verdict},
         "counts": dict(counts),
         "figures": {
@@ -188,7 +200,11 @@ def composed(
     )
     totals = ", ".join(f"{number} {word}" for word, number in counts.items())
     if verdict is Verdict.VALID and len(found) > 1:
-        reason = f"All {len(found)} keys are valid: {totals}."
+        promised = (
+            f"{counted_of(len(telling), len(found), 'key', 'are')} valid, and the others have no promise to break"
+        )
+        all_of = f"All {len(found)} keys are valid" if len(telling) == len(found) else promised
+        reason = f"{all_of}: {totals}."
     elif violations:
         reason = f"{first}{more} In all: {totals}."
     else:

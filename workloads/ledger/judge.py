@@ -14,6 +14,8 @@ before the other began. A ledger ends once: its first close or recovery fixes th
   lost data.
 - `misplaced`: no bookie that the metadata name for a committed entry has it, and another one does.
 
+A ledger without an acknowledged append is unknown by itself. It promised nothing, so it hides the verdict of no other ledger.
+
 The judge also counts `confirmed-back`, answers below one that ended before the question began. They are not invalid: a bookie
 can have a confirmation that others lack, and the next question can be answered by those.
 """
@@ -91,6 +93,7 @@ def judge_ledger(history: Columns) -> Judgement:
         anomalies=[*own[:MAX_ANOMALIES], *logged.anomalies][:MAX_ANOMALIES],
         figures=logged.figures,
         plot=logged.plot,
+        cause=logged.cause,
     )
 
 

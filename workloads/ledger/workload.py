@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.combinators import each_stream, independent, mix, on_update, phases, until_ok
 from harness.declare import hold_bounds, option
-from harness.op import FINAL_PHASE, Invocation
+from harness.op import FINAL_PHASE, Invocation, OpType
 from workloads.base import JudgedWorkload
 from workloads.finals import keys_of
 from workloads.log.whole import Offsets, WholeLogs, final_ranges
@@ -76,8 +76,10 @@ class LedgerWorkload(JudgedWorkload[LedgerOptions]):
         return phases(until_ok(recoveries), WholeLogs(history, keys), until_ok(counts))
 
     def final_part(self, operations: Sequence[Operation], reads: FinalReads) -> Part:
-        """Returns the part `final-reads`, with the ranges of entries."""
-        return final_ranges([each for each in operations if each.f == "read"], reads)
+        """Returns the part `final-reads`, with the ranges of entries of the ledgers with an acknowledged append."""
+        promised = {each.key for each in operations if each.f == "append" and each.type is OpType.OK}
+        asked = [each for each in operations if each.f == "read"]
+        return final_ranges([each for each in asked if each.key in promised or not promised], reads)
 
     def judge(self, history: Columns) -> Judgement:
         """Decides one ledger; see `workloads.ledger.judge`.

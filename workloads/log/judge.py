@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from checker.columns import FAIL, INFO, NEVER, OK
-from checker.judging import Judgement
+from checker.judging import UNPROMISED, UNTESTED, Judgement
 from harness.console.plain import counted
 from harness.verdict import Verdict
 from workloads.log.anomalies import anomalies_of
@@ -98,6 +98,7 @@ def judge_log(history: Columns, *, linearizable: bool, follow: bool) -> Judgemen
         anomalies=anomalies_of(facts, found, wrong),
         figures=figures_of(facts, found),
         plot=picture(facts, found),
+        cause=UNTESTED if counts["acknowledged"] else UNPROMISED,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from checker.judging import UNPROMISED
 from harness.verdict import Verdict
 from results.pipeline.measure.availability import AFTER
 from results.pipeline.schema import AVAILABILITY, RUNS, TOTALS
@@ -30,10 +31,14 @@ def figures(read: Read) -> Iterable[Mapping[str, Any]]:
     for row in read("runs", RUNS.names).to_pylist():
         found[row["run"]] = {**row, **dict.fromkeys(("severity", "availability", "p50_ms", "p99_ms", "measured_s"))}
         found[row["run"]] |= {"keys": None, "operations": None, "healed": 0, "unseen": 0, "asked": 0, "answered": 0}
-    verdicts = read("verdicts", ("run", "verdict", "operations")).group_by(["run", "verdict"])
-    for row in verdicts.aggregate([("operations", "sum"), ("operations", "count")]).to_pylist():
+    verdicts = read("verdicts", ("run", "verdict", "cause", "operations")).group_by(["run", "verdict", "cause"])
+    judged = verdicts.aggregate([("operations", "sum"), ("operations", "count")]).to_pylist()
+    for row in sorted(
+        judged, key=lambda row: row["cause"] == UNPROMISED
+    ):  # the keys that promised nothing count if all are such
         its = found[row["run"]]
-        its["severity"] = max(its["severity"] or 0, Verdict(row["verdict"]).severity)
+        if its["severity"] is None or row["cause"] != UNPROMISED:
+            its["severity"] = max(its["severity"] or 0, Verdict(row["verdict"]).severity)
         its["keys"] = (its["keys"] or 0) + row["operations_count"]
         its["operations"] = (its["operations"] or 0) + row["operations_sum"]
     around = read(AVAILABILITY, ("run", "node", "f", "part", "sustained_ok_s"))

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pytest
 
 from checker.formats.parquet import NAMES, values_of
+from checker.judging import UNPROMISED
 from harness.faults import FaultRecord, PlannedFault
 from harness.op import Operation, OpType
 from harness.randomness import stream
 from harness.units import NS_PER_S as S
+from harness.verdict import Verdict
 from harness.watch import Sighting
 from results.measure.availability import around, overall
 from results.measure.leadership import Elections
@@ -420,6 +422,18 @@ def test_recovery_is_what_the_run_reports(case: Case) -> None:
         "unseen": (None, BY_OPERATIONS, None, 1),
         "without faults": (None, None, None, None),
     }
+
+
+def test_a_key_without_a_promise_hides_no_verdict(case: Case) -> None:
+    """A run is unknown only if no key promised anything."""
+    tables = judged_runs(case)
+    runs = list(case.runs)[:2]
+    unknown = {"verdict": "unknown", "cause": UNPROMISED, "operations": 3}
+    valid = {"verdict": "valid", "cause": None, "operations": 5}
+    said = [{"run": runs[0], **valid}, {"run": runs[0], **unknown}, {"run": runs[1], **unknown}]
+    rows = {row["run"]: row for row in figures(reading(**{**tables, "verdicts": said}))}
+    assert [rows[run]["severity"] for run in runs] == [Verdict.VALID.severity, Verdict.UNKNOWN.severity]
+    assert (rows[runs[0]]["keys"], rows[runs[0]]["operations"]) == (2, 8)
 
 
 def test_the_page_shows_runs_and_escapes_them(case: Case) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from checker.columns import of_operations
+from checker.judging import UNPROMISED, part_of
 from harness.errors import InputError
-from harness.op import Operation, OpType
+from harness.final_reads import FinalReads
+from harness.op import FINAL_PHASE, Operation, OpType
 from harness.verdict import Verdict
 from tests.unit.workloads.logs import in_turn
 from workloads.ledger import LedgerWorkload
 
 if TYPE_CHECKING:
+    from checker.columns import Columns
     from checker.judging import Judgement
+    from harness.verdict import Part
 
 OWN = ("ends-differ", "beyond-end", "confirmed-beyond-end", "under-replicated", "misplaced")
 
@@ -23,6 +28,16 @@ OWN = ("ends-differ", "beyond-end", "confirmed-beyond-end", "under-replicated", 
 def judged(operations: list[Operation]) -> Judgement:
     """Judges one ledger."""
     return LedgerWorkload().judge(of_operations(operations))
+
+
+def keyed(**operations: list[Operation]) -> Columns:
+    """Returns the operations of several ledgers, one ledger after the other."""
+    named = [replace(each, key=key) for key, its in operations.items() for each in its]
+    moved = [
+        replace(each, invoke_index=2 * at, complete_index=None if each.complete_index is None else 2 * at + 1)
+        for at, each in enumerate(named)
+    ]
+    return of_operations(moved)
 
 
 APPENDED = (("append", 7, 0), ("append", 8, 1), ("read", [0, 9], [[0, 7], [1, 8]]))
@@ -115,6 +130,44 @@ def test_anomalies_of_the_log_name_rows_of_the_whole_history() -> None:
 def test_nothing_that_was_read_is_unknown() -> None:
     """A recovery alone does not show that an acknowledged entry is there."""
     assert judged(in_turn(("append", 7, 0), ("recover", None, 0))).verdict is Verdict.UNKNOWN
+
+
+FAILED = in_turn(
+    ("append", 9, None, OpType.FAIL), ("recover", None, None, OpType.FAIL), ("read", [0, 9], None, OpType.FAIL)
+)
+
+
+def test_a_ledger_without_a_promise_hides_no_verdict() -> None:
+    """The run is as the other ledger says: valid, invalid, or unknown because nobody read it; alone, it is unknown."""
+    wrong = in_turn(*APPENDED, ("recover", None, 0))
+    for operations, verdict, unknown in [
+        (in_turn(*APPENDED), Verdict.VALID, None),
+        (wrong, Verdict.INVALID, None),
+        (in_turn(("append", 7, 0)), Verdict.UNKNOWN, ["made"]),
+        ([], Verdict.UNKNOWN, ["never"]),
+    ]:
+        part = part_of(LedgerWorkload(), keyed(made=operations, never=FAILED))
+        assert (part.verdict, part.details.get("unknown_keys")) == (verdict, unknown), part.reason
+        assert part.details["nothing_promised"] == 1
+    assert part.details["cause"] == UNPROMISED
+    assert part_of(LedgerWorkload(), keyed(made=in_turn(*APPENDED), never=FAILED)).reason.startswith(
+        "1 of 2 keys is valid, and the others have no promise to break: 2 acknowledged"
+    )
+
+
+def test_only_a_promised_ledger_must_be_read_after_healing() -> None:
+    """No final read of a ledger that nobody created can succeed; one of a ledger with an acknowledged append must."""
+    final = [replace(each, phase=FINAL_PHASE) for each in in_turn(("read", [0, 9], [[0, 7]]))]
+    made = [*in_turn(("append", 7, 0)), *final]
+    never = [*FAILED[:2], replace(FAILED[2], phase=FINAL_PHASE)]
+
+    def read(**operations: list[Operation]) -> Part:
+        named = [replace(each, key=key) for key, its in operations.items() for each in its]
+        return LedgerWorkload().final_part(named, FinalReads())
+
+    assert read(made=made, never=never).verdict is Verdict.VALID
+    assert read(made=[*made[:1], *never], never=never).details["unread"] == ["made"]
+    assert read(never=never).verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize(
