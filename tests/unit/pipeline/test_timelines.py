@@ -428,8 +428,8 @@ def test_a_key_without_a_promise_hides_no_verdict(case: Case) -> None:
     """A run is unknown only if no key promised anything."""
     tables = judged_runs(case)
     runs = list(case.runs)[:2]
-    unknown = {"verdict": "unknown", "cause": UNPROMISED, "operations": 3}
-    valid = {"verdict": "valid", "cause": None, "operations": 5}
+    unknown: dict[str, Any] = {"verdict": "unknown", "cause": UNPROMISED, "operations": 3}
+    valid: dict[str, Any] = {"verdict": "valid", "cause": None, "operations": 5}
     said = [{"run": runs[0], **valid}, {"run": runs[0], **unknown}, {"run": runs[1], **unknown}]
     rows = {row["run"]: row for row in figures(reading(**{**tables, "verdicts": said}))}
     assert [rows[run]["severity"] for run in runs] == [Verdict.VALID.severity, Verdict.UNKNOWN.severity]
