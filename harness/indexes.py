@@ -74,7 +74,8 @@ class Breach:
         node: The name of the node.
         before: The index in the poll before.
         after: The lower index.
-        before_ns: The time of the poll before, on the clock of the run.
+        asked_ns: When the poll before began, on the clock of the run.
+        before_ns: The time of the poll before, which is that of its last answer.
         after_ns: The time of the poll.
     """
 
@@ -82,6 +83,7 @@ class Breach:
     node: str
     before: int
     after: int
+    asked_ns: int
     before_ns: int
     after_ns: int
 
@@ -108,22 +110,37 @@ class Indexes:
         self.breaches: list[Breach] = []
         self.reports = 0
         self.ends = 0
-        self._last: dict[str, tuple[int, dict[str, int]]] = {}
+        self._last: dict[str, tuple[int, int, dict[str, int]]] = {}
 
-    def note(self, status: NodeStatus | None, node: str, time_ns: int) -> None:
-        """Notes what a node reported in a poll; None if it did not answer, because it may have started again since."""
+    def note(self, status: NodeStatus | None, node: str, asked_ns: int, time_ns: int) -> None:
+        """Notes what a node reported in a poll; None if it did not answer, because it may have started again since.
+
+        Args:
+            status: The report of the node.
+            node: Its name.
+            asked_ns: When the poll began, on the clock of the run. The node read its indexes at this time or later.
+            time_ns: The time of the last answer of the poll.
+        """
         found = {} if status is None else _indexes_of(status)
-        before_ns, before = self._last.pop(node, (time_ns, {}))
+        before_asked_ns, before_ns, before = self._last.pop(node, (asked_ns, time_ns, {}))
         if not found:
             return
         self.reports += 1
         self.ends += LAST in found
-        self._last[node] = (time_ns, found)
+        self._last[node] = (asked_ns, time_ns, found)
         for rule in RULES:
             high, low = before.get(rule.before), found.get(rule.after)
             if high is not None and low is not None and low < high and len(self.breaches) < MAX_BREACHES:
                 self.breaches.append(
-                    Breach(rule=rule, node=node, before=high, after=low, before_ns=before_ns, after_ns=time_ns)
+                    Breach(
+                        rule=rule,
+                        node=node,
+                        before=high,
+                        after=low,
+                        asked_ns=before_asked_ns,
+                        before_ns=before_ns,
+                        after_ns=time_ns,
+                    )
                 )
 
 
@@ -145,7 +162,7 @@ def raft_invariants(indexes: Indexes, promise: str, faults: Sequence[FaultRecord
     def may_have_restarted(found: Breach) -> bool:
         by_labrys = restarted_ns is not None and found.after_ns >= restarted_ns
         return by_labrys or any(
-            found.node in fault.targets and fault.start_ns <= found.after_ns and fault.end_ns >= found.before_ns
+            found.node in fault.targets and fault.start_ns <= found.after_ns and fault.end_ns >= found.asked_ns
             for fault in faults
         )
 

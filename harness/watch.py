@@ -138,6 +138,7 @@ class Watch:
     async def run(self) -> None:
         """Polls until cancelled; returns at once if no service has a status."""
         while self._asked:
+            asked_ns = self._clock.now_ns()
             due_s = self._clock.now_s() + INTERVAL_S
             answers = await asyncio.gather(*(self._ask(service, node) for service, node in self._asked))
             # The time of a poll is that of its last answer, without the wait for silent nodes.
@@ -146,7 +147,7 @@ class Watch:
             for (service, node), (_, statuses) in zip(self._asked, answers, strict=True):
                 self._note(service, node.name, statuses, time_ns)
                 if service is self._front:
-                    self.indexes.note(statuses[0] if statuses else None, node.name, time_ns)
+                    self.indexes.note(statuses[0] if statuses else None, node.name, asked_ns, time_ns)
             if self._applied:
                 self._keep_positions([statuses for _, statuses in answers[: len(self._applied)]], time_ns)
             await self._clock.sleep_until_s(due_s)

@@ -11,15 +11,18 @@ from harness.verdict import Verdict
 PROMISE = "They stay."
 
 
-def polled(*reports: tuple[int | None, int | None] | tuple[int, int, int] | None) -> Indexes:
-    """Returns the indexes of n1 in successive polls, one a second: committed, applied, last; None if it did not answer."""
+def polled(*reports: tuple[int | None, int | None] | tuple[int, int, int] | None, lasting_s: float = 0.0) -> Indexes:
+    """Returns the indexes of n1 in successive polls, one a second: committed, applied, last; None if it did not answer.
+
+    Each poll ends on the second, and lasts `lasting_s`.
+    """
     indexes = Indexes()
     for second, report in enumerate(reports):
         committed, applied, last = (report and (*report, None)[:3]) or (None, None, None)
         status = report and NodeStatus(
             node="n1", role="follower", committed_index=committed, applied_index=applied, last_index=last
         )
-        indexes.note(status, "n1", second * NS_PER_S)
+        indexes.note(status, "n1", int((second - lasting_s) * NS_PER_S), second * NS_PER_S)
     return indexes
 
 
@@ -62,6 +65,13 @@ def test_a_process_that_may_have_started_again_is_not_held_to_it() -> None:
         assert raft_invariants(indexes, PROMISE, faults, restarted_ns).verdict is Verdict.VALID
     late = raft_invariants(polled((9, 9), (3, 3)), PROMISE, [fault("n1", 1.5, 2.0)], 2 * NS_PER_S)
     assert late.verdict is Verdict.INVALID
+
+
+def test_a_kill_during_the_poll_before_counts() -> None:
+    """The time of a poll is that of its last answer. The process may have answered before, and have started again since."""
+    killed = [fault("n1", -0.5, -0.1)]
+    assert raft_invariants(polled((9, 9), (3, 3)), PROMISE, killed, None).verdict is Verdict.INVALID
+    assert raft_invariants(polled((9, 9), (3, 3), lasting_s=0.2), PROMISE, killed, None).verdict is Verdict.VALID
 
 
 def test_a_process_applies_only_what_is_committed() -> None:
