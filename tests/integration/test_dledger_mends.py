@@ -63,6 +63,13 @@ MANY = (
     ),
     *("--fault-quiet", "1-3", "--rate", "20", "--time-limit", "30", "--snapshot-threshold", "20"),
 )
+LATE_REQUESTS = (
+    *("--cluster", "sim", "--system", "dledger", "--page-faults", "0.3", "--nemesis"),
+    *("packet-delay,partition-one-way:majority,partition-random-node:leader", "--fault-on", "0.5-3", "--fault-off"),
+    *("0.3-2", "--fault-quiet", "1-3", "--fault-wait", "0.5", "--fault-options"),
+    *("packet-delay.delay_ms=100,packet-delay.jitter_ms=50", "--rate", "2", "--time-limit", "12", "--hot-share", "1"),
+)
+ALL_BUT_6 = ",".join(str(number) for number in mends.MENDS if number != 6)
 BENEATH = 7645491346869235063  # a seed whose run has findings that others hide
 WAITING = 1679315017602471377  # a seed in whose run a follower waits before it uses a snapshot
 CUT, LATE = 1, 2  # the keys of faults
@@ -312,6 +319,7 @@ def test_who_has_its_log_in_a_snapshot_votes_by_it() -> None:
     ("without", "mended", "words", "seed", "part"),
     [
         pytest.param("", "2", SNAPSHOTS, 3684657614324932644, "recovered", id="2"),
+        pytest.param(ALL_BUT_6, "all", LATE_REQUESTS, 1250782572910318910, "recovered", id="6"),
         pytest.param("", "7,9", TRUNCATION, 3494894945416971776, "replicas-equal", id="7"),
         pytest.param("7", "7,9", TRUNCATION, 3494894945416971776, "replicas-equal", id="9"),
         pytest.param("1,2,4,7,8,10,11", "all", TRUNCATION, BENEATH, "linearizable", id="9 with the same term"),

@@ -34,6 +34,7 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         DROPPED_LOGS: "a new leader compares from the end of its log (findings 1 and 5)",
         2: "a follower can take a second snapshot, and accepts one that it has",
         4: "a leader that sends entries again forgets the requests without an answer",
+        6: "a leader sends entries of older terms again too, if no answer comes",
         7: "a follower cuts its file at its own position",
         8: "a leader steps down on a late answer with a higher term",
         9: "after a snapshot, a leader compares the logs before it sends entries",

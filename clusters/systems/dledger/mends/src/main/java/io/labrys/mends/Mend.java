@@ -36,6 +36,9 @@ enum Mend {
     /** A dispatcher that sends entries again forgets the requests without an answer. */
     FORGET_LOST_REQUESTS("4", Names.DISPATCHER, Mend::forgetLostRequests),
 
+    /** A dispatcher looks for overdue requests behind what the follower has, and not behind what it has of this term. */
+    REPEAT_OLD_ENTRIES("6", Names.DISPATCHER, Mend::repeatOldEntries),
+
     /** A follower cuts its file at the position in its own index, and not at that of the leader. */
     CUT_AT_OWN_POSITION("7", Names.STORE, Mend::cutAtOwnPosition, Stores.class),
 
@@ -148,6 +151,15 @@ enum Mend {
     private static void forgetLostRequests(ClassNode node) {
         MethodNode check = method(node, "doCheckAppendResponse");
         check.instructions.insert(only(check, each -> puts(each, "writeIndex")), clearPending(node));
+    }
+
+    private static void repeatOldEntries(ClassNode node) {
+        MethodNode check = method(node, "doCheckAppendResponse");
+        AbstractInsnNode ofTerm = only(check, each -> each instanceof MethodInsnNode call && call.name.contains("PeerWaterMark"));
+        InsnList ofFollower = new InsnList();
+        ofFollower.add(new InsnNode(Opcodes.POP2));
+        ofFollower.add(field(node, "matchIndex"));
+        check.instructions.insert(ofTerm, ofFollower);
     }
 
     private static InsnList clearPending(ClassNode node) {
