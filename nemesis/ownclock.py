@@ -2,7 +2,8 @@
 
 The scripts run in bash, which reads the clock without starting a program. A program starts late on a busy node, and takes a
 tenth of a second on an emulated one. The reference is the uptime, which no process can set. `date -s` sets the clock a little
-late. So the script measures how late, and sets the clock again.
+late. So the script measures how late, and sets the clock again. A busy node may stop a script between two readings, so the script
+reads again, and keeps the reading that took the shortest time.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import shlex
 # The wall clock at the uptime 0, in microseconds, is the `base` of a clock. /proc/uptime has hundredths of seconds.
 _PROGRAM = r"""
 read_base() {
-  local up later now tries=0
-  while :; do
+  local up later now span best=-1 tries
+  for ((tries = 0; tries < 25; tries++)); do
     read -r up _ < /proc/uptime; now=${EPOCHREALTIME/[.,]/}; read -r later _ < /proc/uptime
-    up=$((10#${up/./})) later=$((10#${later/./})) tries=$((tries + 1))
-    if ((later - up <= 3 || tries >= 25)); then break; fi
+    up=$((10#${up/./})) later=$((10#${later/./})) span=$((later - up))
+    if ((best < 0 || span < best)); then best=$span found=$((now - (up + later) * 5000)); fi
+    if ((best <= 3)); then break; fi
   done
-  found=$((now - (up + later) * 5000))
 }
 microseconds() {
   local size=${1#-} sign=1
