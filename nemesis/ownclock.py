@@ -2,8 +2,8 @@
 
 The scripts run in bash, which reads the clock without starting a program. A program starts late on a busy node, and takes a
 tenth of a second on an emulated one. The reference is the uptime, which no process can set. `date -s` sets the clock a little
-late. So the script measures how late, and sets the clock again. A busy node may stop a script between two readings, so the script
-reads again, and keeps the reading that took the shortest time.
+late. So the script measures how late, and sets the clock again. A busy node may stop a script between two readings, so the
+script reads again, and keeps the reading that took the shortest time.
 """
 
 from __future__ import annotations
