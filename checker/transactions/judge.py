@@ -90,7 +90,7 @@ def judge(
         texts=history.texts if isinstance(history.texts, Transactions) else list(history.texts),
         extra=_order(history, order_of(question.model, anomalies)),
         sources=list(sources),
-        more=searched(question.model, anomalies),
+        more=list(searched(question.model, anomalies)),
     )
     if "malformed" in found:
         return _malformed(history, workload, found["malformed"])

@@ -307,6 +307,7 @@ def _closed(names: Iterable[str], next_of: Mapping[str, Collection[str]]) -> fro
     return frozenset(found)
 
 
+@cache
 def _weaker(name: str) -> frozenset[str]:
     """Returns a model and all that it implies."""
     return _closed([name], {model.name: model.implies for model in MODELS})
@@ -336,15 +337,17 @@ def prohibited(name: str, more: tuple[str, ...] = ()) -> frozenset[str]:
     return frozenset(anomaly for anomaly in known if not _closed([anomaly], IMPLIED).isdisjoint(direct))
 
 
-def searched(name: str, more: tuple[str, ...] = ()) -> list[str]:
+@cache
+def searched(name: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Returns the anomalies of `ON_DEMAND` that contradict a model or `more`, without those that show another one which does.
 
     They refine the types that are always found, so they are of use only if the model allows those.
     """
     bad = prohibited(name, more)
-    return [each for each in ON_DEMAND if each in bad and bad.isdisjoint(_closed(IMPLIED[each], IMPLIED))]
+    return tuple(each for each in ON_DEMAND if each in bad and bad.isdisjoint(_closed(IMPLIED[each], IMPLIED)))
 
 
+@cache
 def order_of(name: str, more: tuple[str, ...] = ()) -> str:
     """Returns what orders transactions besides their data in a model, or in `more` anomalies: `realtime`, `process`, `none`."""
     direct = [anomaly for model in MODELS if model.name in _weaker(name) for anomaly in model.prohibits]

@@ -29,6 +29,7 @@ from tests.unit.checker.transaction_orders import (
     session_order,
     transaction,
 )
+from tests.unit.checker.transaction_rules import BY_ORDERS, SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,23 +38,6 @@ if TYPE_CHECKING:
 
     Before = Callable[[Operation, Operation], bool]
 
-DEFINED: Final[dict[str, tuple[Callable[[Sequence[Operation], Before], bool], Before]]] = {
-    "serializable": (is_serial, any_order),
-    "strong-session-serializable": (is_serial, session_order),
-    "strict-serializable": (is_serial, real_time),
-    "snapshot-isolation": (is_snapshot_isolated, any_order),
-    "strong-session-snapshot-isolation": (is_snapshot_isolated, session_order),
-    "strong-snapshot-isolation": (is_snapshot_isolated, real_time),
-}
-# What holds of the versions of registers in each execution of a model.
-SOURCES: Final[dict[str, tuple[str, ...]]] = {
-    "serializable": ("writes-follow-reads",),
-    "strong-session-serializable": ("writes-follow-reads", "sequential-keys"),
-    "strict-serializable": ("writes-follow-reads", "sequential-keys", "linearizable-keys"),
-    "snapshot-isolation": ("writes-follow-reads",),
-    "strong-session-snapshot-isolation": ("writes-follow-reads", "sequential-keys"),
-    "strong-snapshot-isolation": ("writes-follow-reads", "sequential-keys", "linearizable-keys"),
-}
 HISTORIES: Final = 300
 IN_A_NIGHT: Final = 10_000
 
@@ -63,15 +47,15 @@ def judged(operations: Sequence[Operation], model: str) -> Judgement:
     return judge(of_operations(operations), workload="list-append", model=model)
 
 
-@pytest.mark.parametrize("model", DEFINED)
+@pytest.mark.parametrize("model", BY_ORDERS)
 @pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.night)])
 def test_lists_are_decided_as_by_every_order(model: str, first: int) -> None:
     """A history has an anomaly that the model prohibits exactly if no order of its transactions explains the answers."""
-    decide, before = DEFINED[model]
+    decide = BY_ORDERS[model]
     verdicts = {True: 0, False: 0}
     for seed in _seeds(first):
-        operations = random_history(Random(seed), most=5 if decide is is_serial else 4, lists=True)
-        legal = decide(operations, before)
+        operations = random_history(Random(seed), most=5, lists=True)
+        legal = decide(operations)
         found = judged(operations, model)
         assert (found.verdict is not Verdict.INVALID) is legal, (seed, found.reason, found.counts)
         verdicts[legal] += 1
@@ -79,15 +63,15 @@ def test_lists_are_decided_as_by_every_order(model: str, first: int) -> None:
 
 
 @pytest.mark.parametrize("lists", [True, False])
-@pytest.mark.parametrize("model", DEFINED)
+@pytest.mark.parametrize("model", BY_ORDERS)
 @pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.night)])
 def test_reads_of_transactions_without_an_answer_bind_if_they_happened(model: str, first: int, *, lists: bool) -> None:
     """They bind exactly if no order leaves the transaction out. For registers, no order that exists is called none."""
-    decide, before = DEFINED[model]
+    decide = BY_ORDERS[model]
     only_by_them = 0
     for seed in _seeds(first):
         operations = random_history(Random(seed), most=4, lists=lists, shows=True)
-        legal = decide(operations, before)
+        legal = decide(operations)
         workload = "list-append" if lists else "rw-register"
         found = judge(of_operations(happened(operations)), workload=workload, model=model)
         is_legal = found.verdict is not Verdict.INVALID
@@ -191,20 +175,20 @@ def test_read_committed_is_decided_as_by_every_order(first: int) -> None:
     assert min(verdicts.values()) > sum(verdicts.values()) / 30, "both verdicts occur often"
 
 
-@pytest.mark.parametrize("model", DEFINED)
+@pytest.mark.parametrize("model", BY_ORDERS)
 @pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.night)])
 def test_registers_raise_no_false_alarm(model: str, first: int) -> None:
     """An invalid history of registers has no legal order, with what each legal order implies for versions and without it."""
-    decide, before = DEFINED[model]
+    decide = BY_ORDERS[model]
     found_with, found_without, illegal = 0, 0, 0
     for seed in _seeds(first)[:: 1 if first else 3]:
-        operations = random_history(Random(seed), most=5 if decide is is_serial else 4, lists=False)
+        operations = random_history(Random(seed), most=5, lists=False)
         columns = of_operations(operations)
         without, with_sources = (
             judge(columns, workload="rw-register", model=model, sources=sources).verdict is Verdict.INVALID
             for sources in ((), SOURCES[model])
         )
-        legal = decide(operations, before)
+        legal = decide(operations)
         assert not (legal and (without or with_sources)), seed
         assert with_sources or not without, (seed, "more is known of the versions, and less is found")
         illegal, found_with, found_without = illegal + (not legal), found_with + with_sources, found_without + without
