@@ -140,6 +140,7 @@ def transactions(
     sources: list[str] = ...,
     more: list[str] = ...,
     want_order: bool = False,
+    position: Any = None,
 ) -> dict[str, Any]:
     """Finds the anomalies of transactions, without the interpreter lock.
 
@@ -155,20 +156,22 @@ def transactions(
             and its answer the next one.
         extra: What orders transactions besides their data: `none`, `process` or `realtime`.
         sources: For registers, what the order of versions follows from: `writes-follow-reads`, `sequential-keys`,
-            `linearizable-keys`.
+            `linearizable-keys`, `transaction-order`.
         more: Anomalies to search besides those that are always searched: `observed-transaction-vanishes`, `fractured-read` and
             `G-causal`, which need lists, and `G-prefix`.
         want_order: Whether to return an order of the rows that all edges agree with.
+        position: By row: its position in the system's own commit order, from 0; -1 for none. `transaction-order` needs it.
 
     Returns:
         `malformed` with a row, whether it is the answer, a micro-operation or None, and the reason; or `written_twice` with a
-        key, an element, two rows and two micro-operations. Otherwise `findings` with kind, key, rows, micro-operations and
-        elements; `cycles` with the type, the size of the component, and the links, each with two rows, a kind, a key and two
-        versions; `overlaps` with the type, the size of the component, whether it is decided that no order keeps the writers
-        apart, and the writers, each a row and a key; `counts` by kind and type; `keys`,
-        and `data_edges`, the number of dependencies. `reasons` is there if the cycles have versions of registers whose order
-        follows from a source: key, two versions, and the source. `order` is there if it is wanted: the rows, or None if there
-        is a cycle.
+        key, an element, two rows and two micro-operations; or `same_position` with a key and two rows that wrote it. Otherwise
+        `findings` with kind, key, rows, micro-operations and elements; `cycles` with the type, the size of the component, and
+        the links, each with two rows, a kind, a key and two versions; `overlaps` with the type, the size of the component,
+        whether it is decided that no order keeps the writers apart, and the writers, each a row and a key; `counts` by kind
+        and type; `keys`, and `data_edges`, the number of dependencies. `reasons` is there if the cycles have versions of
+        registers whose order follows from a source: key, two versions, and the source. `order` is there if it is wanted: the
+        rows, or None if there is a cycle. `placed` is there with `transaction-order`: how many transactions that write and did
+        not fail have a position, and how many there are.
     """
 
 def sort_seconds(count: int) -> float:

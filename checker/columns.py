@@ -51,6 +51,7 @@ _INTEGER: Final = r"^(0|-?[1-9][0-9]{0,17})$"
 _PAIR: Final = r"^\[(?P<first>0|-?[1-9][0-9]{0,17}),(?P<second>0|-?[1-9][0-9]{0,17})\]$"
 _LONGEST: Final = 18
 _OF_INTEGERS: Final = np.isin(np.arange(256), list(b"0123456789-,"))
+ORDER: Final = "order"  # a column that a file may lack
 NEEDED: Final = (
     "key",
     "process",
@@ -85,6 +86,23 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """The numbers that the system itself gave to operations.
+
+    Attributes:
+        known: Whether an operation has one.
+        number: The number; 0 for none.
+    """
+
+    known: npt.NDArray[np.bool_]
+    number: Int64s
+
+    def only(self, rows: Int64s) -> Order:
+        """Returns the numbers of some rows."""
+        return Order(known=self.known[rows], number=self.number[rows])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
     """Operations as arrays.
 
@@ -103,6 +121,7 @@ class Columns:
         value: The arguments.
         result: The results.
         lacks: What the history does not tell: `process`, `realtime`. Then the columns for it have made-up values.
+        order: The system's own numbers; None if no operation has one.
     """
 
     keys: Sequence[str | None]
@@ -119,6 +138,7 @@ class Columns:
     value: Values
     result: Values
     lacks: Sequence[str] = ()
+    order: Order | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -147,6 +167,7 @@ class Columns:
             value=self.value.only(rows),
             result=self.result.only(rows),
             lacks=self.lacks,
+            order=None if self.order is None else self.order.only(rows),
         )
 
 
@@ -167,6 +188,8 @@ class ColumnReader:
 
     def of_batch(self, batch: pa.RecordBatch, *, value: Values | None = None, result: Values | None = None) -> Columns:
         """Returns the columns of one batch, which must have the columns `NEEDED`, or else `value` and `result`.
+
+        It may have the column `ORDER`.
 
         Raises:
             BadHistory: A row is not an operation; its number counts from 1 over all batches.
@@ -198,6 +221,7 @@ class ColumnReader:
             keys=self.keys,
             functions=self.functions,
             texts=self.texts,
+            order=_order(batch),
         )
         self._rows += batch.num_rows
         return columns
@@ -332,7 +356,8 @@ def of_operations(operations: Sequence[Operation], name: str = "the history") ->
     """
     reader = ColumnReader(name)
     kinds = {column.name: pa.int64() if column.kind == "int64" else pa.string() for column in COLUMNS}
-    names = [each for each in NEEDED if each not in {"value", "result"}]
+    has_order = any(operation.order is not None for operation in operations)
+    names = [*(each for each in NEEDED if each not in {"value", "result"}), *([ORDER] if has_order else [])]
     parts = []
     for begin in range(0, len(operations), BATCH_ROWS):
         some = operations[begin : begin + BATCH_ROWS]
@@ -371,6 +396,18 @@ def joined(parts: Sequence[Columns], reader: ColumnReader) -> Columns:
         end_ns=join((part.end_ns for part in parts), np.int64),
         value=join_values([part.value for part in parts]),
         result=join_values([part.result for part in parts]),
+        order=_joined_order(parts),
+    )
+
+
+def _joined_order(parts: Sequence[Columns]) -> Order | None:
+    """Returns the numbers of several batches; None if none of them has one."""
+    if all(part.order is None for part in parts):
+        return None
+    none = [Order(known=np.zeros(len(part), np.bool_), number=np.zeros(len(part), np.int64)) for part in parts]
+    some = [part.order or absent for part, absent in zip(parts, none, strict=True)]
+    return Order(
+        known=np.concatenate([each.known for each in some]), number=np.concatenate([each.number for each in some])
     )
 
 
@@ -407,6 +444,14 @@ def _numbered(codes: Int32s, names: Sequence[str], known: dict[str | None, int])
         places[code] = known.setdefault(None if code < 0 else names[code], len(known))
     placed: Int32s = places[codes]
     return placed
+
+
+def _order(batch: pa.RecordBatch) -> Order | None:
+    """Returns the system's own numbers of a batch; None if it has none."""
+    if ORDER not in batch.schema.names or batch.column(ORDER).null_count == len(batch):
+        return None
+    column = batch.column(ORDER)
+    return Order(known=_bool(pc.is_valid(column)), number=_int64(column))
 
 
 def _plain(column: pa.Array) -> pa.Array:

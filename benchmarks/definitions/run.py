@@ -1,7 +1,7 @@
 """Verdicts on transactions beside those by definition: random histories, by every order of their few transactions.
 
-`python -m benchmarks definitions --histories 1000000 --first 1` needs half an hour. Each history is decided for `--models` models
-of all, in turn. The seed of a history is its number. A contradiction is printed with it.
+`python -m benchmarks definitions --histories 1000000 --first 1000000` needs half an hour. Each history is decided for some
+models, `--models`, of all in turn. The seed of a history is its number. A contradiction is printed with it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,18 @@ from checker.transactions.judge import judge  # noqa: E402
 from harness.verdict import Verdict  # noqa: E402
 from tests.unit.checker.transaction_definitions import weak_history  # noqa: E402
 from tests.unit.checker.transaction_orders import random_history  # noqa: E402
+from tests.unit.checker.transaction_positions import positioned_history  # noqa: E402
 from tests.unit.checker.transaction_rules import (  # noqa: E402
     BY_ORDERS,
     EXACT,
     LEFT_OUT,
     NO_FALSE_ALARM,
+    POSITIONED,
     SOURCES,
     WEAK,
     contradicts,
     demanded,
+    demanded_of_registers,
 )
 
 if TYPE_CHECKING:
@@ -57,12 +60,14 @@ class Kind:
         draw: Returns the history of a seed.
         decided: By model: whether an execution explains a history.
         rule: What is demanded of a verdict, given the history, the judgement and the model.
+        sources: What the order of versions of registers follows from; none: what each execution of the model has.
     """
 
     workload: str
     draw: Callable[[Random], list[Operation]]
     decided: dict[str, Decide]
     rule: Callable[[Sequence[Operation], Judgement, str], str]
+    sources: Sequence[str] = ()
 
 
 def _always(demand: str) -> Callable[[Sequence[Operation], Judgement, str], str]:
@@ -96,6 +101,13 @@ KINDS = {
         draw=lambda random: random_history(random, most=5, lists=False),
         decided=BY_ORDERS,
         rule=_always(NO_FALSE_ALARM),
+    ),
+    "registers with the system's own order, all models": Kind(
+        workload="rw-register",
+        draw=lambda random: positioned_history(random, most=5),
+        decided=POSITIONED,
+        rule=demanded_of_registers,
+        sources=("transaction-order",),
     ),
 }
 
@@ -140,7 +152,7 @@ def _models(kind: Kind, number: int, count: int) -> list[str]:
 
 def _compared(kind: Kind, operations: Sequence[Operation], columns: Columns, model: str) -> str:
     """Returns how a verdict stands beside that by definition."""
-    sources = SOURCES[model] if kind.workload == "rw-register" else ()
+    sources = kind.sources or (SOURCES[model] if kind.workload == "rw-register" else ())
     found = judge(columns, workload=kind.workload, model=model, sources=sources)
     demand = kind.rule(operations, found, model)
     if demand == LEFT_OUT:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, overload
 import numpy as np
 
 from checker._kernel import Events, Transactions
-from checker.columns import INFO, INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, Columns, Values
+from checker.columns import INFO, INTEGER, NEVER, NOTHING, OTHER, PAIR, ColumnReader, Columns, Order, Values
 from checker.edn.reader import loads
 from checker.formats.jepsen_reader import JepsenEvents, error_text, function_name, name_text
 from checker.formats.jsonl import EVENT, asks_for_key_warning, bare_warning, is_key_and_nil, own_header
@@ -257,6 +257,7 @@ def _made(
         keys=reader.keys,
         functions=reader.functions,
         texts=reader.texts if transactions is None else cast("Sequence[str]", transactions),
+        order=_order(found["order"], len(kind)),
     )
     return Plain(
         columns=columns,
@@ -278,6 +279,16 @@ def _made(
         ],
         conventions=conventions or {},
     )
+
+
+def _order(pairs: Sequence[tuple[int, int]], size: int) -> Order | None:
+    """Returns the system's own numbers from pairs of a row and a number; None if there are none."""
+    if not pairs:
+        return None
+    rows, numbers = np.array(pairs, np.int64).T
+    order = Order(known=np.zeros(size, np.bool_), number=np.zeros(size, np.int64))
+    order.known[rows], order.number[rows] = True, numbers
+    return order
 
 
 class _Decoded(Sequence["Value"]):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import ColumnReader, Columns, batches_of, joined, of_operations
+from checker.columns import ORDER, ColumnReader, Columns, batches_of, joined, of_operations
 from checker.errors import Unsuited
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.formats.read import PARQUET, History
@@ -68,7 +68,8 @@ def judge_table(path: Path, name: str, judge: Judge, *, empty: Verdict) -> Judge
     rules, reader, parts = Rules(), ColumnReader(name), []
     file = open_parquet(path, name=name)
     try:
-        for batch, some in batches_of(file, reader, more=["run"]):
+        hints = [name for name in file.schema_arrow.names if name == ORDER]
+        for batch, some in batches_of(file, reader, more=["run", *hints]):
             parts.append(some)
             rules.add(some, batch)
         rules.finish()

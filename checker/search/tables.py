@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from checker.analysis import analysis, contradiction
-from checker.columns import FAIL, INFO, NEVER, NOTHING, OK, ColumnReader, batches_of
+from checker.columns import FAIL, INFO, NEVER, NOTHING, OK, ORDER, ColumnReader, batches_of
 from checker.errors import Disagreement, Unsuited
 from checker.explain.hardness import CAUSES, of_columns
 from checker.explain.sentences import Evidence, explain
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from checker.search.solving import Limits
     from harness.op import Operation
 
-ORDER: Final = "order"
 _EXPLAIN_S: Final = 20.0
 _TYPES: Final = {OpType.OK: OK, OpType.FAIL: FAIL, OpType.INFO: INFO}
 

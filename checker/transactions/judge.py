@@ -20,6 +20,7 @@ from checker.transactions.models import (
     NONE,
     PROCESS,
     REALTIME,
+    TRANSACTION_ORDER,
     Question,
     find,
     order_of,
@@ -68,7 +69,7 @@ def judge(
         workload: The micro-operations: `list-append` or `rw-register`.
         model: The name or an alias of a consistency model.
         sources: For registers, what the order of versions follows from besides the initial version: `writes-follow-reads`,
-            `sequential-keys`, `linearizable-keys`.
+            `sequential-keys`, `linearizable-keys`, `transaction-order`.
         anomalies: Anomalies that the history must not have besides those that the model prohibits.
 
     Raises:
@@ -91,6 +92,7 @@ def judge(
         extra=_order(history, order_of(question.model, anomalies)),
         sources=list(sources),
         more=list(searched(question.model, anomalies)),
+        position=_positions(history) if TRANSACTION_ORDER in sources else None,
     )
     if "malformed" in found:
         return _malformed(history, workload, found["malformed"])
@@ -108,6 +110,8 @@ def judged(history: Columns, question: Question, found: Mapping[str, Any], size:
     """
     if "written_twice" in found:
         return _written_twice(history, *found["written_twice"])
+    if "same_position" in found:
+        return _same_position(history, *found["same_position"])
     return _Judged(history, question, found, size).judgement()
 
 
@@ -200,6 +204,27 @@ def _written_twice(history: Columns, key: str, elem: str, rows: tuple[int, int],
     )
 
 
+def _positions(history: Columns) -> Int64s:
+    """Returns the place of each number of the system's own among all; -1 for a transaction without one."""
+    found = np.full(len(history), -1, np.int64)
+    if history.order is not None:
+        known = history.order.known
+        found[known] = np.unique(history.order.number[known], return_inverse=True)[1]
+    return found
+
+
+def _same_position(history: Columns, key: str, rows: tuple[int, int]) -> Judgement:
+    first, second = (f"event {history.start[row]}" for row in rows)
+    number = "" if history.order is None else f" {history.order.number[rows[0]]}"
+    return Judgement(
+        verdict=Verdict.UNKNOWN,
+        cause=UNSUITED,
+        reason=f"{second[0].upper()}{second[1:]} writes the key {shown(decode_value(key))} with the order{number}, and so does "
+        f"{first}; expected another order for each transaction that writes a key, which {TRANSACTION_ORDER} needs. Leave "
+        f"{TRANSACTION_ORDER} away, or give a history whose orders are positions of whole transactions.",
+    )
+
+
 class _Judged:
     """Makes the judgement of what the kernel found."""
 
@@ -212,6 +237,8 @@ class _Judged:
         self._found = found
         self._words = Words(history, question.workload, found.get("reasons", ()))
         self._counts: dict[str, int] = found["counts"]
+        self._sources = question.sources
+        self._placed: tuple[int, int] | None = found.get("placed")
 
     def judgement(self) -> Judgement:
         """Returns the verdict with its anomalies."""
@@ -222,12 +249,14 @@ class _Judged:
         anomalies = [each for each in self._anomalies() if each.kind in bad]
         anomalies.sort(key=lambda each: (-sum(map(len, ruled_out([each.kind]))), len(each.rows)))
         undecided = [name for name in self._undecided() if name in bad]
-        decided = self._found["data_edges"] and not self._lacking and not undecided
+        no_order = self._placed is not None and not self._placed[0]
+        decided = self._found["data_edges"] and not self._lacking and not undecided and not no_order
         verdict = Verdict.INVALID if wrong else Verdict.VALID if decided else Verdict.UNKNOWN
         return Judgement(
             verdict=verdict,
             cause=STEP_LIMIT if undecided else UNSUITED if self._found["data_edges"] else UNTESTED,
-            reason=self._reason(verdict, wrong, [name for name in types if name not in bad], undecided),
+            reason=self._reason(verdict, wrong, [name for name in types if name not in bad], undecided)
+            + self._assumed(),
             counts={"transactions": self._size, **{name: self._counts[name] for name in wrong}},
             anomalies=_varied(anomalies)[:MAX_ANOMALIES],
             figures={
@@ -237,10 +266,28 @@ class _Judged:
                 "not": weakest,
                 "also-not": stronger,
                 "dependencies": self._found["data_edges"],
+                **({"assumed-orders": list(self._sources)} if self._sources else {}),
                 **({"undecided-anomaly-types": undecided} if undecided else {}),
                 **({"lacking-edges": self._lacking} if self._lacking else {}),
             },
         )
+
+    def _assumed(self) -> str:
+        """Returns a sentence about the system's own order, if it is assumed."""
+        if self._placed is None:
+            return ""
+        count, all_ = self._placed
+        if not count:
+            return (
+                f" No transaction that wrote has an order, so {TRANSACTION_ORDER} shows nothing. Leave it away, or record the "
+                "order in which the system committed the transactions."
+            )
+        left = (
+            f" {all_ - count} of {counted(all_, 'transaction')} that may have written have no place in it."
+            if count < all_
+            else ""
+        )
+        return f" This assumes that the versions of each key follow the system's own commit order.{left}"
 
     def _undecided(self) -> list[str]:
         """Returns the types for which the kernel's limit of steps did not suffice."""

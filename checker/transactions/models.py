@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 DEFAULT: Final = "strict-serializable"
 NONE: Final = "none"
 PROCESS: Final = "process"
+TRANSACTION_ORDER: Final = "transaction-order"  # a source of the order of versions
 REALTIME: Final = "realtime"
 MALFORMED: Final = "malformed-answer"
 

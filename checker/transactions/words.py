@@ -23,6 +23,7 @@ _SOURCES: Final[Mapping[str, str]] = {
     "writes-follow-reads": " (a transaction read {before} first, and wrote {after})",
     "sequential-keys": " (one process had {before} before {after})",
     "linearizable-keys": " (a transaction with {before} ended before one with {after} began)",
+    "transaction-order": " (the system says that it committed {before} before {after})",
 }
 Link = tuple[int, int, str, str | None, str | None, str | None]
 _READS: Final = frozenset({"r", "read"})

@@ -90,6 +90,11 @@ class RwRegisterOptions(TransactionOptions):
     linearizable_keys: bool = option(
         default=False, help="Each key alone is linearizable: versions follow real time.", judges=True
     )
+    transaction_order: bool = option(
+        default=False,
+        help="Versions follow the order in which the system says that it committed the transactions, if its client records it.",
+        judges=True,
+    )
 
 
 OptionsT = TypeVar("OptionsT", bound=TransactionOptions)
@@ -196,6 +201,7 @@ class RwRegisterWorkload(_TransactionWorkload[RwRegisterOptions]):
             "writes-follow-reads": options.writes_follow_reads,
             "sequential-keys": options.sequential_keys,
             "linearizable-keys": options.linearizable_keys,
+            "transaction-order": options.transaction_order,
         }
         return [name for name, is_assumed in assumed.items() if is_assumed]
 

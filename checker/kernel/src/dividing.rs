@@ -152,7 +152,8 @@ pub fn transaction_dependencies<'py>(
     let [process, start, end] = columns.each_ref().map(Column::slice);
     let table = careful(py, "read", || parse(workload, kind, &texts, &texts))?
         .map_err(|wrong| PyValueError::new_err(format!("row {} is no part of a transaction", wrong.row)))?;
-    let history = History { kind, process, start, end, table: &table, place: (0..kind.len() as u32).collect() };
+    let history =
+        History { kind, process, start, end, table: &table, place: (0..kind.len() as u32).collect(), position: &[] };
     let out = PyDict::new(py);
     let found = careful(py, "judged", || {
         let writers = Writers::of(&history)?;
@@ -339,7 +340,7 @@ impl TransactionGraph {
                     all.map(|(key, group)| (key, group.iter().map(|&(row, _)| row).collect())).collect();
             }
             let table = crate::transactions::Table::new();
-            let history = History { kind, process, start, end, table: &table, place: Vec::new() };
+            let history = History { kind, process, start, end, table: &table, place: Vec::new(), position: &[] };
             Graph::new(&history, found, extra)
         })?;
         Ok(Self { graph })

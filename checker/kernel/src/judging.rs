@@ -13,6 +13,7 @@ use crate::transactions::forced::{forced, FORCED};
 use crate::transactions::graph::{Edge, Extra, Graph, Reason, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
 use crate::transactions::lists::lists;
 use crate::transactions::parse::{parse, Malformed};
+use crate::transactions::positions::{placed, Placed, SamePosition, UNPLACED};
 use crate::transactions::registers::{registers, Sources};
 use crate::transactions::updates::{updates, UPDATE};
 use crate::transactions::views::{self, Events};
@@ -49,6 +50,14 @@ struct Judged {
     data_edges: usize,
     cycles: Cycles,
     walks: Walks,
+    /// If the system's own order is used.
+    placed: Option<Placed>,
+}
+
+/// Why a history could not be judged.
+enum Unusable {
+    Twice(WrittenTwice),
+    Together(SamePosition),
 }
 
 /// What to judge by.
@@ -60,8 +69,10 @@ struct Question<'a> {
     more: &'a [&'a str],
 }
 
-fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, WrittenTwice> {
-    let writers = Writers::of(history)?;
+fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Unusable> {
+    let writers = Writers::of(history).map_err(Unusable::Twice)?;
+    let placed =
+        question.sources.transaction_order.then(|| placed(history)).transpose().map_err(Unusable::Together)?;
     let mut findings = Findings::default();
     let (mut dependencies, orders) = match question.workload {
         Workload::Lists => {
@@ -91,7 +102,7 @@ fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Writt
     if question.more.contains(&UPDATE) {
         updates(history, &graph, &mut walks);
     }
-    Ok(Judged { findings, graph, reasons, data_edges, cycles, walks })
+    Ok(Judged { findings, graph, reasons, data_edges, cycles, walks, placed })
 }
 
 /// Returns the transactions of the rows of columns in a table, by the places of their requests and answers.
@@ -126,6 +137,7 @@ pub(crate) fn sources_of(names: &[String]) -> PyResult<Sources> {
             "writes-follow-reads" => assumed.writes_follow_reads = true,
             "sequential-keys" => assumed.sequential_keys = true,
             "linearizable-keys" => assumed.linearizable_keys = true,
+            "transaction-order" => assumed.transaction_order = true,
             _ => return Err(PyValueError::new_err(format!("{name:?} is no source of an order of versions"))),
         }
     }
@@ -147,7 +159,7 @@ pub(crate) fn hold_kinds(kinds: &[i8]) -> PyResult<()> {
 
 /// Judges transactions; see `checker/_kernel.pyi`.
 #[pyfunction]
-#[pyo3(signature = (workload, *, kind, process, start, end, request, answer, texts, extra, sources = Vec::new(), more = Vec::new(), want_order = false))]
+#[pyo3(signature = (workload, *, kind, process, start, end, request, answer, texts, extra, sources = Vec::new(), more = Vec::new(), want_order = false, position = None))]
 #[allow(clippy::needless_pass_by_value)]
 pub fn transactions<'py>(
     py: Python<'py>,
@@ -163,6 +175,7 @@ pub fn transactions<'py>(
     sources: Vec<String>,
     more: Vec<String>,
     want_order: bool,
+    position: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let workload = workload_of(workload)?;
     let extra = extra_of(extra)?;
@@ -177,9 +190,16 @@ pub fn transactions<'py>(
     let columns: [Column<i64>; 3] =
         [Column::new("process", process)?, Column::new("start", start)?, Column::new("end", end)?];
     let values: [Column<i64>; 2] = [Column::new("request", request)?, Column::new("answer", answer)?];
+    let positions: Option<Column<i64>> = position.map(|position| Column::new("position", position)).transpose()?;
     let rows = kinds.slice().len();
     if columns.iter().chain(&values).any(|column| column.slice().len() != rows) || rows >= (NONE / 4) as usize {
         return Err(PyValueError::new_err("expected columns of one length, below 2^30"));
+    }
+    let position = positions.as_ref().map_or(&[][..], Column::slice);
+    if (assumed.transaction_order || positions.is_some())
+        && (position.len() != rows || position.iter().any(|&each| each < UNPLACED))
+    {
+        return Err(PyValueError::new_err("expected a position of -1 or more for each row"));
     }
     hold_kinds(kinds.slice())?;
     if columns[1].slice().windows(2).any(|pair| pair[0] >= pair[1]) {
@@ -188,7 +208,7 @@ pub fn transactions<'py>(
     let [process, start, end] = columns.each_ref().map(Column::slice);
     let kind = kinds.slice();
     let work = |table: &Table, place: Vec<u32>| {
-        let history = History { kind, process, start, end, table, place };
+        let history = History { kind, process, start, end, table, place, position };
         let question = Question { workload, sources: assumed, extra, more: &more };
         let result = careful(py, "judged", || judge(&question, &history))?;
         let out = PyDict::new(py);
@@ -199,7 +219,10 @@ pub fn transactions<'py>(
                     out.set_item("order", order(&judged.graph))?;
                 }
             }
-            Err(WrittenTwice { elem, rows, places }) => {
+            Err(Unusable::Together(SamePosition { key, rows })) => {
+                out.set_item("same_position", (table.key_text(key), rows))?;
+            }
+            Err(Unusable::Twice(WrittenTwice { elem, rows, places })) => {
                 let key = table.key_text(history.key_of(elem));
                 out.set_item("written_twice", (key, table.elem_text(elem), rows, places))?;
             }
@@ -243,7 +266,10 @@ pub(crate) fn name_of(kind: u8) -> &'static str {
 }
 
 fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()> {
-    let Judged { findings, graph, reasons, data_edges, cycles, walks } = judged;
+    let Judged { findings, graph, reasons, data_edges, cycles, walks, placed } = judged;
+    if let Some(placed) = placed {
+        out.set_item("placed", placed)?;
+    }
     let mut told: Vec<(String, String, String, &str)> = Vec::new();
     for edge in cycles.kept.iter().flat_map(|cycle| &cycle.links).filter(|link| link.kind & (WW | RW | CONFLICT) != 0)
     {

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.columns import NEEDED, OK, ColumnReader
-from checker.transactions.models import PROCESS, REALTIME, order_of
-from harness.errors import LabrysError
+from checker.transactions.models import PROCESS, REALTIME, TRANSACTION_ORDER, order_of
+from harness.errors import InputError, LabrysError
 from harness.op import OpType
 from results.pipeline.decide.judges import row_of
 from results.pipeline.large_transactions import by_key, by_time
@@ -108,6 +108,11 @@ def decided(operations: DataFrame, judge: Any, *, size: int, text: int, memory_l
 def _judgement(
     operations: DataFrame, judge: Judge, question: Question, *, size: int, text: int, memory_limit: int
 ) -> tuple[Judgement, Columns]:
+    if TRANSACTION_ORDER in question.sources:
+        raise InputError(
+            f"parts of a history do not use {TRANSACTION_ORDER}, and this one takes more than the limit of "
+            f"{memory_limit >> 20} MiB; raise it with --memory-limit, or leave {TRANSACTION_ORDER} away"
+        )
     left_out: list[int] = []
     while True:
         steps = _Steps(operations, question, size=size, text=text, memory_limit=memory_limit)

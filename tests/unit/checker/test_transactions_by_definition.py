@@ -29,7 +29,15 @@ from tests.unit.checker.transaction_orders import (
     session_order,
     transaction,
 )
-from tests.unit.checker.transaction_rules import BY_ORDERS, SOURCES
+from tests.unit.checker.transaction_positions import positioned_history
+from tests.unit.checker.transaction_rules import (
+    BY_ORDERS,
+    EXACT,
+    POSITIONED,
+    SOURCES,
+    contradicts,
+    demanded_of_registers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -312,3 +320,24 @@ def test_stronger_models_have_no_better_verdicts() -> None:
         operations = random_history(Random(seed), most=6, lists=True)
         bad = [judged(operations, model).verdict is Verdict.INVALID for model in chain]
         assert bad == sorted(bad), seed
+
+
+@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.night)])
+def test_registers_with_the_systems_order_are_decided_as_lists(first: int) -> None:
+    """With an order of all versions, the verdict of a model is that of its definition; some refinements are not searched."""
+    verdicts: dict[tuple[str, bool], int] = {}
+    names = list(POSITIONED)
+    for seed in _seeds(first):
+        operations = positioned_history(Random(seed), most=4)
+        for model in (names[seed % len(names)], names[seed // 2 % len(names)]):
+            found = of_positions(operations, model)
+            demand = demanded_of_registers(operations, found, model)
+            legal = POSITIONED[model](operations)
+            assert not contradicts(found, legal=legal, demand=demand), (seed, model, found.reason, found.counts)
+            verdicts[demand, legal] = verdicts.get((demand, legal), 0) + 1
+    assert verdicts[EXACT, False] > sum(verdicts.values()) / 20, "both verdicts occur often"
+
+
+def of_positions(operations: Sequence[Operation], model: str) -> Judgement:
+    """Returns the judgement of registers with the system's own order."""
+    return judge(of_operations(operations), workload="rw-register", model=model, sources=["transaction-order"])

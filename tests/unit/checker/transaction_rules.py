@@ -25,6 +25,7 @@ from tests.unit.checker.transaction_orders import (
     real_time,
     session_order,
 )
+from tests.unit.checker.transaction_positions import NOT_SEARCHED, as_lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,6 +75,16 @@ WEAK: Final[dict[str, Decide]] = {
     "monotonic-snapshot-read": is_snapshot_read,
     "update-serializable": is_update_serializable,
 }
+
+
+def _of_registers(operations: Sequence[Operation], decide: Decide) -> bool:
+    return decide(as_lists(operations))
+
+
+# Models that are decided for registers with the system's own order.
+POSITIONED: Final[dict[str, Decide]] = {
+    model: partial(_of_registers, decide=decide) for model, decide in (BY_ORDERS | WEAK).items()
+}
 # These say nothing of transactions that contradict themselves, or their definitions do not.
 WITHOUT_INTERNAL: Final = frozenset(
     {
@@ -110,6 +121,12 @@ def demanded(operations: Sequence[Operation], found: Judgement, model: str) -> s
     if model.endswith("uncommitted") and has_rival_lists(operations):
         return LEFT_OUT  # either list may be the order, and Labrys takes the first
     return NO_FALSE_ALARM if model in UNORDERED and has_unordered_appends(operations) else EXACT
+
+
+def demanded_of_registers(operations: Sequence[Operation], found: Judgement, model: str) -> str:
+    """Returns the same for registers with the system's own order."""
+    demand = demanded(as_lists(operations), found, model)
+    return NO_FALSE_ALARM if demand == EXACT and model in NOT_SEARCHED else demand
 
 
 def contradicts(found: Judgement, *, legal: bool, demand: str) -> bool:

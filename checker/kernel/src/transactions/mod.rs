@@ -16,6 +16,7 @@ pub mod missed;
 pub mod overlaps;
 pub mod pairs;
 pub mod parse;
+pub mod positions;
 pub mod reach;
 pub mod registers;
 pub mod schedule;
@@ -178,6 +179,8 @@ pub struct History<'a> {
     pub table: &'a Table,
     /// By row: its transaction in the table.
     pub place: Vec<u32>,
+    /// By row: its position in the system's own commit order, or `positions::UNPLACED`; empty if that is not used.
+    pub position: &'a [i64],
 }
 
 impl History<'_> {

@@ -1,11 +1,12 @@
 //! Registers: no read shows the order of the versions of a key, so it follows from assumptions about the store.
 //!
 //! The initial version precedes all others. The other sources of the order are chosen by the user: a transaction that reads a
-//! version and writes another one (writes follow reads), and the order of transactions on one key in a process or in real
-//! time. Together they are a graph of versions for each key. A source that makes a cycle contradicts the others: this is
+//! version and writes another one (writes follow reads), the order of transactions on one key in a process or in real
+//! time, and the order in which the system says that it committed them (`positions`). Together they are a graph of versions for each key. A source that makes a cycle contradicts the others: this is
 //! the anomaly cyclic-versions, and the source is left out.
 
 use super::graph::{components, Dependencies, Edge, Fan, Reason, RW, WR, WW};
+use super::positions::neighbours;
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
 
 /// Which orders of versions to assume.
@@ -14,8 +15,10 @@ pub struct Sources {
     pub writes_follow_reads: bool,
     pub sequential_keys: bool,
     pub linearizable_keys: bool,
+    /// The positions of the history.
+    pub transaction_order: bool,
     /// By source, as in `SOURCES`: whether it contradicts the others elsewhere, so that it is left out whatever it shows here.
-    pub left_out: [bool; 4],
+    pub left_out: [bool; 5],
 }
 
 /// What a transaction does with one key as a whole.
@@ -216,6 +219,10 @@ fn version_order(
     }
     if sources.linearizable_keys {
         add(3, by_key().flat_map(|some| in_real_time(history, some)).collect());
+    }
+    if sources.transaction_order {
+        let written = |touch: &Touch| touch.write.map(|version| (touch.row, version));
+        add(4, by_key().flat_map(|some| neighbours(history, some.iter().filter_map(written))).collect());
     }
     (order, contradicted)
 }

@@ -1,0 +1,70 @@
+"""Registers with the system's own commit order, decided by definition: as lists.
+
+The order gives all versions of each register. So a register is the list of its versions: a write is an append, and a read of a
+version returns all versions up to it. A last transaction reads each list as a whole. Then no execution of a model explains the
+answers of the registers with these versions exactly if none explains those of the lists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from harness.op import Operation, OpType
+from tests.unit.checker.transaction_orders import random_history, transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from tests.unit.checker.transaction_orders import Mop
+
+# No read of a register shows an order of versions, so these are not searched; what they refine is.
+NOT_SEARCHED: Final = frozenset({"monotonic-atomic-view", "read-atomic", "causal-cerone", "prefix", "update-atomic"})
+_LAST: Final = 1000
+
+
+def positioned_history(random: Random, *, most: int) -> list[Operation]:
+    """Returns transactions on registers of a store of random strength, with positions that are often those of their order.
+
+    All that may have happened and whose write was read have a position, and some others.
+    """
+    operations = random_history(random, most=most, lists=False)
+    read = {(key, value) for each in operations for f, key, value in each.result or () if f == "r"}
+    noise = random.choice([0, 2, 6])
+    order = sorted(operations, key=lambda each: each.invoke_index + random.random() * noise)
+    numbers = sorted(random.sample(range(-20, 20), len(order)))
+    position = {each.invoke_index: number for each, number in zip(order, numbers, strict=True)}
+    found = []
+    for each in operations:
+        is_read = any(f == "w" and (key, value) in read for f, key, value in each.value)
+        has_one = each.type is OpType.OK or is_read or random.random() < 0.5
+        found.append(replace(each, order=position[each.invoke_index] if has_one else None))
+    return found
+
+
+def as_lists(operations: Sequence[Operation]) -> list[Operation]:
+    """Returns the transactions on lists, with a last one that reads all of them."""
+    read = {(key, value) for each in operations for f, key, value in each.result or () if f == "r"}
+    versions: dict[Any, list[Any]] = {}
+    for each in sorted((each for each in operations if each.order is not None), key=lambda each: each.order or 0):
+        for f, key, value in each.value:
+            if f == "w" and (each.type is not OpType.FAIL or (key, value) in read):
+                versions.setdefault(key, []).append(value)
+
+    def mops(some: Sequence[Mop] | None) -> list[Mop] | None:
+        return None if some is None else [_as_list(mop, versions) for mop in some]
+
+    found = [replace(each, value=mops(each.value), result=mops(each.result), order=None) for each in operations]
+    whole = [["r", key, list(some)] for key, some in sorted(versions.items())]
+    return [*found, transaction(_LAST, OpType.OK, whole, start=_LAST, end=_LAST + 1)]
+
+
+def _as_list(mop: Mop, versions: dict[Any, list[Any]]) -> Mop:
+    f, key, value = mop
+    if f == "w":
+        return ["append", key, value]
+    if value is None:
+        return [f, key, None]
+    some = versions.get(key, [])
+    return [f, key, some[: some.index(value) + 1] if value in some else [value]]
