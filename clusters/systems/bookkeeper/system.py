@@ -92,7 +92,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
     )
     refusals = REFUSALS
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
-    ready_timeout_s = 90.0
+    ready_timeout_s = 180.0  # up to nine JVMs, role after role; on a busy machine a start took 87 s
 
     def __init__(self, cluster: Cluster, options: BookKeeperOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
