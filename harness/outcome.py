@@ -81,6 +81,11 @@ class RunOutcome:
         return tuple(part.name for part in self.parts if part.verdict is Verdict.INVALID)
 
     @property
+    def undecided(self) -> tuple[str, ...]:
+        """Returns the names of the parts that count for the verdict and are unknown."""
+        return tuple(part.name for part in self.parts if part.decides and part.verdict is Verdict.UNKNOWN)
+
+    @property
     def behind(self) -> bool:
         """Returns whether the control node was behind."""
         return behind(self.parts) is not None

@@ -365,10 +365,11 @@ def test_a_run_that_breaks_off_is_named(tmp_path: Path, capsys: pytest.CaptureFi
 def test_runs_that_break_off_do_not_mask_a_find(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The hunt ends after three of them in a row. It prints the invalid run before them, and its exit code is 1."""
+    """The hunt ends after three of them in a row. It prints the invalid run and the unknown part before them; its exit code is 1."""
     bad = RunOutcome.of([Part(name="recovered", verdict=Verdict.INVALID, reason="No.")])
     broken = RunOutcome(judged=None, error="no node")
-    outcomes = [bad, broken, broken, broken, RunOutcome(judged=Verdict.VALID)]
+    vain = RunOutcome.of([Part(name="progress", verdict=Verdict.UNKNOWN, reason="Nothing.")])
+    outcomes = [bad, vain, broken, broken, broken, RunOutcome(judged=Verdict.VALID)]
 
     @contextmanager
     def carrying_out(*_: object, **__: object) -> Iterator[CarryOut]:
@@ -376,9 +377,10 @@ def test_runs_that_break_off_do_not_mask_a_find(
 
     monkeypatch.setattr("commands.hunt.in_simulator", carrying_out)
     words = [*TOY, "--nemesis", "pause:n2", "--fault-on", "1", "--fault-off", "1"]
-    assert cli.invoke(["hunt", *words, "--seed", "1", "--runs", "5", "--finds", "2"]) == 1
+    assert cli.invoke(["hunt", *words, "--seed", "1", "--runs", "6", "--finds", "2"]) == 1
     output = capsys.readouterr()
-    assert "4 runs in " in output.err
+    assert "5 runs in " in output.err
+    assert "unknown runs by part: progress 1\n" in output.err
     assert "\trecovered\tlabrys test --seed" in output.out
 
 
