@@ -365,7 +365,7 @@ def test_a_run_that_breaks_off_is_named(tmp_path: Path, capsys: pytest.CaptureFi
 def test_runs_that_break_off_do_not_mask_a_find(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The hunt ends after three of them in a row. It prints the invalid run and the unknown part before them; its exit code is 1."""
+    """The hunt ends after three of them in a row. It prints the invalid run and the unknown part; its exit code is 1."""
     bad = RunOutcome.of([Part(name="recovered", verdict=Verdict.INVALID, reason="No.")])
     broken = RunOutcome(judged=None, error="no node")
     vain = RunOutcome.of([Part(name="progress", verdict=Verdict.UNKNOWN, reason="Nothing.")])
