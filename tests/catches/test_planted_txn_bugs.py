@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from checker.columns import of_operations
+from checker.transactions.judge import judge
+from checker.transactions.models import TRANSACTION_ORDER
 from clusters.systems.sim_txn.bugs import TABLE, Bug
+from clusters.systems.transactions import TRANSACTION, only_reads
+from harness.op import OpType
 from harness.verdict import Verdict
 from tests.catches.hunts import Hunt, assert_page
 
@@ -79,3 +84,34 @@ def test_the_page_has_each_bug_and_each_find() -> None:
     """The tables have one row for each bug, and exactly the runs in this test."""
     assert_page(PAGE, TABLE, FINDS)
     assert set(TABLE) == set(Bug) - {Bug.NONE}
+
+
+def test_the_systems_order_finds_what_no_other_source_finds() -> None:
+    """Replicas may show old states, so `linearizable-keys` accuses the correct store, and the others miss the mistake."""
+    others = ["writes-follow-reads", "sequential-keys"]
+    assert registers_verdicts(Bug.NONE, others, ["linearizable-keys"], [TRANSACTION_ORDER]) == [
+        "valid",
+        "invalid",
+        "valid",
+    ]
+    assert registers_verdicts(Bug.ONE_DIRECTION, others, [TRANSACTION_ORDER]) == ["valid", "invalid"]
+
+
+def registers_verdicts(bug: Bug, *several: list[str]) -> list[str]:
+    """Returns the verdicts on a run with reads from replicas, by each of several choices of what orders versions."""
+    words = ("--workload", "rw-register", "--reads-from", "replica", "--consistency-model", "serializable")
+    hunt = Hunt(
+        (*words, "--bug", str(bug), "--time-limit", "6", "--rate", "30"),
+        seed=SEED, guided=False, among="packet-loss", system=SYSTEM,
+    )  # fmt: skip
+    trial = hunt.nth(3)
+    assert trial is not None
+    operations = [each for each in trial.operations if each.f == TRANSACTION]
+    wrote = [each for each in operations if each.type is OpType.OK and not only_reads(each.value)]
+    assert wrote
+    assert all(each.order is not None for each in wrote)
+    columns = of_operations(operations)
+    return [
+        str(judge(columns, workload="rw-register", model="serializable", sources=sources).verdict)
+        for sources in several
+    ]

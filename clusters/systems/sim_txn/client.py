@@ -120,7 +120,7 @@ class SimTxnClient:
         for _ in range(self._options.commit_attempts):
             answer = await self._ask(self._leader, commit)
             if answer.code == outcomes.OK:
-                return Ok(results)
+                return Ok(results, order=answer.value if isinstance(answer.value, int) else None)
             if answer.code in outcomes.FAILED:
                 return Fail(answer.code)
             may_be_done = may_be_done or answer.code != outcomes.NOT_CONNECTED

@@ -126,7 +126,8 @@ class Answer(NamedTuple):
 
     Attributes:
         code: What happened; see `clusters.systems.sim_txn.outcomes`.
-        value: The result of a read, or those of all keys of a replica; None for others.
+        value: The result of a read, those of all keys of a replica, or the number of the record of a commit that wrote; else
+            None.
         epoch: The term of the leader; only in the answer to a step.
         leader: The leader that a node knows which does not lead.
     """

@@ -116,8 +116,11 @@ class StoreNode:
         return Answer(outcomes.NOT_LEADER, leader=self._leader)
 
     def _commit(self, sender: str, number: int, commit: Commit) -> None:
+        transactions = None if self.lead is None else self.lead.transactions
+
         def answer(code: str) -> None:
-            self._host.send(sender, Reply(number, Answer(code, leader=self._leader)))
+            record = None if transactions is None or code != outcomes.OK else transactions.record_of(commit.txn)
+            self._host.send(sender, Reply(number, Answer(code, record, leader=self._leader)))
 
         if self.lead is None or not self.lead.serves or commit.epoch > self.lead.term:
             answer(outcomes.NOT_LEADER)

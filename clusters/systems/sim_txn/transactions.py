@@ -187,6 +187,11 @@ class Transactions:
         else:
             answer(end)
 
+    def record_of(self, txn: str) -> int | None:
+        """Returns the number of the record of a transaction; None if it has none."""
+        end = self._ended.get(txn)
+        return end if isinstance(end, int) else None
+
     def _committed(self, code: str) -> str:
         self._has_committed = self._has_committed or code == outcomes.OK
         return code

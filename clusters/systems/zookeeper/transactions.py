@@ -69,8 +69,9 @@ class Transactions:
                 answer, written = applied(mops, values)
             except (TimeoutError, NoAnswer, NotSent, RefusedByCode) as error:  # it only read
                 return Fail(f"not-read: {error or 'no answer in time'}")
-            if await self._commit(paths, versions, written):
-                return Ok(answer)
+            done, zxid = await self._commit(paths, versions, written)
+            if done:
+                return Ok(answer, order=zxid)
         return Fail(f"{CONFLICT}: others changed its keys in each of {ATTEMPTS} attempts")
 
     async def _read(self, parent: str, paths: Mapping[str, str]) -> tuple[dict[str, Value], dict[str, int]]:
@@ -105,8 +106,11 @@ class Transactions:
 
     async def _commit(
         self, paths: Mapping[str, str], versions: Mapping[str, int], written: Mapping[str, Value]
-    ) -> bool:
-        """Carries out the multi; returns whether no znode that it checks has changed."""
+    ) -> tuple[bool, int | None]:
+        """Carries out the multi; returns whether no znode that it checks has changed, and its zxid if it wrote.
+
+        All parts of a multi have one zxid; the statistics in the answer to a setData have it as that of the last change.
+        """
         from kazoo.protocol.serialization import CheckVersion, SetData, Transaction  # noqa: PLC0415
 
         parts: list[Any] = [
@@ -115,6 +119,8 @@ class Transactions:
         if self._checks is Checks.ALL:
             parts += [CheckVersion(path, versions[name]) for name, path in paths.items() if name not in written]
         if not parts:
-            return True
+            return True, None
         done = await self._connection.call(Transaction(parts))
-        return not any(isinstance(each, Exception) for each in done)
+        if any(isinstance(each, Exception) for each in done):
+            return False, None
+        return True, int(done[0].mzxid) if written else None

@@ -29,6 +29,7 @@ class Stat(NamedTuple):
     """The part of a znode's statistics that the client uses."""
 
     version: int
+    mzxid: int = 0
 
 
 class Store:
@@ -36,6 +37,7 @@ class Store:
 
     def __init__(self) -> None:
         self.znodes: dict[str, tuple[bytes, int]] = {}
+        self.zxid = 0
 
     async def call(self, request: Any) -> Any:
         """Answers a request of kazoo."""
@@ -49,12 +51,13 @@ class Store:
         holds = all(self.znodes[part.path][1] == part.version for part in request.operations)
         if not holds:
             return [BadVersionError(), RolledBackError()]
+        self.zxid += 1
         for part in request.operations:
             if isinstance(part, SetData):
                 self.znodes[part.path] = part.data, part.version + 1
             else:
                 assert isinstance(part, CheckVersion)
-        return [True for _ in request.operations]
+        return [Stat(9, self.zxid) if isinstance(part, SetData) else True for part in request.operations]
 
     async def catch_up(self, path: str) -> None:
         """Does nothing: there is one node."""
@@ -83,8 +86,10 @@ def test_a_transaction_sees_its_own_writes() -> None:
     ]
     found = asyncio.run(client(store).carry_out("/p", mops))
     assert found == Ok(
-        [["r", "x", None], ["append", "x", 1], ["append", "x", 2], ["r", "x", [1, 2]], ["r", "y/", None]]
+        [["r", "x", None], ["append", "x", 1], ["append", "x", 2], ["r", "x", [1, 2]], ["r", "y/", None]],
+        order=1,
     )
+    assert asyncio.run(client(store).carry_out("/p", [["r", "y/", None]])) == Ok([["r", "y/", None]])
     assert store.znodes == {"/p/x": (b"[1, 2]", 1), "/p/y%2F": (b"", 0)}
 
 
