@@ -120,28 +120,32 @@ def main() -> int:
     parser.add_argument("--models", type=int, default=2, help="for how many models each history is decided")
     given = parser.parse_args()
     counts: Counter[tuple[str, str]] = Counter()
-    began_s, wrong = time.process_time(), 0
-    for at in range(given.first, given.first + given.histories, AT_ONCE):
-        seeds = range(at, min(at + AT_ONCE, given.first + given.histories))
+    began_s = time.process_time()
+    try:
+        _compare(range(given.first, given.first + given.histories), given.models, counts)
+    except KeyboardInterrupt:
+        print("interrupted; these are the histories so far")
+    _print(counts, time.process_time() - began_s)
+    return min(sum(count for (_, what), count in counts.items() if what.startswith("contradiction")), 100)
+
+
+def _compare(seeds: range, models: int, counts: Counter[tuple[str, str]]) -> None:
+    """Counts how the verdicts on the histories of seeds stand beside those by definition."""
+    for at in range(0, len(seeds), AT_ONCE):
+        some = seeds[at : at + AT_ONCE]
         for place, (name, kind) in enumerate(KINDS.items()):
-            own = [seed for seed in seeds if seed % len(KINDS) == place]
+            own = [seed for seed in some if seed % len(KINDS) == place]
             histories = [kind.draw(Random(seed)) for seed in own]
             for seed, operations, columns in zip(own, histories, _columns(histories), strict=True):
                 counts[name, "histories"] += 1
-                for model in _models(kind, seed // len(KINDS), given.models):
+                for model in _models(kind, seed // len(KINDS), models):
                     what = _compared(kind, operations, columns, model)
                     counts[name, what] += 1
                     if what.startswith("contradiction"):
-                        wrong += 1
                         print(f"seed {seed}, {name}, {model}: {what}", flush=True)
-        done = seeds.stop - given.first
+        done = at + len(some)
         if done % 50_000 == 0:
-            print(
-                f"{done:,} histories, {wrong} contradictions, {time.process_time() - began_s:.0f} s of CPU time",
-                flush=True,
-            )
-    _print(counts, time.process_time() - began_s)
-    return min(wrong, 100)
+            print(f"{done:,} histories", flush=True)
 
 
 def _models(kind: Kind, number: int, count: int) -> list[str]:
