@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 from clusters.sim.explore.found import Explored, Happened, Used, Violation
 from clusters.sim.explore.history import Histories, operations
+from clusters.sim.explore.late import Late
 from clusters.sim.explore.nodes import DEAD, Event, Kind
 from clusters.sim.explore.opening import Opening
 from clusters.sim.explore.state import (
@@ -103,6 +104,7 @@ class Search:
         self._reactors = frozenset(range(len(nodes.names)) if bounds.reduced else ())
         self._alike = tuple(alike) if bounds.reduced else ()
         self._symmetry: Symmetry | None = None
+        self._late: Late | None = None
         self._after_events = after
         self._targets: list[int] = []  # the place of the receiver, by message
         self._histories = Histories(asked, outcome, judge)
@@ -126,10 +128,14 @@ class Search:
         """
         began_s = time.monotonic()
         states, steps = self._nodes.begin(look)
+        self._late = Late(self._nodes) if self._bounds.reduced else None
         while True:
             try:
                 self._symmetry = Symmetry(self._nodes, self._alike) if self._alike else None
-                return self._visit(states, steps, began_s, tell)
+                found = self._visit(states, steps, began_s, tell)
+                if self._late is None or found.left or not self._late.is_wrong:
+                    return found
+                self._late.is_wrong = False
             except _NoReactorError as error:
                 self._reactors -= {error.place}
             except NotAlikeError:
@@ -223,8 +229,11 @@ class Search:
 
     def _step(self, state: State, place: int, event: Event) -> Step:
         step = self._nodes.step(state.nodes[place], event)
+        learns = self._late.learn if self._late is not None else None
+        if learns is not None:
+            learns(state.nodes[place], step.state)
         if self._symmetry is not None:
-            self._symmetry.learn(state.nodes[place], event, step)
+            self._symmetry.learn(state.nodes[place], event, step, learns)
         return step
 
     def _possible(self, state: State) -> Iterator[tuple[int, Event, Used]]:
@@ -289,6 +298,10 @@ class Search:
             nodes, history, bag, spent, place, free=silent and state.duty < 0, bag_before=state.bag, number=-1
         )
         owed = self._owed(place, step) if place in self._reactors else 0
+        if self._late is not None and step.state != DEAD:
+            bag = self._late.without(nodes, bag)
+            owed &= bag
+            found = found._replace(bag=bag)
         if silent and place in self._reactors:
             ends = state.ends or state.duty not in (-1, place)
             found = found._replace(free=False, duty=place, owed=0 if ends else owed, ends=ends)

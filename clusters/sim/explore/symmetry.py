@@ -17,7 +17,7 @@ from clusters.sim.explore.nodes import DEAD, Event, Kind
 from clusters.sim.explore.state import COPIES, COPY_MASK, messages_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from clusters.sim.explore.history import History
     from clusters.sim.explore.nodes import Nodes, Step
@@ -76,7 +76,7 @@ class Symmetry:
             if places != sorted(places):
                 self._swaps.append(_Swap(places, nodes.first))
 
-    def learn(self, state: int, event: Event, step: Step) -> None:
+    def learn(self, state: int, event: Event, step: Step, tell: Callable[[int, int], None] | None) -> None:
         """Checks that the nodes do at a swapped event what the swap of a step says.
 
         Raises:
@@ -95,6 +95,8 @@ class Symmetry:
                 or (step.state == DEAD) != (other.state == DEAD)
             ):
                 raise NotAlikeError
+            if tell is not None:
+                tell(swap.states[state], other.state)
             if step.state != DEAD:
                 swap.maps(step.state, other.state)
 

@@ -36,10 +36,10 @@ class Table:
     """A random protocol: what a node in a state does with a message, or when its timer fires.
 
     With a hub, `a` and `b` send to `c` only, and nothing before it has sent something. So they are reactors. With twins, they
-    also do the same, and `c` sends to both.
+    also do the same, and `c` sends to both. With ages, states only grow, and messages of lower kinds have no effect any more.
     """
 
-    def __init__(self, seed: int, *, hub: bool = False, twins: bool = False) -> None:
+    def __init__(self, seed: int, *, hub: bool = False, twins: bool = False, ages: bool = False) -> None:
         random = Random(seed)
 
         def reaction(place: int, most: int = 2) -> tuple[int, list[tuple[int, int]]]:
@@ -51,9 +51,19 @@ class Table:
         self.on_timer = {
             key: reaction(key[0], 0 if hub and key[0] < 2 else 2) for key in itertools.product(range(3), range(STATES))
         }
+        if ages:
+            self._make_ages()
         if twins:
             self._make_twins()
         self.wrong = {(random.randrange(STATES), random.randrange(STATES)) for _ in range(2)}
+
+    def _make_ages(self) -> None:
+        """Lets no state fall. In a state, messages of a kind below it have no effect."""
+        for (place, state), (following, sent) in self.on_timer.items():
+            self.on_timer[place, state] = max(state, following), sent
+        for (place, state, kind), (following, sent) in self.on_message.items():
+            reaction = (state, []) if kind < state else (max(state, following), sent)
+            self.on_message[place, state, kind] = reaction
 
     def _make_twins(self) -> None:
         """Lets `b` do what `a` does, and `c` send to both."""
@@ -188,10 +198,23 @@ def test_the_reduced_search_agrees_with_the_full_one(seed: int, hub: bool, reads
     assert lengths[0] == lengths[1]
 
 
-@given(st.integers(0, 2**32), st.integers(0, 2))
-def test_a_search_with_twins_agrees_with_the_full_one(seed: int, timers: int) -> None:
+@given(st.integers(0, 2**32), st.booleans(), st.integers(0, 2))
+def test_late_messages_lose_no_violation(seed: int, hub: bool, reads: int) -> None:
+    """Where many messages come too late, the nearest violation, if any, is as near."""
+    table = Table(seed, hub=hub, ages=True)
+    full, reduced = (
+        explored(table, Bounds(timers=2, states=MOST_STATES, reduced=reduced), reads=reads) for reduced in (False, True)
+    )
+    if full.left or reduced.left:
+        return
+    lengths = [None if found.violation is None else len(found.violation.events) for found in (full, reduced)]
+    assert lengths[0] == lengths[1]
+
+
+@given(st.integers(0, 2**32), st.integers(0, 2), st.booleans())
+def test_a_search_with_twins_agrees_with_the_full_one(seed: int, timers: int, ages: bool) -> None:
     """The nearest violation, if any, is as near, and no more states are visited than without symmetry."""
-    table = Table(seed, hub=True, twins=True)
+    table = Table(seed, hub=True, twins=True, ages=ages)
     bounds = Bounds(timers=timers, states=MOST_STATES)
     full, plain, twins = (
         explored(table, replace(bounds, reduced=reduced), alike=alike)
