@@ -60,8 +60,7 @@ class Late:
     def _place_new(self) -> None:
         nodes = self._nodes
         while self._placed < len(nodes.messages):
-            place = nodes.names.index(nodes.messages[self._placed].target)
-            self._of_place[place] |= COPY_MASK << self._placed * COPIES
+            self._of_place[nodes.targets[self._placed]] |= COPY_MASK << self._placed * COPIES
             self._placed += 1
 
     def _is_late(self, first: int, message: int) -> bool:

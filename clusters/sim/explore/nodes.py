@@ -96,6 +96,7 @@ class Nodes:
     Attributes:
         names: The nodes, in order.
         messages: All messages that any node has sent, by number. Equal messages have one number.
+        targets: The place of the receiver, by message.
         requests: The body of the request of each operation.
         first: The state of each node after its start.
     """
@@ -110,6 +111,7 @@ class Nodes:
         """
         self.names = tuple(names)
         self.messages: list[Message] = []
+        self.targets: list[int] = []
         self.first: tuple[int, ...] = ()
         self._factory = factory
         self.requests = tuple(requests)
@@ -230,6 +232,7 @@ class Nodes:
                     f"expected a node or a Reply; {message.source} sent {message.body!r} to {message.target!r}"
                 )
             self.messages.append(message)
+            self.targets.append(self.names.index(message.target))
         return number
 
 

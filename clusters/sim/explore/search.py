@@ -3,9 +3,10 @@
 A state of the cluster is the state of each node, the messages under way, the operations of the clients so far, and what is used
 of the bounds. Messages arrive in any order, or never. So a lost message needs no event of its own.
 
-Four reductions leave out states and events without leaving out a violation; `Bounds.reduced` turns them off.
+Six reductions leave out states and events without leaving out a violation (`rules`); without `Bounds.reduced`, there are none.
 
 - **No effect.** A message that changes nothing in its receiver and causes no message is like a message that never arrives.
+- **Too late.** A message that has no effect from now on is left out of the messages under way (`late`).
 - **Dominance.** A state is left out if a visited state has the same nodes and the same operations, at least the same messages
   under way, and at most the same use of the bounds. Whatever can follow the one can follow the other.
 - **Order.** Events of different nodes that do not concern clients commute. If such an event was possible before the last event,
@@ -19,32 +20,22 @@ Four reductions leave out states and events without leaving out a violation; `Bo
   another event, or a message of this event arrives. All other orders of events differ from such a one only in events that
   commute, or that nobody learns of. What is wrong between two reactors shows after the last events of one, then of the other.
   The search takes every node for a reactor, and begins anew without a node that sends a message to another one.
+- **Symmetry.** States that differ only in which of some nodes is which are visited once (`symmetry`).
 """
 
 from __future__ import annotations
 
 import time
-from array import array
 from typing import TYPE_CHECKING, Final
 
 from clusters.sim.explore.found import Explored, Happened, Used, Violation
 from clusters.sim.explore.history import Histories, operations
-from clusters.sim.explore.late import Late
 from clusters.sim.explore.nodes import DEAD, Event, Kind
 from clusters.sim.explore.opening import Opening
-from clusters.sim.explore.state import (
-    COPIES,
-    COPY_MASK,
-    State,
-    dominates,
-    messages_in,
-    packed,
-    unpacked,
-    with_one,
-    without,
-)
-from clusters.sim.explore.symmetry import NotAlikeError, Symmetry
-from harness.op import Fail
+from clusters.sim.explore.rules import NoReactorError, Rules
+from clusters.sim.explore.state import COPIES, COPY_MASK, State, messages_in, with_one, without
+from clusters.sim.explore.symmetry import NotAlikeError
+from clusters.sim.explore.trail import Trail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -56,13 +47,6 @@ if TYPE_CHECKING:
     from harness.op import Operation, Outcome
 
 _TOLD_EVERY_S: Final = 5.0
-
-
-class _NoReactorError(Exception):
-    """A node that was taken for a reactor sends a message to another one."""
-
-    def __init__(self, place: int) -> None:
-        self.place = place
 
 
 class Search:
@@ -98,15 +82,9 @@ class Search:
         self._nodes = nodes
         self._asked = asked
         self._bounds = bounds
-        self._outcome = outcome
         self._conflict = conflict
-        self._matters = matters
-        self._reactors = frozenset(range(len(nodes.names)) if bounds.reduced else ())
-        self._alike = tuple(alike) if bounds.reduced else ()
-        self._symmetry: Symmetry | None = None
-        self._late: Late | None = None
+        self._rules = Rules(nodes, alike, outcome, matters) if bounds.reduced else None
         self._after_events = after
-        self._targets: list[int] = []  # the place of the receiver, by message
         self._histories = Histories(asked, outcome, judge)
         self._conflicts: dict[tuple[int, int], str | None] = {}
         self._forget()
@@ -114,8 +92,7 @@ class Search:
     def _forget(self) -> None:
         """Begins anew; what is known of nodes and histories stays."""
         self._visited: dict[tuple[tuple[int, ...], int], list[State]] = {}
-        self._before = array("q")  # the state before, by state
-        self._event = array("q")  # the event that led to a state, packed
+        self._trail = Trail()
         self._events = 0
         self._lost_copies = False
 
@@ -128,28 +105,28 @@ class Search:
         """
         began_s = time.monotonic()
         states, steps = self._nodes.begin(look)
-        self._late = Late(self._nodes) if self._bounds.reduced else None
-        while True:
+        rules = self._rules
+        while rules is not None:
             try:
-                self._symmetry = Symmetry(self._nodes, self._alike) if self._alike else None
+                rules.begin()
                 found = self._visit(states, steps, began_s, tell)
-                if self._late is None or found.left or not self._late.is_wrong:
+                if found.left or rules.are_right:
                     return found
-                self._late.is_wrong = False
-            except _NoReactorError as error:
-                self._reactors -= {error.place}
+            except NoReactorError as error:
+                rules.reactors -= {error.place}
             except NotAlikeError:
-                self._alike = ()
+                rules.alike = ()
             self._forget()
+        return self._visit(states, steps, began_s, tell)
 
     def _visit(
         self, states: tuple[int, ...], steps: Sequence[Step], began_s: float, tell: Callable[[int, int, int], None]
     ) -> Explored:
-        """Visits the states with the reactors that are known.
+        """Visits the states by the rules so far.
 
         Raises:
-            _NoReactorError: One is none.
-            NotAlikeError: Nodes that are called alike are not.
+            NoReactorError: A node that is taken for a reactor is none.
+            NotAlikeError: Nodes that are taken for alike are not.
         """
         told_s = time.monotonic()
         bag = 0
@@ -157,7 +134,7 @@ class Search:
             bag = self._with_sent(bag, step)
         first = State(
             nodes=states, history=self._histories.first, bag=bag, used=Used(), place=-1, free=False,
-            bag_before=0, number=self._kept(-1, 0),
+            bag_before=0, number=0,
         )  # fmt: skip
         first, wrong = self._opened(first, steps)
         self._is_new(first)
@@ -174,7 +151,7 @@ class Search:
                 now_s = time.monotonic()
                 if now_s - told_s >= _TOLD_EVERY_S:
                     told_s = now_s
-                    tell(len(self._before), self._events, depth + 1)
+                    tell(len(self._trail), self._events, depth + 1)
                 left = self._given_up(now_s - began_s)
                 if violation is not None or left:
                     break
@@ -182,7 +159,8 @@ class Search:
                 depth += 1
             layer = following
         return Explored(
-            states=len(self._before), alike=len(self._alike), events=self._events, depth=depth, node_states=self._nodes.count,
+            states=len(self._trail), alike=len(self._rules.alike) if self._rules is not None else 0,
+            events=self._events, depth=depth, node_states=self._nodes.count,
             messages=len(self._nodes.messages), histories=len(self._histories.seen), seconds=time.monotonic() - began_s,
             left="" if violation is not None else left or self._lost, violation=violation,
         )  # fmt: skip
@@ -197,7 +175,7 @@ class Search:
             silent = event.kind is not Kind.REQUEST and not step.replies
             before = state
             state, wrong = self._next(before, place, event, step, before.used, silent=silent)
-            number = self._kept(before.number, packed(place, event))
+            number = self._trail.add(before.number, place, event)
             state = state._replace(number=number, place=-1, free=False, duty=-1, owed=0, ends=False)
             if wrong is not None:
                 return state, wrong
@@ -209,8 +187,8 @@ class Search:
 
     def _given_up(self, seconds: float) -> str:
         bounds = self._bounds
-        if len(self._before) >= bounds.states:
-            return f"it gave up after {len(self._before):,} states"
+        if len(self._trail) >= bounds.states:
+            return f"it gave up after {len(self._trail):,} states"
         return f"it gave up after {seconds:.0f} s" if seconds >= bounds.seconds else ""
 
     def _after(self, state: State) -> Iterator[tuple[State, str | None]]:
@@ -218,32 +196,27 @@ class Search:
         for place, event, spent in self._possible(state):
             step = self._step(state, place, event)
             silent = event.kind is not Kind.REQUEST and not step.replies
-            if self._bounds.reduced and self._is_left_out(state, place, event, step, silent=silent):
-                continue
-            if state.duty >= 0 and not self._is_due(state, place, event, silent=silent):
+            if self._rules is not None and self._rules.leave_out(state, place, event, step, silent=silent):
                 continue
             self._events += 1
             found, wrong = self._next(state, place, event, step, spent, silent=silent)
             if wrong is not None or self._is_new(found):
-                yield found._replace(number=self._kept(state.number, packed(place, event))), wrong
+                yield found._replace(number=self._trail.add(state.number, place, event)), wrong
 
     def _step(self, state: State, place: int, event: Event) -> Step:
         step = self._nodes.step(state.nodes[place], event)
-        learns = self._late.learn if self._late is not None else None
-        if learns is not None:
-            learns(state.nodes[place], step.state)
-        if self._symmetry is not None:
-            self._symmetry.learn(state.nodes[place], event, step, learns)
+        if self._rules is not None:
+            self._rules.learn(state.nodes[place], event, step)
         return step
 
     def _possible(self, state: State) -> Iterator[tuple[int, Event, Used]]:
         """Yields the events that can happen, each with its node and what is used of the bounds afterwards."""
         bounds, used, nodes = self._bounds, state.used, self._nodes
         for message in messages_in(state.bag):
-            yield self._targets[message], Event(Kind.MESSAGE, message), used
+            yield nodes.targets[message], Event(Kind.MESSAGE, message), used
             if used.duplicates < bounds.duplicates:
                 yield (
-                    self._targets[message],
+                    nodes.targets[message],
                     Event(Kind.MESSAGE, message),
                     used._replace(duplicates=used.duplicates + 1),
                 )
@@ -262,29 +235,6 @@ class Search:
         equal = self._asked[number].equals
         return equal is None or self._histories.seen[history][equal] is not None
 
-    def _is_left_out(self, state: State, place: int, event: Event, step: Step, *, silent: bool) -> bool:
-        """Returns whether an event without effect, or one that commutes with the last event, can be left out."""
-        if step.state == state.nodes[place] and not step.sent:
-            if silent:
-                return True
-            if all(isinstance(self._outcome(number, answer), Fail) for number, answer in step.replies):
-                return True
-        if not (silent and state.free and place < state.place) or place in self._reactors:
-            return False
-        return event.kind is not Kind.MESSAGE or bool(state.bag_before >> event.number * COPIES & 1)
-
-    def _is_due(self, state: State, place: int, event: Event, *, silent: bool) -> bool:
-        """Returns whether an event may follow an event of a reactor."""
-        if place == state.duty:
-            return silent or not state.ends
-        if state.ends:
-            return False
-        if event.kind is Kind.MESSAGE and state.owed >> event.number * COPIES & 1:
-            return True
-        # With symmetry, the state with the other order may stand for one that was left out, so both orders are visited.
-        is_next = place > state.duty or self._symmetry is not None
-        return silent and is_next and place in self._reactors and self._matters(state.nodes[state.duty])
-
     def _next(
         self, state: State, place: int, event: Event, step: Step, spent: Used, *, silent: bool
     ) -> tuple[State, str | None]:
@@ -294,41 +244,20 @@ class Search:
         bag = self._with_sent(bag, step)
         nodes = (*state.nodes[:place], step.state, *state.nodes[place + 1 :])
         history = state.history if silent else self._continued(state.history, place, event, step)
-        found = State(
-            nodes, history, bag, spent, place, free=silent and state.duty < 0, bag_before=state.bag, number=-1
-        )
-        owed = self._owed(place, step) if place in self._reactors else 0
-        if self._late is not None and step.state != DEAD:
-            bag = self._late.without(nodes, bag)
-            owed &= bag
-            found = found._replace(bag=bag)
-        if silent and place in self._reactors:
-            ends = state.ends or state.duty not in (-1, place)
-            found = found._replace(free=False, duty=place, owed=0 if ends else owed, ends=ends)
+        found = State(nodes, history, bag, spent, place, free=False, bag_before=state.bag, number=-1)
+        if self._rules is not None:
+            found = self._rules.after(state, found, step, silent=silent)
         if step.state == DEAD:
             return found, f"the process of {self._nodes.names[place]} dies: {step.lines[0] if step.lines else ''}"
         wrong = self._histories.wrong[history] if history != state.history else None
         return found, wrong or self._between(nodes, place)
 
-    def _owed(self, place: int, step: Step) -> int:
-        """Returns the messages of a step of a reactor.
-
-        Raises:
-            _NoReactorError: It is none.
-        """
-        owed = 0
-        for message in step.sent:
-            if self._targets[message] != place and self._targets[message] in self._reactors:
-                raise _NoReactorError(place)
-            owed |= 1 << message * COPIES
-        return owed
-
     def _continued(self, history: int, place: int, event: Event, step: Step) -> int:
         """Returns the number of a history after a request or answers."""
         asked = event.number if event.kind is Kind.REQUEST else None
         found = self._histories.continued(history, self._nodes.names[place], asked, step.replies)
-        if self._symmetry is not None:
-            self._symmetry.check(self._histories.seen[found])
+        if self._rules is not None:
+            self._rules.check(self._histories.seen[found])
         return found
 
     def _between(self, nodes: tuple[int, ...], place: int | None = None) -> str | None:
@@ -347,41 +276,29 @@ class Search:
     def _with_sent(self, bag: int, step: Step) -> int:
         """Returns the messages under way with those that a step sends."""
         for message in step.sent:
-            while len(self._targets) <= message:
-                self._targets.append(self._nodes.names.index(self._nodes.messages[len(self._targets)].target))
             self._lost_copies |= bag >> message * COPIES & COPY_MASK == COPY_MASK
             bag = with_one(bag, message)
         return bag
 
     def _is_new(self, state: State) -> bool:
         """Returns whether no visited state makes this one needless, and remembers it then."""
-        if self._symmetry is not None:
-            state = self._symmetry.least(state)
+        if self._rules is not None:
+            state = self._rules.least(state)
         visited = self._visited.setdefault((state.nodes, state.history), [])
-        for other in visited:
-            if self._bounds.reduced:
-                if dominates(other, state):
-                    return False
-            elif other.bag == state.bag and other.used == state.used:
+        if self._rules is not None:
+            if self._rules.is_needless(state, visited):
                 return False
+        elif any(other.bag == state.bag and other.used == state.used for other in visited):
+            return False
         visited.append(state)
         return True
-
-    def _kept(self, before: int, event: int) -> int:
-        self._before.append(before)
-        self._event.append(event)
-        return len(self._before) - 1
 
     def _found(self, state: State, wrong: str | None) -> Violation | None:
         """Returns the violation in a state, with the events that lead to it."""
         if wrong is None:
             return None
-        events, at = [], state.number
-        while self._before[at] >= 0:
-            events.append(unpacked(self._event[at]))
-            at = self._before[at]
         now, happened = list(self._nodes.first), []
-        for place, event in reversed(events):
+        for place, event in self._trail.events(state.number):
             step = self._nodes.step(now[place], event)
             happened.append(Happened(self._nodes.names[place], event, step))
             now[place] = step.state

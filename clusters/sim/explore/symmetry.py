@@ -17,7 +17,7 @@ from clusters.sim.explore.nodes import DEAD, Event, Kind
 from clusters.sim.explore.state import COPIES, COPY_MASK, messages_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from clusters.sim.explore.history import History
     from clusters.sim.explore.nodes import Nodes, Step
@@ -35,12 +35,14 @@ class _Swap:
         places: The place that stands for each place.
         states: The state that stands for each state.
         messages: The message that stands for each message.
+        bags: The messages that stand for some messages from and to one of the nodes, both in the form of a bag.
     """
 
     def __init__(self, places: Sequence[int], first: Sequence[int]) -> None:
         self.places = places
         self.states = {DEAD: DEAD}
         self.messages: dict[int, int] = {}
+        self.bags: dict[int, int] = {}
         self._taken: dict[int, int] = {}  # the state for which a state stands
         for place, state in enumerate(first):
             self.maps(state, first[places[place]])
@@ -65,26 +67,35 @@ class Symmetry:
             nodes: The nodes, which have begun.
             alike: The places of the nodes that are alike.
         """
-        self.alike = frozenset(alike)
+        self.alike = tuple(alike)
         self._nodes = nodes
         self._learned: set[tuple[int, Event]] = set()
+        self._parts = dict.fromkeys(alike, 0)  # the messages from or to each of the nodes, in the form of a bag
+        self._others = 0  # all other messages
+        self._parted = 0  # how many messages are in `_parts` and `_others`
         self._swaps = []
         for order in itertools.permutations(alike):
             places = list(range(len(nodes.names)))
             for place, other in zip(alike, order, strict=True):
                 places[place] = other
-            if places != sorted(places):
-                self._swaps.append(_Swap(places, nodes.first))
+            self._swaps[order] = _Swap(places, nodes.first)
+        self._to_first = [
+            next(swap for swap in self._swaps.values() if swap.places[each] == alike[0]) for each in alike
+        ]
 
-    def learn(self, state: int, event: Event, step: Step, tell: Callable[[int, int], None] | None) -> None:
+    def learn(self, state: int, event: Event, step: Step) -> list[tuple[int, int]]:
         """Checks that the nodes do at a swapped event what the swap of a step says.
+
+        Returns:
+            The steps of the other nodes: the state before, and the state afterwards.
 
         Raises:
             NotAlikeError: They do something else.
         """
         if state == DEAD or (state, event) in self._learned:
-            return
+            return []
         self._learned.add((state, event))
+        found = []
         for swap in self._swaps:
             number = self._message(swap, event.number) if event.kind is Kind.MESSAGE else event.number
             other = self._nodes.step(swap.states[state], Event(event.kind, number))
@@ -95,10 +106,10 @@ class Symmetry:
                 or (step.state == DEAD) != (other.state == DEAD)
             ):
                 raise NotAlikeError
-            if tell is not None:
-                tell(swap.states[state], other.state)
+            found.append((swap.states[state], other.state))
             if step.state != DEAD:
                 swap.maps(step.state, other.state)
+        return found
 
     def check(self, history: History) -> None:
         """Checks that no client has asked one of the nodes.
@@ -112,25 +123,42 @@ class Symmetry:
 
     def least(self, state: State) -> State:
         """Returns the least of the states that differ from a state only in which node is which."""
+        self._part_new()
         found = state
         for swap in self._swaps:
             nodes = list(state.nodes)
             for place in self.alike:
                 nodes[swap.places[place]] = state.nodes[place]
-            mapped = tuple(swap.states[node] for node in nodes)
+            mapped = tuple([swap.states[node] for node in nodes])
             if mapped > found.nodes:
                 continue
-            bag = self._bag(swap, state.bag)
+            bag = state.bag & self._others
+            for part in self._parts.values():
+                bag |= self._bag(swap, state.bag & part)
             if mapped < found.nodes or bag < found.bag:
                 duty = swap.places[state.duty] if state.duty >= 0 else state.duty
                 found = state._replace(nodes=mapped, bag=bag, duty=duty, owed=self._bag(swap, state.owed))
         return found
 
+    def _part_new(self) -> None:
+        nodes = self._nodes
+        while self._parted < len(nodes.messages):
+            source, target = nodes.names.index(nodes.messages[self._parted].source), nodes.targets[self._parted]
+            mask = COPY_MASK << self._parted * COPIES
+            if source in self._parts or target in self._parts:
+                self._parts[source if source in self._parts else target] |= mask
+            else:
+                self._others |= mask
+            self._parted += 1
+
     def _bag(self, swap: _Swap, bag: int) -> int:
-        found = 0
-        for message in messages_in(bag):
-            copies = bag >> message * COPIES & COPY_MASK
-            found |= copies << self._message(swap, message) * COPIES
+        found = swap.bags.get(bag)
+        if found is None:
+            found = 0
+            for message in messages_in(bag):
+                copies = bag >> message * COPIES & COPY_MASK
+                found |= copies << self._message(swap, message) * COPIES
+            swap.bags[bag] = found
         return found
 
     def _message(self, swap: _Swap, message: int) -> int:
