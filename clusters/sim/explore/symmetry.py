@@ -78,10 +78,8 @@ class Symmetry:
             places = list(range(len(nodes.names)))
             for place, other in zip(alike, order, strict=True):
                 places[place] = other
-            self._swaps[order] = _Swap(places, nodes.first)
-        self._to_first = [
-            next(swap for swap in self._swaps.values() if swap.places[each] == alike[0]) for each in alike
-        ]
+            if places != sorted(places):
+                self._swaps.append(_Swap(places, nodes.first))
 
     def learn(self, state: int, event: Event, step: Step) -> list[tuple[int, int]]:
         """Checks that the nodes do at a swapped event what the swap of a step says.

@@ -113,6 +113,26 @@ def test_a_search_begins_after_given_events(run: Run, bug: str, code: int) -> No
     assert ("no violation: every state within the bounds was visited" in output) == (code == 0)
 
 
+@pytest.mark.night
+def test_every_order_of_two_appends_is_visited(run: Run) -> None:
+    """Three bookies, two client nodes, two entries: the proposal with truncation has no violation."""
+    code, output, _ = run("explore", *BOOKKEEPER, "--protocol", "terms", "--read-all", "--operations", "append 1; append 2")
+    assert code == 0
+    assert "no violation: every state within the bounds was visited" in output
+    assert "70,241 states visited" in output
+
+
+@pytest.mark.night
+def test_the_counterexample_of_the_proposal_is_the_nearest_violation(run: Run) -> None:
+    """Without truncation, an entry of the old writer stays on n1, beside an acknowledged one on n2 and n3."""
+    code, output, _ = run(
+        "explore", *BOOKKEEPER, "--protocol", "terms", "--no-truncate", "--read-all", "--operations",
+        "append 1; append 2; read 0",
+    )  # fmt: skip
+    assert code == 1
+    assert "violation after 24 events: log: Offset 0 has two entries" in output
+
+
 def test_figure_eight_is_found_after_an_opening(run: Run) -> None:
     """Old leaders of terms 1 and 2 campaign for the terms 3 and 4, and have not heard an answer when the search begins."""
     first = "n1 timer; n1 > n2; n1 > n3; n2 > n1; client-0 > n1; n1 x n2"
