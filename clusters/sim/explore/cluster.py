@@ -90,8 +90,9 @@ class Invariants:
 
 
 def _committed(state: NodeState) -> dict[int, tuple[int, str]]:
-    committed = state.committed or 0
-    return {entry.index: (entry.term, entry.text) for entry in state.entries if entry.index <= committed}
+    if state.committed is None:
+        return {}
+    return {entry.index: (entry.term, entry.text) for entry in state.entries if entry.index <= state.committed}
 
 
 def _entry(entry: tuple[int, Any]) -> str:
