@@ -127,7 +127,9 @@ def test_two_entries_of_an_offset_do_not_conflict_if_none_is_known_as_committed(
 @pytest.mark.parametrize(("protocol", "states"), [("ledgers", "169,285"), ("terms", "70,241"), ("term-ids", "49,039")])
 def test_every_order_of_two_appends_is_visited(run: Run, protocol: str, states: str) -> None:
     """Three bookies, two client nodes, two entries: there is no violation."""
-    code, output, _ = run("explore", *BOOKKEEPER, "--protocol", protocol, "--read-all", "--operations", "append 1; append 2")
+    code, output, _ = run(
+        "explore", *BOOKKEEPER, "--protocol", protocol, "--read-all", "--operations", "append 1; append 2"
+    )
     assert code == 0
     assert "no violation: every state within the bounds was visited" in output
     assert f"{states} states visited" in output
