@@ -235,6 +235,8 @@ def _verdict(found: Explored) -> Verdict:
 
 def _print(nodes: Nodes, invariants: Invariants, found: Explored) -> None:
     from clusters.sim.explore.nodes import DEAD
+    from harness.node_states import ClusterState
+    from results.page.story import diverging
 
     visited = (
         f"{counted(found.states, 'state')} visited, {counted(found.events, 'event')} carried out, orders of up to "
@@ -246,6 +248,8 @@ def _print(nodes: Nodes, invariants: Invariants, found: Explored) -> None:
         return
     echo(f"violation after {counted(len(found.violation.events), 'event')}: {found.violation.reason}")
     echo()
+    states: dict[str, NodeState] = {}
+    diverged: list[str] = []
     for number, happened in enumerate(found.violation.events, 1):
         echo(f"{number:4}  {_event(nodes, happened)}")
         for line in happened.step.lines:
@@ -253,7 +257,12 @@ def _print(nodes: Nodes, invariants: Invariants, found: Explored) -> None:
         for operation, answer in happened.step.replies:
             echo(f"        {happened.node} answers client-{operation}: {one_line(repr(answer))[:MAX_TEXT]}")
         if happened.step.state != DEAD:
-            echo(f"        {_knows(invariants.state(happened.step.state))}")
+            states[happened.node] = invariants.state(happened.step.state)
+            echo(f"        {_knows(states[happened.node])}")
+        before, diverged = diverged, diverging(ClusterState(time_ns=number, nodes=[*states.values()]))
+        for sentence in diverged:
+            if sentence not in before:
+                echo(f"        {sentence}")
     echo()
     echo(visited)
 

@@ -6,9 +6,11 @@ facts. Polls see the leaders of real nodes about once a second; in the simulator
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from harness.console.plain import listed
 from harness.faults import called
 from harness.node_states import DEAD, RUNNING
 from harness.op import OpType
@@ -183,10 +185,10 @@ HEADS: Final = ("node", "is", "term", "last entry", "committed", "value", "last 
 
 
 def differences(before: ClusterState | None, after: ClusterState) -> list[str]:
-    """Returns what changed since an earlier time, as sentences: roles, terms, ends of logs, and lost entries.
+    """Returns what changed since an earlier time, as sentences: roles, terms, ends of logs, lost entries, and diverging ones.
 
     Args:
-        before: The earlier state; None if there is none, and then the list is empty.
+        before: The earlier state; None if there is none, and then the list has only entries that diverge.
         after: The later state.
     """
     changes: list[str] = []
@@ -210,7 +212,28 @@ def differences(before: ClusterState | None, after: ClusterState) -> list[str]:
         changes += [f"{name} has lost entry {entry.index}, {label(entry.text)}" for entry in lost[:MAX_LOST]]
         if len(lost) > MAX_LOST:
             changes.append(f"{name} has lost {len(lost) - MAX_LOST} more entries on the key")
-    return changes
+    earlier = [] if before is None else diverging(before)
+    fresh = [sentence for sentence in diverging(after) if sentence not in earlier]
+    if len(fresh) > MAX_LOST:
+        fresh[MAX_LOST:] = [f"{len(fresh) - MAX_LOST} more entries diverge"]
+    return changes + fresh
+
+
+def diverging(state: ClusterState) -> list[str]:
+    """Returns which nodes have which entries where the same index and term have different ones, by index."""
+    found: defaultdict[tuple[int, int], defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for node in state.nodes:
+        for entry in node.entries:
+            found[entry.index, entry.term][label(entry.text)].append(label(node.node))
+    sentences = []
+    for (index, _), holders in sorted(found.items()):
+        if len(holders) > 1:
+            parts = [
+                f"{listed(names, 'and')} {'has' if len(names) == 1 else 'have'} {text}"
+                for text, names in holders.items()
+            ]
+            sentences.append(f"entry {index} diverges: {', and '.join(parts)}")
+    return sentences
 
 
 def at(time_ns: int) -> str:

@@ -146,6 +146,18 @@ def test_the_counterexample_of_the_proposal_is_the_nearest_violation(run: Run) -
     assert "violation after 24 events: log: Offset 0 has two entries" in output
 
 
+def test_the_counterexample_is_told_as_the_document_tells_it(run: Run) -> None:
+    """All bookies have entry 0. Entry 1 of the old writer is on n1 only. The new writer hears n2 and n3 about it."""
+    code, output, _ = run(
+        "explore", *BOOKKEEPER, "--protocol", "terms", "--no-truncate", "--no-guarantee-write-quorum", "--operations",
+        'append "A"; append "B"; append "C"; read 1', "--read-all", "--after",
+        "client-0 > n4; settle n4,n1,n2,n3; client-1 > n4; n4 > n1; client-2 > n5; settle n5,n6,n2,n3",
+    )  # fmt: skip
+    assert code == 1
+    assert "entry 1 diverges: n1 has append B, and n2 and n3 have append C" in output
+    assert "n5 answers client-3: Answer(code='ok', value='B', writer=None)" in output
+
+
 def test_figure_eight_is_found_after_an_opening(run: Run) -> None:
     """Old leaders of terms 1 and 2 campaign for the terms 3 and 4, and have not heard an answer when the search begins."""
     first = "n1 timer; n1 > n2; n1 > n3; n2 > n1; client-0 > n1; n1 x n2"

@@ -25,6 +25,7 @@ from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import record
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from harness.counterexample import Counterexample
@@ -98,6 +99,25 @@ def test_what_is_new_since_the_last_state() -> None:
     assert "n1 has lost 2 more entries on the key" in differences(state(1, last=5), state(2, last=0))
     assert differences(before, state(2, last=5, process=DEAD)) == ["n1 is dead"]
     assert held(before.nodes[0])[:6] == ("n1", "leader", "1", "5 (term 1)", "5", "5")
+
+
+def test_entries_that_diverge_are_told_once() -> None:
+    """Only entries with the same index and term diverge. A node without the entry is not named."""
+
+    def bookies(*held_entries: Sequence[HeldEntry]) -> ClusterState:
+        nodes = [
+            NodeState(node=f"n{number}", process=RUNNING, entries=entries)
+            for number, entries in enumerate(held_entries, 1)
+        ]
+        return ClusterState(time_ns=1, nodes=nodes)
+
+    old, new = HeldEntry(index=1, term=0, text="append B"), HeldEntry(index=1, term=0, text="append C")
+    found = bookies([old], [new], [new], [])
+    assert differences(None, found) == ["entry 1 diverges: n1 has append B, and n2 and n3 have append C"]
+    assert differences(found, found) == []
+    assert differences(None, bookies([old], [replace(new, term=2)])) == []
+    many = [[HeldEntry(index=index, term=0, text=f"append {value}") for index in range(5)] for value in (1, 2)]
+    assert differences(None, bookies(*many))[3:] == ["2 more entries diverge"]
 
 
 def test_looks_are_read_as_they_were_written(tmp_path: Path) -> None:
