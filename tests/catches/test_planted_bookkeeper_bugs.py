@@ -2,7 +2,7 @@
 
 The runs are those of `labrys hunt --system sim-bookkeeper --workload log OPTIONS --among KINDS --blind --seed 1`. Here only the
 run is carried out that is known to find the bug. `tests/unit/clusters/test_sim_bookkeeper.py` has schedules that are written by
-hand.
+hand. A find without kinds names its faults with `--nemesis`, so its runs differ only in the seed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ SYSTEM, SEED = "sim-bookkeeper", 1
 # Many short faults, many takeovers, and few repetitions leave entries on single bookies.
 SHORT = "--time-limit 6 --rate 4 --takeover-every 3 --retry-ms 1000 --fault-on 0.1-0.4 --fault-off 0.05-0.3"
 
-# For the options of a hunt, its first run that is invalid, and the kinds of faults.
+# A change of the ensemble can replace all three bookies.
+SPARES = "--nodes 9 --ensemble 3 --time-limit 6 --rate 4 --takeover-every 3 --fault-on 0.1-0.4 --fault-off 0.05-0.3"
+LOSSES = "--nemesis packet-loss,partition-random-node --retry-ms 50 --answer-ms 300"
+
+# For the options of a hunt, its first run that is invalid, and the kinds of faults that it draws from.
 FINDS: dict[str, tuple[int, str]] = {
     "--protocol terms --no-truncate --time-limit 12 --rate 4": (19, "packet-delay,partition-random-node,packet-loss"),
     "--bug fenced-is-fail --time-limit 12": (1, "packet-loss"),
@@ -43,6 +47,16 @@ FINDS: dict[str, tuple[int, str]] = {
     f"--bug unconfirmed-reads {SHORT}": (179, "packet-loss,partition-random-node"),
     f"--bug refused-is-timeout {SHORT.replace('1000', '100')}": (1, "packet-loss,partition-random-node"),
     f"--bug unknown-ledger-not-fenced {SHORT}": (1023, "packet-loss,partition-random-node"),
+    f"--bug answers-of-replaced-count --protocol ledgers --retry-ms 100 {SPARES}": (
+        4,
+        "packet-loss,partition-random-node",
+    ),
+    f"--bug pinned-are-replaced --retry-ms 20 --answer-ms 500 {SPARES}": (
+        60,
+        "packet-delay,packet-loss,partition-random-node",
+    ),
+    f"--protocol terms --no-clean-new-bookies {LOSSES} {SPARES}": (71, ""),
+    f"--bug metadata-changed-in-recovery --protocol ledgers {LOSSES} {SPARES}": (235, ""),
 }
 CORRECT_RUNS = 2
 
@@ -51,7 +65,7 @@ CORRECT_RUNS = 2
 def test_a_mistake_is_found(options: str) -> None:
     """A part of the verdict is invalid, with a reason."""
     run, among = FINDS[options]
-    hunt = Hunt(("--workload", "log", *options.split()), seed=SEED, guided=False, among=among, system=SYSTEM)
+    hunt = Hunt(("--workload", "log", *options.split()), seed=SEED, guided=False, among=among or None, system=SYSTEM)
     trial = hunt.nth(run)
     assert trial is not None
     assert trial.outcome.invalid
