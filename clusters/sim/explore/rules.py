@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from clusters.sim.explore.late import Late
 from clusters.sim.explore.nodes import DEAD, Kind
-from clusters.sim.explore.state import COPIES, dominates
+from clusters.sim.explore.state import COPIES
 from clusters.sim.explore.symmetry import Symmetry
 from harness.op import Fail
 
@@ -115,10 +115,6 @@ class Rules:
     def least(self, state: State) -> State:
         """Returns the state that stands for all that differ only in which node is which."""
         return state if self._symmetry is None else self._symmetry.least(state)
-
-    def is_needless(self, state: State, visited: Sequence[State]) -> bool:
-        """Returns whether a visited state with the same nodes and history makes a state needless."""
-        return any(dominates(other, state) for other in visited)
 
     def _is_due(self, state: State, place: int, event: Event, *, silent: bool) -> bool:
         """Returns whether an event may follow an event of a reactor."""

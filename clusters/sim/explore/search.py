@@ -36,6 +36,7 @@ from clusters.sim.explore.rules import NoReactorError, Rules
 from clusters.sim.explore.state import COPIES, COPY_MASK, State, messages_in, with_one, without
 from clusters.sim.explore.symmetry import NotAlikeError
 from clusters.sim.explore.trail import Trail
+from clusters.sim.explore.visited import Visited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -91,7 +92,7 @@ class Search:
 
     def _forget(self) -> None:
         """Begins anew; what is known of nodes and histories stays."""
-        self._visited: dict[tuple[tuple[int, ...], int], list[State]] = {}
+        self._visited = Visited()
         self._trail = Trail()
         self._events = 0
         self._lost_copies = False
@@ -284,13 +285,9 @@ class Search:
         """Returns whether no visited state makes this one needless, and remembers it then."""
         if self._rules is not None:
             state = self._rules.least(state)
-        visited = self._visited.setdefault((state.nodes, state.history), [])
-        if self._rules is not None:
-            if self._rules.is_needless(state, visited):
-                return False
-        elif any(other.bag == state.bag and other.used == state.used for other in visited):
+        if self._visited.have(state) if self._rules is None else self._visited.dominate(state):
             return False
-        visited.append(state)
+        self._visited.add(state)
         return True
 
     def _found(self, state: State, wrong: str | None) -> Violation | None:
