@@ -84,10 +84,13 @@ class Events:
     """Reads a plain history; a `line` is that of the first byte.
 
     The name is `jsonl` (after its header), `json-lines` (without one), `edn` or `etcd-log`. `keyed` says whether values are
-    pairs of a key and a value. `transactions` is the workload of transactions, `list-append` or `rw-register`.
+    pairs of a key and a value. `transactions` is the workload of transactions, `list-append` or `rw-register`. `part` says that
+    the text is a part of the lines of a `jsonl`, without its header.
     """
 
-    def __new__(cls, name: str, *, keyed: bool = False, line: int = 1, transactions: str | None = None) -> Self: ...
+    def __new__(
+        cls, name: str, *, keyed: bool = False, line: int = 1, transactions: str | None = None, part: bool = False
+    ) -> Self: ...
     @property
     def line(self) -> int: ...
     def feed(self, text: bytes) -> int | None:
@@ -96,7 +99,10 @@ class Events:
     def finish(self) -> dict[str, Any] | None:
         """Returns the operations as columns of bytes, and the distinct texts; None if the history is not plain.
 
-        The text of a value of transactions is in the member `transactions`.
+        The text of a value of transactions is in the member `transactions`. A part has three members more: `first`, the index
+        of its first event; `lines` of faults, and of completions of operations that it did not invoke, with their numbers; and
+        `workers`, columns of its processes: the number, the time of the first event and of the last completion, and flags.
+        The flags are 1 if the first event is such a completion, 2 for an operation that is open, 4 after an info.
         """
 
 class Transactions:

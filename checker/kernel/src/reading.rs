@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::events::{Events as Inner, Names, Value};
+use crate::events::{Events as Inner, Names, Value, Worker};
 use crate::judging::Transactions;
 use crate::transactions::Workload;
 
@@ -15,15 +15,16 @@ pub struct Events(Option<Inner>);
 #[pymethods]
 impl Events {
     #[new]
-    #[pyo3(signature = (name, *, keyed = false, line = 1, transactions = None))]
-    fn new(name: &str, keyed: bool, line: usize, transactions: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (name, *, keyed = false, line = 1, transactions = None, part = false))]
+    fn new(name: &str, keyed: bool, line: usize, transactions: Option<&str>, part: bool) -> PyResult<Self> {
         let workload = transactions
             .map(|name| {
                 Workload::of(name)
                     .ok_or_else(|| PyValueError::new_err(format!("{name:?} is no workload of transactions")))
             })
             .transpose()?;
-        let inner = Inner::new(name, keyed, line, workload);
+        let whole = Inner::new(name, keyed, line, workload);
+        let inner = if part { whole.and_then(Inner::into_part) } else { whole };
         inner.map_or_else(
             || Err(PyValueError::new_err(format!("{name:?} is no format of events"))),
             |inner| Ok(Self(Some(inner))),
@@ -46,6 +47,22 @@ impl Events {
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(inner) = self.0.take().filter(Inner::may_end) else { return Ok(None) };
         let dict = PyDict::new(py);
+        if let Some(part) = &inner.part {
+            let lines: Vec<_> = part.lines.iter().map(|(number, line)| (*number, PyBytes::new(py, line))).collect();
+            dict.set_item("lines", lines)?;
+            dict.set_item("first", part.first)?;
+            let workers = inner.workers();
+            let flags =
+                |each: &Worker| u8::from(each.is_begun) | u8::from(each.is_open) << 1 | u8::from(each.has_ended) << 2;
+            let bytes: Vec<u8> = workers.iter().map(flags).collect();
+            let columns = (
+                int64s(py, workers.len(), workers.iter().map(|each| each.process))?,
+                int64s(py, workers.len(), workers.iter().map(|each| each.first_ns))?,
+                int64s(py, workers.len(), workers.iter().map(|each| each.free_ns))?,
+                PyBytes::new(py, &bytes),
+            );
+            dict.set_item("workers", columns)?;
+        }
         dict.set_item("events", inner.count)?;
         dict.set_item("around", inner.is_around())?;
         dict.set_item("timed", inner.timed.unwrap_or(false))?;

@@ -6,6 +6,8 @@ use pyo3::types::PyBytes;
 
 use crate::python::Column;
 
+const MOST_NESTED: usize = 50;
+
 /// A column of texts in the layout of Arrow: the ends, the bytes, and by row whether there is a text.
 pub struct Texts {
     ends: Column<i32>,
@@ -47,39 +49,68 @@ impl Texts {
     }
 }
 
-/// Returns whether a value is canonical JSON for certain: only null, plain strings, small integers and lists.
+/// Returns whether a value is canonical JSON for certain: null, a plain string, a small integer, or a list of such values.
 fn is_evident(text: &[u8]) -> bool {
-    let mut at = 0;
-    while at < text.len() {
-        at += match text[at] {
-            b'[' | b']' | b',' => {
-                at += 1;
+    let (mut at, mut depth) = (0, 0);
+    loop {
+        if text.get(at) == Some(&b'[') {
+            at += 1;
+            if text.get(at) != Some(&b']') {
+                depth += 1;
+                if depth > MOST_NESTED {
+                    return false;
+                }
                 continue;
             }
-            b'"' => {
-                let plain = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_.:+/ -".contains(byte);
-                let length = text[at + 1..].iter().take_while(plain).count();
-                if text.get(at + 1 + length) != Some(&b'"') {
-                    return false;
-                }
-                length + 2
+            at += 1;
+        } else {
+            match scalar(&text[at..]) {
+                0 => return false,
+                length => at += length,
             }
-            b'n' if text[at..].starts_with(b"null") => 4,
-            b'0' => 1,
-            first => {
-                let sign = usize::from(first == b'-');
-                let digits = text[at + sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-                if digits == 0 || digits > 18 || text[at + sign] == b'0' {
-                    return false;
-                }
-                sign + digits
-            }
-        };
-        if !matches!(text.get(at), Some(b',' | b']')) {
-            return false;
+        }
+        while depth > 0 && text.get(at) == Some(&b']') {
+            (at, depth) = (at + 1, depth - 1);
+        }
+        match text.get(at) {
+            None => return depth == 0,
+            Some(b',') if depth > 0 => at += 1,
+            Some(_) => return false,
         }
     }
-    true
+}
+
+/// Returns the length of the value without members that begins a text; 0 if there is none whose form is evident.
+fn scalar(text: &[u8]) -> usize {
+    match text.first() {
+        Some(b'"') => {
+            let plain = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_.:+/ -".contains(byte);
+            let length = text[1..].iter().take_while(plain).count();
+            if text.get(length + 1) == Some(&b'"') {
+                length + 2
+            } else {
+                0
+            }
+        }
+        Some(b'n') => {
+            if text.starts_with(b"null") {
+                4
+            } else {
+                0
+            }
+        }
+        Some(b'0') => 1,
+        Some(&first) => {
+            let sign = usize::from(first == b'-');
+            let digits = text[sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if digits == 0 || digits > 18 || text[sign] == b'0' {
+                0
+            } else {
+                sign + digits
+            }
+        }
+        None => 0,
+    }
 }
 
 /// Returns by row whether its text is certainly canonical; see `checker/_kernel.pyi`.

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checker._kernel import evident_texts, transaction_dependencies, transaction_parts
+from checker._kernel import transaction_dependencies, transaction_parts
 from checker.columns import FAIL, INFO, OK, ColumnReader, Values
 from checker.formats.parquet import decode_value, json_text
 from checker.transactions.judge import FUNCTION
@@ -29,6 +29,7 @@ from results.pipeline.large_transactions.pieces import (
     WORDS,
     WRITER,
 )  # fmt: skip
+from results.pipeline.read.texts import kernel_texts, odd_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -134,20 +135,10 @@ def _strings(text: bytes, ends: bytes) -> pa.Array:
     return pa.StringArray.from_buffers(len(ends) // 4 - 1, pa.py_buffer(ends), pa.py_buffer(text))
 
 
-def kernel_texts(texts: pa.Array) -> tuple[Any, Any, Any]:
-    """Returns texts as the kernel takes them (`evident_texts`)."""
-    _, ends, text = texts.buffers()
-    there = texts.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
-    if ends is None:
-        return np.zeros(1, np.int32), np.zeros(0, np.uint8), there
-    bounds = np.frombuffer(ends, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    return bounds, np.frombuffer(text or b"", np.uint8), there
-
-
 def canonical(column: pa.Array) -> pa.Array:
     """Returns canonical JSON."""
     texts = column.cast(pa.string())
-    odd = np.flatnonzero(np.frombuffer(evident_texts(kernel_texts(texts)), np.uint8) == 0)
+    odd = odd_texts(texts)
     if not len(odd):
         return texts
     made: list[str | None] = []

@@ -147,7 +147,7 @@ def read_events(lines: Lines, run: str, kind: str, *, keyed: bool | None) -> Ite
         if isinstance(event, Bad):
             others.append(_bad(event))
         elif event.op.process == NEMESIS:
-            others.append(_fault(event))
+            others.append(fault_row(event))
         else:
             invokes += event.op.type is OpType.INVOKE
             try:
@@ -156,11 +156,11 @@ def read_events(lines: Lines, run: str, kind: str, *, keyed: bool | None) -> Ite
                 pairing.pass_over(event)
                 others.append(_bad(_breach(event, error)))
         if count % _BATCH_ROWS == 0:
-            yield from _of_operations(run, file, pairing.taken())
-            yield from _of_others(run, file, others)
+            yield from of_operations(run, file, pairing.taken())
+            yield from of_others(run, file, others)
             others = []
-    yield from _of_operations(run, file, pairing.finish())
-    yield from _of_others(run, file, [*others, {"row": END, "invokes": invokes}])
+    yield from of_operations(run, file, pairing.finish())
+    yield from of_others(run, file, [*others, {"row": END, "invokes": invokes}])
 
 
 def read_plain(source: Source, run: str, kind: str, *, keyed: bool | None) -> list[pa.RecordBatch] | None:
@@ -196,15 +196,15 @@ def _of_plain(plain: Plain, source: Source, run: str, *, with_faults: bool) -> I
     for begin in range(0, len(operations), _BATCH_ROWS):
         some = operations.at(np.arange(begin, min(begin + _BATCH_ROWS, len(operations))))
         events += sum(1 if each.complete_index is None else 2 for each in some)
-        yield from _of_operations(run, file, some)
+        yield from of_operations(run, file, some)
     if events == plain.events:
         others: list[dict[str, Any]] = []
     elif with_faults and source.rewind():
         others = list(_faults(source))
     else:
         return
-    yield from _of_others(run, file, others)
-    yield from _of_others(run, file, [{"row": END, "invokes": len(operations)}])
+    yield from of_others(run, file, others)
+    yield from of_others(run, file, [{"row": END, "invokes": len(operations)}])
 
 
 def _faults(source: Source) -> Iterator[dict[str, Any]]:
@@ -218,7 +218,7 @@ def _faults(source: Source) -> Iterator[dict[str, Any]]:
             fields = decode_object(line)
             op = decode_event(fields, fields["index"])
             if op.process == NEMESIS:
-                yield _fault(_fitting(Event(source.line, op)))
+                yield fault_row(fitting(Event(source.line, op)))
 
 
 def _numbered(lines: Lines, *, keyed: bool) -> Iterator[Event | Bad]:
@@ -239,8 +239,7 @@ def _numbered(lines: Lines, *, keyed: bool) -> Iterator[Event | Bad]:
         except (ValueError, OverflowError, RecursionError, InputError) as error:
             bad += 1
             skipped += 1
-            reason = error.reason if isinstance(error, BadHistory) else str(error)
-            held = Bad(number, reason, line[:SAMPLE_CHARACTERS].rstrip(b"\n").decode(errors="replace"))
+            held = _bad_line(line, number, error)
             continue
         if event is None:
             headers += 1
@@ -251,11 +250,29 @@ def _numbered(lines: Lines, *, keyed: bool) -> Iterator[Event | Bad]:
         last, skipped = event.op.index, 0
         yield event
     if held is not None:
-        beginning, sample = f'{{"index":{last + 1},', held.sample or ""
-        begins = sample.startswith(beginning) or beginning.startswith(sample)
-        yield held._replace(torn=begins and bad == 1 and headers == 1 and not gap)
+        yield _maybe_torn(held, last) if bad == 1 and headers == 1 and not gap else held
     if headers != 1:
         yield Bad(1, f"expected one header at the beginning, found {headers}")
+
+
+def _bad_line(line: bytes, number: int, error: Exception) -> Bad:
+    reason = error.reason if isinstance(error, BadHistory) else str(error)
+    return Bad(number, reason, line[:SAMPLE_CHARACTERS].rstrip(b"\n").decode(errors="replace"))
+
+
+def _maybe_torn(held: Bad, last: int) -> Bad:
+    """Returns the only bad line of a file, which is its last one: torn, if it begins as the event after index `last`."""
+    beginning, sample = f'{{"index":{last + 1},', held.sample or ""
+    return held._replace(torn=sample.startswith(beginning) or beginning.startswith(sample))
+
+
+def last_line(line: bytes, number: int, last: int) -> dict[str, Any]:
+    """Returns the row of a last line that is no JSON object, the only bad line of its file; `last` is the index before it."""
+    try:
+        decode_object(line)
+    except ValueError as error:
+        return _bad(_maybe_torn(_bad_line(line, number, error), last))
+    raise AssertionError(f"line {number} is a JSON object")
 
 
 def _event_of(line: bytes, number: int, last: int, *, keyed: bool) -> Event | None:
@@ -274,7 +291,7 @@ def _event_of(line: bytes, number: int, last: int, *, keyed: bool) -> Event | No
     hold_to_bounds(op.value)
     if not last < op.index:
         raise ValueError(_indexes(op.index, last))
-    return _fitting(Event(number, lifted(op) if keyed else op))
+    return fitting(Event(number, lifted(op) if keyed else op))
 
 
 def _indexes(found: int, last: int) -> str:
@@ -295,7 +312,7 @@ def _in_order(lines: Lines, kind: str, *, keyed: bool | None) -> Iterator[Event 
     try:
         for event in events:
             nothing = False
-            yield _fitting(event)
+            yield fitting(event)
     except BrokenSource:
         raise
     except InputError as error:
@@ -307,7 +324,7 @@ def _in_order(lines: Lines, kind: str, *, keyed: bool | None) -> Iterator[Event 
         yield Bad(None, NONE_READ)
 
 
-def _fitting(event: Event) -> Event:
+def fitting(event: Event) -> Event:
     """Returns an event that tables can hold.
 
     Raises:
@@ -353,19 +370,21 @@ def _bad(bad: Bad) -> dict[str, Any]:
     }
 
 
-def _fault(event: Event) -> dict[str, Any]:
+def fault_row(event: Event) -> dict[str, Any]:
+    """Returns the row of an event of a fault."""
     op: Op = event.op
     value = json.dumps(op.value)
     return {"row": FAULT, "invoke_index": op.index, "start_ns": op.time_ns, "f": op.f, "value": value}
 
 
-def _of_others(run: str, file: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+def of_others(run: str, file: str, rows: Iterable[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
+    """Yields other rows than operations."""
     listed = [{**dict.fromkeys(ROWS.names), **row, "run": run, "source": file} for row in rows]
     if listed:
         yield pa.RecordBatch.from_pylist(listed, ROWS)
 
 
-def _of_operations(run: str, file: str, operations: Sequence[Operation]) -> Iterator[pa.RecordBatch]:
+def of_operations(run: str, file: str, operations: Sequence[Operation]) -> Iterator[pa.RecordBatch]:
     """Yields operations as rows; one that no row can hold is a bad row."""
     count = len(operations)
     if not count:
@@ -378,9 +397,9 @@ def _of_operations(run: str, file: str, operations: Sequence[Operation]) -> Iter
     except _UNFIT as error:
         if count > 1:
             for each in operations:
-                yield from _of_operations(run, file, [each])
+                yield from of_operations(run, file, [each])
             return
         [operation] = operations
         reason = ascii(f"{_UNFIT_REASON}: {type(error).__name__}: {error}")[1:-1]
         bad = Bad(None, reason, ascii(operation)[:SAMPLE_CHARACTERS], position=operation.invoke_index)
-        yield from _of_others(run, file, [_bad(bad)])
+        yield from of_others(run, file, [_bad(bad)])

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 
+from checker.formats.read import JSONL
 from results.pipeline.read.events import BAD, FAULT, NONE_READ, OPERATION, ROWS, TORN, is_torn, kind_of
 from results.pipeline.read.sources import Seen, literal
 from results.pipeline.schema import QUARANTINE
 from results.pipeline.spark.events import events_read
+from results.pipeline.spark.parts import PART_BYTES, read_in_parts
 from results.pipeline.spark.tables import union, write_operations
 from results.pipeline.spark.types import conform, struct_of
 
@@ -57,7 +59,7 @@ def read_histories(
         keyed: Whether values of events are pairs of a key and a value; None: detected for each history.
     """
     runs = {_run(source): source for source in sources}
-    rows = _staged(spark, runs, f"{staged}/events", keyed=keyed)
+    rows = _staged(spark, files, runs, f"{staged}/events", keyed=keyed)
     counts = {
         row["run"]: row
         for row in rows.groupBy("run")
@@ -99,8 +101,30 @@ def _run(source: Input) -> str:
     return source.run
 
 
-def _staged(spark: SparkSession, runs: dict[str, Input], folder: str, *, keyed: bool | None) -> DataFrame:
+def _staged(spark: SparkSession, files: Files, runs: dict[str, Input], folder: str, *, keyed: bool | None) -> DataFrame:
     """Reads all events once, and writes their rows."""
+    large = {run: source for run, source in runs.items() if _is_large(files, source)}
+    found = [
+        read_in_parts(spark, run, source, f"{folder}/{place}", keyed=keyed)
+        for place, (run, source) in enumerate(large.items())
+    ]
+    in_parts = [rows for rows in found if rows is not None]
+    rest = {run: source for run, source in runs.items() if run not in large}
+    rest |= {run: source for (run, source), rows in zip(large.items(), found, strict=True) if rows is None}
+    if rest:
+        in_parts.append(_read_whole(spark, rest, f"{folder}/whole", keyed=keyed))
+    return union(in_parts)
+
+
+def _is_large(files: Files, source: Input) -> bool:
+    """Returns whether several tasks read a history."""
+    if source.format != JSONL or source.bare or source.data.endswith(".gz"):
+        return False
+    return sum(entry.size for entry in files.glob(literal(source.data))) > PART_BYTES
+
+
+def _read_whole(spark: SparkSession, runs: dict[str, Input], folder: str, *, keyed: bool | None) -> DataFrame:
+    """Reads each history in one task."""
     # A task reads several files, and no file of less than a tebibyte is split. The settings need a session of their own.
     whole = spark.newSession()
     tasks = 4 * spark.sparkContext.defaultParallelism

@@ -31,6 +31,7 @@ from results.pipeline.large_transactions.by_key import INTERNAL, KEPT
 from results.pipeline.large_transactions.finish import Found, alone, judgement, refs_of, starts_of
 from results.pipeline.large_transactions.parcels import PARCELS, packed, unpacked
 from results.pipeline.large_transactions.pieces import EDGE, PARTS, REF, SLICED, Places, numbers_of
+from results.pipeline.read.texts import kernel_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -390,7 +391,7 @@ def test_reads_of_a_transaction_without_an_answer_are_never_ignored() -> None:
 def test_evident_texts_are_canonical(tokens: list[str]) -> None:
     """The kernel calls a text evident only if it is canonical, or no JSON at all; then nothing is written again."""
     texts = pa.array(["".join(tokens), None])
-    evident, none = evident_texts(by_key.kernel_texts(texts))
+    evident, none = evident_texts(kernel_texts(texts))
     assert none == 1
     if evident:
         try:

@@ -25,8 +25,10 @@ pub fn feed(events: &mut Events, text: &[u8]) -> Plain<usize> {
         }
         let number = events.line;
         events.add(&event, number)?;
+        let end = begin + line.at;
+        events.keep(number, &text[begin..end]);
         events.line += 1;
-        begin += line.at;
+        begin = end;
     }
     Ok(whole)
 }

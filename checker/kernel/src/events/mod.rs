@@ -143,6 +143,30 @@ struct Process {
     open: Option<usize>,
     has_ended: bool,
     free_ns: i64,
+    /// The time of its first event.
+    first_ns: i64,
+    /// Whether its first event completes an operation that it invoked before this part.
+    is_begun: bool,
+}
+
+/// What one part of a history in JSON Lines tells about its ends.
+#[derive(Default)]
+pub struct Part {
+    /// The index of its first event.
+    pub first: i64,
+    /// Lines that the reader in Python takes, each with its number: of faults, and completions of operations of earlier parts.
+    pub lines: Vec<(usize, Box<[u8]>)>,
+    keeps: bool,
+}
+
+/// A process of a part.
+pub struct Worker {
+    pub process: i64,
+    pub first_ns: i64,
+    pub free_ns: i64,
+    pub is_begun: bool,
+    pub is_open: bool,
+    pub has_ended: bool,
 }
 
 /// Takes the text of a history piece by piece.
@@ -176,6 +200,8 @@ pub struct Events {
     around: Option<u8>,
     is_closed: bool,
     has_begun: bool,
+    /// None: the text is the whole history.
+    pub part: Option<Part>,
 }
 
 impl Events {
@@ -212,7 +238,49 @@ impl Events {
             around: None,
             is_closed: false,
             has_begun: false,
+            part: None,
         })
+    }
+
+    /// Takes only a part of the lines of a history, without a header; None for other formats.
+    pub fn into_part(self) -> Option<Self> {
+        (self.format == Format::Jsonl).then(|| Self { part: Some(Part::default()), ..self })
+    }
+
+    /// Returns the processes of a part, in their order.
+    pub fn workers(&self) -> Vec<Worker> {
+        let mut found: Vec<Worker> = self
+            .processes
+            .iter()
+            .map(|(&process, state)| Worker {
+                process,
+                first_ns: state.first_ns,
+                free_ns: state.free_ns,
+                is_begun: state.is_begun,
+                is_open: state.open.is_some(),
+                has_ended: state.has_ended,
+            })
+            .collect();
+        found.sort_unstable_by_key(|worker| worker.process);
+        found
+    }
+
+    /// Lets a part begin with the index of its first event.
+    fn begin_part(&mut self, event: &Event) {
+        if let (Some(part), Some(index)) = (&mut self.part, event.index) {
+            part.keeps = false;
+            if !std::mem::replace(&mut self.has_begun, true) {
+                part.first = index;
+                (self.index, self.count) = (index - 1, index);
+            }
+        }
+    }
+
+    /// Keeps a line that was taken, if Python has to read it.
+    fn keep(&mut self, number: usize, line: &[u8]) {
+        if let Some(part) = self.part.as_mut().filter(|part| part.keeps) {
+            part.lines.push((number, line.into()));
+        }
     }
 
     /// Takes the whole events at the beginning of a text, and returns their length in bytes.
@@ -272,10 +340,14 @@ impl Events {
         if !fits {
             return Err(Unplain);
         }
+        self.count += 1;
+        if let Some(part) = &mut self.part {
+            part.keeps = true;
+            return Ok(());
+        }
         for text in [event.value, event.key, event.node, event.error, event.phase, event.via].into_iter().flatten() {
             self.unused.place(text);
         }
-        self.count += 1;
         Ok(())
     }
 
@@ -310,12 +382,27 @@ impl Events {
         if !event.has_process {
             return Err(Unplain);
         }
+        self.begin_part(event);
         let Some(process) = event.process else {
             // Also the names of functions must be well-formed.
-            self.unused.place(f);
+            if self.part.is_none() {
+                self.unused.place(f);
+            }
             return self.add_fault(event);
         };
         let (index, time_ns) = self.placed(event)?;
+        if let (Some(part), true) = (&mut self.part, kind != INVOKE && !self.processes.contains_key(&process)) {
+            part.keeps = true;
+            let state = Process {
+                has_ended: kind == INFO,
+                free_ns: time_ns,
+                first_ns: time_ns,
+                is_begun: true,
+                ..Process::default()
+            };
+            self.processes.insert(process, state);
+            return Ok(());
+        }
         let (mut key, mut value, mut has_value) = (event.key, event.value, event.value.is_some());
         let is_json = matches!(self.format, Format::Jsonl | Format::Bare);
         let nil: &[u8] = if is_json { b"null" } else { b"nil" };
@@ -347,7 +434,8 @@ impl Events {
             self.back_line.get_or_insert(line);
         }
         self.time_ns = time_ns;
-        let state = self.processes.entry(process).or_default();
+        let state =
+            self.processes.entry(process).or_insert_with(|| Process { first_ns: time_ns, ..Process::default() });
         let rows = &mut self.rows;
         if kind == INVOKE {
             if state.open.is_some() || state.has_ended || time_ns < state.free_ns || event.order.is_some() {
