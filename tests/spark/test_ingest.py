@@ -19,6 +19,7 @@ from harness.op import NEMESIS, Op, Operation, OpType
 from harness.pairing import Event, Pairing, events_of
 from results.pipeline.errors import BadInput
 from results.pipeline.read.sources import find_sources
+from results.pipeline.spark import parts
 from results.pipeline.spark.hadoop_files import HadoopFiles
 from results.pipeline.spark.ingest import Ingested, ingest
 
@@ -231,3 +232,51 @@ def test_paths_lead_somewhere_or_are_errors(spark: SparkSession, tmp_path: Path)
     (text,) = find_sources(files, [str(tmp_path / "text.edn")])
     assert text.trouble is not None
     assert re.search(r"text\.edn:1: expected a history: .* found 'hello'", text.trouble)
+
+
+@pytest.mark.parametrize("bad", [False, pytest.param(True, marks=pytest.mark.night)])
+def test_a_large_history_is_read_by_several_tasks(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, bad: bool
+) -> None:
+    """Ranges of 3,000 bytes: operations across their ends, faults, a torn end. With a bad line, one task reads it all."""
+    monkeypatch.setattr(parts, "PART_BYTES", 3000)
+    ops: list[Op] = []
+    for number in range(200):
+        process = 1000 * (number % 7) + number // 70
+        kind = OpType.OK if (number // 7) % 2 else OpType.INVOKE
+        f = "write" if number % 3 else "é"
+        ops.append(
+            Op(
+                number,
+                number,
+                kind,
+                process,
+                f if kind is OpType.INVOKE else _open(ops, process).f,
+                [number, None],
+                "k",
+            )
+        )
+    ops.insert(100, Op(100, 99, OpType.INFO, NEMESIS, "start-kill", {"targets": ["n1"]}))
+    encoder = LineEncoder()
+    lines = [encoder.event(op._replace(index=index)).encode() + b"\n" for index, op in enumerate(ops)]
+    if bad:
+        lines[150] = b"{}\n"
+    path = tmp_path / "large.jsonl"
+    path.write_bytes(HEADER + b"".join(lines) + b'{"index":201,"ti')
+    found = read(spark, tmp_path / "parts", path)
+    monkeypatch.setattr(parts, "PART_BYTES", 1 << 30)
+    whole = read(spark, tmp_path / "whole", path)
+    assert len(list((tmp_path / "parts" / "staged" / "events").glob("0/*.parquet"))) > 5
+    assert quarantined(found) == quarantined(whole)
+    assert [line for _, line, _ in quarantined(found)] == ([152, 159, 166, 203] if bad else [])
+    assert (tmp_path / "parts" / "staged" / "events" / "whole").exists() is bad
+    rows = [sorted(each.operations.collect(), key=lambda row: row["invoke_index"]) for each in (found, whole)]
+    assert rows[0] == rows[1]
+    faults = [each.fault_events.collect() for each in (found, whole) if each.fault_events is not None]
+    assert faults[0] == faults[1]
+    assert len(faults[0]) == 1
+    assert [each.operations for each in found.seen] == [each.operations for each in whole.seen] == [len(rows[0])]
+
+
+def _open(ops: Sequence[Op], process: int) -> Op:
+    return next(op for op in reversed(ops) if op.process == process)

@@ -14,8 +14,8 @@ from checker.formats.read import JSONL
 from results.pipeline.read.events import BAD, FAULT, NONE_READ, OPERATION, ROWS, TORN, is_torn, kind_of
 from results.pipeline.read.sources import Seen, literal
 from results.pipeline.schema import QUARANTINE
+from results.pipeline.spark import parts
 from results.pipeline.spark.events import events_read
-from results.pipeline.spark.parts import PART_BYTES, read_in_parts
 from results.pipeline.spark.tables import union, write_operations
 from results.pipeline.spark.types import conform, struct_of
 
@@ -105,7 +105,7 @@ def _staged(spark: SparkSession, files: Files, runs: dict[str, Input], folder: s
     """Reads all events once, and writes their rows."""
     large = {run: source for run, source in runs.items() if _is_large(files, source)}
     found = [
-        read_in_parts(spark, run, source, f"{folder}/{place}", keyed=keyed)
+        parts.read_in_parts(spark, run, source, f"{folder}/{place}", keyed=keyed)
         for place, (run, source) in enumerate(large.items())
     ]
     in_parts = [rows for rows in found if rows is not None]
@@ -120,7 +120,7 @@ def _is_large(files: Files, source: Input) -> bool:
     """Returns whether several tasks read a history."""
     if source.format != JSONL or source.bare or source.data.endswith(".gz"):
         return False
-    return sum(entry.size for entry in files.glob(literal(source.data))) > PART_BYTES
+    return sum(entry.size for entry in files.glob(literal(source.data))) > parts.PART_BYTES
 
 
 def _read_whole(spark: SparkSession, runs: dict[str, Input], folder: str, *, keyed: bool | None) -> DataFrame:
