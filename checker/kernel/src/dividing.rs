@@ -7,18 +7,23 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::judging::{careful, extra_of, hold_kinds, name_of, sources_of, workload_of};
+use std::collections::HashMap;
+
+use crate::judging::{
+    careful, extra_of, hold_kinds, name_of, needs_accesses, needs_views, searched, sources_of, workload_of,
+};
 use crate::python::Column;
 use crate::texts::{address, Texts};
+use crate::transactions::accesses::{Accesses, Read, Write};
 use crate::transactions::conflicts::conflicts;
-use crate::transactions::cycles::cycles;
-use crate::transactions::graph::{Dependencies, Edge, Extra, Fan, Graph, RW};
+use crate::transactions::graph::{Dependencies, Edge, Extra, Fan, Graph, RW, WR, WW};
 use crate::transactions::inside::Inside;
 use crate::transactions::lists::lists;
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::reach::{reached, reaching};
 use crate::transactions::registers::registers;
-use crate::transactions::{Findings, History, Workload, Writers, WrittenTwice, FAIL, KEPT, NONE, OK};
+use crate::transactions::views::{seen_in, Events, Seen, SeenFan};
+use crate::transactions::{Findings, History, Workload, Writers, WrittenTwice, FAIL, NONE, OK};
 
 fn bytes<'py>(py: Python<'py>, numbers: &[u32]) -> Bound<'py, PyBytes> {
     let all: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
@@ -98,7 +103,7 @@ pub fn transaction_parts<'py>(
             text.clear();
             for (place, other) in mops.iter().enumerate().filter(|(_, other)| other.key == mop.key) {
                 text.push(if text.is_empty() { '[' } else { ',' });
-                text.push_str(&table.mop_text(other, workload, kind == OK));
+                text.push_str(&table.mop_text(other, workload, kind != FAIL));
                 places.push(place as u32);
             }
             text.push(']');
@@ -120,7 +125,7 @@ pub fn transaction_parts<'py>(
 
 /// Finds what keys show by themselves; see `checker/_kernel.pyi`.
 #[pyfunction]
-#[pyo3(signature = (workload, *, kind, process, start, end, text, sources, left_out))]
+#[pyo3(signature = (workload, *, kind, process, start, end, text, sources, left_out, more = Vec::new()))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
 pub fn transaction_dependencies<'py>(
     py: Python<'py>,
@@ -132,6 +137,7 @@ pub fn transaction_dependencies<'py>(
     text: [Bound<'py, PyAny>; 3],
     sources: Vec<String>,
     left_out: Vec<u8>,
+    more: Vec<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let workload = workload_of(workload)?;
     let mut assumed = sources_of(&sources)?;
@@ -155,16 +161,22 @@ pub fn transaction_dependencies<'py>(
     let history =
         History { kind, process, start, end, table: &table, place: (0..kind.len() as u32).collect(), position: &[] };
     let out = PyDict::new(py);
+    let more: Vec<&str> = more.iter().map(String::as_str).collect();
     let found = careful(py, "judged", || {
         let writers = Writers::of(&history)?;
         let mut findings = Findings::keeping(usize::MAX);
-        let dependencies = match workload {
-            Workload::Lists => lists(&history, &writers, &mut findings).0,
-            Workload::Registers => registers(&history, &writers, assumed, &mut findings),
+        let (dependencies, orders) = match workload {
+            Workload::Lists => {
+                let (dependencies, orders) = lists(&history, &writers, &mut findings);
+                (dependencies, Some(orders))
+            }
+            Workload::Registers => (registers(&history, &writers, assumed, &mut findings), None),
         };
-        Ok((dependencies, findings))
+        let accesses = needs_accesses(&more).then(|| Accesses::of_history(&history, &writers, orders.as_ref()));
+        let views = needs_views(&more).then(|| seen_in(&history, workload, &dependencies));
+        Ok((dependencies, findings, accesses, views))
     })?;
-    let (dependencies, findings) = match found {
+    let (dependencies, findings, accesses, views) = match found {
         Ok(found) => found,
         Err(WrittenTwice { elem, rows, places }) => {
             let key = table.key_text(history.key_of(elem));
@@ -197,6 +209,36 @@ pub fn transaction_dependencies<'py>(
         }
     }
     out.set_item("fans", fans.each_ref().map(|list| bytes(py, list)))?;
+    if let Some((seen, fans)) = views {
+        let of_edges: Vec<u32> = seen.iter().map(|seen| seen.place).collect();
+        let of_fans: Vec<u32> = fans
+            .iter()
+            .flat_map(|fan| fan.readers.iter().map(|reader| reader.2).chain(fan.writers.iter().map(|_| NONE)))
+            .collect();
+        out.set_item("at", (bytes(py, &of_edges), bytes(py, &of_fans)))?;
+    }
+    if let Some(accesses) = accesses {
+        let reads = accesses.all_reads();
+        let column = |of: fn(&Read) -> u32| bytes(py, &reads.iter().map(of).collect::<Vec<_>>());
+        let columns = [
+            column(|read| read.key),
+            column(|read| read.row),
+            column(|read| read.place),
+            column(|read| read.count),
+            column(|read| read.version),
+        ];
+        out.set_item("reads", columns)?;
+        let writes = accesses.all_writes();
+        let column = |of: fn(&Write) -> u32| bytes(py, &writes.iter().map(of).collect::<Vec<_>>());
+        let columns = [
+            column(|write| write.key),
+            column(|write| write.row),
+            column(|write| write.place),
+            column(|write| write.at),
+            column(|write| write.elem),
+        ];
+        out.set_item("writes", columns)?;
+    }
     let mut groups: [Vec<u32>; 3] = Default::default();
     for (key, group) in dependencies.groups.iter().enumerate() {
         if group.iter().any(|(row, _)| *row != group[0].0) {
@@ -245,6 +287,32 @@ pub fn transaction_dependencies<'py>(
 #[pyclass(frozen, module = "checker._kernel")]
 pub struct TransactionGraph {
     graph: Graph,
+    more: Vec<String>,
+    accesses: Option<Accesses>,
+    events: Option<Events>,
+}
+
+/// Returns the accesses of columns. The versions of writes have the names from `begin + reads` on, and those of reads the names before.
+fn accesses_of(rows: usize, begin: u32, reads: &[Column<u32>], writes: &[Column<u32>]) -> Accesses {
+    let columns = |of: &[Column<u32>], place: usize| [0, 1, 2, 3, 4].map(|column: usize| of[column].slice()[place]);
+    let count = reads[0].slice().len();
+    let first = begin + count as u32;
+    let mut names: HashMap<(u32, u32), u32> = HashMap::new();
+    let mut all_writes: Vec<Write> = Vec::new();
+    for place in 0..writes[0].slice().len() {
+        let [key, row, at_place, at, elem] = columns(writes, place);
+        names.insert((key, elem), first + place as u32);
+        all_writes.push(Write { row, place: at_place, key, at, elem: first + place as u32 });
+    }
+    let read = |place: usize| {
+        let [key, row, at_place, count, version] = columns(reads, place);
+        let last = names.get(&(key, version)).copied().unwrap_or(NONE);
+        Read { row, place: at_place, key, count, last, version: begin + place as u32 }
+    };
+    let mut all_reads: Vec<Read> = (0..count).map(read).collect();
+    all_reads.sort_unstable_by_key(|read| (read.row, read.place));
+    all_writes.sort_unstable_by_key(|write| (write.row, write.place));
+    Accesses::new(rows, all_reads, all_writes)
 }
 
 fn rows_below(list: &[u32], rows: usize) -> PyResult<()> {
@@ -257,7 +325,7 @@ fn rows_below(list: &[u32], rows: usize) -> PyResult<()> {
 #[pymethods]
 impl TransactionGraph {
     #[new]
-    #[pyo3(signature = (*, kind, process, start, end, edges, fans, groups, unordered, extra))]
+    #[pyo3(signature = (*, kind, process, start, end, edges, fans, groups, reads, writes, unordered, extra, more))]
     #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
     fn new<'py>(
         py: Python<'py>,
@@ -265,11 +333,14 @@ impl TransactionGraph {
         process: &Bound<'py, PyAny>,
         start: &Bound<'py, PyAny>,
         end: &Bound<'py, PyAny>,
-        edges: [Bound<'py, PyAny>; 4],
-        fans: [Bound<'py, PyAny>; 3],
+        edges: [Bound<'py, PyAny>; 5],
+        fans: [Bound<'py, PyAny>; 4],
         groups: [Bound<'py, PyAny>; 2],
+        reads: [Bound<'py, PyAny>; 5],
+        writes: [Bound<'py, PyAny>; 5],
         unordered: bool,
         extra: &str,
+        more: Vec<String>,
     ) -> PyResult<Self> {
         let extra: Extra = extra_of(extra)?;
         let kinds: Column<i8> = Column::new("kind", kind)?;
@@ -286,11 +357,13 @@ impl TransactionGraph {
             Ok(found)
         };
         let (edges, fans, groups) = (numbers(&edges)?, numbers(&fans)?, numbers(&groups)?);
+        let (reads, writes) = (numbers(&reads)?, numbers(&writes)?);
         let [process, start, end] = columns.each_ref().map(Column::slice);
         if [process, start, end].iter().any(|column| column.len() != kind.len()) {
             return Err(PyValueError::new_err("expected columns of one length"));
         }
-        for list in [edges[0].slice(), edges[1].slice(), fans[1].slice(), groups[1].slice()] {
+        let rows = [&edges[0], &edges[1], &fans[1], &groups[1], &reads[1], &writes[1]];
+        for list in rows.map(Column::slice) {
             rows_below(list, kind.len())?;
         }
         if start.windows(2).any(|pair| pair[0] >= pair[1]) || kind.contains(&FAIL) {
@@ -298,7 +371,8 @@ impl TransactionGraph {
                 "expected starts in ascending order, of transactions that did not fail",
             ));
         }
-        let graph = careful(py, "judged", || {
+        let wanted: Vec<&str> = more.iter().map(String::as_str).collect();
+        let made = careful(py, "judged", || {
             let mut found = Dependencies::default();
             let count = edges[0].slice().len() as u32;
             for place in 0..count {
@@ -333,6 +407,23 @@ impl TransactionGraph {
                 }
                 several[group as usize].push((row, NONE));
             }
+            let at = |place: u32| match place.checked_sub(count) {
+                None => edges[4].slice()[place as usize],
+                Some(place) => fans[3].slice()[place as usize],
+            };
+            let events = needs_views(&wanted).then(|| {
+                let seen = found.edges.iter().filter(|edge| edge.kind & (WW | WR | RW) != 0);
+                let reader = |&(row, place): &(u32, u32)| (row, place, at(place));
+                let of_fans = found.fans.iter().map(|fan| SeenFan {
+                    key: fan.key,
+                    readers: fan.readers.iter().map(reader).collect(),
+                    writers: fan.writers.clone(),
+                });
+                let seen = seen.map(|edge| Seen { edge: *edge, place: at(edge.before) });
+                Events::new(kind.len() as u32, seen.collect(), of_fans.collect())
+            });
+            let begin = count + fans[0].slice().len() as u32;
+            let accesses = needs_accesses(&wanted).then(|| accesses_of(kind.len(), begin, &reads, &writes));
             conflicts(kind.len(), &several, &mut found);
             if unordered {
                 let all = (0..).zip(&several).filter(|(_, group)| group.iter().any(|(row, _)| *row != group[0].0));
@@ -341,9 +432,10 @@ impl TransactionGraph {
             }
             let table = crate::transactions::Table::new();
             let history = History { kind, process, start, end, table: &table, place: Vec::new(), position: &[] };
-            Graph::new(&history, found, extra)
+            (Graph::new(&history, found, extra), accesses, events)
         })?;
-        Ok(Self { graph })
+        let (graph, accesses, events) = made;
+        Ok(Self { graph, more, accesses, events })
     }
 
     /// See `checker/_kernel.pyi`.
@@ -364,16 +456,14 @@ impl TransactionGraph {
     /// See `checker/_kernel.pyi`.
     fn cycles<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let graph = &self.graph;
-        let (found, first, of) = careful(py, "judged", || {
-            let inside = Inside::new(graph);
-            let mut first = vec![NONE; inside.sizes.len()];
-            for row in 0..graph.rows {
-                let known = &mut first[inside.whole.of[row as usize] as usize];
-                *known = (*known).min(row);
-            }
-            (cycles(graph, KEPT), first, inside.whole.of)
+        let more: Vec<&str> = self.more.iter().map(String::as_str).collect();
+        let (found, walks, first, of) = careful(py, "judged", || {
+            let (found, walks) = searched(graph, self.accesses.as_ref(), self.events.as_ref(), &more);
+            let Inside { whole, first, .. } = Inside::new(graph);
+            (found, walks, first, whole.of)
         })?;
-        let drawn: Vec<_> = found
+        let place = |place: u32| (place != NONE).then_some(place);
+        let mut drawn: Vec<_> = found
             .kept
             .iter()
             .map(|cycle| {
@@ -382,7 +472,6 @@ impl TransactionGraph {
                     .iter()
                     .map(|link| {
                         let edge = (link.edge != NONE).then(|| graph.edges[link.edge as usize]);
-                        let place = |place: u32| (place != NONE).then_some(place);
                         let before = edge.and_then(|edge| place(edge.before));
                         let after = place(link.written).or(edge.and_then(|edge| place(edge.after)));
                         (link.from, link.to, name_of(link.kind), before, after)
@@ -392,6 +481,10 @@ impl TransactionGraph {
                 (cycle.name, cycle.component, first[part as usize], links)
             })
             .collect();
+        drawn.extend(walks.kept.iter().map(|walk| {
+            let link = |edge: &Edge| (edge.from, edge.to, name_of(edge.kind), place(edge.before), place(edge.after));
+            (walk.name, walk.component, walk.first, walk.edges.iter().map(link).collect())
+        }));
         let overlaps: Vec<_> = found
             .overlaps
             .iter()
@@ -400,7 +493,7 @@ impl TransactionGraph {
             })
             .collect();
         let counts = PyDict::new(py);
-        for (name, count) in &found.counts {
+        for (name, count) in found.counts.iter().chain(&walks.counts) {
             counts.set_item(name, count)?;
         }
         let out = PyDict::new(py);

@@ -7,17 +7,19 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::python::Column;
+use crate::transactions::accesses::Accesses;
 use crate::transactions::conflicts::conflicts;
 use crate::transactions::cycles::{cycles, order, Cycle, Cycles};
 use crate::transactions::forced::{forced, FORCED};
 use crate::transactions::graph::{Edge, Extra, Graph, Reason, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
 use crate::transactions::lists::lists;
+use crate::transactions::missed::MISSED;
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::positions::{placed, Placed, SamePosition, UNPLACED};
 use crate::transactions::registers::{registers, Sources};
 use crate::transactions::updates::{updates, UPDATE};
-use crate::transactions::views::{self, Events};
-use crate::transactions::visibility::{visibility, Walk, Walks, NAMES};
+use crate::transactions::views::{self, seen_in, Events};
+use crate::transactions::visibility::{visibility, Walk, Walks, CAUSAL, FRACTURED, NAMES, VANISHES};
 use crate::transactions::witness::Link;
 use crate::transactions::{Findings, History, Table, Workload, Writers, WrittenTwice, INFO, KEPT, NONE, OK};
 
@@ -69,6 +71,39 @@ struct Question<'a> {
     more: &'a [&'a str],
 }
 
+/// Returns whether some anomalies need what transactions read and wrote.
+pub(crate) fn needs_accesses(more: &[&str]) -> bool {
+    more.iter().any(|name| [VANISHES, FRACTURED, CAUSAL, MISSED, UPDATE].contains(name))
+}
+
+/// Returns whether some anomalies need the places of reads.
+pub(crate) fn needs_views(more: &[&str]) -> bool {
+    more.iter().any(|name| views::NAMES.contains(name))
+}
+
+/// Finds the cycles of a graph, and some anomalies that are searched on demand.
+pub(crate) fn searched(
+    graph: &Graph,
+    accesses: Option<&Accesses>,
+    events: Option<&Events>,
+    more: &[&str],
+) -> (Cycles, Walks) {
+    let mut found = cycles(graph, KEPT);
+    if more.contains(&FORCED) {
+        forced(graph, KEPT, &mut found);
+    }
+    let mut walks = visibility(accesses, graph, more);
+    if let Some(events) = events {
+        for name in views::NAMES.into_iter().filter(|name| more.contains(name)) {
+            events.search(name, &mut walks);
+        }
+    }
+    if let (Some(accesses), true) = (accesses, more.contains(&UPDATE)) {
+        updates(accesses, graph, &mut walks);
+    }
+    (found, walks)
+}
+
 fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Unusable> {
     let writers = Writers::of(history).map_err(Unusable::Twice)?;
     let placed =
@@ -84,24 +119,15 @@ fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Unusa
     let data_edges = dependencies.len();
     let reasons = std::mem::take(&mut dependencies.reasons);
     let groups = std::mem::take(&mut dependencies.groups);
-    let views: Vec<&'static str> = views::NAMES.into_iter().filter(|name| question.more.contains(name)).collect();
-    let events = (!views.is_empty()).then(|| Events::new(history, question.workload, &dependencies));
+    let events = needs_views(question.more).then(|| {
+        let (seen, fans) = seen_in(history, question.workload, &dependencies);
+        Events::new(history.len() as u32, seen, fans)
+    });
     conflicts(history.len(), &groups, &mut dependencies);
     drop(groups);
     let graph = Graph::new(history, dependencies, question.extra);
-    let mut cycles = cycles(&graph, KEPT);
-    if question.more.contains(&FORCED) {
-        forced(&graph, KEPT, &mut cycles);
-    }
-    let mut walks = visibility(history, &writers, orders.as_ref(), &graph, question.more);
-    if let Some(events) = &events {
-        for name in views {
-            events.search(name, &mut walks);
-        }
-    }
-    if question.more.contains(&UPDATE) {
-        updates(history, &graph, &mut walks);
-    }
+    let accesses = needs_accesses(question.more).then(|| Accesses::of_history(history, &writers, orders.as_ref()));
+    let (cycles, walks) = searched(&graph, accesses.as_ref(), events.as_ref(), question.more);
     Ok(Judged { findings, graph, reasons, data_edges, cycles, walks, placed })
 }
 
@@ -271,9 +297,12 @@ fn fill(out: &Bound<'_, PyDict>, table: &Table, judged: &Judged) -> PyResult<()>
         out.set_item("placed", placed)?;
     }
     let mut told: Vec<(String, String, String, &str)> = Vec::new();
-    for edge in cycles.kept.iter().flat_map(|cycle| &cycle.links).filter(|link| link.kind & (WW | RW | CONFLICT) != 0)
-    {
-        let Some(edge) = graph.edges.get(edge.edge as usize).filter(|edge| edge.before != NONE) else { continue };
+    let links = cycles.kept.iter().flat_map(|cycle| &cycle.links);
+    let of_cycles = links.filter_map(|link| graph.edges.get(link.edge as usize));
+    for edge in of_cycles.chain(walks.kept.iter().flat_map(|walk| &walk.edges)) {
+        if edge.kind & (WW | RW | CONFLICT) == 0 || edge.before == NONE {
+            continue;
+        }
         let found = reasons.binary_search_by_key(&(edge.before, edge.after), |reason| (reason.0, reason.1));
         let Ok(place) = found else { continue };
         let source = SOURCES[reasons[place].2 as usize];

@@ -278,6 +278,23 @@ pub struct Components {
     pub count: u32,
 }
 
+impl Components {
+    /// Returns the same components with numbers in the order of their first nodes.
+    pub fn by_first(mut self) -> Self {
+        let mut numbers = vec![NONE; self.count as usize];
+        let mut next = 0;
+        for of in &mut self.of {
+            let number = &mut numbers[*of as usize];
+            if *number == NONE {
+                *number = next;
+                next += 1;
+            }
+            *of = *number;
+        }
+        self
+    }
+}
+
 /// Finds components with Tarjan's algorithm (SIAM J. Comput. 1(2), 1972), without recursion.
 ///
 /// `next(node, number)` returns None after the last step of a node, and `Some(NONE)` for a step that does not count.

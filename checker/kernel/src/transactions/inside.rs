@@ -3,22 +3,28 @@
 use super::graph::{components, Components, Graph, Step, PASS};
 use super::NONE;
 
-/// A graph without the edges that leave a component.
+/// A graph without the edges that leave a component. The numbers of components are in the order of their first transactions.
 pub struct Inside<'a> {
     pub graph: &'a Graph,
     pub whole: Components,
+    /// By component: its first transaction, or `NONE`.
+    pub first: Vec<u32>,
     /// By component: its number of transactions.
     pub sizes: Vec<u32>,
 }
 
 impl<'a> Inside<'a> {
     pub fn new(graph: &'a Graph) -> Self {
-        let whole = components(graph.nodes, |node, number| graph.step(node, number).map(|step| step.to));
+        let whole = components(graph.nodes, |node, number| graph.step(node, number).map(|step| step.to)).by_first();
+        let mut first = vec![NONE; whole.count as usize];
+        for row in (0..graph.rows).rev() {
+            first[whole.of[row as usize] as usize] = row;
+        }
         let mut sizes = vec![0u32; whole.count as usize];
         for row in 0..graph.rows {
             sizes[whole.of[row as usize] as usize] += 1;
         }
-        Self { graph, whole, sizes }
+        Self { graph, whole, first, sizes }
     }
 
     /// Returns whether no component has two transactions.

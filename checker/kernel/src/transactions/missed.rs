@@ -9,9 +9,10 @@
 
 use std::collections::HashMap;
 
+use super::accesses::Accesses;
 use super::graph::{Edge, RW, WW};
-use super::visibility::{Reads, Walks};
-use super::{FAIL, NONE};
+use super::visibility::Walks;
+use super::NONE;
 
 pub const MISSED: &str = "missed-update";
 
@@ -26,16 +27,14 @@ struct Pair {
 }
 
 /// Adds each transaction that misses a write of one that it writes after, once.
-pub fn missed(reads: &Reads<'_>, found: &mut Walks) {
-    let history = reads.history;
+pub fn missed(accesses: &Accesses, found: &mut Walks) {
     let mut pairs: HashMap<(u32, u32), Vec<Pair>> = HashMap::new();
-    for row in (0..history.len() as u32).filter(|&row| history.kind[row as usize] != FAIL) {
-        let writes = writes_of(reads, row);
-        for &(key, elem) in &writes {
-            let at = reads.place[elem as usize];
-            for &(other_key, other_elem) in writes.iter().filter(|_| at != NONE) {
-                let other = reads.place[other_elem as usize];
-                pairs.entry((key, other_key)).or_default().push(Pair { at, other, row, elem, other_elem });
+    for row in 0..accesses.rows() {
+        let writes = accesses.last_writes(row);
+        for first in writes.iter().filter(|write| write.at != NONE) {
+            for other in &writes {
+                let pair = Pair { at: first.at, other: other.at, row, elem: first.elem, other_elem: other.elem };
+                pairs.entry((first.key, other.key)).or_default().push(pair);
             }
         }
     }
@@ -49,41 +48,25 @@ pub fn missed(reads: &Reads<'_>, found: &mut Walks) {
             }
         }
     }
-    for row in 0..history.len() as u32 {
-        let own = reads.of(row);
-        let writes = if own.is_empty() { Vec::new() } else { writes_of(reads, row) };
-        let hit = writes.iter().find_map(|&(key, elem)| {
+    for row in 0..accesses.rows() {
+        let own = accesses.reads(row);
+        let writes = if own.is_empty() { Vec::new() } else { accesses.last_writes(row) };
+        let hit = writes.iter().find_map(|write| {
             own.iter().find_map(|read| {
-                let some = pairs.get(&(key, read.key))?;
-                let before = some.partition_point(|pair| pair.at < reads.place[elem as usize]);
+                let some = pairs.get(&(write.key, read.key))?;
+                let before = some.partition_point(|pair| pair.at < write.at);
                 let pair = some[..before].last().filter(|pair| pair.other >= read.count && pair.row != row)?;
-                Some((key, elem, *read, *pair))
+                Some((*write, *read, *pair))
             })
         });
-        if let Some((key, elem, read, pair)) = hit {
-            found.add(MISSED, 2, || {
+        if let Some((write, read, pair)) = hit {
+            found.add(MISSED, 2, row, || {
+                let (before, after) = (read.version, pair.other_elem);
                 vec![
-                    Edge {
-                        from: row,
-                        to: pair.row,
-                        kind: RW,
-                        key: read.key,
-                        before: read.last,
-                        after: pair.other_elem,
-                    },
-                    Edge { from: pair.row, to: row, kind: WW, key, before: pair.elem, after: elem },
+                    Edge { from: row, to: pair.row, kind: RW, key: read.key, before, after },
+                    Edge { from: pair.row, to: row, kind: WW, key: write.key, before: pair.elem, after: write.elem },
                 ]
             });
         }
     }
-}
-
-/// Returns the last append of a transaction to each key.
-fn writes_of(reads: &Reads<'_>, row: u32) -> Vec<(u32, u32)> {
-    let mops = reads.history.of(row as usize);
-    let mut found: Vec<(u32, u32)> = mops.iter().filter(|mop| !mop.is_read).map(|mop| (mop.key, mop.elem)).collect();
-    found.reverse();
-    found.sort_by_key(|write| write.0);
-    found.dedup_by_key(|write| write.0);
-    found
 }

@@ -5,6 +5,7 @@
 //! into anomalies that are no cycles (`lists`, `registers`). `cycles` decides which types of cycles exist, exactly and
 //! without a time-out, and finds a short witness of each.
 
+pub mod accesses;
 pub mod appends;
 pub mod conflicts;
 pub mod cycles;

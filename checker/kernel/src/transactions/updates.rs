@@ -6,19 +6,18 @@
 
 use std::collections::HashMap;
 
+use super::accesses::Accesses;
 use super::graph::{components, Edge, Graph, PASS, RW, WR, WW};
 use super::views::{path, Members, Step, SWEEP, TRIES};
 use super::visibility::Walks;
-use super::{History, FAIL, NONE};
+use super::NONE;
 
 pub const UPDATE: &str = "G-update";
 
 /// Adds `G-update`, once for each component of the graph that has it.
-pub fn updates(history: &History<'_>, graph: &Graph, found: &mut Walks) {
-    let is_reader = |node: u32| {
-        let is_row = node < graph.rows && history.kind[node as usize] != FAIL;
-        is_row && history.of(node as usize).iter().all(|mop| mop.is_read)
-    };
+pub fn updates(accesses: &Accesses, graph: &Graph, found: &mut Walks) {
+    // A failed transaction has no edges.
+    let is_reader = |node: u32| node < graph.rows && accesses.writes(node).is_empty();
     let step = |node: u32, number: u32| {
         graph.step(node, number).map(|step| {
             let counts = step.kind & (WW | WR | RW | PASS) != 0;
@@ -31,7 +30,7 @@ pub fn updates(history: &History<'_>, graph: &Graph, found: &mut Walks) {
         let open = step(node, number).filter(|_| !hidden(node));
         open.map(|step| if step.to != NONE && hidden(step.to) { Step { to: NONE, ..step } } else { step })
     };
-    let whole = components(graph.nodes, |node, number| step(node, number).map(|step| step.to));
+    let whole = components(graph.nodes, |node, number| step(node, number).map(|step| step.to)).by_first();
     let writing = components(graph.nodes, |node, number| among(node, number, NONE).map(|step| step.to));
     let mut sizes = vec![0usize; whole.count as usize];
     for row in 0..graph.rows {
@@ -64,7 +63,7 @@ pub fn updates(history: &History<'_>, graph: &Graph, found: &mut Walks) {
         if hits.is_empty() {
             continue;
         }
-        found.add(UPDATE, sizes[some[0].0 as usize], || {
+        found.add(UPDATE, sizes[some[0].0 as usize], members.of(some[0].0)[0], || {
             let cycle = |&(_, place, of_reader): &(u32, u32, bool)| {
                 let edge = graph.edges[place as usize];
                 let reader = if of_reader { edge.from } else { NONE };

@@ -43,46 +43,64 @@ pub struct Events {
     edges: Vec<Edge>,
 }
 
+/// A dependency, and the place of its read in the transaction that reads; `NONE` for ww.
+pub struct Seen {
+    pub edge: Edge,
+    pub place: u32,
+}
+
+/// Each of some readers precedes each of some writers.
+pub struct SeenFan {
+    pub key: u32,
+    /// Rows, versions, and the places of the reads.
+    pub readers: Vec<(u32, u32, u32)>,
+    pub writers: Vec<(u32, u32)>,
+}
+
 impl Events {
-    /// Makes the events of dependencies. The conflicts among these are left out.
-    pub fn new(history: &History<'_>, workload: Workload, dependencies: &Dependencies) -> Self {
-        let rows = history.len() as u32;
-        let mut row: Vec<u32> = (0..rows).collect();
-        let mut begin = vec![0u32; history.len()]; // by row: the node of its first micro-operation
-        for (number, first) in begin.iter_mut().enumerate() {
-            *first = row.len() as u32;
-            row.extend(history.of(number).iter().map(|_| number as u32));
-        }
-        let event = |of: u32, key: u32, version: u32, latest: bool| {
-            let last = |mop: &Mop| match workload {
-                Workload::Lists => history.list(mop).last().copied().unwrap_or(NONE),
-                Workload::Registers => mop.elem,
-            };
-            let fits = |mop: &Mop| mop.is_read && mop.known && mop.key == key && last(mop) == version;
-            let mops = history.of(of as usize);
-            let place = if latest { mops.iter().rposition(fits) } else { mops.iter().position(fits) };
-            place.map_or(of, |place| begin[of as usize] + place as u32)
-        };
-        let mut edges: Vec<Edge> = Vec::new();
-        let mut pairs: Vec<(u32, Step)> = Vec::new();
-        for (number, &first) in begin.iter().enumerate() {
-            let count = history.of(number).len() as u32;
-            for place in 0..count {
-                let to = if place + 1 < count { first + place + 1 } else { number as u32 };
-                pairs.push((first + place, Step { to, edge: NONE }));
+    /// Makes the events of some dependencies. Only those inside a component of transactions count.
+    pub fn new(rows: u32, mut seen: Vec<Seen>, mut fans: Vec<SeenFan>) -> Self {
+        hold_inside(rows, &mut seen, &mut fans);
+        seen.sort_unstable_by_key(|Seen { edge, .. }| {
+            (edge.from, edge.kind, edge.to, edge.key, edge.before, edge.after)
+        });
+        let mut reads: Vec<(u32, u32)> = Vec::new(); // rows and places
+        for Seen { edge, place } in &seen {
+            if *place != NONE {
+                reads.push((if edge.kind == RW { edge.from } else { edge.to }, *place));
             }
         }
-        for edge in dependencies.edges.iter().filter(|edge| edge.kind & (WW | WR | RW) != 0) {
-            let from = if edge.kind == RW { event(edge.from, edge.key, edge.before, true) } else { edge.from };
-            let to = if edge.kind == WR { event(edge.to, edge.key, edge.after, false) } else { edge.to };
+        for fan in &mut fans {
+            fan.readers.sort_unstable_by_key(|&(row, _, place)| (row, place));
+            fan.writers.sort_unstable();
+            reads
+                .extend(fan.readers.iter().filter(|(.., place)| *place != NONE).map(|&(row, _, place)| (row, place)));
+        }
+        reads.sort_unstable();
+        reads.dedup();
+        let event = |row: u32, place: u32| match reads.binary_search(&(row, place)) {
+            Ok(number) => rows + number as u32,
+            Err(_) => row,
+        };
+        let mut row: Vec<u32> = (0..rows).chain(reads.iter().map(|(row, _)| *row)).collect();
+        let mut pairs: Vec<(u32, Step)> = Vec::new();
+        for (number, &(of, _)) in reads.iter().enumerate() {
+            let node = rows + number as u32;
+            let is_last = reads.get(number + 1).is_none_or(|(other, _)| *other != of);
+            pairs.push((node, Step { to: if is_last { of } else { node + 1 }, edge: NONE }));
+        }
+        let mut edges: Vec<Edge> = Vec::new();
+        for Seen { edge, place } in &seen {
+            let from = if edge.kind == RW { event(edge.from, *place) } else { edge.from };
+            let to = if edge.kind == WR { event(edge.to, *place) } else { edge.to };
             pairs.push((from, Step { to, edge: edges.len() as u32 }));
             edges.push(*edge);
         }
-        for fan in dependencies.fans.iter().filter(|fan| fan.kind == RW) {
+        for fan in &fans {
             let hub = row.len() as u32;
             row.push(NONE);
-            for &(from, before) in &fan.readers {
-                pairs.push((event(from, fan.key, before, true), Step { to: hub, edge: edges.len() as u32 }));
+            for &(from, before, place) in &fan.readers {
+                pairs.push((event(from, place), Step { to: hub, edge: edges.len() as u32 }));
                 edges.push(Edge { from, to: NONE, kind: RW, key: fan.key, before, after: NONE });
             }
             for &(to, after) in &fan.writers {
@@ -91,13 +109,7 @@ impl Events {
             }
         }
         pairs.sort_by_key(|(from, _)| *from);
-        let mut first = vec![0u32; row.len() + 1];
-        for (from, _) in &pairs {
-            first[*from as usize + 1] += 1;
-        }
-        for node in 0..row.len() {
-            first[node + 1] += first[node];
-        }
+        let first = starts(row.len(), pairs.iter().map(|(from, _)| *from));
         Self { rows, row, first, steps: pairs.into_iter().map(|(_, step)| step).collect(), edges }
     }
 
@@ -118,7 +130,7 @@ impl Events {
     /// Adds `G-monotonic` or `G-MSR`, once for each component of events that has it.
     pub fn search(&self, name: &'static str, found: &mut Walks) {
         let nodes = self.row.len() as u32;
-        let whole = components(nodes, |node, number| self.next(node, number).map(|step| step.to));
+        let whole = components(nodes, |node, number| self.next(node, number).map(|step| step.to)).by_first();
         let mut candidates: Vec<(u32, u32, Step)> = Vec::new(); // the component, the event that reads, and the step
         for node in self.rows..nodes {
             let mut number = 0;
@@ -142,7 +154,8 @@ impl Events {
             let hits =
                 flow.as_ref().map_or_else(|| some.to_vec(), |flow| self.single(some, members.of(some[0].0), flow));
             if !hits.is_empty() {
-                found.add(name, sizes[some[0].0 as usize], || self.witness(&hits, flow.is_some()));
+                let first = members.of(some[0].0)[0];
+                found.add(name, sizes[some[0].0 as usize], first, || self.witness(&hits, flow.is_some()));
             }
         }
     }
@@ -200,6 +213,70 @@ impl Events {
         }
         found.retain(|edge| edge.from != edge.to);
         found
+    }
+}
+
+/// Returns the dependencies of a history and their fans, with the places of reads.
+pub fn seen_in(history: &History<'_>, workload: Workload, dependencies: &Dependencies) -> (Vec<Seen>, Vec<SeenFan>) {
+    let place = |of: u32, key: u32, version: u32, latest: bool| {
+        let fits =
+            |mop: &Mop| mop.is_read && mop.known && mop.key == key && version_of(history, workload, mop) == version;
+        let mops = history.of(of as usize);
+        let place = if latest { mops.iter().rposition(fits) } else { mops.iter().position(fits) };
+        place.map_or(NONE, |place| place as u32)
+    };
+    let seen = dependencies.edges.iter().filter(|edge| edge.kind & (WW | WR | RW) != 0).map(|edge| Seen {
+        edge: *edge,
+        place: match edge.kind {
+            RW => place(edge.from, edge.key, edge.before, true),
+            WR => place(edge.to, edge.key, edge.after, false),
+            _ => NONE,
+        },
+    });
+    let fans = dependencies.fans.iter().filter(|fan| fan.kind == RW).map(|fan| {
+        let reader = |&(row, version): &(u32, u32)| (row, version, place(row, fan.key, version, true));
+        SeenFan { key: fan.key, readers: fan.readers.iter().map(reader).collect(), writers: fan.writers.clone() }
+    });
+    (seen.collect(), fans.collect())
+}
+
+/// Returns the version that a read returned.
+pub fn version_of(history: &History<'_>, workload: Workload, mop: &Mop) -> u32 {
+    match workload {
+        Workload::Lists => history.list(mop).last().copied().unwrap_or(NONE),
+        Workload::Registers => mop.elem,
+    }
+}
+
+/// Returns by node the place of its first pair, if pairs are in the order of their first nodes; one more at the end.
+fn starts(nodes: usize, from: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut first = vec![0u32; nodes + 1];
+    from.for_each(|node| first[node as usize + 1] += 1);
+    for node in 0..nodes {
+        first[node + 1] += first[node];
+    }
+    first
+}
+
+/// Removes what leads from one component of transactions to another one.
+fn hold_inside(rows: u32, seen: &mut Vec<Seen>, fans: &mut [SeenFan]) {
+    let nodes = rows + fans.len() as u32;
+    let mut pairs: Vec<(u32, u32)> = seen.iter().map(|Seen { edge, .. }| (edge.from, edge.to)).collect();
+    for (hub, fan) in (rows..).zip(&*fans) {
+        pairs.extend(fan.readers.iter().map(|&(row, ..)| (row, hub)));
+        pairs.extend(fan.writers.iter().map(|&(row, _)| (hub, row)));
+    }
+    pairs.sort_unstable();
+    let first = starts(nodes as usize, pairs.iter().map(|(from, _)| *from));
+    let whole = components(nodes, |node, number| {
+        let place = first[node as usize] + number;
+        (place < first[node as usize + 1]).then(|| pairs[place as usize].1)
+    });
+    let same = |one: u32, other: u32| whole.of[one as usize] == whole.of[other as usize];
+    seen.retain(|Seen { edge, .. }| same(edge.from, edge.to));
+    for (hub, fan) in (rows..).zip(fans) {
+        fan.readers.retain(|&(row, ..)| same(row, hub));
+        fan.writers.retain(|&(row, _)| same(row, hub));
     }
 }
 

@@ -19,12 +19,12 @@
 
 use std::collections::VecDeque;
 
+use super::accesses::{Accesses, Read};
 use super::graph::{components, Edge, Graph, Step, PASS, RW, WR, WW};
 use super::inside::Inside;
-use super::lists::Orders;
 use super::missed::{missed, MISSED};
 use super::witness::{Rule, Witnesses};
-use super::{History, Writers, FAIL, KEPT, NONE};
+use super::{KEPT, NONE};
 
 pub const VANISHES: &str = "observed-transaction-vanishes";
 pub const FRACTURED: &str = "fractured-read";
@@ -40,6 +40,8 @@ const SWEEP: usize = 64;
 pub struct Walk {
     pub name: &'static str,
     pub edges: Vec<Edge>,
+    /// The transaction that shows it, or the first one of its component.
+    pub first: u32,
     /// The number of transactions in its component.
     pub component: usize,
 }
@@ -52,37 +54,30 @@ pub struct Walks {
 }
 
 impl Walks {
-    pub fn add(&mut self, name: &'static str, component: usize, edges: impl FnOnce() -> Vec<Edge>) {
+    pub fn add(&mut self, name: &'static str, component: usize, first: u32, edges: impl FnOnce() -> Vec<Edge>) {
         let place = self.counts.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             self.counts.push((name, 0));
             self.counts.len() - 1
         });
         self.counts[place].1 += 1;
         if self.counts[place].1 <= KEPT {
-            self.kept.push(Walk { name, edges: edges(), component });
+            self.kept.push(Walk { name, edges: edges(), first, component });
         }
     }
 }
 
-/// Finds the anomalies with some of the `NAMES`. Without orders, as of registers, only `G-prefix` is found.
-pub fn visibility(
-    history: &History<'_>,
-    writers: &Writers,
-    orders: Option<&Orders>,
-    graph: &Graph,
-    names: &[&str],
-) -> Walks {
+/// Finds the anomalies with some of the `NAMES`. Without accesses, as of registers, only `G-prefix` is found.
+pub fn visibility(accesses: Option<&Accesses>, graph: &Graph, names: &[&str]) -> Walks {
     let mut found = Walks::default();
-    if let Some(orders) = orders {
-        let reads = Reads::new(history, orders);
+    if let Some(accesses) = accesses {
         for name in [VANISHES, FRACTURED].into_iter().filter(|name| names.contains(name)) {
-            reads.fractured(writers, name, &mut found);
+            fractured(accesses, name, &mut found);
         }
         if names.contains(&CAUSAL) {
-            reads.causal(writers, graph, &mut found);
+            causal(accesses, graph, &mut found);
         }
         if names.contains(&MISSED) {
-            missed(&reads, &mut found);
+            missed(accesses, &mut found);
         }
     }
     if names.contains(&PREFIX) {
@@ -91,154 +86,84 @@ pub fn visibility(
     found
 }
 
-/// A read of a key that the transaction did not append to before.
-#[derive(Clone, Copy)]
-pub struct Read {
-    pub row: u32,
-    /// Its place in the transaction.
-    pub place: u32,
-    pub key: u32,
-    /// How many elements of the key's order it returned, and the last one or `NONE`.
-    pub count: u32,
-    pub last: u32,
-}
-
-/// The reads of a history of lists.
-pub struct Reads<'a> {
-    pub history: &'a History<'a>,
-    orders: &'a Orders,
-    /// By element: its place in the order of its key, or `NONE`.
-    pub place: Vec<u32>,
-}
-
-impl<'a> Reads<'a> {
-    fn new(history: &'a History<'a>, orders: &'a Orders) -> Self {
-        let mut place = vec![NONE; history.elems()];
-        for order in &orders.of {
-            for (at, &elem) in (0..).zip(order) {
-                place[elem as usize] = at;
-            }
-        }
-        Self { history, orders, place }
-    }
-
-    /// Returns the known reads of a transaction that happened, in their order.
-    pub fn of(&self, row: u32) -> Vec<Read> {
-        let mops = self.history.of(row as usize);
-        let mut found: Vec<Read> = Vec::new();
-        if self.history.kind[row as usize] == FAIL {
-            return found;
-        }
-        let mut own: Vec<u32> = mops.iter().filter(|mop| !mop.is_read).map(|mop| mop.key).collect();
-        own.sort_unstable();
-        let mut appended = vec![false; own.len()];
-        for (place, mop) in mops.iter().enumerate() {
-            let at = own.binary_search(&mop.key);
-            if !mop.is_read {
-                appended[own.partition_point(|&key| key < mop.key)] = true;
-                continue;
-            }
-            let is_after = at.is_ok() && appended[own.partition_point(|&key| key < mop.key)];
-            if is_after || !self.orders.agrees(self.history, row as usize, place) {
-                continue;
-            }
-            let last = self.history.list(mop).last().copied().unwrap_or(NONE);
-            let count = if last == NONE { 0 } else { self.place[last as usize] + 1 };
-            found.push(Read { row, place: place as u32, key: mop.key, count, last });
-        }
-        found
-    }
-
-    /// Adds each transaction that read a version of another one, and for another key an older version than that one's, once.
-    fn fractured(&self, writers: &Writers, name: &'static str, found: &mut Walks) {
-        for row in 0..self.history.len() as u32 {
-            let reads = self.of(row);
-            let mut by_key = reads.clone();
-            by_key.sort_by_key(|read| (read.key, read.place));
-            let older = |read: &Read| {
-                let writer = (read.last != NONE).then(|| writers.live(self.history, read.last)).flatten()?;
-                let mut mops = self.history.of(writer as usize).iter().filter(|mop| !mop.is_read && writer != row);
-                mops.find_map(|mop| {
-                    let end = by_key.partition_point(|other| other.key <= mop.key);
-                    let other = by_key[..end].last().filter(|other| other.key == mop.key)?;
-                    let is_later = name == FRACTURED || other.place > read.place;
-                    (is_later && self.place[mop.elem as usize] >= other.count).then_some((*other, writer, mop.elem))
-                })
-            };
-            if let Some((read, (other, writer, elem))) = reads.iter().find_map(|read| Some((read, older(read)?))) {
-                found.add(name, 2, || {
-                    vec![
-                        Edge { from: row, to: writer, kind: RW, key: other.key, before: other.last, after: elem },
-                        Edge { from: writer, to: row, kind: WR, key: read.key, before: NONE, after: read.last },
-                    ]
-                });
-            }
-        }
-    }
-
-    /// Adds each component of the graph in which a transaction misses a cause of what it read.
-    ///
-    /// Reachability is decided for 64 reads in one sweep over the wr edges of a component, in a topological order of them.
-    fn causal(&self, writers: &Writers, graph: &Graph, found: &mut Walks) {
-        let inside = Inside::new(graph);
-        let flow = components(graph.nodes, |node, number| inside.step(node, number, WR).map(|step| step.to));
-        let part = |row: u32| inside.whole.of[row as usize];
-        let mut rows: Vec<u32> = (0..graph.rows).filter(|&row| inside.has_cycle(row)).collect();
-        rows.sort_unstable_by_key(|&row| (part(row), std::cmp::Reverse(flow.of[row as usize])));
-        let mut unread: Vec<Vec<u32>> = vec![Vec::new(); self.history.keys()];
-        for elem in (0..self.history.elems() as u32).filter(|&elem| self.place[elem as usize] == NONE) {
-            unread[self.history.key_of(elem) as usize].push(elem);
-        }
-        let later = |read: &Read| {
-            let order = &self.orders.of[read.key as usize];
-            order[(read.count as usize).min(order.len())..].iter().chain(&unread[read.key as usize]).copied()
+/// Adds each transaction that read a version of another one, and for another key an older version than that one's, once.
+fn fractured(accesses: &Accesses, name: &'static str, found: &mut Walks) {
+    for row in 0..accesses.rows() {
+        let reads = accesses.reads(row);
+        let mut by_key = reads.to_vec();
+        by_key.sort_by_key(|read| (read.key, read.place));
+        let older = |read: &Read| {
+            let writer = accesses.writer(read.last).filter(|&writer| writer != row)?;
+            accesses.writes(writer).iter().find_map(|write| {
+                let end = by_key.partition_point(|other| other.key <= write.key);
+                let other = by_key[..end].last().filter(|other| other.key == write.key)?;
+                let is_later = name == FRACTURED || other.place > read.place;
+                (is_later && write.at >= other.count).then_some((*other, writer, write.elem))
+            })
         };
-        let mut seeds = vec![0u64; graph.rows as usize];
-        let mut arrived = vec![0u64; graph.rows as usize];
-        for members in rows.chunk_by(|one, other| part(*one) == part(*other)) {
-            let mut reads: Vec<Read> = members.iter().flat_map(|&row| self.of(row)).collect();
-            reads.sort_by_key(|read| (read.key, read.count));
-            let hit = reads.chunks(SWEEP).find_map(|some| {
-                for &row in members {
-                    (seeds[row as usize], arrived[row as usize]) = (0, 0);
-                }
-                let mut number = 0;
-                for of_key in some.chunk_by(|one, other| one.key == other.key) {
-                    let mut bits = 0u64;
-                    let mut waiting = of_key.iter().peekable();
-                    for elem in later(&of_key[0]) {
-                        let at = self.place[elem as usize];
-                        while waiting.next_if(|read| read.count <= at).is_some() {
-                            bits |= 1 << number;
-                            number += 1;
-                        }
-                        if let Some(row) =
-                            writers.live(self.history, elem).filter(|&row| part(row) == part(members[0]))
-                        {
-                            seeds[row as usize] |= bits;
-                        }
-                    }
-                    number += waiting.count();
-                }
-                for &row in members {
-                    let here = seeds[row as usize] | arrived[row as usize];
-                    let mut at = 0;
-                    while let Some(step) = inside.step(row, at, WR).filter(|_| here != 0) {
-                        at += 1;
-                        if step.to < graph.rows {
-                            arrived[step.to as usize] |= here;
-                        }
-                    }
-                }
-                let read = (0..).zip(some).find(|(bit, read)| arrived[read.row as usize] >> bit & 1 == 1);
-                read.map(|(_, read)| *read)
-            });
-            let Some(read) = hit else { continue };
-            found.add(CAUSAL, members.len(), || {
-                let starts = later(&read).filter_map(|elem| Some((writers.live(self.history, elem)?, elem)));
-                path(&inside, starts.filter(|(row, _)| *row != read.row), &read)
+        if let Some((read, (other, writer, elem))) = reads.iter().find_map(|read| Some((read, older(read)?))) {
+            found.add(name, 2, row, || {
+                vec![
+                    Edge { from: row, to: writer, kind: RW, key: other.key, before: other.version, after: elem },
+                    Edge { from: writer, to: row, kind: WR, key: read.key, before: NONE, after: read.last },
+                ]
             });
         }
+    }
+}
+
+/// Adds each component of the graph in which a transaction misses a cause of what it read.
+///
+/// Reachability is decided for 64 reads in one sweep over the wr edges of a component, in a topological order of them.
+fn causal(accesses: &Accesses, graph: &Graph, found: &mut Walks) {
+    let inside = Inside::new(graph);
+    let flow = components(graph.nodes, |node, number| inside.step(node, number, WR).map(|step| step.to));
+    let part = |row: u32| inside.whole.of[row as usize];
+    let mut rows: Vec<u32> = (0..graph.rows).filter(|&row| inside.has_cycle(row)).collect();
+    rows.sort_unstable_by_key(|&row| (part(row), std::cmp::Reverse(flow.of[row as usize])));
+    let mut seeds = vec![0u64; graph.rows as usize];
+    let mut arrived = vec![0u64; graph.rows as usize];
+    for members in rows.chunk_by(|one, other| part(*one) == part(*other)) {
+        let mut in_order = members.to_vec();
+        in_order.sort_unstable();
+        let mut reads: Vec<Read> = in_order.iter().flat_map(|&row| accesses.reads(row)).copied().collect();
+        reads.sort_by_key(|read| (read.key, read.count));
+        let hit = reads.chunks(SWEEP).find_map(|some| {
+            for &row in members {
+                (seeds[row as usize], arrived[row as usize]) = (0, 0);
+            }
+            let mut number = 0;
+            for of_key in some.chunk_by(|one, other| one.key == other.key) {
+                let mut bits = 0u64;
+                let mut waiting = of_key.iter().peekable();
+                for write in accesses.later(&of_key[0]).filter(|write| part(write.row) == part(members[0])) {
+                    while waiting.next_if(|read| read.count <= write.at).is_some() {
+                        bits |= 1 << number;
+                        number += 1;
+                    }
+                    seeds[write.row as usize] |= bits;
+                }
+                number += waiting.count();
+            }
+            for &row in members {
+                let here = seeds[row as usize] | arrived[row as usize];
+                let mut at = 0;
+                while let Some(step) = inside.step(row, at, WR).filter(|_| here != 0) {
+                    at += 1;
+                    if step.to < graph.rows {
+                        arrived[step.to as usize] |= here;
+                    }
+                }
+            }
+            let read = (0..).zip(some).find(|(bit, read)| arrived[read.row as usize] >> bit & 1 == 1);
+            read.map(|(_, read)| *read)
+        });
+        let Some(read) = hit else { continue };
+        found.add(CAUSAL, members.len(), in_order[0], || {
+            let starts =
+                accesses.later(&read).filter(|write| write.row != read.row && part(write.row) == part(read.row));
+            path(&inside, starts.map(|write| (write.row, write.elem)), &read)
+        });
     }
 }
 
@@ -247,7 +172,7 @@ fn path(inside: &Inside<'_>, starts: impl Iterator<Item = (u32, u32)>, read: &Re
     let mut parent: Vec<Option<Edge>> = vec![None; inside.graph.rows as usize];
     let mut queue = VecDeque::new();
     for (row, elem) in starts {
-        let first = Edge { from: read.row, to: row, kind: RW, key: read.key, before: read.last, after: elem };
+        let first = Edge { from: read.row, to: row, kind: RW, key: read.key, before: read.version, after: elem };
         if parent[row as usize].is_none() {
             parent[row as usize] = Some(first);
             queue.push_back(row);
@@ -304,7 +229,7 @@ fn prefix(graph: &Graph, found: &mut Walks) {
     starts.sort_unstable();
     let mut witnesses = Witnesses::new(&inside);
     for some in starts.chunk_by(|one, other| one.0 == other.0) {
-        found.add(PREFIX, inside.sizes[some[0].0 as usize] as usize, || {
+        found.add(PREFIX, inside.sizes[some[0].0 as usize] as usize, inside.first[some[0].0 as usize], || {
             let places: Vec<u32> = some.iter().map(|(_, place)| *place).collect();
             let links = witnesses.shortest(mask, Rule::AfterRead, &places);
             let edges = links.iter().map(|link| {
