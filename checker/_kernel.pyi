@@ -217,6 +217,7 @@ def transaction_dependencies(
     text: tuple[Any, Any, Any],
     sources: list[str],
     left_out: list[int],
+    more: list[str] = ...,
 ) -> dict[str, Any]:
     """Finds what keys show by themselves.
 
@@ -229,6 +230,7 @@ def transaction_dependencies(
         text: The parts, as in `evident_texts`.
         sources: See `transactions`.
         left_out: The places of sources (1 to 3) that contradict the others in other keys.
+        more: See `transactions`.
 
     Returns:
         `written_twice` as in `transactions`. Or columns of uint32, where 2^32 - 1 is none: `from`, `to`, `kind`, `key`,
@@ -236,15 +238,18 @@ def transaction_dependencies(
         `after` and `source` of edges; `fans`: key, row, version, and 1 for a writer; `groups`: key, row, version of writers
         without a known order; `first`: by key, its first row. `keys`, `elems`: texts and ends. `findings`: as in
         `transactions`,
-        but with the number of the key. `contradicted`: places of sources. `data_edges`.
+        but with the number of the key. `contradicted`: places of sources. `data_edges`. If `more` needs them: `at`, the places
+        of the reads of edges and of fans in the parts; `reads` and `writes`: key, row, place in the part, place in the order of
+        versions, version.
     """
 
 class TransactionGraph:
     """A part of the graph of dependencies.
 
     Rows are transactions that did not fail, in the order of starts. `edges` are columns of uint32: from, to, kind, rank of the
-    key. `fans` are rank of the key, row, and 1 for a writer. `groups` are number and row. `unordered` says whether
-    orders of the
+    key, place of the read in its transaction. `fans` are rank of the key, row, 1 for a writer, and place of the read. `groups`
+    are number and row. `reads` and `writes` are rank of the key, row, place in the transaction, place in the order of versions,
+    and version; `more` says which anomalies are searched besides those that always are. `unordered` says whether orders of the
     groups decide snapshot isolation. `extra` is `none` or `realtime`.
     """
 
@@ -258,8 +263,11 @@ class TransactionGraph:
         edges: Sequence[Any],
         fans: Sequence[Any],
         groups: Sequence[Any],
+        reads: Sequence[Any],
+        writes: Sequence[Any],
         unordered: bool,
         extra: str,
+        more: list[str],
     ) -> Self: ...
     def reach(self, entries: list[int], exits: list[int]) -> tuple[bytes, bytes]:
         """Returns by row whether an entry leads to it, and whether it leads to an exit."""
@@ -268,5 +276,5 @@ class TransactionGraph:
         """Returns `cycles`, `overlaps` and `counts` as `transactions`.
 
         A cycle and an overlap have the first row of their component after its size. In place of versions, a link has the
-        places of edges; those of fans come after all edges. An overlap has numbers of groups.
+        places of edges; those of fans, of reads and of writes come after all edges. An overlap has numbers of groups.
         """

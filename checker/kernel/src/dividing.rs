@@ -23,7 +23,7 @@ use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::reach::{reached, reaching};
 use crate::transactions::registers::registers;
 use crate::transactions::views::{seen_in, Events, Seen, SeenFan};
-use crate::transactions::{Findings, History, Workload, Writers, WrittenTwice, FAIL, NONE, OK};
+use crate::transactions::{Findings, History, Workload, Writers, WrittenTwice, FAIL, NONE};
 
 fn bytes<'py>(py: Python<'py>, numbers: &[u32]) -> Bound<'py, PyBytes> {
     let all: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();

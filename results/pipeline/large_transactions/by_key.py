@@ -15,8 +15,8 @@ from checker._kernel import transaction_dependencies, transaction_parts
 from checker.columns import FAIL, INFO, OK, ColumnReader, Values
 from checker.formats.parquet import decode_value, json_text
 from checker.transactions.judge import FUNCTION
+from checker.transactions.models import searched
 from harness.errors import LabrysError
-from harness.op import OpType
 from results.pipeline.large_transactions.pieces import (
     EDGE,
     FINDINGS,
@@ -24,9 +24,11 @@ from results.pipeline.large_transactions.pieces import (
     NONE,
     NUMBERS,
     PARTS,
+    READ,
     READER,
     VERTEX,
     WORDS,
+    WRITE,
     WRITER,
 )  # fmt: skip
 from results.pipeline.read.texts import kernel_texts, odd_texts
@@ -41,6 +43,7 @@ BYTES_PER_PART: Final = 600  # the memory of a part without its text, with the p
 # The step of the kernel that finds an anomaly, and whether findings of the step come in the order of keys.
 _STEPS: Final = {"internal": 2, "lost-update": 3, "dirty-update": 4, "incompatible-order": 0, "cyclic-versions": 6}
 _ELEMENTS: Final = 1
+_RW: Final = 4  # the kind of an anti-dependency, as in the kernel
 _MISPLACED: Final = 5
 KEPT: Final = 100  # findings of each type in the order of the history; the kernel keeps as many
 INTERNAL: Final = "internal"  # one transaction may show it in several keys, so all are kept
@@ -67,19 +70,10 @@ def parts(batches: Iterator[pa.RecordBatch], question: Question) -> Iterator[pa.
     """Yields the parts (`PARTS`) of operations, which come in the columns of `checker.columns.NEEDED`."""
     for batch in batches:
         if batch.num_rows:
-            if _shows_reads(batch):
-                yield _told({"shows": True})
             try:
                 yield _parts(batch, question)
             except LabrysError as error:
                 yield _told({"error": str(error)})
-
-
-def _shows_reads(batch: pa.RecordBatch) -> bool:
-    """Returns whether a transaction without an answer has a result other than its request, so it shows results of reads."""
-    value, result = (batch.column(name).cast(pa.string()) for name in ("value", "result"))
-    other = pc.and_(pc.equal(batch.column("type").cast(pa.string()), str(OpType.INFO)), pc.not_equal(value, result))
-    return bool(pc.any(other).as_py())
 
 
 def _told(what: Any, start: int = 0) -> pa.RecordBatch:
@@ -193,6 +187,7 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Of
         text=kernel_texts(table.column("text").chunk(0)),
         sources=list(question.sources),
         left_out=list(left_out),
+        more=list(searched(question.model, question.anomalies)),
     )
     at = table.column("places").combine_chunks()
     flat, ends = at.flatten().to_numpy(), at.offsets.to_numpy() - at.offsets[0].as_py()
@@ -216,23 +211,42 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Of
         text = elems.take(pa.array(number, mask=number == NONE))
         return {name: number.astype(np.int64), f"{name}_text": text}
 
+    def place_of(of: Any, local: Any) -> Any:
+        """Returns places in transactions, from those in their parts; -1 for none."""
+        there = local != NONE
+        return np.where(there, flat[np.where(there, ends[of] + local, 0)] if len(flat) else -1, -1)
+
     edge = {
         name: np.frombuffer(found[name], np.uint32)
         for name in ("from", "to", "kind", "key", "before", "after", "source")
     }
+    key, row, elem, writes = (np.frombuffer(part, np.uint32) for part in found["fans"])
+    if "at" in found:
+        of_edges, of_fans = (np.frombuffer(part, np.uint32) for part in found["at"])
+        edge_at = place_of(np.where(edge["kind"] == _RW, edge["from"], edge["to"]), of_edges)
+        fan_at = place_of(row, of_fans)
+    else:
+        edge_at, fan_at = np.full(len(edge["from"]), -1), np.full(len(row), -1)
     source = np.where(edge["source"] == NONE, -1, edge["source"]).astype(np.int8)
     made = [
         (EDGE, len(edge["from"]), {
             **side("a", edge["from"]), **side("b", edge["to"]), **of_key(edge["key"]), **version("before", edge["before"]),
-            **version("after", edge["after"]), "kind": edge["kind"].astype(np.int8), "source": source,
+            **version("after", edge["after"]), "kind": edge["kind"].astype(np.int8), "source": source, "at": edge_at,
         }),
     ]  # fmt: skip
-    key, row, elem, writes = (np.frombuffer(part, np.uint32) for part in found["fans"])
     for what, some in ((READER, writes == 0), (WRITER, writes == 1)):
         name = "before" if what == READER else "after"
-        made.append((what, int(some.sum()), {**side("a", row[some]), **of_key(key[some]), **version(name, elem[some])}))
+        about = {**side("a", row[some]), **of_key(key[some]), **version(name, elem[some]), "at": fan_at[some]}
+        made.append((what, int(some.sum()), about))
     group_key, group_row, _ = (np.frombuffer(part, np.uint32) for part in found["groups"])
     made.append((GROUP, len(group_key), {**side("a", group_row), **of_key(group_key)}))
+    for what, name in ((READ, "reads"), (WRITE, "writes")):
+        if name not in found:
+            continue
+        its_key, of, local, position, elem = (np.frombuffer(part, np.uint32) for part in found[name])
+        words = version("before", elem) | (version("after", elem) if what == WRITE else {})
+        about = {**side("a", of), **of_key(its_key), **words, "at": place_of(of, local), "position": position}
+        made.append((what, len(of), about))
     lone = rows["kind"] != FAIL
     lone[np.concatenate([edge["from"], edge["to"], row])] = False
     alone = np.flatnonzero(lone)

@@ -18,13 +18,16 @@ from results.pipeline.large_transactions.pieces import (
     EXIT,
     FORTH,
     GROUP,
+    NONE,
     NUMBERS,
     OVER,
+    READ,
     READER,
     REF,
     SLICED,
     VERTEX,
     WITHIN,
+    WRITE,
     WRITER,
     Places,
     joined,
@@ -56,12 +59,14 @@ class Slicing:
         extra: What orders transactions besides their data: `none` or `realtime`. Edges of processes are pieces.
         unordered: Whether the orders of the writers of a group decide snapshot isolation (lists).
         memory_limit: Bytes of a slice.
+        more: The anomalies that are searched on demand.
     """
 
     width: int
     extra: str
     unordered: bool
     memory_limit: int
+    more: tuple[str, ...] = ()
 
 
 def sliced(numbers: Numbers, places: Places, width: int) -> Iterator[pa.RecordBatch]:
@@ -250,6 +255,7 @@ class Part:
         edges = only(numbers, what == EDGE)
         fans = only(numbers, (what == READER) | (what == WRITER))
         groups = only(numbers, what == GROUP)
+        reads, writes = only(numbers, what == READ), only(numbers, what == WRITE)
         ends = [(numbers, "a"), (edges, "b")]
         starts = np.concatenate([some[end] for some, end in ends])
         self._starts, first = np.unique(starts, return_index=True)
@@ -259,8 +265,9 @@ class Part:
         edges = only(edges, np.lexsort((edges["after"], edges["before"], edges["key_place"], edges["key_at"])))
         fans = only(fans, np.lexsort((fans["key_place"], fans["key_at"])))
         groups = only(groups, np.lexsort((groups["key_place"], groups["key_at"])))
-        edge_rank, fan_rank = _common_ranks(edges, fans)
-        self._pieces = (edges, fans)
+        reads, writes = (only(some, np.lexsort((some["at"], some["a"]))) for some in (reads, writes))
+        edge_rank, fan_rank, read_rank, write_rank = _common_ranks(edges, fans, reads, writes)
+        self._pieces = (edges, fans, reads, writes)
         self._groups = groups
         of_group = _ranks(groups)
         self._group_first = np.unique(of_group, return_index=True)[1]
@@ -269,11 +276,14 @@ class Part:
             process=sides["_process"].astype(np.int64),
             start=self._starts.astype(np.int64),
             end=sides["_end"].astype(np.int64),
-            edges=_u32s(self.row(edges["a"]), self.row(edges["b"]), edges["kind"], edge_rank),
-            fans=_u32s(fan_rank, self.row(fans["a"]), fans["what"] == WRITER),
+            edges=_u32s(self.row(edges["a"]), self.row(edges["b"]), edges["kind"], edge_rank, edges["at"]),
+            fans=_u32s(fan_rank, self.row(fans["a"]), fans["what"] == WRITER, fans["at"]),
             groups=_u32s(of_group, self.row(groups["a"])),
+            reads=_u32s(read_rank, self.row(reads["a"]), reads["at"], reads["position"], reads["before"]),
+            writes=_u32s(write_rank, self.row(writes["a"]), writes["at"], writes["position"], writes["after"]),
             unordered=slicing.unordered,
             extra=slicing.extra,
+            more=list(slicing.more),
         )
 
     def row(self, starts: Any) -> Any:
@@ -318,24 +328,26 @@ class Part:
         """Returns the numbers that name a piece (`REF`)."""
         if place is None:
             return None
-        edges, fans = self._pieces
-        count = len(edges["a"])
-        some, at = (edges, place) if place < count else (fans, place - count)
-        return [int(some[name][at]) for name in REF]
+        for some in self._pieces:
+            if place < len(some["a"]):
+                return [int(some[name][place]) for name in REF]
+            place -= len(some["a"])
+        raise ValueError("expected the place of a piece")
 
     def _key_of(self, group: int) -> list[int]:
         at = self._group_first[group]
         return [int(self._groups[name][at]) for name in REF]
 
 
-def _common_ranks(edges: Numbers, fans: Numbers) -> tuple[Any, Any]:
-    """Returns the ranks of the keys of edges and of fans, both in the order of keys."""
-    keys = {name: np.concatenate([edges[name], fans[name]]) for name in ("key_at", "key_place")}
+def _common_ranks(*pieces: Numbers) -> Sequence[Any]:
+    """Returns the ranks of the keys of several tables of pieces, in the order of keys."""
+    keys = {name: np.concatenate([some[name] for some in pieces]) for name in ("key_at", "key_place")}
     order = np.lexsort((keys["key_place"], keys["key_at"]))
     ranks = np.empty(len(order), np.int64)
     ranks[order] = _ranks(only(keys, order))
-    return ranks[: len(edges["a"])], ranks[len(edges["a"]) :]
+    return np.split(ranks, np.cumsum([len(some["a"]) for some in pieces])[:-1])
 
 
 def _u32s(*columns: Any) -> Sequence[Any]:
-    return [np.ascontiguousarray(column, np.uint32) for column in columns]
+    """Returns columns of numbers as the kernel takes them; -1 becomes the number for none."""
+    return [np.ascontiguousarray(column.astype(np.int64) & NONE, np.uint32) for column in columns]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.transactions.judge import judged
-from checker.transactions.models import searched
 from harness.errors import InputError
 from harness.verdict import Verdict
 from results.pipeline.large_transactions.by_key import KEPT
@@ -23,6 +22,14 @@ if TYPE_CHECKING:
 OUT_OF_MEMORY: Final = "out-of-memory"
 Ref = tuple[int, ...]  # the numbers that name a piece, see `pieces.REF`
 Name = tuple[str | None, str | None, str | None, int]  # key, version before, version after, source
+# The kernel searches these after all other cycles, in this order.
+_ORDER: Final = {
+    name: place
+    for place, name in enumerate(
+        ("G-forced", "observed-transaction-vanishes", "fractured-read", "G-causal", "missed-update", "G-prefix",
+         "G-monotonic", "G-MSR", "G-update"), 1,
+    )
+}  # fmt: skip
 _SOURCES: Final = ("initial", "writes-follow-reads", "sequential-keys", "linearizable-keys")
 
 
@@ -67,17 +74,9 @@ class Found:
         """Returns the sources of the orders of versions that contradict the others in a key."""
         return sorted({number for each in self.told for number in each.get("contradicted", ())})
 
-    def trouble(self, question: Question) -> str | None:
+    def trouble(self) -> str | None:
         """Returns why something is not decided; None if all is."""
         limit = f"the limit of {self.memory_limit >> 20} MiB; raise it with --memory-limit"
-        whole = searched(question.model, question.anomalies)
-        if whole:
-            names = " and ".join(whole)
-            return (
-                f"The history takes more than {limit}. Its parts do not show {names}, which {question.model} prohibits."
-            )
-        if any("shows" in each for each in self.told):
-            return f"Parts do not use the reads of transactions without an answer, and the history takes more than {limit}."
         keys = [each for each in self.told if "large" in each]
         if keys:
             most = max(each["large"] for each in keys)
@@ -118,7 +117,9 @@ def refs_of(found: Found) -> set[Ref]:
 
 
 def _cycles(found: Found) -> list[Any]:
-    return _first([each["cycle"] for each in found.shown if "cycle" in each])
+    """Returns cycles in the order of the kernel: those that are searched on demand come last."""
+    some = [each["cycle"] for each in found.shown if "cycle" in each]
+    return sorted(_first(some), key=lambda each: _ORDER.get(each[0], 0))
 
 
 def _overlaps(found: Found) -> list[Any]:
@@ -167,7 +168,8 @@ def judgement(question: Question, found: Found, columns: Columns, names: Mapping
             data = kind not in {"process", "realtime"}
             first = names.get(tuple(before or ())) if data else None
             last = names.get(tuple(after or ())) if data else None
-            where = first[0] if first else None
+            named = first or last
+            where = named[0] if named else None
             old, new = (first[1] if first else None), (last[2] if last else None)
             if first and first[3] >= 0 and old is not None:
                 reasons.add((where or "", old, new or "", _SOURCES[first[3]]))
@@ -185,7 +187,7 @@ def judgement(question: Question, found: Found, columns: Columns, names: Mapping
     result["counts"] = dict(counts)
     result["data_edges"] = sum(each.get("edges", 0) for each in found.told)
     decided = judged(columns, question, result, found.size)
-    trouble = found.trouble(question)
+    trouble = found.trouble()
     if trouble is None:
         return decided
     if decided.verdict is Verdict.INVALID:

@@ -41,6 +41,9 @@ VERTEX: Final = 1  # `a` has no dependency on this key
 READER: Final = 2  # `a` read the version `before`, and precedes each `WRITER` of the key
 WRITER: Final = 3  # `a` wrote the version `after`
 GROUP: Final = 4  # `a` wrote a version of the key without a known order
+# Only if an anomaly that is searched on demand needs them:
+READ: Final = 5  # `a` read the version `before`, and had not written the key before
+WRITE: Final = 6  # `a` wrote the version `after`
 
 _ENDS: Final = {
     f"{end}{name}": kind
@@ -55,6 +58,8 @@ _NUMBERS: Final = {
     "key_place": INT,
     "before": LONG,
     "after": LONG,
+    "at": INT,  # the place of the read of `EDGE`, `READER` and `READ`, or of `WRITE`, in its transaction; -1 for none
+    "position": LONG,  # of `READ` and `WRITE` in the order of versions: the number of versions up to it, and of those before it
 }
 NUMBERS: Final = pa.schema(_NUMBERS)
 WORDS: Final = pa.schema({"key": TEXT, "before_text": TEXT, "after_text": TEXT, "source": BYTE})

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.columns import NEEDED, OK, ColumnReader
-from checker.transactions.models import PROCESS, REALTIME, TRANSACTION_ORDER, order_of
+from checker.transactions.models import PROCESS, REALTIME, TRANSACTION_ORDER, order_of, searched
 from harness.errors import InputError, LabrysError
 from harness.op import OpType
 from results.pipeline.decide.judges import row_of
@@ -216,6 +216,7 @@ class _Steps:
             extra=REALTIME if self._order == REALTIME else "none",
             unordered=self._question.workload == "list-append",
             memory_limit=self._memory_limit,
+            more=tuple(searched(self._question.model, self._question.anomalies)),
         )
         places = _places([row["open"] for row in keys])
         found.shown = self._cycles(numbers, places, slicing, slices, 2 * count * _PIECE_BYTES)
