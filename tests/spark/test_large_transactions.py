@@ -25,6 +25,7 @@ SETTINGS = (
     ("list-append", ("consistency-model=strict-serializable",)),
     ("list-append", ("consistency-model=strong-session-snapshot-isolation",)),
     ("rw-register", ("consistency-model=serializable", "writes-follow-reads=true")),
+    ("list-append", ("consistency-model=update-atomic", "anomalies=G-MSR,G-update")),
 )
 
 

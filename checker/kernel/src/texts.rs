@@ -92,13 +92,7 @@ fn scalar(text: &[u8]) -> usize {
                 0
             }
         }
-        Some(b'n') => {
-            if text.starts_with(b"null") {
-                4
-            } else {
-                0
-            }
-        }
+        Some(b'n') if text.starts_with(b"null") => 4,
         Some(b'0') => 1,
         Some(&first) => {
             let sign = usize::from(first == b'-');

@@ -280,6 +280,7 @@ pub struct Components {
 
 impl Components {
     /// Returns the same components with numbers in the order of their first nodes.
+    #[must_use]
     pub fn by_first(mut self) -> Self {
         let mut numbers = vec![NONE; self.count as usize];
         let mut next = 0;
