@@ -32,11 +32,12 @@ that lead forward to another slice are not needed, but for those between neighbo
 slice of the largest length that fits into memory, components may be larger than that. Then what was found is true, and
 what was not found is unknown.
 
-**On demand.** The anomalies that are searched only for some models are cycles of the graph too, or two transactions of one
-component. Let T read from W, or overwrite it; then an edge or a path leads from W to T. Let T also read a version of another key
-that is older than one that W wrote. From a reader an edge leads to the next writer, from there one to the writer after it, and
-so on up to W; or all readers of the last version lead to all writers without a known order. So both are in one component, and
-the kernel gets the reads and writes of all its transactions (`READ`, `WRITE`), with their places in the orders of versions.
+**On demand.** The anomalies that are searched only for some models are cycles of the graph too, or two transactions of
+one component. Let T read from W, or overwrite it; then an edge or a path leads from W to T. Let T also read a version
+of another key that is older than one that W wrote. From a reader an edge leads to the next writer, from there one to
+the writer after it, and so on up to W; or all readers of the last version lead to all writers without a known order. So
+both are in one component, and the kernel gets the reads and writes of all its transactions (`READ`, `WRITE`), with
+their places in the orders of versions.
 
 One kind of cycle is found even then. If an edge leads from A to B, both are ok, B completed before A began, and the model
 has real time, then real time leads from B to A. So the two are a cycle, whatever lies between them.
