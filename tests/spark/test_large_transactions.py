@@ -14,6 +14,8 @@ from results.pipeline.decide.verdicts import judged as judged_here
 from results.pipeline.schema import OPERATIONS
 from results.pipeline.spark.types import struct_of
 from results.pipeline.spark.verdicts import judged
+from tests.unit.checker.test_transaction_order import STALE
+from tests.unit.checker.test_transaction_order import operations as positioned
 from tests.unit.pipeline.test_large_transactions import random_history
 
 if TYPE_CHECKING:
@@ -46,3 +48,21 @@ def test_spark_decides_in_parts(workload: str, settings: tuple[str, ...], spark:
     [expected] = judged_here(table, judge, 1 << 30)
     [found] = [row.asDict() for row in judged(rows, judge, limit).collect()]
     assert found == {**expected, "engine": "dataflow"}
+
+
+def test_the_systems_order_is_used_whole_and_refused_in_parts(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark gives the order to the kernel with the whole history; a history that is too large for that is refused by name."""
+    from pyarrow import parquet  # noqa: PLC0415 - slow to import
+
+    judge = of_workload("rw-register", settings=("consistency-model=serializable", "transaction-order=true")).judge
+    assert judge is not None
+    path = tmp_path / "operations.parquet"
+    write_operations(path, positioned(*STALE), run="one")
+    rows = spark.read.schema(struct_of(OPERATIONS)).parquet(str(path))
+    [expected] = judged_here(parquet.read_table(path).select(OPERATIONS.names).cast(OPERATIONS), judge, 1 << 30)
+    [found] = [row.asDict() for row in judged(rows, judge, 1 << 30).collect()]
+    assert found == expected
+    assert found["verdict"] == "invalid"
+    [refused] = [row.asDict() for row in judged(rows, judge, 100).collect()]
+    assert (refused["verdict"], refused["cause"]) == ("unknown", "error")
+    assert "parts of a history do not use transaction-order" in refused["explanation"]
