@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -169,6 +169,56 @@ def test_figure_eight_is_found_after_an_opening(run: Run) -> None:
     )  # fmt: skip
     assert code == 1
     assert "n3 and n1 have committed different entries at 1: write 2 of term 2 and write 1 of term 1" in output
+
+
+# An old leader of five nodes has commands that only n2 has. n3 leads and replaces them, and the old leader leads again.
+STALE_MATCH = (
+    "n1 timer; settle n1,n2,n3,n4,n5; client-0 > n1; n1 > n2; n2 > n1; client-1 > n1; n1 > n2; n2 > n1; client-2 > n1; "
+    "n1 > n2; n2 > n1; lose; n4 restart; n5 restart; n3 timer; n3 > n4; n4 > n3; n3 > n5; n5 > n3; settle n1,n2,n3,n4,n5; "
+    "n3 restart; n4 restart; n1 timer; n1 timer; n1 timer; n1 > n3; n3 > n1; n1 > n4; n4 > n1; n1 > n3; n3 > n1; "
+    "client-3 > n1; n1 > n3; n3 > n1; n4 restart; n5 restart; n2 timer; n2 timer; lose; n2 timer"
+)
+# n3 gets a snapshot, and acknowledges a later entry that n2 does not have. A second copy of the snapshot is under way.
+LATE_SNAPSHOT = (
+    "n1 timer; settle n1,n2,n3; client-0 > n1; n1 > n2; n2 > n1; lose; n1 timer; n1 timer; n1 timer; n1 timer; n1 ~ n3; "
+    "n1 > n3; n3 > n1; client-1 > n1; n1 > n3; n3 > n1; lose; n2 timer; n2 timer"
+)
+# A recovery repeats the entry that ends it. The second copies are under way when a later entry is acknowledged.
+LATE_TRUNCATION = (
+    "client-0 > n5; n5 > n6; n6 > n5; n5 > n1; n5 > n2; n1 > n5; n2 > n5; n5 > n1; n1 > n5; n5 > n2; n2 > n5; n5 timer; "
+    "n5 > n1; n5 ~ n1; n5 > n2; n5 ~ n2; n5 > n3; n5 > n3; n5 > n3; n5 ~ n3; settle n1,n2,n3,n5,n6"
+)
+
+
+@pytest.mark.parametrize(
+    ("bug", "more", "after", "expected"),
+    [
+        (
+            "match-of-old-term",
+            ("--nodes", "5", "--operations", "write 1; write 2; write 3; write 4; write 5"),
+            STALE_MATCH,
+            "n2 and n1 have committed different entries at 4: write 5 of term 4 and write 4 of term 3",
+        ),
+        (
+            "old-snapshot-installed",
+            ("--snapshot-entries", "1", "--restarts", "1", "--operations", "write 1; write 2; read"),
+            LATE_SNAPSHOT,
+            "Process 2 read 1 at 0.004 s, but process 1's write of 2 had completed",
+        ),
+        ("truncates-again", (), LATE_TRUNCATION, "log: 1 at offset 1 is lost"),
+    ],
+)
+def test_a_bug_that_no_hunt_finds_is_found_after_an_opening(
+    run: Run, bug: str, more: Sequence[str], after: str, expected: str
+) -> None:
+    """Without the bug, every state within the same bounds is visited, and there is no violation."""
+    raft = ("--system", "sim-raft", "--no-pre-vote", *SLOW_HEARTBEATS, "--timers", "0", *more)
+    words = raft if more else (*BOOKKEEPER, "--protocol", "terms", "--operations", "append 1; read 1")
+    for planted in (bug, "none"):
+        code, output, _ = run("explore", *words, "--bug", planted, "--after", after)
+        assert code == (1 if planted == bug else 0)
+        assert (expected in output) == (planted == bug)
+        assert ("no violation: every state within the bounds was visited" in output) == (planted == "none")
 
 
 @pytest.mark.parametrize(
