@@ -304,17 +304,27 @@ impl Members {
     }
 }
 
-/// Returns the steps of a shortest path; none if there is no path, or if both ends are one node.
+/// Returns the steps of a shortest path; none if there is no path, or if both ends are one node. Only edges count, so other nodes
+/// between them, such as those of fans, do not matter.
 pub(super) fn path(from: u32, to: u32, nodes: usize, next: impl Fn(u32, u32) -> Option<Step>) -> Vec<Step> {
     let mut parent: Vec<(u32, Step)> = vec![(NONE, Step { to: NONE, edge: NONE }); nodes];
-    let mut queue = VecDeque::from([from]);
-    while let Some(node) = queue.pop_front().filter(|&node| node != to) {
+    let mut distance = vec![NONE; nodes];
+    distance[from as usize] = 0;
+    let mut queue = VecDeque::from([(from, 0)]);
+    while let Some((node, at)) = queue.pop_front().filter(|&(node, _)| node != to) {
         let mut number = 0;
-        while let Some(step) = next(node, number) {
+        while let Some(step) = next(node, number).filter(|_| at == distance[node as usize]) {
             number += 1;
-            if step.to != NONE && step.to != from && parent[step.to as usize].0 == NONE {
-                parent[step.to as usize] = (node, step);
-                queue.push_back(step.to);
+            let there = at + u32::from(step.edge != NONE);
+            if step.to == NONE || distance[step.to as usize] <= there {
+                continue;
+            }
+            distance[step.to as usize] = there;
+            parent[step.to as usize] = (node, step);
+            if step.edge == NONE {
+                queue.push_front((step.to, there));
+            } else {
+                queue.push_back((step.to, there));
             }
         }
     }
