@@ -10,6 +10,8 @@ use super::positions::neighbours;
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
 
 /// Which orders of versions to assume.
+// The flags are independent of each other.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
     pub writes_follow_reads: bool,
