@@ -88,7 +88,7 @@ MODELS: Final = (
     _model("monotonic-atomic-view", implies="read-committed", prohibits="observed-transaction-vanishes"),
     _model("read-atomic", implies="monotonic-atomic-view", prohibits="internal G1a future-read fractured-read"),
     _model("causal-cerone", implies="read-atomic", prohibits="internal G1a G-causal"),
-    _model("update-atomic", implies="read-atomic", prohibits="lost-update missed-update"),
+    _model("update-atomic", implies="read-atomic", prohibits="lost-update missed-update forced-update"),
     _model("prefix", implies="causal-cerone", prohibits="internal G1a G-prefix"),
     _model(
         "parallel-snapshot-isolation", implies="causal-cerone update-atomic", prohibits="internal G1a G-single G-forced"
@@ -203,6 +203,7 @@ ANOMALIES: Final[Mapping[str, str]] = MappingProxyType(
         "the next one by that read or a later one",
         "G-update": "a cycle with anti-dependencies, in which at most one transaction only reads",
         "missed-update": "a transaction writes after another one, and reads an older version of a key than that one wrote",
+        "forced-update": "a cycle without an anti-dependency, if others force the order of appends that nobody read",
         "lost-update": "transactions read the same version of a key first, and then all write the key",
         "dirty-update": "a transaction that succeeded wrote after a version of a failed one",
         "internal": "a transaction contradicts its own earlier reads and writes",
@@ -229,6 +230,7 @@ def _implied() -> dict[str, set[str]]:
         "observed-transaction-vanishes": {"fractured-read", "G-monotonic"},
         "G-forced": {"G-SI", "G2-item"},
         "missed-update": {"G-single-item"},
+        "forced-update": {"G-forced"},
         "G-monotonic": {"G-single-item", "G-MSR"},
         "G-MSR": {"G-prefix"},
         "G-update": {"G2-item"},
@@ -272,6 +274,7 @@ ON_DEMAND: Final = (
     "G-update",
     "missed-update",
     "G-forced",
+    "forced-update",
 )
 
 

@@ -10,7 +10,7 @@ use crate::python::Column;
 use crate::transactions::accesses::Accesses;
 use crate::transactions::conflicts::conflicts;
 use crate::transactions::cycles::{cycles, order, Cycle, Cycles};
-use crate::transactions::forced::{forced, FORCED};
+use crate::transactions::forced::{self, forced, FORCED, UPDATED};
 use crate::transactions::graph::{Edge, Extra, Graph, Reason, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
 use crate::transactions::lists::lists;
 use crate::transactions::missed::MISSED;
@@ -73,7 +73,7 @@ struct Question<'a> {
 
 /// Returns whether some anomalies need what transactions read and wrote.
 pub(crate) fn needs_accesses(more: &[&str]) -> bool {
-    more.iter().any(|name| [VANISHES, FRACTURED, CAUSAL, MISSED, UPDATE].contains(name))
+    more.iter().any(|name| [VANISHES, FRACTURED, CAUSAL, MISSED, UPDATE, FORCED, UPDATED].contains(name))
 }
 
 /// Returns whether some anomalies need the places of reads.
@@ -88,11 +88,10 @@ pub(crate) fn searched(
     events: Option<&Events>,
     more: &[&str],
 ) -> (Cycles, Walks) {
-    let mut found = cycles(graph, KEPT);
-    if more.contains(&FORCED) {
-        forced(graph, KEPT, &mut found);
-    }
-    let mut walks = visibility(accesses, graph, more);
+    let found = cycles(graph, KEPT);
+    let mut walks = Walks::default();
+    forced(accesses, graph, more, &mut walks);
+    visibility(accesses, graph, more, &mut walks);
     if let Some(events) = events {
         for name in views::NAMES.into_iter().filter(|name| more.contains(name)) {
             events.search(name, &mut walks);
@@ -206,9 +205,8 @@ pub fn transactions<'py>(
     let workload = workload_of(workload)?;
     let extra = extra_of(extra)?;
     let assumed = sources_of(&sources)?;
-    if let Some(name) =
-        more.iter().find(|name| ![&NAMES[..], &views::NAMES, &[UPDATE, FORCED]].concat().contains(&name.as_str()))
-    {
+    let known = [&NAMES[..], &views::NAMES, &[UPDATE], &forced::NAMES].concat();
+    if let Some(name) = more.iter().find(|name| !known.contains(&name.as_str())) {
         return Err(PyValueError::new_err(format!("{name:?} is no anomaly that is searched on demand")));
     }
     let more: Vec<&str> = more.iter().map(String::as_str).collect();

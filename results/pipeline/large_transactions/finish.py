@@ -26,7 +26,7 @@ Name = tuple[str | None, str | None, str | None, int]  # key, version before, ve
 _ORDER: Final = {
     name: place
     for place, name in enumerate(
-        ("G-forced", "observed-transaction-vanishes", "fractured-read", "G-causal", "missed-update", "G-prefix",
+        ("G-forced", "forced-update", "observed-transaction-vanishes", "fractured-read", "G-causal", "missed-update", "G-prefix",
          "G-monotonic", "G-MSR", "G-update"), 1,
     )
 }  # fmt: skip

@@ -101,7 +101,6 @@ WITHOUT_INTERNAL: Final = frozenset(
 # If no read shows the order of some appends, Labrys does not search the orders of several keys under these.
 UNORDERED: Final = frozenset(
     {
-        "update-atomic",
         "parallel-snapshot-isolation",
         "consistent-view",
         "forward-consistent-view",

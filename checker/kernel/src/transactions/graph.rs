@@ -129,6 +129,7 @@ struct Hub {
 }
 
 /// Nodes below `rows` are transactions, those below `barriers` barriers in the order of time, and the others hubs.
+#[derive(Clone)]
 pub struct Graph {
     pub rows: u32,
     pub barriers: u32,
@@ -165,21 +166,34 @@ impl Graph {
             began.push(rows as u32);
         }
         let barriers = (rows + began.len().saturating_sub(1)) as u32;
-        let mut hubs = Vec::new();
+        let (rows, hubs) = (rows as u32, Vec::new());
+        let empty =
+            Self { rows, barriers, nodes: barriers, edges, unordered, first: Vec::new(), barrier, began, hubs };
+        empty.grown(fans)
+    }
+
+    /// Returns the graph with more dependencies; of these, only the edges and the fans count.
+    pub fn with(&self, more: Dependencies) -> Self {
+        let edges = self.edges.iter().copied().chain(more.edges).collect();
+        Self { edges, ..self.clone() }.grown(more.fans)
+    }
+
+    fn grown(mut self, fans: Vec<Fan>) -> Self {
+        let (rows, edges) = (self.rows as usize, &mut self.edges);
         for fan in fans {
-            add_hubs(fan, barriers, &mut hubs, &mut edges);
+            add_hubs(fan, self.barriers, &mut self.hubs, edges);
         }
         edges.sort_unstable_by_key(|edge| (edge.from, edge.kind, edge.to, edge.key, edge.before, edge.after));
         edges.dedup_by_key(|edge| (edge.from, edge.kind, edge.to));
-        let mut first = vec![0u32; rows + 1];
-        for edge in &edges {
-            first[edge.from as usize + 1] += 1;
+        self.first = vec![0u32; rows + 1];
+        for edge in edges {
+            self.first[edge.from as usize + 1] += 1;
         }
         for row in 0..rows {
-            first[row + 1] += first[row];
+            self.first[row + 1] += self.first[row];
         }
-        let nodes = barriers + hubs.len() as u32;
-        Self { rows: rows as u32, barriers, nodes, edges, unordered, first, barrier, began, hubs }
+        self.nodes = self.barriers + self.hubs.len() as u32;
+        self
     }
 
     /// Returns what the transaction behind a hub wrote; `NONE` for another node.

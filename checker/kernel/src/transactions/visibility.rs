@@ -20,10 +20,10 @@
 use std::collections::VecDeque;
 
 use super::accesses::{Accesses, Read};
-use super::graph::{components, Edge, Graph, Step, PASS, RW, WR, WW};
+use super::graph::{components, Edge, Graph, Step, RW, WR, WW};
 use super::inside::Inside;
 use super::missed::{missed, MISSED};
-use super::witness::{Rule, Witnesses};
+use super::witness::{edges_of, Rule, Witnesses};
 use super::{KEPT, NONE};
 
 pub const VANISHES: &str = "observed-transaction-vanishes";
@@ -67,23 +67,21 @@ impl Walks {
 }
 
 /// Finds the anomalies with some of the `NAMES`. Without accesses, as of registers, only `G-prefix` is found.
-pub fn visibility(accesses: Option<&Accesses>, graph: &Graph, names: &[&str]) -> Walks {
-    let mut found = Walks::default();
+pub fn visibility(accesses: Option<&Accesses>, graph: &Graph, names: &[&str], found: &mut Walks) {
     if let Some(accesses) = accesses {
         for name in [VANISHES, FRACTURED].into_iter().filter(|name| names.contains(name)) {
-            fractured(accesses, name, &mut found);
+            fractured(accesses, name, found);
         }
         if names.contains(&CAUSAL) {
-            causal(accesses, graph, &mut found);
+            causal(accesses, graph, found);
         }
         if names.contains(&MISSED) {
-            missed(accesses, &mut found);
+            missed(accesses, found);
         }
     }
     if names.contains(&PREFIX) {
-        prefix(graph, &mut found);
+        prefix(graph, found);
     }
-    found
 }
 
 /// Adds each transaction that read a version of another one, and for another key an older version than that one's, once.
@@ -231,13 +229,7 @@ fn prefix(graph: &Graph, found: &mut Walks) {
     for some in starts.chunk_by(|one, other| one.0 == other.0) {
         found.add(PREFIX, inside.sizes[some[0].0 as usize] as usize, inside.first[some[0].0 as usize], || {
             let places: Vec<u32> = some.iter().map(|(_, place)| *place).collect();
-            let links = witnesses.shortest(mask, Rule::AfterRead, &places);
-            let edges = links.iter().map(|link| {
-                let edge = graph.edges[link.edge as usize];
-                let after = if link.written == NONE { edge.after } else { link.written };
-                Edge { from: link.from, to: link.to, kind: link.kind & !PASS, after, ..edge }
-            });
-            edges.collect()
+            edges_of(graph, &witnesses.shortest(mask, Rule::AfterRead, &places))
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::graph::{Step, CONFLICT, PASS, RW, WR};
+use super::graph::{Edge, Graph, Step, CONFLICT, PASS, RW, WR};
 use super::inside::Inside;
 use super::NONE;
 
@@ -48,6 +48,16 @@ pub struct Link {
     pub edge: u32,
     /// The version that `to` wrote, if the edge leads to a hub; else `NONE`.
     pub written: u32,
+}
+
+/// Returns a cycle without real time as edges between transactions, whatever hubs are on it.
+pub fn edges_of(graph: &Graph, links: &[Link]) -> Vec<Edge> {
+    let edges = links.iter().map(|link| {
+        let edge = graph.edges[link.edge as usize];
+        let after = if link.written == NONE { edge.after } else { link.written };
+        Edge { from: link.from, to: link.to, kind: link.kind & !PASS, after, ..edge }
+    });
+    edges.collect()
 }
 
 /// Searches the components of a graph, and keeps its tables from one search to the next.
