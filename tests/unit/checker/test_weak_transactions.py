@@ -94,6 +94,13 @@ EXAMPLES: Final[dict[str, tuple[list[list[Any]], ...]]] = {
         [["r", "y", []], ["append", "x", 1], ["append", "z", 1]],
         [["r", "x", []], ["append", "y", 1], ["append", "z", 2]],
     ),
+    # Each misses the other one, but the first one misses what the second one appends after another append to x.
+    "forced-update": (
+        [["r", "y", []], ["append", "x", 2], ["append", "z", 1]],
+        [["append", "x", 1]],
+        [["r", "x", []], ["append", "y", 1], ["append", "z", 2]],
+        [["r", "x", [1, 2]]],
+    ),
     # The second one appends after the first one to x, and does not see it in y.
     "missed-update": (
         BOTH,
@@ -112,6 +119,7 @@ WEAKEST: Final = {
     "G-update": ("update-serializable", ("consistent-view", "snapshot-isolation")),
     "missed-update": ("update-atomic", ("causal-cerone", "cursor-stability")),
     "G-forced": ("parallel-snapshot-isolation", ("causal-cerone", "cursor-stability", "monotonic-view")),
+    "forced-update": ("update-atomic", ("causal-cerone", "cursor-stability")),
 }
 LENGTH: Final = {
     "observed-transaction-vanishes": 2,
@@ -121,6 +129,7 @@ LENGTH: Final = {
     "G-update": 2,
     "missed-update": 2,
     "G-forced": 2,
+    "forced-update": 2,
 }
 
 
@@ -174,7 +183,7 @@ def test_only_what_a_model_needs_is_searched() -> None:
     assert searched("prefix") == ("G-prefix",)
     assert searched("causal-cerone") == ("G-causal",)
     assert searched("read-atomic") == ("fractured-read",)
-    assert searched("update-atomic") == ("fractured-read", "missed-update")
+    assert searched("update-atomic") == ("fractured-read", "missed-update", "forced-update")
     assert searched("read-committed", ("fractured-read",)) == ("fractured-read",)
     assert searched("monotonic-view") == ("G-monotonic",)
     assert searched("monotonic-snapshot-read") == ("G-MSR",)

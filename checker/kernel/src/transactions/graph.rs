@@ -173,6 +173,7 @@ impl Graph {
     }
 
     /// Returns the graph with more dependencies; of these, only the edges and the fans count.
+    #[must_use]
     pub fn with(&self, more: Dependencies) -> Self {
         let edges = self.edges.iter().copied().chain(more.edges).collect();
         Self { edges, ..self.clone() }.grown(more.fans)
