@@ -26,8 +26,8 @@ Name = tuple[str | None, str | None, str | None, int]  # key, version before, ve
 _ORDER: Final = {
     name: place
     for place, name in enumerate(
-        ("G-forced", "forced-update", "observed-transaction-vanishes", "fractured-read", "G-causal", "missed-update", "G-prefix",
-         "G-monotonic", "G-MSR", "G-update"), 1,
+        ("G-forced", "forced-update", "observed-transaction-vanishes", "fractured-read", "G-causal", "missed-update",
+         "G-prefix", "G-monotonic", "G-MSR", "G-update"), 1,
     )
 }  # fmt: skip
 _SOURCES: Final = ("initial", "writes-follow-reads", "sequential-keys", "linearizable-keys")
