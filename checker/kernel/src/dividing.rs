@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict};
 use std::collections::HashMap;
 
 use crate::judging::{
-    careful, extra_of, hold_kinds, name_of, needs_accesses, needs_views, searched, sources_of, workload_of,
+    accesses, careful, extra_of, hold_kinds, name_of, needs_accesses, needs_views, searched, sources_of, workload_of,
 };
 use crate::python::Column;
 use crate::texts::{address, Texts};
@@ -172,7 +172,8 @@ pub fn transaction_dependencies<'py>(
             }
             Workload::Registers => (registers(&history, &writers, assumed, &mut findings), None),
         };
-        let accesses = needs_accesses(&more).then(|| Accesses::of_history(&history, &writers, orders.as_ref()));
+        let accesses =
+            needs_accesses(&more).then(|| accesses(&history, &writers, orders.as_ref(), &dependencies.reasons));
         let views = needs_views(&more).then(|| seen_in(&history, workload, &dependencies));
         Ok((dependencies, findings, accesses, views))
     })?;

@@ -7,16 +7,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::python::Column;
-use crate::transactions::accesses::Accesses;
+use crate::transactions::accesses::{Accesses, Versions};
 use crate::transactions::conflicts::conflicts;
 use crate::transactions::cycles::{cycles, order, Cycle, Cycles};
 use crate::transactions::forced::{self, forced, FORCED, UPDATED};
 use crate::transactions::graph::{Edge, Extra, Graph, Reason, CONFLICT, PROCESS, RW, SOURCES, WR, WW};
-use crate::transactions::lists::lists;
+use crate::transactions::lists::{lists, Orders};
 use crate::transactions::missed::MISSED;
 use crate::transactions::parse::{parse, Malformed};
 use crate::transactions::positions::{placed, Placed, SamePosition, UNPLACED};
-use crate::transactions::registers::{registers, Sources};
+use crate::transactions::registers::{places, registers, Sources};
 use crate::transactions::updates::{updates, UPDATE};
 use crate::transactions::views::{self, seen_in, Events};
 use crate::transactions::visibility::{visibility, Walk, Walks, CAUSAL, FRACTURED, NAMES, VANISHES};
@@ -103,6 +103,19 @@ pub(crate) fn searched(
     (found, walks)
 }
 
+/// Returns the accesses of a history: of lists with their orders, or of registers with the reasons for the orders of versions.
+pub(crate) fn accesses(
+    history: &History<'_>,
+    writers: &Writers,
+    orders: Option<&Orders>,
+    reasons: &[Reason],
+) -> Accesses {
+    match orders {
+        Some(orders) => Accesses::of_history(history, writers, &Versions::OfLists(orders)),
+        None => Accesses::of_history(history, writers, &Versions::OfRegisters(&places(history, reasons))),
+    }
+}
+
 fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Unusable> {
     let writers = Writers::of(history).map_err(Unusable::Twice)?;
     let placed =
@@ -125,7 +138,7 @@ fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Unusa
     conflicts(history.len(), &groups, &mut dependencies);
     drop(groups);
     let graph = Graph::new(history, dependencies, question.extra);
-    let accesses = needs_accesses(question.more).then(|| Accesses::of_history(history, &writers, orders.as_ref()));
+    let accesses = needs_accesses(question.more).then(|| accesses(history, &writers, orders.as_ref(), &reasons));
     let (cycles, walks) = searched(&graph, accesses.as_ref(), events.as_ref(), question.more);
     Ok(Judged { findings, graph, reasons, data_edges, cycles, walks, placed })
 }

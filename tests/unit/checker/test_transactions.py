@@ -205,6 +205,25 @@ def test_each_type_of_registers_has_an_explanation(kind: str, transactions: tupl
     assert sentence in anomaly.explanation
 
 
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        ("observed-transaction-vanishes", "monotonic-atomic-view"),
+        ("fractured-read", "read-atomic"),
+        ("fractured-read", "update-atomic"),
+        ("G-causal", "causal-cerone"),
+    ],
+)
+def test_weak_models_of_registers(kind: str, model: str) -> None:
+    """A transaction reads a write of another one, and misses another write: the initial version, or one before in a known order."""
+    found = of_registers("wx1 wy1", "rx1 ry", model=model)
+    assert [each.kind for each in found.anomalies] == [kind]
+    chain = ("wx1 wy1", "rx1 wx2 ry1 wy2", "rx2 ry1")
+    assert of_registers(*chain, model=model).verdict is Verdict.VALID
+    found = of_registers(*chain, model=model, sources=["writes-follow-reads"])
+    assert [each.kind for each in found.anomalies] == [kind]
+
+
 def test_versions_follow_what_is_assumed() -> None:
     """Without an assumption two writes have no order; each source gives one, and sources that disagree are cyclic-versions."""
     fork = ("wx1", "rx1 wx2", "rx2 ry", "wy1", "ry1 rx1")

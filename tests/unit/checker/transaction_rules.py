@@ -25,7 +25,7 @@ from tests.unit.checker.transaction_orders import (
     real_time,
     session_order,
 )
-from tests.unit.checker.transaction_positions import NOT_SEARCHED, as_lists
+from tests.unit.checker.transaction_positions import as_lists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,8 +124,7 @@ def demanded(operations: Sequence[Operation], found: Judgement, model: str) -> s
 
 def demanded_of_registers(operations: Sequence[Operation], found: Judgement, model: str) -> str:
     """Returns the same for registers with the system's own order."""
-    demand = demanded(as_lists(operations), found, model)
-    return NO_FALSE_ALARM if demand == EXACT and model in NOT_SEARCHED else demand
+    return demanded(as_lists(operations), found, model)
 
 
 def contradicts(found: Judgement, *, legal: bool, demand: str) -> bool:

@@ -1,11 +1,56 @@
 //! What transactions read and write, for anomalies that compare several keys of two transactions (`visibility`, `missed`, `updates`).
 //!
-//! The accesses are those of a whole history of lists, or of some components of its graph.
+//! The accesses are those of a whole history, or of some components of its graph. A version of a key has a place in the order of
+//! its versions, from 1 on. No read of a register shows this order, so there a version may have none.
 
 use std::collections::HashMap;
 
 use super::lists::Orders;
-use super::{History, Writers, FAIL, NONE};
+use super::{History, Mop, Writers, FAIL, NONE};
+
+/// The place of a version of which only one thing is known: that it comes after the initial one.
+pub const AFTER_INITIAL: u32 = 0;
+
+/// The orders of the versions of keys.
+pub enum Versions<'a> {
+    OfLists(&'a Orders),
+    /// By element: its place, or `AFTER_INITIAL`.
+    OfRegisters(&'a [u32]),
+}
+
+impl Versions<'_> {
+    /// Returns the places of all elements, `NONE` for those that no read shows.
+    fn places(&self, elems: usize) -> Vec<u32> {
+        match self {
+            Self::OfLists(orders) => {
+                let mut found = vec![NONE; elems];
+                for order in &orders.of {
+                    for (at, &elem) in (1..).zip(order) {
+                        found[elem as usize] = at;
+                    }
+                }
+                found
+            }
+            Self::OfRegisters(places) => places.to_vec(),
+        }
+    }
+
+    /// Returns the last element of the version that a read returned, `NONE` for the initial one; None if it shows no version.
+    fn read(&self, history: &History<'_>, row: usize, place: usize, mop: &Mop) -> Option<u32> {
+        match self {
+            Self::OfLists(orders) => {
+                let last = || history.list(mop).last().copied().unwrap_or(NONE);
+                orders.agrees(history, row, place).then(last)
+            }
+            Self::OfRegisters(_) => mop.known.then_some(mop.elem),
+        }
+    }
+
+    /// Returns whether a write that the same transaction replaces has a place of its own.
+    fn keep_intermediate(&self) -> bool {
+        matches!(self, Self::OfLists(_))
+    }
+}
 
 /// A read of a key that the transaction did not append to before.
 #[derive(Clone, Copy)]
@@ -14,7 +59,7 @@ pub struct Read {
     /// Its place in the transaction.
     pub place: u32,
     pub key: u32,
-    /// How many elements of the key's order it returned.
+    /// The least place of the versions that are known to be later; `NONE` if there are none.
     pub count: u32,
     /// The last element that it returned, if a transaction here wrote it and did not fail; else `NONE`.
     pub last: u32,
@@ -29,7 +74,7 @@ pub struct Write {
     /// Its place in the transaction.
     pub place: u32,
     pub key: u32,
-    /// Its place in the key's order, or `NONE`.
+    /// Its place in the key's order, or `AFTER_INITIAL`; `NONE` if it comes after all versions that were read.
     pub at: u32,
     pub elem: u32,
 }
@@ -67,29 +112,29 @@ impl Accesses {
         Self { reads, first_read, writes, first_write, by_key, writer }
     }
 
-    /// Returns the accesses of a whole history. Without orders, as of registers, these are only the writes.
-    pub fn of_history(history: &History<'_>, writers: &Writers, orders: Option<&Orders>) -> Self {
-        let mut place_of = vec![NONE; history.elems()];
-        for order in orders.iter().flat_map(|orders| &orders.of) {
-            for (at, &elem) in (0..).zip(order) {
-                place_of[elem as usize] = at;
-            }
-        }
+    /// Returns the accesses of a whole history.
+    pub fn of_history(history: &History<'_>, writers: &Writers, versions: &Versions<'_>) -> Self {
+        let place_of = versions.places(history.elems());
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         for row in (0..history.len()).filter(|&row| history.kind[row] != FAIL) {
             let mops = history.of(row);
             for (place, mop) in mops.iter().enumerate() {
                 if !mop.is_read {
-                    let (at, elem) = (place_of[mop.elem as usize], mop.elem);
-                    writes.push(Write { row: row as u32, place: place as u32, key: mop.key, at, elem });
+                    if versions.keep_intermediate() || !writers.intermediate[mop.elem as usize] {
+                        let (at, elem) = (place_of[mop.elem as usize], mop.elem);
+                        writes.push(Write { row: row as u32, place: place as u32, key: mop.key, at, elem });
+                    }
                     continue;
                 }
                 let is_after = mops[..place].iter().any(|other| !other.is_read && other.key == mop.key);
-                if is_after || !orders.is_some_and(|orders| orders.agrees(history, row, place)) {
-                    continue;
-                }
-                let version = history.list(mop).last().copied().unwrap_or(NONE);
-                let count = if version == NONE { 0 } else { place_of[version as usize] + 1 };
+                let Some(version) = versions.read(history, row, place, mop).filter(|_| !is_after) else { continue };
+                let count = match version {
+                    NONE => 0,
+                    known => match place_of[known as usize] {
+                        AFTER_INITIAL | NONE => NONE,
+                        at => at + 1,
+                    },
+                };
                 let is_live = version != NONE && writers.live(history, version).is_some();
                 let last = if is_live { version } else { NONE };
                 reads.push(Read { row: row as u32, place: place as u32, key: mop.key, count, last, version });

@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 
-use super::accesses::Accesses;
+use super::accesses::{Accesses, AFTER_INITIAL};
 use super::graph::{Edge, RW, WW};
 use super::visibility::Walks;
 use super::NONE;
@@ -31,7 +31,7 @@ pub fn missed(accesses: &Accesses, found: &mut Walks) {
     let mut pairs: HashMap<(u32, u32), Vec<Pair>> = HashMap::new();
     for row in 0..accesses.rows() {
         let writes = accesses.last_writes(row);
-        for first in writes.iter().filter(|write| write.at != NONE) {
+        for first in writes.iter().filter(|write| write.at != NONE && write.at != AFTER_INITIAL) {
             for other in &writes {
                 let pair = Pair { at: first.at, other: other.at, row, elem: first.elem, other_elem: other.elem };
                 pairs.entry((first.key, other.key)).or_default().push(pair);

@@ -5,6 +5,7 @@
 //! time, and the order in which the system says that it committed them (`positions`). Together they are a graph of versions for each key. A source that makes a cycle contradicts the others: this is
 //! the anomaly cyclic-versions, and the source is left out.
 
+use super::accesses::AFTER_INITIAL;
 use super::graph::{components, Dependencies, Edge, Fan, Reason, RW, WR, WW};
 use super::positions::neighbours;
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
@@ -72,6 +73,46 @@ pub fn registers(
     let (order, contradicted) = version_order(history, writers, &versions, &touches, sources, findings);
     let mut found = edges(history, writers, &versions, &touches, &order);
     (found.reasons, found.contradicted) = (order, contradicted);
+    found
+}
+
+/// Returns the place of each element among the versions of its key, as far as their order is known; see `accesses`.
+///
+/// Of each key, the versions on a longest path of the order have a place, from 1 on, because the order of any two of them is known.
+pub fn places(history: &History<'_>, order: &[Reason]) -> Vec<u32> {
+    let elems = history.elems();
+    let mut next: Vec<Vec<u32>> = vec![Vec::new(); elems];
+    let mut left = vec![0u32; elems]; // how many versions directly before each one are still to come
+    for &(before, after, _) in order.iter().filter(|reason| (reason.0 as usize) < elems) {
+        next[before as usize].push(after);
+        left[after as usize] += 1;
+    }
+    let mut length = vec![0u32; elems];
+    let mut previous = vec![NONE; elems];
+    let mut longest = vec![NONE; history.keys()]; // by key: the last version of a longest path
+    let mut free: Vec<u32> = (0..elems as u32).filter(|&elem| left[elem as usize] == 0).collect();
+    while let Some(elem) = free.pop() {
+        let best = &mut longest[history.key_of(elem) as usize];
+        if *best == NONE || length[*best as usize] < length[elem as usize] {
+            *best = elem;
+        }
+        for &after in &next[elem as usize] {
+            if length[after as usize] <= length[elem as usize] {
+                (length[after as usize], previous[after as usize]) = (length[elem as usize] + 1, elem);
+            }
+            left[after as usize] -= 1;
+            if left[after as usize] == 0 {
+                free.push(after);
+            }
+        }
+    }
+    let mut found = vec![AFTER_INITIAL; elems];
+    for mut elem in longest {
+        while elem != NONE {
+            found[elem as usize] = length[elem as usize] + 1;
+            elem = previous[elem as usize];
+        }
+    }
     found
 }
 

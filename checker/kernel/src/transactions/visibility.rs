@@ -66,7 +66,7 @@ impl Walks {
     }
 }
 
-/// Finds the anomalies with some of the `NAMES`. Without accesses, as of registers, only `G-prefix` is found.
+/// Finds the anomalies with some of the `NAMES`; all but `G-prefix` need the accesses.
 pub fn visibility(accesses: Option<&Accesses>, graph: &Graph, names: &[&str], found: &mut Walks) {
     if let Some(accesses) = accesses {
         for name in [VANISHES, FRACTURED].into_iter().filter(|name| names.contains(name)) {
