@@ -215,7 +215,7 @@ def test_each_type_of_registers_has_an_explanation(kind: str, transactions: tupl
     ],
 )
 def test_weak_models_of_registers(kind: str, model: str) -> None:
-    """A transaction reads a write of another one, and misses another write: the initial version, or one before in a known order."""
+    """A transaction reads a write of another one, and an older version of another key: the initial one or a known one."""
     found = of_registers("wx1 wy1", "rx1 ry", model=model)
     assert [each.kind for each in found.anomalies] == [kind]
     chain = ("wx1 wy1", "rx1 wx2 ry1 wy2", "rx2 ry1")

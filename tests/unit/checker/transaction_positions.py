@@ -1,8 +1,8 @@
 """Registers with the system's own commit order, decided by definition: as lists.
 
 The order gives all versions of each register. So a register is the list of its versions: a write is an append, and a read of a
-version returns all versions up to it. A read of a value that the same transaction wrote before is left out, because a list would
-show more than this value. A last transaction reads each list as a whole. Then no execution of a model explains the
+version returns all versions up to it. A read of a value that the same transaction wrote before is left out, because a list
+would show more than this value. A last transaction reads each list as a whole. Then no execution of a model explains the
 answers of the registers with these versions exactly if none explains those of the lists.
 """
 
