@@ -205,8 +205,8 @@ def _print_counts(console: Console, tried: Sequence[HuntRun], seconds: float, *,
         f"{counts[INVALID]} invalid, {counts[VALID]} valid, {counts[UNKNOWN]} unknown, "
         f"{counts[REFUSED]} without time for their faults{broken}"
     )
-    if counts[UNKNOWN]:
-        why = Counter(name for run in tried if run.ended == UNKNOWN for name in run.outcome.undecided)
+    why = Counter(name for run in tried if run.ended == UNKNOWN for name in run.outcome.undecided)
+    if why:  # a run that a person ended has no parts
         console.print(f"unknown runs by part: {', '.join(f'{name} {number}' for name, number in why.most_common())}")
     if tried and counts[REFUSED] == len(tried):
         console.print(f"no run has a plan: {one_line(tried[0].outcome.reason)}", soft_wrap=True)
