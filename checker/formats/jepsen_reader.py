@@ -74,8 +74,6 @@ class JepsenEvents:
         conventions: The conventions in the first event; empty if it has none.
     """
 
-    warnings: Sequence[str] = ()
-
     def __init__(self, source: Source, *, keyed: bool | None, transactional: bool = False) -> None:
         """Prepares to read.
 
@@ -84,7 +82,8 @@ class JepsenEvents:
             keyed: Whether values are tuples of a key and a value, as Jepsen's independent generators make them. None: as in the
                 conventions of the first event; without these, only if the first invoke of a read or of a transaction has such
                 a value.
-            transactional: Whether an event may lack its process and its function; see `checker.formats.transactional`.
+            transactional: Whether an event may lack its process, its function and an ascending index, and a named process may
+                complete what it did not begin; see `checker.formats.transactional`.
         """
         self._transactional = transactional
         self.timed = False
@@ -103,6 +102,7 @@ class JepsenEvents:
         self._indexed: bool | None = None  # None until the first event of a client
         self._placed = False  # whether the events have both indexes and times
         self._index = -1
+        self._moved = 0  # events with an index that is not above the one before
         self._count = 0
         self._begun = False
 
@@ -147,6 +147,14 @@ class JepsenEvents:
         except ValueError as error:
             raise self._bad(line, str(error)) from None
         self.keyed = keyed if self.keyed is None else self.keyed
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Returns warnings as sentences; known at the end."""
+        if not self._moved:
+            return ()
+        told = "events have an :index that is not above the one before; they have the next numbers instead"
+        return (f"{self._moved} {told}, and the order of the file is what counts",)
 
     @property
     def may_be_empty(self) -> bool:
@@ -248,10 +256,7 @@ class JepsenEvents:
             raise self._bad(line, f"expected {_all_or_none(':index', all_have=not indexed)}")
         if timed != self.timed:
             raise self._bad(line, f"expected {_all_or_none(':time', all_have=not timed)}")
-        if not indexed:
-            index = position
-        elif type(index) is not int or not self._index < index < _TOO_GREAT:
-            raise self._bad(line, f"expected an :index above {self._index}, found {_shown(index)}")
+        index = self._above(line, index) if indexed else position
         self._index = index
         if not timed:
             time = 0
@@ -259,12 +264,19 @@ class JepsenEvents:
             raise self._bad(line, f"expected a :time in whole nanoseconds from 0 on, found {_shown(time)}")
         return index, time
 
+    def _above(self, line: int, index: EdnValue) -> int:
+        """Returns an index if it is above the one before; a transaction without such an index gets the next one."""
+        if type(index) is int and self._index < index < _TOO_GREAT:
+            return index
+        if not self._transactional or type(index) is not int or not 0 <= index <= self._index:
+            raise self._bad(line, f"expected an :index above {self._index}, found {_shown(index)}")
+        self._moved += 1
+        return self._index + 1
+
     def _hold_other(self, line: int, index: EdnValue, time: EdnValue) -> None:
         """Checks the index and the time of an event that is not a client's by the rules of all events."""
         if index is not None and index != _MINUS_ONE and self._indexed is not False:
-            if type(index) is not int or not self._index < index < _TOO_GREAT:
-                raise self._bad(line, f"expected an :index above {self._index}, found {_shown(index)}")
-            self._index = index
+            self._index = self._above(line, index)
         if time is not None and time != _MINUS_ONE and (type(time) is not int or not 0 <= time < _TOO_GREAT):
             raise self._bad(line, f"expected a :time in whole nanoseconds from 0 on, found {_shown(time)}")
 
@@ -275,7 +287,8 @@ class JepsenEvents:
         if process is None and self._transactional:
             return NOBODY
         if isinstance(process, Keyword | Symbol | str):
-            if op_type is OpType.INVOKE and process not in self._clients:
+            begins = op_type is OpType.INVOKE or (self._transactional and op_type is not OpType.INFO)
+            if begins and process not in self._clients:
                 self._clients[process] = self._plain.text(process)
             if process in self._clients:
                 return self._clients[process]

@@ -92,7 +92,7 @@ class JsonlEvents:
             if not fields.keys() >= (TYPE_ONLY if self._transactional and "format" not in fields else EVENT):
                 lines.header = own_header(fields)
                 return None
-            self._begin_bare(fields)
+            self._begin_bare(softened(fields)[0] if self._transactional else fields)
         has_process = True
         if self._bare:
             fields, has_process = softened(fields) if self._transactional else (fields, True)

@@ -19,7 +19,8 @@ from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.jsonl import JsonlEvents
 from checker.formats.pairing import hold_to_rules
 from checker.formats.source import KEPT_BYTES, STANDARD_INPUT, UNPACK_LIMIT, NoCopy, opened, room_bytes
-from checker.formats.transactional import REALTIME, TEXT_START, ArrayObjects, TransactionPairing, read_text
+from checker.formats.transaction_texts import TEXT_START, read_text
+from checker.formats.transactional import REALTIME, ArrayObjects, TransactionPairing
 from harness.errors import InfrastructureError
 from harness.pairing import Pairing
 
@@ -131,7 +132,7 @@ def _array_or_text(found: str, source: Source, *, keyed: bool | None, transactio
         return _paired(
             found, source.name, JsonlEvents(ArrayObjects(source), keyed=keyed, transactional=True), soft=True
         )
-    operations = read_text(source, transactions)
+    operations, warnings = read_text(source, transactions)
     return History(
         name=source.name,
         format=found,
@@ -139,7 +140,7 @@ def _array_or_text(found: str, source: Source, *, keyed: bool | None, transactio
         events=len(operations),
         timed=False,
         keyed=False,
-        warnings=(),
+        warnings=warnings,
         lacks=(REALTIME,),
     )
 

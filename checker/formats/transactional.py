@@ -5,26 +5,22 @@ Elle and similar checkers need only the completions. So these are accepted here,
 - a completion without an invoke; then it is not known when the transaction began;
 - an event without a process; then it is not known which process the transaction belongs to;
 - a process that works again after an `info`;
-- a `fail` whose value has the results of reads, which no check uses;
+- a read without a place for its result, `[:r x]`, as elle-cli's examples have it;
+- a `fail` with another value than its invoke, which no check uses;
 - an `info` whose value has the results of reads. They count if the transaction happened (`happened`).
 
 A history that lacks an edge's data says so (`lacks`).
-
-The text form of PolySI, Plume, AWDIT and IsoVista has one micro-operation on each line, `r(key,value,session,transaction)` or
-`w(...)`. There, 0 is the initial value, and the transaction -1 is a write that was rolled back. Source: the histories that
-PolySI and IsoVista publish.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.formats.errors import BadHistory, shown
 from harness.event_lines import EXACT_JSON
-from harness.op import NEMESIS, Operation, OpType
+from harness.op import NEMESIS, OpType
 from harness.pairing import Event, Pairing, made
 
 if TYPE_CHECKING:
@@ -32,22 +28,16 @@ if TYPE_CHECKING:
 
     from checker.formats.source import Source
     from harness.errors import InputError
-    from harness.op import Op, Value
+    from harness.op import Op, Operation, Value
 
 NOBODY: Final = -1  # the process of an event that has none
 PROCESS: Final = "process"
 REALTIME: Final = "realtime"
 TRANSACTION: Final = "txn"
-RW_REGISTER: Final = "rw-register"
 MAX_ARRAY_BYTES: Final = 512 << 20
-TEXT_START: Final = re.compile(rb"\s*[rw]\(\s*-?\d")
 _READS: Final = frozenset({"r", "read"})
-_LINE: Final = re.compile(
-    rb"\s*([rw])\(\s*(-?\d{1,18})\s*,\s*(-?\d{1,18})\s*,\s*(\d{1,18})\s*,\s*(-?\d{1,18})\s*\)\s*\Z"
-)
-_LINE_BYTES: Final = 200
-_ROLLED_BACK: Final = -1
-_MEMBERS: Final = frozenset({"time", "type", "process", "f", "value", "error", "node"})
+_VALUE: Final = "value"
+_MEMBERS: Final = frozenset({"time", "type", "process", "f", _VALUE, "error", "node", "order"})
 
 
 class TransactionPairing(Pairing):
@@ -75,6 +65,10 @@ class TransactionPairing(Pairing):
         if op.process == NEMESIS:
             super().add(event)
             return
+        value = _with_results(op.value)
+        if value is not op.value:
+            op = op._replace(value=value)
+            event = event._replace(op=op)
         if isinstance(op.process, int):
             self._last = max(self._last, op.process)
         if op.type is OpType.INVOKE:
@@ -88,7 +82,7 @@ class TransactionPairing(Pairing):
             return
         place, invoke = self._open[op.process]
         before = invoke.op.value
-        if op.type is OpType.FAIL and op.value != before and requested(op.value) == requested(before):
+        if op.type is OpType.FAIL and op.value != before:
             self._results += 1
             event = event._replace(has_value=False)
         if op.type is OpType.INFO and op.value != before and requested(op.value) == requested(before):
@@ -196,6 +190,17 @@ def _text(value: Value) -> str:
     return json.dumps(value, sort_keys=True)
 
 
+def _with_results(value: Value) -> Value:
+    """Returns a value whose reads all have a place for their results: `[:r x]` is `[:r x nil]`."""
+    if not isinstance(value, list) or not any(map(_is_short, value)):
+        return value
+    return [[*mop, None] if isinstance(mop, list) and _is_short(mop) else mop for mop in value]
+
+
+def _is_short(mop: Value) -> bool:
+    return isinstance(mop, list) and len(mop) == 2 and _is_read(mop[0])
+
+
 def requested(value: Value) -> Value:
     """Returns the request of an answer: its micro-operations, with null in place of the results of reads."""
     if not isinstance(value, list):
@@ -241,61 +246,14 @@ class ArrayObjects:
             yield element
 
 
-def read_text(source: Source, transactions: str) -> list[Operation]:
-    """Reads the text form: a line for each micro-operation.
-
-    Returns:
-        The transactions, in the order of their first lines. Sessions are processes.
-
-    Raises:
-        BadHistory: A line has another form, or the workload is not `rw-register`.
-    """
-    if transactions != RW_REGISTER:
-        raise BadHistory(
-            source.name, 1, f"expected lists, found reads and writes of single values; check it with {RW_REGISTER}"
-        )
-    found: dict[tuple[int, int, int], list[list[Value]]] = {}
-    while line := source.readline_bytes(_LINE_BYTES):
-        match = _LINE.match(line)
-        if match is None:
-            if not line.strip():
-                continue
-            text = shown(line.decode(errors="backslashreplace").rstrip())
-            raise BadHistory(
-                source.name, source.line, f"expected r(key,value,session,transaction) or w(...), found {text}"
-            )
-        key, value, session, number = map(int, match.groups()[1:])
-        is_read = match[1] == b"r"
-        if not value and not is_read:
-            raise BadHistory(source.name, source.line, "expected a write of a value other than 0, the initial one")
-        alone = source.line if number == _ROLLED_BACK else 0
-        found.setdefault((session, number, alone), []).append([match[1].decode(), key, value or None])
-    return [
-        _of_text(index, session, mops, failed=number == _ROLLED_BACK)
-        for index, ((session, number, _), mops) in enumerate(found.items())
-    ]
-
-
-def _of_text(index: int, session: int, mops: list[list[Value]], *, failed: bool) -> Operation:
-    return Operation(
-        process=session,
-        f=TRANSACTION,
-        value=requested(mops),
-        result=None if failed else mops,
-        type=OpType.FAIL if failed else OpType.OK,
-        start_ns=0,
-        end_ns=0,
-        invoke_index=index,
-        complete_index=index,
-    )
-
-
 def softened(fields: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """Returns the members of an event in JSON that Labrys knows, with what is missing, and whether it has a process.
 
-    The function is `txn` if there is none. An error that is no text becomes one.
+    A member that is null is missing. The function is `txn` if there is none. An error that is no text becomes one.
     """
-    found = {name: value for name, value in fields.items() if name in _MEMBERS}
+    found = {
+        name: value for name, value in fields.items() if name in _MEMBERS and (value is not None or name == _VALUE)
+    }
     found["f"] = found.get("f") or TRANSACTION
     if not isinstance(found.get("error", ""), str):
         found["error"] = json.dumps(found["error"])

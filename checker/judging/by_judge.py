@@ -19,16 +19,19 @@ from checker.formats.read import PARQUET, History
 from checker.formats.row_rules import Rules
 from checker.judging import composed, judge_keys
 from checker.judging.judged import Judged
+from harness.console.documents import shown
 from harness.errors import LabrysError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from checker.columns import Int64s
     from checker.judging import Judge, Judgement
     from harness.op import Operation
     from harness.verdict import Verdict
+
+MAX_NAMES = 8  # of clients, in a warning
 
 
 def judge_history(history: History, judge: Judge, *, empty: Verdict, read_s: float) -> Judged:
@@ -45,11 +48,28 @@ def judge_history(history: History, judge: Judge, *, empty: Verdict, read_s: flo
     """
     began_s = time.perf_counter()
     operations = history.operations
-    columns = of_operations(operations, history.name) if history.plain is None else history.plain.columns
+    history, numbered = _numbered(history)
+    columns = of_operations(numbered, history.name) if history.plain is None else history.plain.columns
     if history.lacks:
         columns = replace(columns, lacks=history.lacks)
     found = judge_keys(judge, columns)
     return _judged(history, judge, columns, found, operations.__getitem__, empty=empty, began_s=began_s, read_s=read_s)
+
+
+def _numbered(history: History) -> tuple[History, Sequence[Operation]]:
+    """Returns a history with a warning if its clients have names, and its operations with numbers in place of the names."""
+    names = dict.fromkeys(each.process for each in history.operations if isinstance(each.process, str))
+    if not names:
+        return history, history.operations
+    most = max((each.process for each in history.operations if isinstance(each.process, int)), default=-1)
+    numbers = {name: most + 1 + place for place, name in enumerate(names)}
+    some = ", ".join(f"{numbers[name]} is {shown(name)}" for name in list(names)[:MAX_NAMES])
+    more = f", and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    told = f"clients have names, and sentences about them have numbers: {some}{more}"
+    return replace(history, warnings=[*history.warnings, told]), [
+        replace(each, process=numbers[each.process]) if isinstance(each.process, str) else each
+        for each in history.operations
+    ]
 
 
 def judge_table(path: Path, name: str, judge: Judge, *, empty: Verdict) -> Judged | None:

@@ -166,12 +166,84 @@ def test_the_text_of_micro_operations(tmp_path: Any) -> None:
     assert set(found.to_json()["counts"]) == {"transactions", "G-single-item", "G1a"}
 
 
+def test_a_first_transaction_may_write_the_initial_value(tmp_path: Any) -> None:
+    """Its writes of 0 are the initial state, so that reads of 0 come before all writes; a warning tells it."""
+    text = "w(1,0,0,0)\nw(2,0,0,0)\nr(1,0,1,1)\nw(2,1,1,1)\nr(2,0,2,2)\nw(1,1,2,2)\n"
+    history = read(text, "rw-register")
+    assert [op.process for op in history.operations] == [1, 2]
+    assert "writes 0, the initial value, to 2 keys" in " ".join(history.warnings)
+    assert list(decided(tmp_path, text, "rw-register").to_json()["counts"]) == ["transactions", "G2-item"]
+
+
+def test_the_text_of_awdits_tests(tmp_path: Any) -> None:
+    """Lines stand between transactions and sessions, and 0 is a value as any other one."""
+    text = "r 1 1\n-----\nw 0 0\n=====\nr 0 0\r\n-----\n\nw 1 1"
+    history = read(text, "rw-register")
+    assert [(op.process, op.result) for op in history.operations] == [
+        (0, [["r", 1, 1]]), (0, [["w", 0, 0]]), (1, [["r", 0, 0]]), (1, [["w", 1, 1]]),
+    ]  # fmt: skip
+    assert list(decided(tmp_path, text, "rw-register").to_json()["counts"]) == ["transactions", "G1c-process"]
+
+
+EXAMPLE = """; reads have no place for their results, and indexes go back
+{:process 1, :index 1 :type :invoke, :value [[:r x]]}
+{:process 1, :index 2 :type :ok,     :value [[:r x []]]}
+{:process 2, :index 1 :type :invoke, :value [[:append x 1] [:r x]]}
+{:process :nemesis :type :info :f :kill :index 2}
+{:process 2, :index 2 :type :ok,     :value [[:append x 1] [:r x [1]]]}
+{:process 1, :index 9 :type :invoke, :value [[:r x]]}
+{:process 1, :index 9 :type :ok,     :value [[:r x [1 2]]]}
+"""
+
+
+def test_examples_of_elle_cli_are_read(tmp_path: Any) -> None:
+    """A read may lack the place of its result, and the order of the file counts where the index does not rise."""
+    history = read(EXAMPLE)
+    assert [(op.invoke_index, op.complete_index) for op in history.operations] == [(1, 2), (3, 5), (9, 10)]
+    assert history.operations[1].value == [["append", "x", 1], ["r", "x", None]]
+    assert "4 events have an :index that is not above the one before" in " ".join(history.warnings)
+    assert list(decided(tmp_path, EXAMPLE).to_json()["counts"]) == ["transactions", "garbage-read"]
+    with pytest.raises(BadHistory, match="h:4: expected an :index above 2, found 1"):
+        read_source(Source("h", io.BytesIO(EXAMPLE.replace(":value", ":f :txn :value").encode())))
+
+
+def test_members_that_are_null_are_missing() -> None:
+    """A tool that writes all members in JSON has nulls in place of a process, an index, a time or an error."""
+    event = {"type": "ok", "process": None, "time": None, "index": None, "f": None, "error": None}
+    history = read(json.dumps([event | {"value": value} for value in SKEW]))
+    assert history.lacks == ("process", "realtime")
+    assert not history.timed
+
+
+def test_clients_with_names_are_numbered(tmp_path: Any) -> None:
+    """A client may have a name, also one that only completes; a warning tells its number in sentences."""
+    text = (
+        "{:type :invoke :process 4 :value [[:append x 1]]}{:type :ok :process 4 :value [[:append x 1]]}"
+        '{:type :ok :process "c1" :value [[:r x [1]]]}{:type :ok :process "c1" :value [[:r x nil]]}'
+    )
+    found = decided(tmp_path, text)
+    assert list(found.to_json()["counts"]) == ["transactions", "G-single-item-process"]
+    assert "numbers: 5 is 'c1'" in " ".join(found.history.warnings)
+    assert "transactions of process 5" in found.part.reason
+
+
+@pytest.mark.parametrize("value", [None, 3, [["w", "x", 1]]])
+def test_a_failed_transaction_may_have_any_value(value: Any) -> None:
+    """It has that of its invoke, with a warning."""
+    events = [{"type": "invoke", "process": 0, "value": SKEW[0]}, {"type": "fail", "process": 0, "value": value}]
+    history = read(json.dumps(events))
+    assert history.operations[0].value == SKEW[0]
+    assert "1 failed transactions have another value than their invoke" in " ".join(history.warnings)
+
+
 @pytest.mark.parametrize(
     ("text", "workload", "problem"),
     [
         (TEXT, "list-append", "h:1: expected lists, found reads and writes of single values"),
         ("w(1,1,0,0)\nw(1,x,0,0)", "rw-register", r"h:2: expected r\(key,value,session,transaction\)"),
-        ("w(1,0,0,0)", "rw-register", "h:1: expected a write of a value other than 0"),
+        ("w(1,0,0,0)\nw(2,0,1,1)", "rw-register", "h:2: expected a write of a value other than 0"),
+        ("w(1,5,0,0)\nw(1,0,0,0)", "rw-register", "h:2: expected a write of a value other than 0"),
+        ("r 1 2\n=====\nx 1 2", "rw-register", "h:3: expected r key value, w key value, a line of - or a line of ="),
         ("w(1," + "1" * 9999, "rw-register", r"h:1: expected r\(key"),
         ('[{"type": "ok", "value": []}, 3]', "list-append", "h:2: expected a JSON object"),
         ('[{"type": "ok", "value": [', "list-append", "expected a JSON array of events"),

@@ -143,8 +143,8 @@ def test_answers_of_another_form_are_those_of_the_other_reader(
 
 def test_errors_are_those_of_the_other_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel reads no bad history, so its error has its place and its sentence."""
-    with pytest.raises(InputError, match="a failed operation keeps its value"):
-        checked(tmp_path, monkeypatch, '{"type":"fail","process":0,"f":"txn","value":[["r","y",[1]]]}')
+    with pytest.raises(InputError, match="a process has one operation at a time"):
+        checked(tmp_path, monkeypatch, '{"type":"invoke","process":0,"f":"txn","value":[["r","y",null]]}')
 
 
 def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str) -> list[Any]:
