@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from checker._kernel import transactions
 from checker.columns import of_operations
 from checker.formats.transactional import happened
 from checker.judging import STEP_LIMIT
@@ -20,7 +19,6 @@ from tests.unit.checker.transaction_orders import (
     Mop,
     any_order,
     is_read_committed,
-    is_replayed,
     is_serial,
     is_snapshot_isolated,
     keeps_versions,
@@ -227,99 +225,9 @@ def test_each_source_of_versions_raises_no_false_alarm(source: str, order: Befor
     assert found_with > illegal / 2
 
 
-@pytest.mark.parametrize("model", ["serializable", "strict-serializable"])
-def test_a_valid_history_has_an_order_that_is_replayed(model: str) -> None:
-    """The order that all dependencies agree with gives all answers, and keeps real time for strict serializability."""
-    extra = "realtime" if model == "strict-serializable" else "none"
-    replayed = 0
-    for seed in range(HISTORIES):
-        operations = random_history(Random(seed), most=12, lists=True)
-        if judged(operations, model).verdict is not Verdict.VALID:
-            continue
-        rows = [operations[row] for row in order_of(operations, extra) or ()]
-        order = [each for each in rows if each.type is not OpType.FAIL]
-        assert len(rows) == len(operations), seed
-        assert is_replayed(order), seed
-        if extra == "realtime":
-            latest = -1
-            for each in order:
-                assert each.complete_index is None or each.complete_index > latest, seed
-                latest = max(latest, each.invoke_index)
-        replayed += 1
-    assert replayed > HISTORIES / 10
-
-
-def order_of(operations: Sequence[Operation], extra: str) -> list[int] | None:
-    """Returns an order of the rows that all dependencies of lists agree with."""
-    columns = of_operations(operations)
-    found = transactions(
-        "list-append",
-        kind=columns.type,
-        process=columns.process,
-        start=columns.start,
-        end=columns.end,
-        request=columns.value.first,
-        answer=columns.result.first,
-        texts=list(columns.texts),
-        extra=extra,
-        want_order=True,
-    )
-    order: list[int] | None = found["order"]
-    return order
-
-
 def _seeds(first: int) -> range:
     """Returns seeds; the first ones, or many others for a night."""
     return range(first * HISTORIES, HISTORIES if not first else HISTORIES + IN_A_NIGHT)
-
-
-def _types(found: Judgement) -> tuple[Verdict, dict[str, int]]:
-    return found.verdict, dict(found.counts)
-
-
-def _mapped(operation: Operation, key: dict[Any, Any], process: Callable[[Any], Any]) -> Operation:
-    def value(mops: Any) -> Any:
-        return mops and [[f, key[k], _element(v)] for f, k, v in mops]
-
-    return replace(
-        operation, value=value(operation.value), result=value(operation.result), process=process(operation.process)
-    )
-
-
-def _element(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_element(member) for member in value]
-    return None if value is None else f'e,[{value}]"'
-
-
-def test_names_change_nothing() -> None:
-    """Other names of keys, elements and processes give the same verdict and the same numbers of each type."""
-    keys = {"x": [1, {"a": "]"}], "y": "x"}
-    for seed in range(HISTORIES // 2):
-        operations = random_history(Random(seed), most=6, lists=True)
-        renamed = [_mapped(each, keys, lambda process: 40 - process) for each in operations]
-        assert _types(judged(operations, "strict-serializable")) == _types(judged(renamed, "strict-serializable")), seed
-
-
-def test_an_append_that_nobody_sees_makes_no_verdict_worse() -> None:
-    """A transaction without an answer that appends to a new key, or after all others, contradicts nothing."""
-    for seed in range(HISTORIES // 2):
-        operations = random_history(Random(seed), most=6, lists=True)
-        last = max(each.complete_index or each.invoke_index for each in operations)
-        for mop in (["append", "z", 1], ["append", "x", 1000]):
-            more = transaction(90, OpType.INFO, [mop], start=last + 1, end=None)
-            before = judged(operations, "strict-serializable").verdict
-            after = judged([*operations, more], "strict-serializable").verdict
-            assert (before is Verdict.INVALID) is (after is Verdict.INVALID), seed
-
-
-def test_stronger_models_have_no_better_verdicts() -> None:
-    """A history that contradicts a model contradicts each stronger one."""
-    chain = ("read-uncommitted", "read-committed", "snapshot-isolation", "serializable", "strict-serializable")
-    for seed in range(HISTORIES // 2):
-        operations = random_history(Random(seed), most=6, lists=True)
-        bad = [judged(operations, model).verdict is Verdict.INVALID for model in chain]
-        assert bad == sorted(bad), seed
 
 
 @pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.night)])

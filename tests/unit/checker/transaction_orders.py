@@ -257,14 +257,15 @@ def _has_serial_order(
 
 
 def is_replayed(order: Sequence[Operation]) -> bool:
-    """Returns whether executing transactions of lists one after the other gives all answers, in linear time."""
-    state: dict[Any, list[Any]] = {}
+    """Returns whether executing transactions one after the other gives all answers, in linear time."""
+    state: dict[Any, Any] = {}
     for operation in order:
         for f, key, value in _mops(operation):
-            now = state.setdefault(key, [])
             if f == "append":
-                now.append(value)
-            elif operation.type is OpType.OK and (value or []) != now:
+                state.setdefault(key, []).append(value)
+            elif f == "w":
+                state[key] = value
+            elif operation.type is OpType.OK and (value or None) != (state.get(key) or None):
                 return False
     return True
 
