@@ -44,6 +44,17 @@ MAX_MEMORY_LIMIT_MIB = 1 << 30
     metavar="NAME=VALUE",
     help="Set an option of the workload; can be repeated.  [default: the options of the run]",
 )
+@click.option(
+    "--consistency-model",
+    metavar="NAME",
+    help="The consistency model of transactions; the same as --workload-option consistency-model=NAME.",
+)
+@click.option(
+    "--anomalies",
+    metavar="NAMES",
+    help="Anomalies that transactions must not have besides those that the model prohibits, with commas between them; the same "
+    "as --workload-option anomalies=NAMES.",
+)
 @click.option("--initial", metavar="EDN", help="The initial state of the object, e.g. 0 or '{:x 0 :y 0}'.")
 @click.option(
     "--nil-read",
@@ -115,6 +126,8 @@ def check(
     model: str | None,
     workload: str | None,
     workload_options: tuple[str, ...],
+    consistency_model: str | None,
+    anomalies: str | None,
     initial: str | None,
     nil_read: str | None,
     failed_cas: str | None,
@@ -147,9 +160,11 @@ def check(
 
     context = click.get_current_context()
     by_person = given_by_user(context, "model" if model is not None else "workload")
+    own = {"consistency-model": consistency_model, "anomalies": anomalies}
+    settings = [*workload_options, *(f"{option}={value}" for option, value in own.items() if value is not None)]
     given = {"nil_read": nil_read, "failed_cas": failed_cas, "crashed_dequeue": crashed_dequeue}
     request = Request(
-        wanted=Wanted(model=model, workload=workload, settings=workload_options, by_place=by_person),
+        wanted=Wanted(model=model, workload=workload, settings=settings, by_place=by_person),
         initial=initial,
         conventions={name: value for name, value in given.items() if value is not None},
         keyed=keyed,

@@ -28,7 +28,7 @@ from checker.transactions.models import (
     ruled_out,
     searched,
 )
-from checker.transactions.words import MAX_LINKS, Words
+from checker.transactions.words import CYCLIC_VERSIONS, MAX_LINKS, Words
 from harness.console.documents import shown
 from harness.console.plain import counted
 from harness.errors import InputError
@@ -235,7 +235,7 @@ class _Judged:
         self._more = question.anomalies
         self._lacking = [each for each in history.lacks if each in _needed(order_of(self._model, self._more))]
         self._found = found
-        self._words = Words(history, question.workload, found.get("reasons", ()))
+        self._words = Words(history, question.workload, reasons=found.get("reasons", ()), sources=question.sources)
         self._counts: dict[str, int] = found["counts"]
         self._sources = question.sources
         self._placed: tuple[int, int] | None = found.get("placed")
@@ -324,7 +324,9 @@ class _Judged:
         for kind, key, rows, places, elems in self._found["findings"]:
             text = self._words.finding(kind, key, rows, places, elems)
             subject: Value = [decode_value(key), *(decode_value(elem) for elem in elems[:1] if elem is not None)]
-            found.append(self._anomaly(kind, subject, text, rows, decisive=rows[0] if len(rows) == 1 else None))
+            decisive = rows[0] if len(rows) == 1 else None
+            edges = _steps(rows, elems) if kind == CYCLIC_VERSIONS else ()
+            found.append(self._anomaly(kind, subject, text, rows, decisive=decisive, edges=edges))
         for kind, component, links in self._found["cycles"]:
             keys = dict.fromkeys(key for _, _, _, key, _, _ in links if key is not None)
             text = self._words.cycle(component, links)
@@ -360,6 +362,19 @@ class _Judged:
             decisive=decisive,
             edges=edges,
         )
+
+
+def _steps(rows: Sequence[int], elems: Sequence[str | None]) -> tuple[tuple[int, int, str], ...]:
+    """Returns an edge for each step of a cycle of versions that two transactions show."""
+    return tuple(
+        (rows[2 * number], rows[2 * number + 1], f"{value_text(_value(before))} before {value_text(_value(after))}")
+        for number, (before, after) in enumerate(Words.steps(rows, elems))
+        if rows[2 * number] != rows[2 * number + 1]
+    )
+
+
+def _value(text: str | None) -> Value:
+    return None if text is None else decode_value(text)
 
 
 def _apart(writers: Sequence[tuple[int, str]]) -> tuple[tuple[int, int, str], ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from checker.columns import INFO, OK
-from checker.explain.words import MAX_LIST, list_text, value_text
+from checker.explain.words import list_text, value_text
 from checker.formats.parquet import decode_value
 from checker.judging import value_at
 
@@ -28,14 +28,23 @@ _SOURCES: Final[Mapping[str, str]] = {
 Link = tuple[int, int, str, str | None, str | None, str | None]
 _READS: Final = frozenset({"r", "read"})
 MAX_LINKS: Final = 12  # of a cycle, in words
+CYCLIC_VERSIONS: Final = "cyclic-versions"
 
 
 class Words:
     """Explains the anomalies of one history."""
 
-    def __init__(self, history: Columns, workload: str, reasons: Sequence[tuple[str, str, str, str]] = ()) -> None:
-        """Takes the operations, the name of the workload, and the kernel's reasons of the order of versions of registers."""
+    def __init__(
+        self,
+        history: Columns,
+        workload: str,
+        *,
+        reasons: Sequence[tuple[str, str, str, str]] = (),
+        sources: Sequence[str] = (),
+    ) -> None:
+        """Takes the operations, the workload, and for registers why the kernel orders versions, and the sources of orders."""
         self._history = history
+        self._sources = sources
         self._reasons: dict[tuple[str | None, str | None, str | None], str] = {
             (key, before, after): source for key, before, after, source in reasons
         }
@@ -165,8 +174,8 @@ class Words:
             elems: The canonical JSON of the elements that it is about.
         """
         names: dict[int, str] = {}
-        if kind == "cyclic-versions":
-            return self._cyclic(_text(key), rows, elems)
+        if kind == CYCLIC_VERSIONS:
+            return self._cyclic(_text(key), rows, places, elems, names)
         who = [self._name(row, names) for row in rows[:2]]
         values = [self._shown(self._mops(row)[place][2]) for row, place in zip(rows[:2], places[:2], strict=True)]
         where, elem, next_elem = _text(key), *(_text(each) for each in [*elems, None, None][:2])
@@ -193,14 +202,52 @@ class Words:
             else f"{saw}, and {other} read it as {other_value}; neither list is the beginning of the other.",
         }[kind]
 
-    def _cyclic(self, where: str, rows: Sequence[int], elems: Sequence[str | None]) -> str:
-        versions = ", ".join(_text(elem) for elem in elems[:MAX_LIST])
-        more = f" and {len(elems) - MAX_LIST} more" if len(elems) > MAX_LIST else ""
-        writers = "; ".join(self._place(row) for row in rows[:MAX_LIST])
-        return (
-            f"the assumed order of the versions of {where} has a cycle of {versions}{more}, so each of them precedes "
-            f"itself. Their writers are: {writers}."
-        )
+    def _cyclic(
+        self, where: str, rows: Sequence[int], places: Sequence[int], elems: Sequence[str | None], names: dict[int, str]
+    ) -> str:
+        """Returns the explanation of versions that precede each other: each step with what it follows from.
+
+        Args:
+            where: The key.
+            rows: Two transactions for each of the first steps.
+            places: For each of them, the place of its access.
+            elems: The versions; each precedes the next one, and the last one the first one.
+            names: The names of transactions.
+        """
+        parts = []
+        for number, (before, after) in enumerate(self.steps(rows, elems)):
+            one, other = rows[2 * number : 2 * number + 2]
+            how = self._step(before, (one, other), places[2 * number : 2 * number + 2], names)
+            parts.append(f"{_text(before)} precedes {_text(after)}, because {how}.")
+        left = len(elems) - len(parts)
+        more = f" {left} more steps lead back to {_text(elems[0])}." if left else ""
+        return f"the assumed order of the versions of {where} has a cycle. {' '.join(parts)}{more} No version precedes itself."
+
+    @staticmethod
+    def steps(rows: Sequence[int], elems: Sequence[str | None]) -> list[tuple[str | None, str | None]]:
+        """Returns each step of a cycle of versions that has its two transactions."""
+        return list(zip(elems, [*elems[1:], *elems[:1]], strict=True))[: len(rows) // 2]
+
+    def _step(self, before: str | None, rows: tuple[int, int], places: Sequence[int], names: dict[int, str]) -> str:
+        """Returns what a step of a cycle of versions follows from, by the sources that are assumed."""
+        history, (one, other) = self._history, rows
+        if one == other and before is None:
+            return f"it is the initial value ({self._name(one, names)} {self._had(one, places[1])})"
+        if one == other:
+            return f"{self._name(one, names)} {self._had(one, places[0])} first, and {self._had(one, places[1])}"
+        first = f"{self._name(one, names)}, which {self._had(one, places[0])},"
+        second = f"{self._name(other, names)}, which {self._had(other, places[1])},"
+        is_later = history.type[one] == OK and history.end[one] < history.start[other]
+        if "sequential-keys" in self._sources and is_later and history.process[one] == history.process[other]:
+            return f"{first} and {second} are transactions of process {history.process[one]}, in this order"
+        if "linearizable-keys" in self._sources and is_later:
+            return f"{first} ended at event {history.end[one]}, before {second} began at event {history.start[other]}"
+        return f"the system says that it committed {first} before {second[:-1]}"
+
+    def _had(self, row: int, place: int) -> str:
+        """Returns what a micro-operation on a register did: `wrote 3`, `read nil`."""
+        function, _, value = self._mops(row)[place]
+        return f"{'read' if function in _READS else self._write} {value_text(value)}"
 
     def _shown(self, value: Value) -> str:
         return list_text(value) if self._is_list else value_text(value)

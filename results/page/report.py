@@ -39,8 +39,9 @@ from results.page.bounds import (
     label,
     shown_shades,
 )
-from results.page.counterexample import contradiction, counterexamples_of, diagram, is_of_register, operation_text
+from results.page.counterexample import contradiction, counterexamples_of, is_of_register, operation_text
 from results.page.evidence import evidence
+from results.page.example_picture import diagram
 from results.page.fault_bands import bands
 from results.page.formatting import availability as availability_line
 from results.page.formatting import elections, pretty, size

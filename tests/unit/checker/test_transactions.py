@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -236,8 +237,56 @@ def test_versions_follow_what_is_assumed() -> None:
     disagree = of_registers("rx2 wx1", "rx1 wx2", sources=["writes-follow-reads"])
     assert "cyclic-versions" in disagree.counts
     [cyclic] = [each for each in disagree.anomalies if each.kind == "cyclic-versions"]
-    assert "the assumed order of the versions of x has a cycle of 2, 1" in cyclic.explanation
-    assert sorted(cyclic.rows) == [0, 1]
+    assert (
+        "the assumed order of the versions of x has a cycle. 2 precedes 1, because T1 (process 0, events 0-100) read 2 first, and "
+        "wrote 1. 1 precedes 2, because T2 (process 1, events 1-100) read 1 first, and wrote 2. No version precedes itself."
+    ) in cyclic.explanation
+    assert (sorted(cyclic.rows), cyclic.edges) == ([0, 1], ())
+
+
+@pytest.mark.parametrize(
+    ("source", "reader", "how"),
+    [
+        ("linearizable-keys", 7, "{0}, ended at event {1}, before {2}, began at event {3}."),
+        ("sequential-keys", 0, "{0}, and {2}, are transactions of process 0, in this order."),
+        ("transaction-order", 7, "the system says that it committed {0}, before {2}."),
+    ],
+)
+def test_a_cycle_of_versions_has_each_step_with_its_transactions(source: str, reader: int, how: str) -> None:
+    """A value that comes back after another one contradicts the assumption, and the words and the edges show the three."""
+    first = replace(transaction(0, OpType.OK, [["w", "x", 1]], start=0, end=1), order=1)
+    second = replace(transaction(0, OpType.OK, [["w", "x", 2]], start=2, end=3), order=2)
+    third = replace(transaction(reader, OpType.OK, [["r", "x", 1], ["w", "x", 3]], start=4, end=5), order=0)
+    found = judge(
+        of_operations([first, second, third]), workload="rw-register", model="serializable",
+        sources=["writes-follow-reads", source],
+    )  # fmt: skip
+    [cyclic] = [each for each in found.anomalies if each.kind == "cyclic-versions"]
+    names = ("T1 (process 0, events 0-1), which wrote 1", "T2 (process 0, events 2-3), which wrote 2")
+    if source == "transaction-order":
+        assert cyclic.edges == ((2, 0, "3 before 1"),)
+        assert "1 precedes 3, because T1 (process 7, events 4-5) read 1 first, and wrote 3." in cyclic.explanation
+        assert (
+            "the system says that it committed T1, which wrote 3, before T2 (process 0, events 0-1), which"
+            in cyclic.explanation
+        )
+        return
+    assert cyclic.edges == ((0, 1, "1 before 2"), (1, 2, "2 before 1"))
+    assert f"1 precedes 2, because {how.format(names[0], 1, names[1], 2)}" in cyclic.explanation
+    last = f"T3 (process {reader}, events 4-5), which read 1"
+    assert f"2 precedes 1, because {how.format('T2, which wrote 2', 3, last, 4)}" in cyclic.explanation
+
+
+def test_the_initial_value_comes_first_in_a_cycle_of_versions() -> None:
+    """A read of nil after a write contradicts linearizable keys."""
+    written = transaction(0, OpType.OK, [["w", "x", 1]], start=0, end=1)
+    read = transaction(1, OpType.OK, [["r", "x", None]], start=2, end=3)
+    found = judge(
+        of_operations([written, read]), workload="rw-register", model="serializable", sources=["linearizable-keys"]
+    )
+    [cyclic] = found.anomalies
+    assert "nil precedes 1, because it is the initial value (T1 wrote 1)." in cyclic.explanation
+    assert cyclic.edges == ((0, 1, "1 before nil"),)
 
 
 @pytest.mark.parametrize(

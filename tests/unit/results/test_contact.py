@@ -14,7 +14,7 @@ from harness.op import Contact, Operation, OpType
 from harness.verdict import Part, Verdict
 from results.measure.circumstances import circumstances
 from results.measure.op_outcomes import Codes
-from results.page.counterexample import diagram
+from results.page.example_picture import diagram
 from results.page.report import key_pages, render
 from results.page.story import OPERATION, story
 from results.page.timeline import timeline

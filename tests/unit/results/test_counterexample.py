@@ -17,11 +17,11 @@ from results.page.counterexample import (
     by_index,
     contradiction,
     counterexamples_of,
-    diagram,
     operation_text,
     precedence,
     read_counterexample,
 )
+from results.page.example_picture import diagram
 from results.store.document import counterexample
 
 if TYPE_CHECKING:

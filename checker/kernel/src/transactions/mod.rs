@@ -8,6 +8,7 @@
 pub mod accesses;
 pub mod appends;
 pub mod conflicts;
+pub mod contradictions;
 pub mod cycles;
 pub mod forced;
 pub mod graph;
@@ -249,6 +250,12 @@ impl Default for Findings {
 impl Findings {
     pub fn keeping(most: usize) -> Self {
         Self { kept: Vec::new(), counts: Vec::new(), most }
+    }
+
+    /// Returns how many more findings of a kind are kept in full.
+    pub fn room(&self, kind: &str) -> usize {
+        let there = self.counts.iter().find(|(other, _)| *other == kind).map_or(0, |(_, count)| *count);
+        self.most.saturating_sub(there)
     }
 
     pub fn add(&mut self, finding: Finding) {

@@ -6,7 +6,8 @@
 //! the anomaly cyclic-versions, and the source is left out.
 
 use super::accesses::AFTER_INITIAL;
-use super::graph::{components, Dependencies, Edge, Fan, Reason, RW, WR, WW};
+use super::contradictions;
+use super::graph::{Dependencies, Edge, Fan, Reason, RW, WR, WW};
 use super::positions::neighbours;
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
 
@@ -26,22 +27,35 @@ pub struct Sources {
 
 /// What a transaction does with one key as a whole.
 #[derive(Clone, Copy)]
-struct Touch {
-    row: u32,
-    key: u32,
+pub struct Touch {
+    pub row: u32,
+    pub key: u32,
     /// The version of its first access, if that is a read with a result.
-    read: Option<u32>,
+    pub read: Option<u32>,
     /// Its last write.
-    write: Option<u32>,
+    pub write: Option<u32>,
+}
+
+impl Touch {
+    /// Returns the version that it leaves.
+    pub fn last(&self) -> Option<u32> {
+        self.write.or(self.read)
+    }
+
+    /// Returns the version that it begins with: a later transaction has this one or a later one.
+    pub fn first(&self) -> Option<u32> {
+        self.read.or(self.write)
+    }
 }
 
 /// Versions have numbers: an element is itself, and the initial version of a key comes after all elements.
-struct Versions {
-    elems: u32,
+pub struct Versions {
+    pub elems: u32,
 }
 
 impl Versions {
-    fn of_read(&self, mop: &Mop) -> u32 {
+    /// Returns the version that a micro-operation reads or writes.
+    pub fn of_read(&self, mop: &Mop) -> u32 {
         if mop.elem == NONE {
             self.elems + mop.key
         } else {
@@ -49,7 +63,12 @@ impl Versions {
         }
     }
 
-    fn shown(&self, version: u32) -> u32 {
+    pub fn key(&self, history: &History<'_>, version: u32) -> u32 {
+        version.checked_sub(self.elems).unwrap_or_else(|| history.key_of(version))
+    }
+
+    /// Returns the element of a version, or `NONE` for an initial one.
+    pub fn shown(&self, version: u32) -> u32 {
         if version < self.elems {
             version
         } else {
@@ -70,7 +89,7 @@ pub fn registers(
     internal(history, findings);
     let touches = touches(history, &versions);
     lost_updates(history, &touches, findings);
-    let (order, contradicted) = version_order(history, writers, &versions, &touches, sources, findings);
+    let (order, contradicted) = version_order(history, &versions, &touches, sources, findings);
     let mut found = edges(history, writers, &versions, &touches, &order);
     (found.reasons, found.contradicted) = (order, contradicted);
     found
@@ -216,12 +235,11 @@ fn lost_updates(history: &History<'_>, touches: &[Touch], findings: &mut Finding
     }
 }
 
-type Pair = (u32, u32);
+pub type Pair = (u32, u32);
 
 /// Returns which versions precede which others directly, each pair once, and why; and the sources that contradict the others.
 fn version_order(
     history: &History<'_>,
-    writers: &Writers,
     versions: &Versions,
     touches: &[Touch],
     sources: Sources,
@@ -242,7 +260,7 @@ fn version_order(
     let mut add = |source: u8, pairs: Vec<Pair>| {
         let before = order.len();
         order.extend(pairs.into_iter().map(|(one, other)| (one, other, source)));
-        let is_cyclic = cyclic(history, writers, versions, &order, findings);
+        let is_cyclic = contradictions::add(history, versions, touches, &order, findings);
         if is_cyclic {
             contradicted.push(source);
         }
@@ -258,7 +276,8 @@ fn version_order(
     }
     let by_key = || touches.chunk_by(|one, other| one.key == other.key);
     if sources.sequential_keys {
-        add(2, by_key().flat_map(|some| in_processes(history, some)).collect());
+        let all = by_key().flat_map(|some| processes(history, some));
+        add(2, all.filter_map(|(one, other)| in_pair(one, other)).collect());
     }
     if sources.linearizable_keys {
         add(3, by_key().flat_map(|some| in_real_time(history, some)).collect());
@@ -271,17 +290,17 @@ fn version_order(
 }
 
 /// Returns the order of the versions of two transactions on a key, one of which precedes the other.
-fn pair(one: &Touch, other: &Touch) -> Option<Pair> {
-    let before = one.write.or(one.read)?;
-    let after = other.read.or(other.write)?;
+pub fn in_pair(one: &Touch, other: &Touch) -> Option<Pair> {
+    let (before, after) = (one.last()?, other.first()?);
     (before != after).then_some((before, after))
 }
 
-fn in_processes(history: &History<'_>, touches: &[Touch]) -> Vec<Pair> {
+/// Returns each two transactions on a key that follow each other in a process.
+pub fn processes<'a>(history: &History<'_>, touches: &'a [Touch]) -> Vec<(&'a Touch, &'a Touch)> {
     let mut some: Vec<&Touch> = touches.iter().filter(|touch| history.kind[touch.row as usize] == OK).collect();
     some.sort_by_key(|touch| history.process[touch.row as usize]);
     let same = |pair: &&[&Touch]| history.process[pair[0].row as usize] == history.process[pair[1].row as usize];
-    some.windows(2).filter(same).filter_map(|two| pair(two[0], two[1])).collect()
+    some.windows(2).filter(same).map(|two| (two[0], two[1])).collect()
 }
 
 /// Returns the order of the versions of a key in real time, without pairs that follow from others.
@@ -300,51 +319,9 @@ fn in_real_time(history: &History<'_>, touches: &[Touch]) -> Vec<Pair> {
             frontier.retain(|other| history.end[other.row as usize] >= began);
             frontier.push(next);
         }
-        found.extend(frontier.iter().filter_map(|before| pair(before, touch)));
+        found.extend(frontier.iter().filter_map(|before| in_pair(before, touch)));
     }
     found
-}
-
-/// Adds each cycle of versions, and returns whether there is one.
-fn cyclic(
-    history: &History<'_>,
-    writers: &Writers,
-    versions: &Versions,
-    order: &[Reason],
-    findings: &mut Findings,
-) -> bool {
-    let count = versions.elems + history.keys() as u32;
-    let next = successors(count, order);
-    let parts = components(count, |node, number| next[node as usize].get(number as usize).copied());
-    let mut members: Vec<Vec<u32>> = vec![Vec::new(); parts.count as usize];
-    for version in 0..count {
-        members[parts.of[version as usize] as usize].push(version);
-    }
-    let mut any = false;
-    for some in members.iter().filter(|some| some.len() > 1) {
-        any = true;
-        let key = some.iter().find_map(|&version| history.table.elems.get(version as usize)).map_or(0, |elem| elem.0);
-        let written =
-            some.iter().filter(|&&version| version < versions.elems && writers.row[version as usize] != NONE);
-        let (rows, places) =
-            written.map(|&version| (writers.row[version as usize], writers.place[version as usize])).unzip();
-        findings.add(Finding {
-            kind: "cyclic-versions",
-            key,
-            rows,
-            places,
-            elems: some.iter().map(|&version| versions.shown(version)).collect(),
-        });
-    }
-    any
-}
-
-fn successors(count: u32, order: &[Reason]) -> Vec<Vec<u32>> {
-    let mut next: Vec<Vec<u32>> = vec![Vec::new(); count as usize];
-    for &(before, after, _) in order {
-        next[before as usize].push(after);
-    }
-    next
 }
 
 /// Returns the dependencies between the writers and the readers of versions; a version that its transaction replaced has no
