@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from checker import elle
 from checker.checking import Checked, Refused
 from checker.edn.values import EdnMap, Keyword
 from checker.edn.writer import dumps, keywordized
@@ -158,36 +159,14 @@ def _judged_map(result: Judged) -> list[tuple[Any, Any]]:
     entries: list[tuple[Any, Any]] = [(Keyword("valid?"), valid), (Keyword("analyzer"), Keyword(result.part.name))]
     entries += [(Keyword(name), found[name]) for name in ("explanation", "kind", "cause", "failures") if name in found]
     entries.append((Keyword("counts"), keywordized(found["counts"])))
-    entries += _of_transactions(result)
+    of_transactions = elle.members(result)
+    entries += of_transactions
     if result.part.counterexamples:
         example = result.part.counterexamples[0]
-        entries.append((Keyword("op"), None if example.culprit is None else completion(example.culprit)))
-        entries.append((Keyword("counterexample"), tuple(completion(op) for op in example.operations)))
+        shown = elle.transaction if of_transactions else completion
+        entries.append((Keyword("op"), None if example.culprit is None else shown(example.culprit)))
+        entries.append((Keyword("counterexample"), tuple(map(shown, example.operations))))
     return entries
-
-
-def _of_transactions(result: Judged) -> list[tuple[Any, Any]]:
-    """Returns the members of Elle's result map: the types of anomalies, examples of each, and the models that fall.
-
-    The result of another judge has none of them.
-    """
-    figures = result.part.details["figures"].get("")
-    if not figures or "anomaly-types" not in figures:
-        return []
-    examples: dict[str, list[str]] = {}
-    for each in result.part.details.get("counterexamples", []):
-        examples.setdefault(each["kind"], []).append(each["explanation"])
-    names = [(each, tuple(map(Keyword, figures[each]))) for each in ("anomaly-types", "allowed-anomaly-types")]
-    models = [(each, set(map(Keyword, figures[each]))) for each in ("not", "also-not")]
-    return [
-        *((Keyword(name), value) for name, value in (*names, *models)),
-        (Keyword("anomalies"), EdnMap((Keyword(kind), tuple(texts)) for kind, texts in examples.items())),
-        *(
-            [(Keyword("lacking-edges"), tuple(map(Keyword, figures["lacking-edges"])))]
-            if "lacking-edges" in figures
-            else []
-        ),
-    ]
 
 
 def as_text(results: Sequence[Result]) -> str:

@@ -158,10 +158,10 @@ def _value(f: str, value: Value) -> str:
         return "nil"
     if type(value) is int:
         return dumps(value)
-    return dumps(_micro_operations(value) if f == TRANSACTION else keywordized(value))
+    return dumps(micro_operations(value) if f == TRANSACTION else keywordized(value))
 
 
-def _micro_operations(value: Value) -> Value:
+def micro_operations(value: Value) -> Value:
     """Returns a transaction with its functions as keywords: `[["r", "x", null]]` as `[[:r "x" nil]]`."""
     if not isinstance(value, list):
         return keywordized(value)

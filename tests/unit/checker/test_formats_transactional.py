@@ -267,14 +267,15 @@ def test_a_source_that_needs_what_the_history_lacks_is_refused(tmp_path: Any) ->
 
 
 def test_the_map_of_edn_has_the_members_of_elles(tmp_path: Any) -> None:
-    """Types, models that fall and examples of each type have Elle's names."""
+    """Types, models that fall and examples of each type have Elle's names; a cycle returns to its first transaction."""
     text = as_edn([decided(tmp_path, completions("edn"))])
     for part in (
         ":valid? false",
         ":anomaly-types [:G2-item]",
         ":not #{:repeatable-read}",
         ":also-not #{:serializable :strict-serializable :strong-session-serializable}",
-        ':anomalies {:G2-item ["G2-item: a cycle of 2 transactions.',
+        ':anomalies {:G2-item [{:type :G2-item, :cycle [{:process 0, :type :ok, :f :txn, :value [[:append "x" 1] [:r "y" nil]]',
+        ':steps [{:type :rw, :key "y"} {:type :rw, :key "x"}], :explanation "G2-item: a cycle of 2 transactions.',
     ):
         assert part in text
 
