@@ -238,8 +238,8 @@ def test_versions_follow_what_is_assumed() -> None:
     assert "cyclic-versions" in disagree.counts
     [cyclic] = [each for each in disagree.anomalies if each.kind == "cyclic-versions"]
     assert (
-        "the assumed order of the versions of x has a cycle. 2 precedes 1, because T1 (process 0, events 0-100) read 2 first, and "
-        "wrote 1. 1 precedes 2, because T2 (process 1, events 1-100) read 1 first, and wrote 2. No version precedes itself."
+        "the assumed order of the versions of x has a cycle. 2 precedes 1, because T1 (process 0, events 0-100) read 2 first, "
+        "and wrote 1. 1 precedes 2, because T2 (process 1, events 1-101) read 1 first, and wrote 2. No version precedes itself."
     ) in cyclic.explanation
     assert (sorted(cyclic.rows), cyclic.edges) == ([0, 1], ())
 
