@@ -67,10 +67,10 @@ fn short_cycle(some: &[u32], next: &[Vec<(u32, u8)>], part: &[u32]) -> Vec<u32> 
         let mut waiting = VecDeque::from([start]);
         while let Some(version) = waiting.pop_front() {
             for &(after, _) in next[version as usize].iter().filter(|step| part[step.0 as usize] == of) {
-                if !previous.contains_key(&after) {
-                    previous.insert(after, version);
+                previous.entry(after).or_insert_with(|| {
                     waiting.push_back(after);
-                }
+                    version
+                });
             }
             if previous.contains_key(&start) {
                 break;
