@@ -22,6 +22,7 @@ can have a confirmation that others lack, and the next question can be answered 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -34,19 +35,27 @@ from harness.console.documents import shown
 from harness.console.plain import name as plain_name
 from harness.errors import InputError
 from harness.verdict import Verdict
+from workloads.ledger.inspection import Inspection, inspection_of
 from workloads.log.judge import judge_log_within
 from workloads.log.reading import rows_by_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from checker.columns import Columns, Int64s
 
+    Scarce = tuple[
+        int, int, int, Sequence[str]
+    ]  # row, entry, the number of its bookies that have it, and others that do
+
 ENDS: Final = ("recover", "close")
-SCARCE: Final = "under-replicated"
-FUNCTIONS: Final = ("append", "read", "confirmed", SCARCE, *ENDS)
+INSPECT: Final = "inspect"
+SCARCE: Final = "under-replicated"  # also a function of older histories
+FUNCTIONS: Final = ("append", "read", "confirmed", INSPECT, SCARCE, *ENDS)
+OF_VALUES: Final = ("duplicated", "unexpected")  # anomalies whose subject is a value, and not an entry
 MISPLACED: Final = "misplaced"
 MOST_NAMES: Final = 20
+MOST_ENTRIES: Final = 3  # of an anomaly
 KINDS: Final = ("ends-differ", "beyond-end", "confirmed-beyond-end", SCARCE, MISPLACED)
 
 
@@ -64,18 +73,19 @@ def judge_ledger(history: Columns) -> Judgement:
     logged = judge_log_within(history, of_log, linearizable=False, follow=False)
     ends = _answered(history, np.sort(np.concatenate([by_function[name] for name in ENDS])))
     confirmed = _answered(history, by_function["confirmed"])
+    inspections = _inspections(history, by_function[INSPECT])
     own = [
         *_ends_differ(history, ends),
         *_beyond_end(history, ends, _answered(history, by_function["append"])),
         *_confirmed_beyond_end(history, ends, confirmed),
-        *_under_replicated(history, ends, by_function[SCARCE], by_function["append"]),
+        *_under_replicated(history, ends, _counted(history, by_function[SCARCE], inspections), by_function["append"]),
     ]
     counts = {kind: sum(anomaly.kind == kind for anomaly in own) for kind in KINDS}
     figures = {
         "recoveries": len(ends),
         "questions": len(confirmed),
         "confirmed-back": _back(history, confirmed),
-        "counts-of-copies": int(np.count_nonzero(history.type[by_function[SCARCE]] == OK)),
+        "counts-of-copies": len(inspections) + int(np.count_nonzero(history.type[by_function[SCARCE]] == OK)),
     }
     wrong = [f"{number} {kind}" for kind, number in counts.items() if number]
     verdict, reason = logged.verdict, logged.reason
@@ -90,7 +100,7 @@ def judge_ledger(history: Columns) -> Judgement:
         verdict=verdict,
         reason=reason,
         counts={**logged.counts, **figures, **counts},
-        anomalies=[*own[:MAX_ANOMALIES], *logged.anomalies][:MAX_ANOMALIES],
+        anomalies=_told(history, [*own[:MAX_ANOMALIES], *logged.anomalies][:MAX_ANOMALIES], ends, inspections),
         figures=logged.figures,
         plot=logged.plot,
         cause=logged.cause,
@@ -173,9 +183,56 @@ def _confirmed_beyond_end(history: Columns, ends: Int64s, confirmed: Int64s) -> 
         )
 
 
-def _under_replicated(history: Columns, ends: Int64s, counts: Int64s, appends: Int64s) -> Iterator[Anomaly]:
+def _inspections(history: Columns, rows: Int64s) -> dict[int, Inspection]:
+    """Returns the inspections by their rows.
+
+    Raises:
+        InputError: A result is none.
+    """
+    found: dict[int, Inspection] = {}
+    for row in rows[history.type[rows] == OK].tolist():
+        is_text = history.result.kind[row] == OTHER
+        inspection = inspection_of(decode_value(history.texts[int(history.result.first[row])])) if is_text else None
+        if inspection is None:
+            raise InputError(
+                f"event {history.end[row]}: expected a map with state, last, write, ack, fragments, entries, fences and unread "
+                f"as the result of {INSPECT}; docs/workloads.md has its form"
+            )
+        found[row] = inspection
+    return found
+
+
+def _told(
+    history: Columns, anomalies: Sequence[Anomaly], ends: Int64s, inspections: Mapping[int, Inspection]
+) -> list[Anomaly]:
+    """Returns anomalies whose explanations also name the fragment of the entry, its copies, the recovery and the fences."""
+    if not inspections:
+        return [*anomalies]
+    told: list[Anomaly] = []
+    for anomaly in anomalies:
+        row = next((each for each in anomaly.rows if each in inspections), next(iter(inspections)))
+        inspection = inspections[row]
+        entries = inspection.entries_with(anomaly.subject) if anomaly.kind in OF_VALUES else [anomaly.subject]
+        if anomaly.kind == "ends-differ":  # the entry that only one of both ends has
+            entries = [max(int(history.result.first[each]) for each in anomaly.rows)]
+        parts: list[str | Instant] = []
+        if len(ends) and not {*ends.tolist()} & {*anomaly.rows}:
+            parts += [*_did(history, _first_to_end(history, ends)), ". "]
+        for entry in entries[:MOST_ENTRIES]:
+            parts += [" " if entry != entries[0] else "", *inspection.told(max(0, entry), _at(history, row))]
+        rows = anomaly.rows if row in anomaly.rows else (*anomaly.rows, row)
+        told.append(replace(anomaly, explanation=f"{anomaly.explanation} {sentence(*parts)}".rstrip(), rows=rows))
+    return told
+
+
+def _counted(history: Columns, counts: Int64s, inspections: Mapping[int, Inspection]) -> list[Scarce]:
+    """Returns the entries with too few copies, as inspections and the counts of older histories have them."""
+    older = [(row, *each) for row in counts[history.type[counts] == OK].tolist() for each in _scarce(history, row)]
+    return [*older, *((row, *each) for row, inspection in inspections.items() for each in inspection.scarce())]
+
+
+def _under_replicated(history: Columns, ends: Int64s, told: Sequence[Scarce], appends: Int64s) -> Iterator[Anomaly]:
     """Yields each committed entry with too few copies once, or at the wrong bookies only; the acknowledged ones first."""
-    told = [(row, *each) for row in counts[history.type[counts] == OK].tolist() for each in _scarce(history, row)]
     if not len(ends):
         return
     first = _first_to_end(history, ends)
@@ -191,11 +248,13 @@ def _under_replicated(history: Columns, ends: Int64s, counts: Int64s, appends: I
         known: list[str | Instant] = []
         for append in by:
             known += [f"process {history.process[append]} appended it, acknowledged at ", _at(history, append), "; "]
-        others = "No bookie that the metadata do not name for it has it."
-        if elsewhere:
+        others = " No bookie that the metadata do not name for it has it."
+        if history.functions[int(history.function[row])] == INSPECT:
+            others = ""  # the sentences about the inspection say it
+        elif elsewhere:
             have = "has" if len(elsewhere) == 1 else "have"
             others = (
-                f"{', '.join(elsewhere)} {have} it, and the metadata do not name {'it' if have == 'has' else 'them'}."
+                f" {', '.join(elsewhere)} {have} it, and the metadata do not name {'it' if have == 'has' else 'them'}."
             )
         yield Anomaly(
             kind=MISPLACED if elsewhere and not bookies else SCARCE,
@@ -206,7 +265,7 @@ def _under_replicated(history: Columns, ends: Int64s, counts: Int64s, appends: I
                 *_did(history, first),
                 f"; and process {history.process[row]} found it on {bookies} of its bookies at ",
                 _at(history, row),
-                ", fewer than the ack quorum. ",
+                ", fewer than the ack quorum.",
                 others,
             ),
             rows=(*by, first, row),

@@ -56,8 +56,8 @@ class LedgerWorkload(JudgedWorkload[LedgerOptions]):
             "read": "[first, last] -> [[id, value], ...] of the confirmed entries from the first to the last id",
             "confirmed": "null -> the id of the last confirmed entry; -1 if there is none",
             "recover": "null -> the id of the last entry; -1 if there is none; fences the writer, and closes the ledger",
-            "under-replicated": "null -> [[id, bookies, others], ...] of the entries that fewer of their bookies have than the "
-            "ack quorum, with the nodes of other bookies that have them; only after healing, of a closed ledger",
+            "inspect": "null -> the metadata, the copies of its entries on all bookies, and the fences of a ledger; "
+            "only after healing",
             "close": "null -> the id of the last entry; -1 if there is none; only the writer closes without a recovery",
         }
     )
@@ -69,11 +69,11 @@ class LedgerWorkload(JudgedWorkload[LedgerOptions]):
         return on_update(offsets.update, streamed)
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
-        """Returns a recovery of each ledger, reads that cover it, and a count of the copies of its entries."""
+        """Returns a recovery of each ledger, reads that cover it, and an inspection of its copies."""
         keys = keys_of(history)
         recoveries = (Invocation("recover", None, key, FINAL_PHASE) for key in keys)
-        counts = (Invocation("under-replicated", None, key, FINAL_PHASE) for key in keys)
-        return phases(until_ok(recoveries), WholeLogs(history, keys), until_ok(counts))
+        inspections = (Invocation("inspect", None, key, FINAL_PHASE) for key in keys)
+        return phases(until_ok(recoveries), WholeLogs(history, keys), until_ok(inspections))
 
     def final_part(self, operations: Sequence[Operation], reads: FinalReads) -> Part:
         """Returns the part `final-reads`, with the ranges of entries of the ledgers with an acknowledged append."""

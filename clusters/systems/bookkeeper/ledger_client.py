@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from clusters.systems.answers import PAUSE_S, unsupported
 from clusters.systems.bookkeeper.outcomes import NO_LEDGER
 from clusters.systems.bookkeeper.process import Process, Refused, limited
-from clusters.systems.bookkeeper.reads import confirmed, copies, entry_in, scarce
+from clusters.systems.bookkeeper.reads import confirmed, copies, entry_in, inspected
 from clusters.systems.stored import entry_or_fail, values_in
 from harness.op import Fail, Ok
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clusters.systems.bookkeeper.chains import Chains
+    from clusters.systems.bookkeeper.fences import Fences
     from harness.node import Node
     from harness.op import Invocation, Outcome, Value
 
@@ -42,7 +43,7 @@ class LedgerClient:
         nodes: Sequence[Node],
         bookies: Mapping[str, str],
         chains: Chains,
-        ack_quorum: int,
+        fences: Fences,
         final: bool,
     ) -> None:
         """Connects with the first operation.
@@ -52,7 +53,7 @@ class LedgerClient:
             nodes: The nodes with client processes.
             bookies: The name of the node of each bookie, by its address and port.
             chains: The ledgers, each a log with one ledger.
-            ack_quorum: How many bookies must have an acknowledged entry.
+            fences: The fences of the ledgers.
             final: Whether it reads after all faults, from all bookies.
         """
         self.node = node
@@ -60,7 +61,7 @@ class LedgerClient:
         self._processes = {each.name: Process(each) for each in nodes}
         self._chains = chains
         self._bookies = bookies
-        self._ack_quorum = ack_quorum
+        self._fences = fences
         self._final = final
 
     async def invoke(self, invocation: Invocation) -> Outcome:
@@ -74,8 +75,8 @@ class LedgerClient:
             case "read", [int(first), int(last)]:
                 limit_s = END_TIMEOUT_S if self._final else READ_TIMEOUT_S
                 outcome = await limited(self._read(own, key, first, last), limit_s)
-            case "under-replicated", None:
-                outcome = await limited(self._scarce(own, key), END_TIMEOUT_S)
+            case "inspect", None:
+                outcome = await limited(self._inspect(own, key), END_TIMEOUT_S)
             case "confirmed", None:
                 outcome = await limited(self._confirmed(own, key), READ_TIMEOUT_S)
             case ("recover" | "close") as f, None:
@@ -107,10 +108,8 @@ class LedgerClient:
             found = await confirmed(process, ledger, first, last)
         return [[entry, value] for entry, body in found for value in values_in(body, key)]
 
-    async def _scarce(self, process: Process, key: str) -> list[Value]:
-        ledger = await self._ledger(process, key)
-        found = await scarce(process, key, ledger, self._ack_quorum, self._bookies)
-        return [[entry, holders, elsewhere] for entry, holders, elsewhere in found]
+    async def _inspect(self, process: Process, key: str) -> dict[str, Value]:
+        return await inspected(process, key, await self._ledger(process, key), self._bookies, self._fences)
 
     async def _confirmed(self, process: Process, key: str) -> int:
         return entry_in(await process.ask("confirmed", ledger=await self._ledger(process, key)))

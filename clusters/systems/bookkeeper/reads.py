@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 from clusters.systems.answers import NoAnswer, RefusedByCode
 from clusters.systems.bookkeeper.options import MOST_ENTRIES
 from clusters.systems.bookkeeper.outcomes import ABSENT
+from clusters.systems.stored import values_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from clusters.systems.bookkeeper.fences import Fences
     from clusters.systems.bookkeeper.process import Process
+    from harness.op import Value
 
 MAX_SHOWN = 200
+BEYOND = 20  # entries after the last one that an inspection asks for
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,16 +30,21 @@ class Copies:
     """The answers about one entry.
 
     Attributes:
-        bodies: The different bodies on bookies that the metadata name for the entry.
-        named: How many of these bookies have a body.
+        bodies: The body on each bookie that has one, of those that the metadata name for the entry.
         silent: The codes of those that did not say whether they have one.
         elsewhere: The body on each other bookie that has one.
     """
 
-    bodies: set[str] = field(default_factory=set)
-    named: int = 0
-    silent: list[int] = field(default_factory=list)
+    bodies: dict[str, str] = field(default_factory=dict)
+    silent: dict[str, int] = field(default_factory=dict)
     elsewhere: dict[str, str] = field(default_factory=dict)
+
+    def all(self) -> Mapping[str, Sequence[str]]:
+        """Returns the bookies of each body."""
+        found: dict[str, list[str]] = {}
+        for bookie, body in (*self.bodies.items(), *self.elsewhere.items()):
+            found.setdefault(body, []).append(bookie)
+        return found
 
 
 async def confirmed(process: Process, ledger: int, first: int, last: int) -> list[tuple[int, bytes]]:
@@ -72,46 +81,64 @@ async def copies(
         NoAnswer: The answer has no copies.
     """
     found: list[tuple[int, bytes]] = []
-    for entry, of_entry in await _copies(process, log, ledger, first=first, last=last, bookies=bookies):
-        if not of_entry.bodies:
-            if of_entry.silent:
-                raise RefusedByCode(of_entry.silent[0])
-            continue
-        found += [(entry, body.encode()) for body in sorted({*of_entry.bodies, *of_entry.elsewhere.values()})]
-    return found
-
-
-async def scarce(
-    process: Process, log: str, ledger: int, ack_quorum: int, bookies: Mapping[str, str]
-) -> list[tuple[int, int, list[str]]]:
-    """Recovers a ledger of a log, and returns the entries that too few of their bookies have.
-
-    Returns:
-        The id of each such entry, the number of bookies of its write quorum that have it, as the metadata name them, and the
-        nodes of the other bookies that have it.
-
-    Raises:
-        RefusedByCode: Too few bookies have an entry, and one did not say whether it has it. For more see `Process.ask`.
-        NoAnswer: The answer has no copies.
-    """
-    found: list[tuple[int, int, list[str]]] = []
-    for entry, of_entry in await _copies(process, log, ledger, first=0, last=MOST_ENTRIES - 1, bookies=bookies):
-        if of_entry.named < ack_quorum:
-            if of_entry.silent:
-                raise RefusedByCode(of_entry.silent[0])
-            found.append((entry, of_entry.named, sorted(of_entry.elsewhere)))
-    return found
-
-
-async def _copies(
-    process: Process, log: str, ledger: int, *, first: int, last: int, bookies: Mapping[str, str]
-) -> list[tuple[int, Copies]]:
-    """Recovers a ledger, and returns the answers of all bookies about each entry of a range."""
     low, high = max(0, first), min(last, entry_in(await process.ask("recover", name=log, ledger=ledger)))
     if high < low:
         return []
-    found = await process.ask("copies", ledger=ledger, first=low, last=high, bookies=list(bookies))
-    return sorted(_by_entry(found, bookies).items())
+    answers = await process.ask("copies", ledger=ledger, first=low, last=high, bookies=list(bookies))
+    for entry, of_entry in sorted(_by_entry(answers, bookies).items()):
+        if not of_entry.bodies:
+            if of_entry.silent:
+                raise RefusedByCode(next(iter(of_entry.silent.values())))
+            continue
+        found += [(entry, body.encode()) for body in sorted(of_entry.all())]
+    return found
+
+
+async def inspected(
+    process: Process, log: str, ledger: int, bookies: Mapping[str, str], fences: Fences
+) -> dict[str, Value]:
+    """Recovers a ledger of a log, and returns its metadata, the copies of its entries, and its fences.
+
+    Returns:
+        The map that `workloads.ledger.inspection` describes. It has up to `BEYOND` entries after the last one, those that a
+        bookie has.
+
+    Raises:
+        RefusedByCode: Too few bookies have an entry, and one did not say whether it has it. For more see `Process.ask`.
+        NoAnswer: The answer has no copies, or no metadata, or the metadata changed meanwhile.
+    """
+    last = entry_in(await process.ask("recover", name=log, ledger=ledger))
+    metadata = await _metadata(process, ledger, bookies)
+    found = await process.ask("copies", ledger=ledger, first=0, last=last + BEYOND, bookies=list(bookies))
+    if await _metadata(process, ledger, bookies) != metadata:
+        raise NoAnswer("the metadata of the ledger changed meanwhile")
+    entries: list[Value] = []
+    for entry, of_entry in sorted(_by_entry(found, bookies).items()):
+        if entry <= last and of_entry.silent and len(of_entry.bodies) < metadata["ack"]:
+            raise RefusedByCode(next(iter(of_entry.silent.values())))
+        values = [
+            [value, sorted(holders)]
+            for body, holders in sorted(of_entry.all().items())
+            for value in values_in(body.encode(), log)
+        ]
+        if values or entry <= last:
+            entries.append([entry, values, sorted(of_entry.silent)])
+    asked, unread = await fences.of(ledger)
+    return {**metadata, "last": last, "entries": entries, "fences": asked, "unread": unread}
+
+
+async def _metadata(process: Process, ledger: int, bookies: Mapping[str, str]) -> dict[str, Value]:
+    """Returns the members `state`, `write`, `ack` and `fragments` of an inspection."""
+    found: Any = await process.ask("metadata", ledger=ledger)
+    match found:
+        case {"state": str(state), "writeQuorum": int(write), "ackQuorum": int(ack), "ensembles": dict(ensembles)}:
+            fragments = [
+                [int(first), [bookies.get(str(each), str(each)) for each in names]]
+                for first, names in ensembles.items()
+                if str(first).isdecimal() and isinstance(names, list)
+            ]
+            return {"state": state, "write": write, "ack": ack, "fragments": sorted(fragments)}
+    raise NoAnswer(f"expected the metadata of a ledger, found {str(found)[:MAX_SHOWN]}")
 
 
 def entry_in(found: Any) -> int:
@@ -132,14 +159,11 @@ def _by_entry(found: Any, bookies: Mapping[str, str]) -> Mapping[int, Copies]:
             case [int(entry), str(bookie), str() | None as body, int(code), bool(named)] if (body is None) == bool(
                 code
             ):
-                of_entry = by_entry.setdefault(entry, Copies())
-                if named and body is not None:
-                    of_entry.bodies.add(body)
-                    of_entry.named += 1
+                of_entry, node = by_entry.setdefault(entry, Copies()), bookies.get(bookie, bookie)
+                if body is not None:
+                    (of_entry.bodies if named else of_entry.elsewhere)[node] = body
                 elif named and code not in ABSENT:
-                    of_entry.silent.append(code)
-                elif body is not None:
-                    of_entry.elsewhere[bookies.get(bookie, bookie)] = body
+                    of_entry.silent[node] = code
             case _:
                 raise NoAnswer(
                     "expected entry, bookie, body and code of each copy, and whether the metadata name the bookie, found "

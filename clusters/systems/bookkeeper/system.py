@@ -17,6 +17,7 @@ from clusters.systems.bookkeeper.bookies import BOOKIE, BOOKIE_PORT, AutoRecover
 from clusters.systems.bookkeeper.chains import Chains
 from clusters.systems.bookkeeper.clients import CLIENT, Clients
 from clusters.systems.bookkeeper.daemons import JVM_FLAGS, config_of, lines_of, log_of
+from clusters.systems.bookkeeper.fences import REQUESTED, Fences
 from clusters.systems.bookkeeper.ledger_client import LedgerClient
 from clusters.systems.bookkeeper.log_client import LogClient
 from clusters.systems.bookkeeper.options import BookKeeperOptions
@@ -61,9 +62,7 @@ LINES: Final[Mapping[str, LogLine]] = MappingProxyType(
         "ensemble": LogLine(
             path=log_of(CLIENT), pattern="New Ensemble: ", meaning="a writer has replaced a bookie of its ledger"
         ),
-        "fences": LogLine(
-            path=log_of(BOOKIE), pattern="edger fence request received", meaning="a bookie is asked to fence a ledger"
-        ),
+        "fences": LogLine(path=log_of(BOOKIE), pattern=REQUESTED, meaning="a bookie is asked to fence a ledger"),
         "read-only": LogLine(
             path=log_of(BOOKIE), pattern="ransitioning [Bb]ookie to [Rr]ead", meaning="a bookie becomes read-only"
         ),
@@ -87,7 +86,8 @@ class BookKeeperSystem(jvm.JvmInstallation):
         {
             "log": "a log is a list of ledgers in ZooKeeper; append adds an entry to the last one, after a recovery if the "
             "process does not write it; read returns confirmed entries",
-            "ledger": "append adds an entry; recover opens the ledger with recovery; confirmed is readLastAddConfirmed",
+            "ledger": "append adds an entry; recover opens the ledger with recovery; confirmed is readLastAddConfirmed; "
+            "inspect asks each bookie for each entry, and reads from their logs who fenced the ledger",
         }
     )
     refusals = REFUSALS
@@ -111,6 +111,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
         self._clients = Clients(self, nodes[-options.client_nodes :])
         self._recovery = AutoRecovery(self, bookies[: options.auto_recovery])
         self._chains = Chains(options)
+        self._fences = Fences(cluster, bookies)
 
     def services(self) -> Sequence[Service]:
         """Returns ZooKeeper on the first nodes, bookies on all but the last ones, auto-recovery if wanted, and clients."""
@@ -168,7 +169,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
                 nodes=self._clients.nodes,
                 bookies=bookies,
                 chains=self._chains,
-                ack_quorum=self.options.ack_quorum,
+                fences=self._fences,
                 final=pinned,
             )
         return LogClient(

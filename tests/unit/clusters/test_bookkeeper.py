@@ -11,13 +11,16 @@ import pytest
 
 from clusters.systems.bookkeeper import process as module
 from clusters.systems.bookkeeper.chains import Chains
+from clusters.systems.bookkeeper.fences import Fences
 from clusters.systems.bookkeeper.ledger_client import LedgerClient
 from clusters.systems.bookkeeper.log_client import LogClient
 from clusters.systems.bookkeeper.options import BookKeeperOptions
+from clusters.systems.bookkeeper.reads import BEYOND
 from clusters.systems.bookkeeper.system import BookKeeperSystem
 from harness.errors import InputError
 from harness.node import Node
 from harness.op import Fail, Info, Invocation, Ok
+from workloads.ledger.inspection import inspection_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +28,16 @@ if TYPE_CHECKING:
     from harness.op import Outcome
 
 FENCED, CLOSED = -101, -11
+
+
+class KnownFences(Fences):
+    """Fences that are known without a bookie."""
+
+    def __init__(self) -> None: ...
+
+    async def of(self, _: int) -> tuple[list[list[str | int]], list[str]]:
+        """Returns one fence, and a bookie whose log could not be read."""
+        return [["n1", 12, "n4"]], ["n2"]
 
 
 class Ledgers:
@@ -248,29 +261,55 @@ def test_a_final_read_takes_each_entry_from_all_its_bookies(
         assert outcome == Ok(read)
 
 
-def test_entries_with_too_few_copies_name_the_other_bookies_that_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All bookies of the cluster are asked. Only copies of those that the metadata name count."""
+def test_an_inspection_has_the_metadata_the_copies_on_all_bookies_and_the_fences(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bookies have the names of their nodes. Entry 2 is after the last one, and nobody has entry 3."""
     ledgers = Ledgers()
     asked: list[Any] = []
+    fragments = [{"0": ["b1", "b2"]}, {"0": ["b1", "b2"], "1": ["b1", "b3"]}]
 
     def answer(request: dict[str, Any]) -> dict[str, Any] | None:
+        if request["do"] == "metadata":
+            ensembles = fragments[min(1, sum(each == "metadata" for each in asked))]
+            asked.append("metadata")
+            return {"ok": {"state": "CLOSED", "writeQuorum": 2, "ackQuorum": 1, "last": 1, "ensembles": ensembles}}
         if request["do"] != "copies":
             return None
-        asked.append(request["bookies"])
-        here, missing = ["b1", "x", 0, True], ["b2", None, -13, True]
-        return {"ok": [[0, *here], [0, *missing], [0, "b3", "x", 0, False], [1, *here], [1, "b2", "x", 0, True]]}
+        asked.append((request["last"], request["bookies"]))
+        x, y = ledgers.entries[0]
+        here, missing = ["b1", x, 0, True], ["b2", None, -13, True]
+        second = [[1, "b1", y, 0, True], [1, "b3", None, -8, True]]
+        return {
+            "ok": [[0, *here], [0, *missing], [0, "b3", x, 0, False], *second, [2, "b2", x, 0, True], [3, *missing]]
+        }
 
     ledgers.answer = answer
 
-    async def play(nodes: list[Node]) -> Outcome:
+    async def play(nodes: list[Node]) -> list[Outcome]:
+        bookies = {f"b{number}": f"n{number}" for number in (1, 2, 3)}
         chains = Chains(BookKeeperOptions())
-        client = LedgerClient(node=nodes[0], nodes=nodes, bookies={"b3": "n3"}, chains=chains, ack_quorum=2, final=True)
+        client = LedgerClient(
+            node=nodes[0], nodes=nodes, bookies=bookies, chains=chains, fences=KnownFences(), final=True
+        )
         for value in (7, 8):
             await client.invoke(Invocation("append", value, "l0"))
-        return await client.invoke(Invocation("under-replicated", None, "l0"))
+        return [await client.invoke(Invocation("inspect", None, "l0")) for _ in range(2)]
 
-    assert run(monkeypatch, ledgers, play) == Ok([[0, 1, ["n3"]]])
-    assert asked == [["b3"]]
+    changed, inspected = run(monkeypatch, ledgers, play)
+    assert changed == Fail("no-answer: the metadata of the ledger changed meanwhile")
+    assert asked[1] == (1 + BEYOND, ["b1", "b2", "b3"])
+    assert inspected.value == {
+        "state": "CLOSED",
+        "write": 2,
+        "ack": 1,
+        "last": 1,
+        "fragments": [[0, ["n1", "n2"]], [1, ["n1", "n3"]]],
+        "entries": [[0, [[7, ["n1", "n3"]]], []], [1, [[8, ["n1"]]], ["n3"]], [2, [[7, ["n2"]]], []]],
+        "fences": [["n1", 12, "n4"]],
+        "unread": ["n2"],
+    }
+    assert inspection_of(inspected.value) is not None
 
 
 def test_a_ledger_has_one_writer_which_goes_on_to_append_after_a_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,8 +318,8 @@ def test_a_ledger_has_one_writer_which_goes_on_to_append_after_a_recovery(monkey
 
     async def play(nodes: list[Node]) -> list[Outcome]:
         chains = Chains(BookKeeperOptions())
-        writer = LedgerClient(node=nodes[0], nodes=nodes, bookies={}, chains=chains, ack_quorum=2, final=False)
-        other = LedgerClient(node=nodes[1], nodes=nodes, bookies={}, chains=chains, ack_quorum=2, final=False)
+        writer = LedgerClient(node=nodes[0], nodes=nodes, bookies={}, chains=chains, fences=KnownFences(), final=False)
+        other = LedgerClient(node=nodes[1], nodes=nodes, bookies={}, chains=chains, fences=KnownFences(), final=False)
         asked = [
             (other, "confirmed", None), (writer, "append", 7), (other, "append", 8), (other, "confirmed", None),
             (other, "recover", None), (writer, "append", 9), (other, "read", [0, 9]),

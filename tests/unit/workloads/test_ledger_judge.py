@@ -120,6 +120,90 @@ def test_an_entry_that_only_other_bookies_have_is_misplaced() -> None:
     assert "n3 has it, and the metadata do not name it" in scarce.explanation
 
 
+def inspected(last: int, *entries: list[Any], **changes: Any) -> dict[str, Any]:
+    """Returns the inspection of a closed ledger, whose ensemble changed at entry 1."""
+    return {
+        "state": "CLOSED",
+        "last": last,
+        "write": 2,
+        "ack": 2,
+        "fragments": [[0, ["n1", "n2", "n3"]], [1, ["n1", "n4", "n3"]]],
+        "entries": [*entries],
+        "fences": [],
+        "unread": [],
+        **changes,
+    }
+
+
+WHOLE = ([0, [[7, ["n1", "n2"]]], []], [1, [[8, ["n4", "n3"]]], []])
+
+
+def test_an_inspection_says_where_an_entry_belongs_who_has_it_and_who_was_fenced() -> None:
+    """Entry 1 belongs on n4 and n3, but n2, which was replaced, has it. n1 was fenced first, n4 never."""
+    entries = [WHOLE[0], [1, [[8, ["n2", "n3"]]], []]]
+    found = inspected(1, *entries, fences=[["n3", 1, "n6"], ["n1", 4, "n5"]], unread=["n2"])
+    judgement = judged(in_turn(*APPENDED, ("recover", None, 1), ("inspect", None, found)))
+    assert (judgement.verdict, judgement.counts["counts-of-copies"]) == (Verdict.INVALID, 1)
+    (anomaly,) = judgement.anomalies
+    assert (anomaly.kind, anomaly.subject, anomaly.rows) == ("under-replicated", 1, (1, 3, 4))
+    assert anomaly.explanation.endswith(
+        "found it on 1 of its bookies at 0.009 s, fewer than the ack quorum. The metadata say closed with the last entry 1. "
+        "The fragment from entry 1 on has the bookies n1, n4 and n3; entry 1 belongs on n4 and n3: n2 and n3 have 8, n4 lacks "
+        "it. Fenced: n1 by n5 at 0.005 s, n3 by n6 at 0.008 s; no request to fence the ledger reached n4; the fences of n2 "
+        "could not be read."
+    ), anomaly.explanation
+    assert (
+        judged(in_turn(*APPENDED, ("recover", None, 1), ("inspect", None, inspected(1, *WHOLE)))).verdict
+        is Verdict.VALID
+    )
+
+
+@pytest.mark.parametrize(
+    ("calls", "found", "words"),
+    [
+        (
+            [*APPENDED, ("recover", None, 0), ("append", 9, 2)],
+            inspected(0, WHOLE[0], [2, [[9, ["n3", "n1"]]], []]),
+            "n1, n4 and n3; entry 2 belongs on n3 and n1: n3 and n1 have 9. No request to fence the ledger reached n1, n4 and n3",
+        ),
+        (
+            [*APPENDED[:2], ("recover", None, 1), ("read", [0, 9], [[0, 7]])],
+            inspected(1, WHOLE[0], [1, [], ["n4"]]),
+            "recovered the ledger to the last entry 1 at 0.005 s. The metadata say closed with the last entry 1. The fragment",
+        ),
+        (
+            [*APPENDED, ("recover", None, 1), ("read", [0, 9], [[0, 7], [1, 9], [1, 8]])],
+            inspected(1, WHOLE[0], [1, [[8, ["n3"]], [9, ["n4"]]], []]),
+            "entry 1 belongs on n4 and n3: n3 has 8, n4 has 9.",
+        ),
+        (
+            [*APPENDED, ("recover", None, 1), ("recover", None, 0)],
+            inspected(1, *WHOLE),
+            "entry 1 belongs on n4 and n3: n4 and n3 have 8.",
+        ),
+        (
+            [*APPENDED, ("confirmed", None, 2), ("recover", None, 1)],
+            inspected(1, *WHOLE),
+            "entry 2 belongs on n3 and n1: n3 and n1 lack it.",
+        ),
+        (
+            [*APPENDED, ("recover", None, 1), ("read", [0, 9], [[0, 7], [1, 8], [2, 5]])],
+            inspected(1, *WHOLE, [2, [[5, ["n1"]]], []]),
+            "entry 2 belongs on n3 and n1: n1 has 5, n3 lacks it.",
+        ),
+    ],
+    ids=["beyond-end", "lost", "conflict", "ends-differ", "confirmed-beyond-end", "unexpected"],
+)
+def test_each_explanation_names_the_fragment_the_copies_and_the_fences(
+    calls: list[tuple[str, Any, Any]], found: dict[str, Any], words: str
+) -> None:
+    """Also those of the anomalies of a log, which name the first recovery too."""
+    judgement = judged(in_turn(*calls, ("inspect", None, found)))
+    assert judgement.verdict is Verdict.INVALID
+    assert [anomaly for anomaly in judgement.anomalies if words in anomaly.explanation], judgement.anomalies
+    assert all(len(calls) in anomaly.rows for anomaly in judgement.anomalies)
+
+
 def test_anomalies_of_the_log_name_rows_of_the_whole_history() -> None:
     """The lost entry is in row 1, and the read that lacks it in row 3; the rows before are of other functions."""
     judgement = judged(in_turn(("confirmed", None, -1), ("append", 7, 0), ("confirmed", None, 0), ("read", [0, 9], [])))
@@ -179,6 +263,13 @@ def test_only_a_promised_ledger_must_be_read_after_healing() -> None:
         (("under-replicated", None, [[1, 0, [3]]]), "expected .* as the result of under-replicated"),
         (("under-replicated", None, [[1, 0, [], []]]), "expected .* as the result of under-replicated"),
         (("under-replicated", None, 3), "expected .* as the result of under-replicated"),
+        (("inspect", None, None), "expected a map with state, last"),
+        (("inspect", None, [1]), "expected a map with state, last"),
+        (("inspect", None, inspected(1, [0, [[7, []]], []])), "expected a map with state, last"),
+        (("inspect", None, inspected(1, fragments=[])), "expected a map with state, last"),
+        (("inspect", None, inspected(1, fragments=[[0, []]])), "expected a map with state, last"),
+        (("inspect", None, inspected(1, fences=[["n1", -1, None]])), "expected a map with state, last"),
+        (("inspect", None, inspected(1, write=0)), "expected a map with state, last"),
         (("append", 3, -2), "expected the id of an entry|offset"),
     ],
 )

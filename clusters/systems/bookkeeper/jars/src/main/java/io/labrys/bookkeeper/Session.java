@@ -152,6 +152,7 @@ final class Session {
         }
         ObjectNode described = json.createObjectNode();
         described.put("state", metadata.getState().toString());
+        described.put("writeQuorum", metadata.getWriteQuorumSize());
         described.put("ackQuorum", metadata.getAckQuorumSize());
         described.put("last", metadata.isClosed() ? metadata.getLastEntryId() : -1);
         described.set("ensembles", ensembles);
