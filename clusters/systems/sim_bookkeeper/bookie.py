@@ -21,6 +21,7 @@ from clusters.sim import files
 from clusters.sim.host import Reply, Request
 from clusters.systems.sim_bookkeeper import messages, outcomes
 from clusters.systems.sim_bookkeeper.bugs import Bug
+from clusters.systems.sim_bookkeeper.ledger_messages import AskConfirmed, AskHeld, ConfirmedIs, Held
 from clusters.systems.sim_bookkeeper.messages import Entry
 from clusters.systems.sim_bookkeeper.options import Protocol
 from harness.node_states import HeldEntry
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from clusters.systems.sim_bookkeeper.options import SimBookkeeperOptions
 
 ROLE: Final = "bookie"
+FENCE_LINE: Final = "fence request for ledger"
 _ENTRY: Final = "entry"
 _PROMISE: Final = "promise"
 
@@ -63,7 +65,14 @@ class Bookie:
         lacs: The last add confirmed that came with any entry, by log and segment.
     """
 
-    def __init__(self, host: Host, options: SimBookkeeperOptions) -> None:
+    def __init__(self, host: Host, options: SimBookkeeperOptions, *, tells_fences: bool = False) -> None:
+        """Makes the process.
+
+        Args:
+            host: The machine.
+            options: The configuration.
+            tells_fences: Whether its log has a line for the first request to fence each ledger.
+        """
         self.entries: dict[tuple[str, int], dict[int, Entry]] = {}
         self.lacs: dict[tuple[str, int], int] = {}
         self._host = host
@@ -72,6 +81,8 @@ class Bookie:
         self._promises: dict[str, Promise] = {}
         self._damaged: set[tuple[str, int, int]] = set()
         self._serves = True
+        self._tells_fences = tells_fences
+        self._told: set[tuple[str, int]] = set()
 
     def start(self) -> None:
         """Reads the disk."""
@@ -144,10 +155,21 @@ class Bookie:
                 entries = tuple((offset, own[offset]) for offset in range(first, last + 1) if offset in own)
                 damaged = tuple(offset for offset in range(first, last + 1) if (key, segment, offset) in self._damaged)
                 self._host.send(sender, messages.Fetched(key, number, segment, first, entries, damaged))
+            case AskConfirmed(key, number, segment):
+                self._host.send(sender, ConfirmedIs(key, number, self._confirmed_of(key, segment)))
+            case Request(number, AskHeld(key)):
+                held = tuple(sorted(self.entries.get((key, 0), {}).items()))
+                lost = sorted(place for own, number, place in self._damaged if (own, number) == (key, 0))
+                self._host.send(sender, Reply(number, Held(held, tuple(lost))))
             case Request(number, body):
                 is_observer = isinstance(body, messages.AskStatus)
                 status = messages.Status(ROLE, None, None, None)
                 self._host.send(sender, Reply(number, status if is_observer else messages.Answer(outcomes.NOT_CLIENT)))
+
+    def _confirmed_of(self, key: str, segment: int) -> int:
+        if self._bug is Bug.UNCONFIRMED_READS:
+            return max(self.entries.get((key, segment), {}), default=-1)
+        return self.lacs.get((key, segment), -1)
 
     def _add(self, sender: str, message: messages.Add) -> None:
         key, segment, offset, entry = message.key, message.segment, message.offset, message.entry
@@ -205,6 +227,9 @@ class Bookie:
         if self._protocol is not Protocol.LEDGERS:
             return self._accepts(sender, key, term, adopts=not unknown)
         promise = self.promise(key)
+        if self._tells_fences and (key, segment) not in self._told:
+            self._told.add((key, segment))
+            self._host.log(f"{FENCE_LINE} {key} from {sender}")
         if segment not in promise.fenced and not unknown:
             self._promised(key, fenced=tuple(sorted((*promise.fenced, segment))))
         return True

@@ -185,19 +185,26 @@ class Log:
 
     def _settle(self) -> None:
         """Sets the timer for repetitions while something has no answer, and stops it otherwise."""
-        setting = self._setting
-        busy = self.takeover is not None or self._readings.are_open or (self.writer is not None and self.writer.is_busy)
+        setting, busy = self._setting, self._is_waiting()
         if busy and self._timer is None:
             self._timer = setting.host.after(setting.options.retry_ms * NS_PER_MS, self._retry)
         elif not busy and self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
+    def _is_waiting(self) -> bool:
+        """Returns whether something has no answer."""
+        return self.takeover is not None or self._readings.are_open or (self.writer is not None and self.writer.is_busy)
+
     def _retry(self) -> None:
         self._timer = None
+        self._repeat()
+        self._settle()
+
+    def _repeat(self) -> None:
+        """Sends again what has no answer."""
         if self.takeover is not None:
             self.takeover.repeat()
         if self.writer is not None:
             self.writer.send()
             self._readings.retry()
-        self._settle()

@@ -243,9 +243,18 @@ class Answer(NamedTuple):
 
 
 class Status(NamedTuple):
-    """A node's status."""
+    """A node's status.
+
+    Attributes:
+        role: Its part.
+        term: The highest term that it knows.
+        leader: The writer that it knows.
+        confirmed: The last add confirmed of a writer.
+        ledgers: The key, the last add confirmed and the last entry sent of each ledger that it writes (workload `ledger`).
+    """
 
     role: str
     term: int | None
     leader: str | None
     confirmed: int | None
+    ledgers: tuple[tuple[str, int, int], ...] = ()

@@ -11,6 +11,7 @@ from clusters.sim import files
 from clusters.sim.host import Reply, Request
 from clusters.systems.sim_bookkeeper import messages, outcomes
 from clusters.systems.sim_bookkeeper.bugs import Bug
+from clusters.systems.sim_bookkeeper.ledger_messages import AskHeld, Held
 from clusters.systems.sim_bookkeeper.messages import Fragment, Meta, MetaIs, Segment
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class MetadataStore:
                 self._host.send(sender, MetaIs(key, 0, self.meta(key)))
             case messages.Get(key, number):
                 self._host.send(sender, MetaIs(key, number, self.meta(key)))
+            case Request(number, AskHeld(key)):
+                self._host.send(sender, Reply(number, Held(meta=self.meta(key))))
             case Request(number, messages.AskStatus()):
                 self._host.send(sender, Reply(number, messages.Status(ROLE, None, None, None)))
             case Request(number, _):

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clusters.sim.host import Reply, Request
 from clusters.systems.sim_bookkeeper import messages, outcomes
+from clusters.systems.sim_bookkeeper.ledger import Ledger
+from clusters.systems.sim_bookkeeper.ledger_messages import LedgerRequest
 from clusters.systems.sim_bookkeeper.log import Log
 from clusters.systems.sim_bookkeeper.setting import Setting
 from harness.leaders import LEADER
@@ -28,10 +30,12 @@ class ClientNode:
 
     Attributes:
         logs: The logs that it was asked about, by key.
+        ledgers: The ledgers of the workload `ledger` that it was asked about, by key.
     """
 
     def __init__(self, host: Host, options: SimBookkeeperOptions, layout: Layout, first: Meta) -> None:
         self.logs: dict[str, Log] = {}
+        self.ledgers: dict[str, Ledger] = {}
         self._host = host
         self._options = options
         self._layout = layout
@@ -56,10 +60,18 @@ class ClientNode:
                 self._host.send(sender, Reply(number, self._status()))
             case Request(number, messages.Append() | messages.Query() as body):
                 self.log(body.key).ask(sender, number, body)
+            case Request(number, LedgerRequest() as body):
+                self.ledger(body.key).ask_ledger(sender, number, body)
             case Request(number, _):
                 self._host.send(sender, Reply(number, messages.Answer(outcomes.UNSUPPORTED)))
             case _:
-                self.log(message.key).receive(sender, message)
+                (self.ledgers.get(message.key) or self.log(message.key)).receive(sender, message)
+
+    def ledger(self, key: str) -> Ledger:
+        """Returns its part in a ledger of the workload `ledger`."""
+        if key not in self.ledgers:
+            self.ledgers[key] = Ledger(Setting(self._host, self._options, self._layout, key), self._first)
+        return self.ledgers[key]
 
     def log(self, key: str) -> Log:
         """Returns its part in a log."""
@@ -71,11 +83,12 @@ class ClientNode:
     def role(self) -> str:
         """Returns `leader` if it is the writer of a log, and otherwise `client`."""
         writes = any(log.writer is not None for log in self.logs.values()) if self.logs else self._writes
-        return LEADER if writes else ROLE
+        return LEADER if writes and not self.ledgers else ROLE
 
     def _status(self) -> messages.Status:
         newest = max((log.meta for log in self.logs.values()), key=lambda meta: meta.term, default=self._first)
         writers = [log.writer for log in self.logs.values() if log.writer is not None]
         term = max((writer.term for writer in writers), default=newest.term)
         confirmed = max((writer.lac for writer in writers), default=None)
-        return messages.Status(self.role(), term, newest.owner, confirmed)
+        ledgers = [(key, each.writer.lac, each.writer.next - 1) for key, each in self.ledgers.items() if each.writer]
+        return messages.Status(self.role(), term, newest.owner, confirmed, tuple(ledgers))

@@ -26,6 +26,7 @@ NOT_CONNECTED: Final = "not-connected"
 UNREADABLE: Final = "unreadable"
 FENCED: Final = "fenced"
 NO_ANSWER: Final = "no-answer"
+NO_LEDGER: Final = "no-ledger"
 
 # The codes before an entry is sent. A repetition can still succeed.
 REFUSED: Final = frozenset({NOT_CLIENT, NOT_WRITER, TAKEOVER_LOST, NOT_CONNECTED})
@@ -37,6 +38,7 @@ OUTCOMES: Mapping[str, type[Fail | Info]] = MappingProxyType(
         NOT_WRITER: Fail,
         TAKEOVER_LOST: Fail,  # the append waited for the recovery, and no bookie got it
         NOT_CONNECTED: Fail,  # no process listens on the node, so the request had no effect and will have none
+        NO_LEDGER: Fail,  # nobody has created the ledger yet
         UNREADABLE: Fail,  # only a read has this answer: the files of the entry are damaged
         FENCED: Info,  # bookies may have the entry, and the next recovery may find it
         NO_ANSWER: Info,

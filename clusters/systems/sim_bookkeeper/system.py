@@ -6,15 +6,17 @@ import asyncio
 import json
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import STATUS_TIMEOUT_S, SimSystem
+from clusters.systems.confirmed import Confirmed
 from clusters.systems.sim_bookkeeper import messages, telling
+from clusters.systems.sim_bookkeeper.bookie import FENCE_LINE, Bookie
 from clusters.systems.sim_bookkeeper.bookie import ROLE as BOOKIE
-from clusters.systems.sim_bookkeeper.bookie import Bookie
 from clusters.systems.sim_bookkeeper.client import SimBookkeeperClient, request_of
 from clusters.systems.sim_bookkeeper.layout import Layout, first_meta
+from clusters.systems.sim_bookkeeper.ledger_client import SimLedgerClient
 from clusters.systems.sim_bookkeeper.metadata import ROLE as METADATA
 from clusters.systems.sim_bookkeeper.metadata import MetadataStore
 from clusters.systems.sim_bookkeeper.node import ClientNode
@@ -22,18 +24,24 @@ from clusters.systems.sim_bookkeeper.options import Protocol, SimBookkeeperOptio
 from clusters.systems.sim_bookkeeper.outcomes import NOT_WRITER, outcome
 from harness.console.documents import shown
 from harness.errors import InputError
+from harness.leaders import LEADER
 from harness.op import ONLY_KEY
 from harness.service import NodeStatus, first_status
 from harness.system import LogLine
+from harness.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clusters.sim.cluster import SimCluster
     from clusters.sim.host import Factory, Host, Process
+    from harness.client import RoutedClient
     from harness.node import Node
     from harness.node_states import NodeState
-    from harness.op import Invocation, Outcome
+    from harness.op import Invocation, Outcome, Value
+    from harness.verdict import Part
+
+LEDGER: Final = "ledger"
 
 
 class SimBookkeeper(SimSystem):
@@ -43,7 +51,11 @@ class SimBookkeeper(SimSystem):
     summary = "The BookKeeper of Labrys for the simulator, with fences or terms, correct or with one planted bug."
     Options = SimBookkeeperOptions
     serves: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"log": "append adds an entry to the last ledger of the key, and returns its offset; the writer answers read"}
+        {
+            "log": "append adds an entry to the last ledger of the key, and returns its offset; the writer answers read",
+            "ledger": "append adds an entry to the one ledger of the key; read and confirmed ask the bookies; inspect asks all "
+            "bookies and the metadata store",
+        }
     )
     log_lines: ClassVar[Mapping[str, LogLine]] = MappingProxyType(
         {
@@ -62,6 +74,13 @@ class SimBookkeeper(SimSystem):
         super().__init__(cluster, options, workload)
         self._options = options
         self._layout = Layout.of([node.name for node in cluster.nodes], options.ack_quorum, options.ensemble)
+        self._writers: dict[str, str] = {}
+        self._confirmed = Confirmed()
+        if workload == LEDGER and options.protocol is not Protocol.LEDGERS:
+            raise InputError(
+                f"sim-bookkeeper has the workload ledger with --protocol ledgers only, found {options.protocol}: with the "
+                "others, a ledger never ends"
+            )
 
     def factory(self, node: Node) -> Factory:
         """Returns the function that makes the process of a node."""
@@ -70,18 +89,29 @@ class SimBookkeeper(SimSystem):
 
         def make(host: Host) -> Process:
             if node.name in layout.bookies:
-                return Bookie(host, options)
+                return Bookie(host, options, tells_fences=self.workload == LEDGER)
             if node.name == layout.metadata:
                 return MetadataStore(host, options, first)
             return ClientNode(host, options, layout, first)
 
         return make
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> SimBookkeeperClient:
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> RoutedClient:
         """Returns the client of a process. A pinned one stays at its own node, or at a client node that stands for it."""
         clients = self._layout.clients
         place = [each.name for each in self.cluster.nodes].index(node.name)
         own = node.name if node.name in clients else clients[place % len(clients)]
+        if self.workload == LEDGER:
+            return SimLedgerClient(
+                connection=self.connect(process),
+                node=node,
+                home=own,
+                layout=self._layout,
+                options=self._options,
+                writers=self._writers,
+                fences=self._fences,
+                final=pinned,
+            )
         return SimBookkeeperClient(
             connection=self.connect(process),
             node=node,
@@ -96,8 +126,8 @@ class SimBookkeeper(SimSystem):
         return self._layout.bookies if every and self._options.read_all else ()
 
     def why_not_explored(self) -> str | None:
-        """Returns None: no node relies on clocks."""
-        return None
+        """Returns None for logs: no node relies on clocks."""
+        return "an operation on a ledger depends on who created it" if self.workload == LEDGER else None
 
     def request_of(self, client: str, invocation: Invocation) -> messages.Append | messages.Query:  # noqa: ARG002
         """Returns the request of a client's only operation. An append takes over, and a read does not."""
@@ -113,7 +143,7 @@ class SimBookkeeper(SimSystem):
         return outcome(answer, is_read=invocation.f == "read")
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
-        """Returns a node's status; none if it does not answer in time."""
+        """Returns a node's status, and one for each ledger that it writes; none if it does not answer in time."""
         status = await self.ask(node, messages.AskStatus(), timeout_s)
         if not isinstance(status, messages.Status):
             return ()
@@ -124,7 +154,38 @@ class SimBookkeeper(SimSystem):
             leader=status.leader,
             committed_index=status.confirmed,
         )
-        return (found,)
+        before = self._confirmed.known(node.name)
+        ledgers = [
+            NodeStatus(
+                node=node.name,
+                role=LEADER,
+                term=1,
+                leader=node.name,
+                committed_index=confirmed,
+                last_index=sent,
+                details={"ledger": key},
+                group=key,
+            )
+            for key, confirmed, sent in status.ledgers
+        ]
+        self._confirmed.note(node.name, before, ledgers)
+        return (found, *ledgers)
+
+    def own_parts(self) -> Sequence[Part]:
+        """Returns the part about the last confirmed entries that writers of ledgers report."""
+        return (self._confirmed.part(),) if self.workload == LEDGER else ()
+
+    def _fences(self, key: str) -> list[list[Value]]:
+        """Returns the first requests to fence a ledger in the logs of the bookies: bookie, milliseconds ago, client node."""
+        found: list[list[Value]] = []
+        for bookie in self._layout.bookies:
+            for line in self.world.machines[bookie].lines:
+                time_s, _, text = line.partition(" ")
+                if text.startswith(f"{FENCE_LINE} {key} from "):
+                    ago_ms = self.world.now_ns // NS_PER_MS - round(float(time_s) * 1000)
+                    found.append([bookie, max(0, ago_ms), text.rpartition(" ")[2]])
+                    break
+        return found
 
     def node_state(self, node: Node, key: str | None) -> NodeState:
         """Returns the state of a node: a bookie's entries, or a client node's part. An entry has its segment as the term."""

@@ -11,7 +11,7 @@ import pytest
 
 from clusters.systems.bookkeeper import process
 from clusters.systems.bookkeeper.clients import Clients
-from clusters.systems.bookkeeper.confirmed import Confirmed
+from clusters.systems.confirmed import Confirmed
 from harness.node import Node
 from harness.service import NodeStatus
 from harness.verdict import Verdict

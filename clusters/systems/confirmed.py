@@ -31,14 +31,14 @@ class Confirmed:
 
     def __init__(self) -> None:
         self.reports = 0
-        self._highest: dict[tuple[str, int], int] = {}  # for each node and ledger
+        self._highest: dict[tuple[str, int | str], int] = {}  # for each node and ledger
         self._breaches: list[str] = []
 
-    def known(self, node: str) -> Mapping[int, int]:
+    def known(self, node: str) -> Mapping[int | str, int]:
         """Returns the highest reported entry of each ledger that a node writes, before it is asked again."""
         return {ledger: entry for (name, ledger), entry in self._highest.items() if name == node}
 
-    def note(self, node: str, before: Mapping[int, int], statuses: Sequence[NodeStatus]) -> None:
+    def note(self, node: str, before: Mapping[int | str, int], statuses: Sequence[NodeStatus]) -> None:
         """Notes the statuses of a node.
 
         Args:
@@ -49,7 +49,7 @@ class Confirmed:
         for status in statuses:
             ledger = (status.details or {}).get("ledger")
             entry = status.committed_index
-            if not isinstance(ledger, int) or entry is None:
+            if not isinstance(ledger, int | str) or entry is None:
                 continue
             self.reports += 1
             highest = before.get(ledger, -1)
