@@ -33,6 +33,10 @@ MAX_WAIT_S: Final = 86_400.0
 class Choice(click.Choice[str]):
     """One of some texts. For another text, the error has the nearest one, or all of them if none is near."""
 
+    def normalize_choice(self, choice: object, ctx: Context | None) -> str:
+        """Returns the text of a value. Click would compare the name of a member of an enumeration, which a hunt passes on."""
+        return super().normalize_choice(str(choice), ctx)
+
     def get_invalid_choice_message(self, value: Any, ctx: Context | None) -> str:  # noqa: ARG002 - the same in each context
         """Returns the error for a text that is none of them."""
         return f"{shown(str(value))} is not one of the choices. {did_you_mean(str(value), map(str, self.choices))}"

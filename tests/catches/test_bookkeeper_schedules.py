@@ -230,6 +230,31 @@ def refused_writer(bug: Bug) -> Any:
     return stage.answers[number].code
 
 
+def repeated_append(bug: Bug) -> Any:
+    """c1's first entry reaches b1 only, and is sent again in vain. Returns the entry that the next one is, by its answer."""
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    stage.ask("c1", Append(KEY, 1, takes_over=True))
+    stage.deliver(without=only_b1)
+    stage.retry("c1")
+    stage.waiting = []
+    number = stage.ask("c1", Append(KEY, 2, takes_over=True))
+    stage.retry("c1")
+    stage.deliver()
+    return stage.answers[number].value
+
+
+def repeated_entry(bug: Bug) -> Any:
+    """The second entry is sent before the first is confirmed, and again after that. Returns the last add confirmed."""
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    for value in (1, 2):
+        stage.ask("c1", Append(KEY, value, takes_over=True))
+    stage.deliver(without=lambda _, to, message: isinstance(message, Add) and message.offset == 1 and to != "b1")
+    stage.retry("c1")
+    writer = stage.log("c1").writer
+    assert writer is not None
+    return writer.lac
+
+
 # For each bug: the schedule, the end of the correct version, and the end with the bug.
 SCHEDULES: dict[Bug, tuple[Callable[[Bug], Any], Any, Any]] = {
     Bug.CAS_LEFT_OUT: (two_claims, [2, 3], [2, 2]),
@@ -250,6 +275,8 @@ SCHEDULES: dict[Bug, tuple[Callable[[Bug], Any], Any, Any]] = {
     Bug.METADATA_CHANGED_IN_RECOVERY: (half_recovery, 2, None),
     Bug.PINNED_ARE_REPLACED: (pinned_bookie, 1, None),
     Bug.REFUSED_IS_TIMEOUT: (refused_writer, outcomes.FENCED, outcomes.OK),
+    Bug.ID_GIVEN_AGAIN: (repeated_append, 1, 0),
+    Bug.CONFIRMED_GOES_BACK: (repeated_entry, 0, -1),
 }
 
 

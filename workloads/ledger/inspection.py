@@ -134,10 +134,12 @@ class Inspection:
             held.append(f"{_names(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} it")
         if copies.silent:
             held.append(f"{_names(copies.silent)} did not answer")
-        metadata = f"The metadata say {plain_name(self.state).lower()} with {last}."
         fragment = f"The fragment from entry {first} on has the bookies {_names(ensemble)}"
         return [
-            f"{metadata} {fragment}; entry {entry} belongs on {_names(quorum)}: {', '.join(held)}.",
+            "At ",
+            end,
+            f", the metadata say {plain_name(self.state)} with {last}. ",
+            f"{fragment}; entry {entry} belongs on {_names(quorum)}: {', '.join(held)}.",
             *self._told_fences([*dict.fromkeys([*ensemble, *copies.holders])], end),
         ]
 

@@ -220,8 +220,7 @@ def _told(
             parts += [*_did(history, _first_to_end(history, ends)), ". "]
         for entry in entries[:MOST_ENTRIES]:
             parts += [" " if entry != entries[0] else "", *inspection.told(max(0, entry), _at(history, row))]
-        rows = anomaly.rows if row in anomaly.rows else (*anomaly.rows, row)
-        told.append(replace(anomaly, explanation=f"{anomaly.explanation} {sentence(*parts)}".rstrip(), rows=rows))
+        told.append(replace(anomaly, explanation=f"{anomaly.explanation} {sentence(*parts)}".rstrip()))
     return told
 
 

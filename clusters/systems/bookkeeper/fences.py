@@ -25,12 +25,8 @@ REQUESTED: Final = "edger fence request received"
 FRESH_S: Final = 5.0
 TIMEOUT_S: Final = 10.0
 MOST_LINES: Final = 20_000
-# The time of the node, and for each ledger the time of the first request with the address and the ledger.
-_COMMAND: Final = (
-    "date +%s.%N; awk -F 'for ledger: | from address: /' "
-    f"'/{REQUESTED} for ledger: / && !seen[$2]++ {{ split($1, at, \" \"); print at[1], $2, $3 }}' "
-    "{log} | head -n {most}"
-)
+# For each ledger, the time of the first request, the ledger, and the address.
+_FIRST: Final = f'/{REQUESTED} for ledger: / && !seen[$2]++ {{ split($1, words, " "); print words[1], $2, $3 }}'
 
 
 class Fences:
@@ -68,7 +64,9 @@ class Fences:
 
     def _read(self, node: Node, loop: asyncio.AbstractEventLoop) -> Mapping[int, tuple[float, str]] | None:
         """Returns the first request for each ledger in the log of a bookie; None if it cannot be read."""
-        command = _COMMAND.format(log=shlex.quote(log_of("bookie")), most=MOST_LINES)
+        log = shlex.quote(log_of("bookie"))
+        search = f"awk -F 'for ledger: | from address: /' '{_FIRST}' {log} | head -n {MOST_LINES}"
+        command = f"[ -r {log} ] && date +%s.%N && {search}"
         now_s = loop.time()
         try:
             found = self._cluster.remote(node).run(command, timeout_s=TIMEOUT_S).stdout

@@ -39,6 +39,8 @@ class Bug(enum.StrEnum):
     METADATA_CHANGED_IN_RECOVERY = "metadata-changed-in-recovery"
     PINNED_ARE_REPLACED = "pinned-are-replaced"
     REFUSED_IS_TIMEOUT = "refused-is-timeout"
+    ID_GIVEN_AGAIN = "id-given-again"
+    CONFIRMED_GOES_BACK = "confirmed-goes-back"
 
 
 _TERMS: Final = MappingProxyType({"protocol": ("terms",)})
@@ -117,6 +119,12 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
             does="A writer takes a refused term for a bookie without an answer: it replaces the bookie. It changes the "
             "metadata whenever they are open, whatever their term is.",
             needs=Needs(options=_TERMS, at_least=_TWO_SPARES),
+        ),
+        Bug.ID_GIVEN_AGAIN: Planted(
+            does="A writer gives up its last entry when it has repeated it, and gives its id to the next one.",
+        ),
+        Bug.CONFIRMED_GOES_BACK: Planted(
+            does="A writer that repeats an entry goes back to the last add confirmed with which it first sent the entry.",
         ),
     }
 )

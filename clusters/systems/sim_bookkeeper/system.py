@@ -19,6 +19,7 @@ from clusters.systems.sim_bookkeeper.layout import Layout, first_meta
 from clusters.systems.sim_bookkeeper.ledger_client import SimLedgerClient
 from clusters.systems.sim_bookkeeper.metadata import ROLE as METADATA
 from clusters.systems.sim_bookkeeper.metadata import MetadataStore
+from clusters.systems.sim_bookkeeper.node import ROLE as CLIENT
 from clusters.systems.sim_bookkeeper.node import ClientNode
 from clusters.systems.sim_bookkeeper.options import Protocol, SimBookkeeperOptions
 from clusters.systems.sim_bookkeeper.outcomes import NOT_WRITER, outcome
@@ -200,6 +201,15 @@ class SimBookkeeper(SimSystem):
                 told = telling.of_bookie(process.promise(own))
                 found = replace(basic, role=BOOKIE, term=process.term(own), last=last, value=told or None)
                 return replace(found, committed=committed, entries=entries)
+            case ClientNode() if own in process.ledgers:
+                ledger = process.ledgers[own]
+                role = CLIENT if ledger.writer is None else LEADER
+                found = replace(basic, role=role, value=telling.of_log(ledger))
+                return (
+                    found
+                    if ledger.writer is None
+                    else replace(found, last=ledger.writer.next - 1, committed=ledger.writer.lac)
+                )
             case ClientNode() if own in process.logs:
                 log = process.logs[own]
                 writer = log.writer
@@ -211,7 +221,8 @@ class SimBookkeeper(SimSystem):
                 )
             case MetadataStore():
                 meta = process.meta(own)
-                return replace(basic, role=METADATA, term=meta.term, value=telling.of_meta(meta))
+                term = None if self.workload == LEDGER else meta.term
+                return replace(basic, role=METADATA, term=term, value=telling.of_meta(meta))
         return basic
 
     async def lacking(self, nodes: Sequence[Node]) -> str | None:

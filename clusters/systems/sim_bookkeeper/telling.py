@@ -35,6 +35,7 @@ def of_log(log: Log) -> str:
 
 def of_meta(meta: Meta) -> str:
     """Returns the owner of a log, and the ensembles of its last segment."""
-    state = "writes" if meta.is_open else "recovers"
-    fragments = "; ".join(f"from {each.first}: {', '.join(each.bookies)}" for each in meta.segments[-1].fragments)
+    last = meta.segments[-1]
+    state = "writes" if meta.is_open else "recovers" if last.last is None else f"closed it with entry {last.last}"
+    fragments = "; ".join(f"from {each.first}: {', '.join(each.bookies)}" for each in last.fragments)
     return f"{meta.owner} {state}; {fragments}"

@@ -106,6 +106,8 @@ class Writer:
 
     def append(self, client: str, request: int, value: Value) -> None:
         """Sends a client's entry to the ensemble."""
+        if self._bug is Bug.ID_GIVEN_AGAIN:
+            self._give_up_last()
         self.pending[self.next] = Pending(Entry(value), client, request, self.lac)
         self.next += 1
         self._send(self.next - 1, self.pending[self.next - 1])
@@ -129,6 +131,8 @@ class Writer:
         """Sends all entries again, to the bookies that have not answered. Replaces those that have not answered for long."""
         for offset, pending in self._unfinished():
             pending.repeats += 1
+            if self._bug is Bug.CONFIRMED_GOES_BACK:
+                self.lac = pending.lac
             self._send(offset, pending)
         if self.change is not None and self.change.is_hopeless:
             self._give_up(self.change)
@@ -236,6 +240,14 @@ class Writer:
 
     def _is_safe(self, pending: Pending) -> bool:
         return len(pending.acks) >= self._setting.options.ack_quorum
+
+    def _give_up_last(self) -> None:
+        """Makes the last id free if its entry was repeated: only a planted bug does so."""
+        last = self.pending.get(self.next - 1)
+        if last is not None and last.repeats:
+            self.next -= 1
+            self._setting.answer(last.client, last.request, Answer(outcomes.FENCED))
+            del self.pending[self.next]
 
     def _acknowledge(self, offset: int, pending: Pending) -> None:
         if not pending.is_answered:

@@ -147,7 +147,8 @@ def test_an_inspection_says_where_an_entry_belongs_who_has_it_and_who_was_fenced
     (anomaly,) = judgement.anomalies
     assert (anomaly.kind, anomaly.subject, anomaly.rows) == ("under-replicated", 1, (1, 3, 4))
     assert anomaly.explanation.endswith(
-        "found it on 1 of its bookies at 0.009 s, fewer than the ack quorum. The metadata say closed with the last entry 1. "
+        "found it on 1 of its bookies at 0.009 s, fewer than the ack quorum. "
+        "At 0.009 s, the metadata say CLOSED with the last entry 1. "
         "The fragment from entry 1 on has the bookies n1, n4 and n3; entry 1 belongs on n4 and n3: n2 and n3 have 8, n4 lacks "
         "it. Fenced: n1 by n5 at 0.005 s, n3 by n6 at 0.008 s; no request to fence the ledger reached n4; the fences of n2 "
         "could not be read."
@@ -164,12 +165,12 @@ def test_an_inspection_says_where_an_entry_belongs_who_has_it_and_who_was_fenced
         (
             [*APPENDED, ("recover", None, 0), ("append", 9, 2)],
             inspected(0, WHOLE[0], [2, [[9, ["n3", "n1"]]], []]),
-            "n1, n4 and n3; entry 2 belongs on n3 and n1: n3 and n1 have 9. No request to fence the ledger reached n1, n4 and n3",
+            "entry 2 belongs on n3 and n1: n3 and n1 have 9. No request to fence the ledger reached n1, n4 and n3",
         ),
         (
             [*APPENDED[:2], ("recover", None, 1), ("read", [0, 9], [[0, 7]])],
             inspected(1, WHOLE[0], [1, [], ["n4"]]),
-            "recovered the ledger to the last entry 1 at 0.005 s. The metadata say closed with the last entry 1. The fragment",
+            "recovered the ledger to the last entry 1 at 0.005 s. At 0.009 s, the metadata say CLOSED with the last entry 1.",
         ),
         (
             [*APPENDED, ("recover", None, 1), ("read", [0, 9], [[0, 7], [1, 9], [1, 8]])],
@@ -201,7 +202,6 @@ def test_each_explanation_names_the_fragment_the_copies_and_the_fences(
     judgement = judged(in_turn(*calls, ("inspect", None, found)))
     assert judgement.verdict is Verdict.INVALID
     assert [anomaly for anomaly in judgement.anomalies if words in anomaly.explanation], judgement.anomalies
-    assert all(len(calls) in anomaly.rows for anomaly in judgement.anomalies)
 
 
 def test_anomalies_of_the_log_name_rows_of_the_whole_history() -> None:
