@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
+from checker.judging import UNPROMISED
 from harness.suites.expectation import CaseOutcome
 from harness.verdict import Verdict, worst
 from results.pipeline.schema import VERDICTS
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from results.pipeline.write.tables import Read
 
 SHOWN_ROWS: Final = 20
+UNKNOWN: Final = str(Verdict.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,7 @@ class Summary:
         reasons: The most frequent reasons in quarantine.
         quarantined: The number of rows in quarantine.
         tables: The folders of each table.
+        unpromised: How many of the unknown keys promised nothing, in runs with other keys: they hide no verdict.
     """
 
     out: str
@@ -73,12 +76,13 @@ class Summary:
     reasons: Sequence[Refusal]
     quarantined: int
     tables: Mapping[str, Sequence[str]]
+    unpromised: int = 0
 
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of all keys; unknown if there is none, because nothing was judged."""
-        found = [verdict for verdict in Verdict if self.counts.get(str(verdict))]
-        return worst(found)
+        telling = {**self.counts, UNKNOWN: self.counts.get(UNKNOWN, 0) - self.unpromised}
+        return worst(verdict for verdict in Verdict if telling.get(str(verdict)))
 
     @property
     def outcome(self) -> Verdict:
@@ -101,7 +105,7 @@ def summary(read_tables: Read, root: str, manifest: Manifest, *, read: int = 0) 
         manifest: Its manifest.
         read: How many runs this job has read.
     """
-    there = read_tables("verdicts", ("verdict", "operations", "order_agrees"))
+    there = read_tables("verdicts", ("run", "verdict", "cause", "operations", "order_agrees"))
     counts, orders = _counted(there.column("verdict")), _counted(there.column("order_agrees"))
     trends = read_tables("trends", ("run", "outcome"))
     outcomes = dict(zip(trends.column("run").to_pylist(), trends.column("outcome").to_pylist(), strict=True))
@@ -134,7 +138,17 @@ def summary(read_tables: Read, root: str, manifest: Manifest, *, read: int = 0) 
         ],
         quarantined=sum(row["source_count"] for row in by_reason),
         tables=manifest.tables(root),
+        unpromised=_unpromised(there),
     )
+
+
+def _unpromised(verdicts: pa.Table) -> int:
+    """Returns how many keys promised nothing, of the runs that have other keys."""
+    cause = pc.fill_null(verdicts.column("cause"), "")
+    silent = pc.and_(pc.equal(verdicts.column("verdict"), UNKNOWN), pc.equal(cause, UNPROMISED))
+    telling = pc.unique(verdicts.column("run").filter(pc.invert(silent)))
+    beside = pc.is_in(verdicts.column("run"), value_set=telling)
+    return pc.sum(pc.and_(silent, beside)).as_py() or 0
 
 
 def _counted(column: pa.ChunkedArray) -> dict[str, int]:

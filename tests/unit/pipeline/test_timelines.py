@@ -31,7 +31,8 @@ from results.pipeline.measure.timelines import Subject, shown_keys
 from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends
 from results.pipeline.write.gathered import gathered
 from results.pipeline.write.page import PAGE, render
-from results.pipeline.write.summary import Refusal, Summary
+from results.pipeline.write.output import Manifest
+from results.pipeline.write.summary import Refusal, Summary, summary
 from results.store.document import counts
 
 if TYPE_CHECKING:
@@ -425,7 +426,7 @@ def test_recovery_is_what_the_run_reports(case: Case) -> None:
 
 
 def test_a_key_without_a_promise_hides_no_verdict(case: Case) -> None:
-    """A run is unknown only if no key promised anything."""
+    """A run is unknown only if no key promised anything, and so is a job."""
     tables = judged_runs(case)
     runs = list(case.runs)[:2]
     unknown: dict[str, Any] = {"verdict": "unknown", "cause": UNPROMISED, "operations": 3}
@@ -434,6 +435,17 @@ def test_a_key_without_a_promise_hides_no_verdict(case: Case) -> None:
     rows = {row["run"]: row for row in figures(reading(**{**tables, "verdicts": said}))}
     assert [rows[run]["severity"] for run in runs] == [Verdict.VALID.severity, Verdict.UNKNOWN.severity]
     assert (rows[runs[0]]["keys"], rows[runs[0]]["operations"]) == (2, 8)
+    for keys, unpromised, verdict in [
+        (said[:2], 1, Verdict.VALID),
+        (said, 1, Verdict.UNKNOWN),
+        (said[1:], 0, Verdict.UNKNOWN),
+    ]:
+        found = summary(reading(verdicts=keys), "out", Manifest())
+        assert (found.counts["unknown"], found.unpromised, found.verdict) == (
+            len(keys) - (keys[0] == said[0]),
+            unpromised,
+            verdict,
+        )
 
 
 def test_the_page_shows_runs_and_escapes_them(case: Case) -> None:
