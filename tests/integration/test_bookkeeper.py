@@ -20,6 +20,7 @@ from nemesis.conductor import Conductor
 from tests.outcomes import asked
 from tests.software import obtained
 from workloads.ledger import LedgerOptions
+from workloads.ledger.inspection import inspection_of
 from workloads.log import LogOptions
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 READY_S = 90.0
+FENCED_MS = 60_000
 COPIED_S = 30.0
 OPTIONS = BookKeeperOptions(
     ensemble=2,
@@ -155,9 +157,9 @@ def test_a_recovery_fences_the_writer(ledgers: BookKeeperSystem) -> None:
         outcomes = await ask(ledgers, 3, "l0", ("confirmed", None), ("append", 7), ("append", 8))
         outcomes += await ask(ledgers, 4, "l0", ("confirmed", None), ("recover", None))
         outcomes += await ask(ledgers, 3, "l0", ("append", 9), ("append", 10), ("recover", None))
-        return outcomes + await ask(ledgers, 3, "l0", ("read", [0, 9]), final=True)
+        return outcomes + await ask(ledgers, 3, "l0", ("read", [0, 9]), ("inspect", None), final=True)
 
-    absent, *before, fenced, closed, again, read = asyncio.run(all_of_it())
+    absent, *before, fenced, closed, again, read, inspected = asyncio.run(all_of_it())
     assert isinstance(absent, Fail)
     assert absent.error.startswith("no-ledger: ")
     assert before == [Ok(0), Ok(1), Ok(0), Ok(1)]
@@ -166,6 +168,17 @@ def test_a_recovery_fences_the_writer(ledgers: BookKeeperSystem) -> None:
     assert isinstance(closed, Info)
     assert closed.error.startswith("ledger-closed: ")
     assert (again, read) == (Ok(1), Ok([[0, 7], [1, 8]]))
+    assert isinstance(inspected, Ok)
+    found = inspection_of(inspected.value)
+    assert found is not None
+    ((_, ensemble),) = found.fragments
+    assert (found.state, found.last, found.write, found.ack, found.unread) == ("CLOSED", 1, 2, 2, [])
+    assert [(value, sorted(names)) for copies in found.entries.values() for value, names in copies.values] == [
+        (7, sorted(ensemble)),
+        (8, sorted(ensemble)),
+    ]
+    assert {(fence.bookie, fence.by) for fence in found.fences} == {(bookie, "n5") for bookie in ensemble}
+    assert all(fence.ago_ms < FENCED_MS for fence in found.fences)
 
 
 def test_a_writer_closes_its_ledger_and_one_bookie_alone_takes_no_entry(ledgers: BookKeeperSystem) -> None:

@@ -30,8 +30,8 @@ from results.pipeline.measure.figures import figures
 from results.pipeline.measure.timelines import Subject, shown_keys
 from results.pipeline.measure.trends import BY_OPERATIONS, BY_RUN, trends
 from results.pipeline.write.gathered import gathered
-from results.pipeline.write.page import PAGE, render
 from results.pipeline.write.output import Manifest
+from results.pipeline.write.page import PAGE, render
 from results.pipeline.write.summary import Refusal, Summary, summary
 from results.store.document import counts
 
