@@ -132,7 +132,7 @@ class Writer:
         for offset, pending in self._unfinished():
             pending.repeats += 1
             if self._bug is Bug.CONFIRMED_GOES_BACK:
-                self.lac = pending.lac
+                self.lac = min(self.lac, pending.lac)
             self._send(offset, pending)
         if self.change is not None and self.change.is_hopeless:
             self._give_up(self.change)
