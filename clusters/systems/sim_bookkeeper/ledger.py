@@ -152,7 +152,11 @@ class Ledger(Log):
             self.ask_ledger(*each)
 
     def _close_by_writer(self, writer: Writer) -> None:
+        """Asks for the end of the ledger, unless this node knows of a recovery."""
         meta = self.meta
+        if not meta.is_open:
+            self._answer_all("close", Answer(outcomes.FENCED))
+            return
         *earlier, last = meta.segments
         self._closes = meta._replace(
             version=meta.version + 1, is_open=False, segments=(*earlier, last._replace(last=writer.lac))

@@ -103,6 +103,16 @@ def test_two_recoveries_agree_on_the_end() -> None:
     assert stage.answers[first] == Answer(outcomes.OK, 1)
 
 
+def test_a_close_changes_no_end_of_a_recovery_at_the_same_node() -> None:
+    """The recovery of c1 finds 2, which its writer part has not confirmed."""
+    stage = created()
+    stage.request("c1", "append", 2)
+    stage.deliver(without=only_b1)
+    assert stage.carried_out("c1", "recover") == 1
+    assert stage.carried_out("c1", "close") == outcomes.FENCED
+    assert stage.carried_out("c2", "recover") == 1
+
+
 def test_the_writer_closes_its_ledger_and_a_reader_sees_confirmed_entries_only() -> None:
     """The last entry is confirmed with the next one, or by the close."""
     stage = created()
