@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import click
 import pytest
 
 from cli import labrys
-from harness.console.parameters import Number, PathType, Whole, existing_file
+from harness.console.parameters import Choice, Number, PathType, Whole, existing_file
 from harness.console.sources import options_of
 
 
@@ -55,3 +56,14 @@ def test_a_path_that_is_no_file_is_refused(value: Any) -> None:
     """It is not a valid name, a folder, a missing file, or not a text."""
     with pytest.raises(click.BadParameter):
         existing_file().convert(value, None, None)
+
+
+def test_a_choice_takes_a_member_of_an_enumeration_by_its_text() -> None:
+    """A hunt gives its runs drawn members. Their names differ from their texts."""
+
+    class Size(enum.StrEnum):
+        SMALL = "very small"
+
+    assert Choice(["very small"]).convert(Size.SMALL, None, None) == "very small"
+    with pytest.raises(click.BadParameter, match="is not one of the choices"):
+        Choice(["very small"]).convert("SMALL", None, None)
