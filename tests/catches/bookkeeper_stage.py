@@ -10,6 +10,7 @@ from clusters.sim.host import Process, Reply, Request
 from clusters.systems.sim_bookkeeper import outcomes
 from clusters.systems.sim_bookkeeper.bookie import Bookie
 from clusters.systems.sim_bookkeeper.layout import Layout, first_meta
+from clusters.systems.sim_bookkeeper.ledger_messages import AskHeld, LedgerRequest
 from clusters.systems.sim_bookkeeper.messages import Add, Answer, Append, Query
 from clusters.systems.sim_bookkeeper.metadata import MetadataStore
 from clusters.systems.sim_bookkeeper.node import ClientNode
@@ -55,7 +56,7 @@ class Stage:
         self.processes[name] = process
         process.start()
 
-    def ask(self, node: str, body: Append | Query) -> int:
+    def ask(self, node: str, body: Append | Query | LedgerRequest | AskHeld) -> int:
         """Gives a client's request to a node. Returns the number under which its answer comes."""
         self._requests += 1
         self.processes[node].receive("client", Request(self._requests, body))

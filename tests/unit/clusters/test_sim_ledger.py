@@ -80,7 +80,7 @@ def test_a_recovery_fences_the_writer_and_keeps_what_it_finds() -> None:
     assert stage.answers[late] == Answer(outcomes.FENCED)
     assert [stage.carried_out(node, "recover") for node in ("c1", "c2")] == [1, 1]
     assert stage.carried_out("c2", "read", [0, 9]) == [[0, 1], [1, 2]]
-    held = stage.ask("md", AskHeld(KEY))  # type: ignore[arg-type]
+    held = stage.ask("md", AskHeld(KEY))
     stage.deliver()
     found: Any = stage.answers[held]
     assert found.meta.segments[-1].last == 1
