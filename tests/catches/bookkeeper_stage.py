@@ -10,7 +10,6 @@ from clusters.sim.host import Process, Reply, Request
 from clusters.systems.sim_bookkeeper import outcomes
 from clusters.systems.sim_bookkeeper.bookie import Bookie
 from clusters.systems.sim_bookkeeper.layout import Layout, first_meta
-from clusters.systems.sim_bookkeeper.ledger_messages import AskHeld, LedgerRequest
 from clusters.systems.sim_bookkeeper.messages import Add, Answer, Append, Query
 from clusters.systems.sim_bookkeeper.metadata import MetadataStore
 from clusters.systems.sim_bookkeeper.node import ClientNode
@@ -19,6 +18,7 @@ from clusters.systems.sim_bookkeeper.options import Protocol, SimBookkeeperOptio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from clusters.systems.sim_bookkeeper.ledger_messages import AskHeld, LedgerRequest
     from clusters.systems.sim_bookkeeper.log import Log
 
 NAMES = ("b1", "b2", "b3", "c1", "c2", "md")
