@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from clusters.systems.sim_bookkeeper.setting import Setting
 
 ABSENT: Final = 1  # the version of the metadata before a ledger is created
-TERMS: Final = 1_000_000_000
+TERMS: Final = 1 << 20
 
 
 class Recovery(Takeover):
