@@ -245,6 +245,8 @@ def _print(nodes: Nodes, invariants: Invariants, found: Explored) -> None:
     if found.violation is None:
         echo(f"no violation: {found.left}" if found.left else "no violation: every state within the bounds was visited")
         echo(visited)
+        if not found.left:
+            echo("orders without end: states come back" if found.orders is None else counted(found.orders, "order"))
         return
     echo(f"violation after {counted(len(found.violation.events), 'event')}: {found.violation.reason}")
     echo()
@@ -301,6 +303,7 @@ def _print_json(nodes: Nodes, found: Explored) -> None:
         "states": found.states,
         "events": found.events,
         "depth": found.depth,
+        "orders": found.orders,
         "node_states": found.node_states,
         "messages": found.messages,
         "histories": found.histories,

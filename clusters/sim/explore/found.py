@@ -72,6 +72,7 @@ class Explored:
         states: The number of states visited.
         events: The number of events carried out in them.
         depth: The number of events of the longest order visited.
+        orders: The number of orders visited (`orders`); None if the search did not visit everything, or if they have no end.
         node_states: The number of states of single nodes.
         messages: The number of different messages.
         histories: The number of different histories of the clients, each of which was judged.
@@ -84,6 +85,7 @@ class Explored:
     states: int
     events: int
     depth: int
+    orders: int | None
     node_states: int
     messages: int
     histories: int

@@ -32,6 +32,7 @@ from clusters.sim.explore.found import Explored, Happened, Used, Violation
 from clusters.sim.explore.history import Histories, operations
 from clusters.sim.explore.nodes import DEAD, Event, Kind
 from clusters.sim.explore.opening import Opening
+from clusters.sim.explore.orders import Orders
 from clusters.sim.explore.rules import NoReactorError, Rules
 from clusters.sim.explore.state import COPIES, COPY_MASK, State, messages_in, with_one, without
 from clusters.sim.explore.symmetry import NotAlikeError
@@ -92,8 +93,9 @@ class Search:
 
     def _forget(self) -> None:
         """Begins anew; what is known of nodes and histories stays."""
-        self._visited = Visited()
+        self._visited = Visited(dominance=self._rules is not None)
         self._trail = Trail()
+        self._orders = Orders()
         self._events = 0
         self._lost_copies = False
 
@@ -138,7 +140,7 @@ class Search:
             bag_before=0, number=0,
         )  # fmt: skip
         first, wrong = self._opened(first, steps)
-        self._is_new(first)
+        self._visited.known(first if self._rules is None else self._rules.least(first), first.number)
         layer, depth, left = [first], 0, ""
         violation = self._found(first, wrong)
         while layer and violation is None and not left:
@@ -159,11 +161,13 @@ class Search:
             if following:
                 depth += 1
             layer = following
+        left = "" if violation is not None else left or self._lost
+        states = len(self._trail)
         return Explored(
-            states=len(self._trail), alike=len(self._rules.alike) if self._rules is not None else 0,
-            events=self._events, depth=depth, node_states=self._nodes.count,
-            messages=len(self._nodes.messages), histories=len(self._histories.seen), seconds=time.monotonic() - began_s,
-            left="" if violation is not None else left or self._lost, violation=violation,
+            states=states, orders=None if violation or left else self._orders.count(states, first.number),
+            alike=len(self._rules.alike) if self._rules is not None else 0, events=self._events, depth=depth, node_states=self._nodes.count, messages=len(self._nodes.messages),
+            histories=len(self._histories.seen), seconds=time.monotonic() - began_s,
+            left=left, violation=violation,
         )  # fmt: skip
 
     def _opened(self, state: State, steps: Sequence[Step]) -> tuple[State, str | None]:
@@ -201,8 +205,12 @@ class Search:
                 continue
             self._events += 1
             found, wrong = self._next(state, place, event, step, spent, silent=silent)
-            if wrong is not None or self._is_new(found):
-                yield found._replace(number=self._trail.add(state.number, place, event)), wrong
+            if wrong is None:
+                known = self._known(found)
+                self._orders.add(state.number, len(self._trail) if known is None else known)
+                if known is not None:
+                    continue
+            yield found._replace(number=self._trail.add(state.number, place, event)), wrong
 
     def _step(self, state: State, place: int, event: Event) -> Step:
         step = self._nodes.step(state.nodes[place], event)
@@ -281,14 +289,9 @@ class Search:
             bag = with_one(bag, message)
         return bag
 
-    def _is_new(self, state: State) -> bool:
-        """Returns whether no visited state makes this one needless, and remembers it then."""
-        if self._rules is not None:
-            state = self._rules.least(state)
-        if self._visited.have(state) if self._rules is None else self._visited.dominate(state):
-            return False
-        self._visited.add(state)
-        return True
+    def _known(self, state: State) -> int | None:
+        """Returns what makes a state needless: `Visited.known`."""
+        return self._visited.known(state if self._rules is None else self._rules.least(state), len(self._trail))
 
     def _found(self, state: State, wrong: str | None) -> Violation | None:
         """Returns the violation in a state, with the events that lead to it."""

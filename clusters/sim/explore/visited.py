@@ -1,7 +1,8 @@
 """The visited states of a search, and whether one of them makes a new state needless.
 
 States with the same nodes and the same operations are in one group. A group can have tens of thousands of states, which differ
-in their messages under way. So their messages are rows of a matrix, and one operation compares a state with all rows.
+in their messages under way. So their messages are rows of a matrix, and one operation compares a state with all rows. A state
+that equals a visited one is found by its hash first.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from clusters.sim.explore.state import State, dominates
+from clusters.sim.explore.orders import DOMINATED
+from clusters.sim.explore.state import dominates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from clusters.sim.explore.found import Used
+    from clusters.sim.explore.state import State
 
 _WORD_BYTES: Final = 8
 _FEW: Final = 48  # states that are compared one by one
@@ -22,26 +27,34 @@ _FEW: Final = 48  # states that are compared one by one
 class Visited:
     """The visited states, in groups."""
 
-    def __init__(self) -> None:
-        self._groups: dict[tuple[tuple[int, ...], int], _Group] = {}
+    def __init__(self, *, dominance: bool) -> None:
+        """Begins.
 
-    def add(self, state: State) -> None:
-        """Adds a state."""
+        Args:
+            dominance: Whether a visited state with more messages makes a state needless.
+        """
+        self._groups: dict[tuple[tuple[int, ...], int], _Group] = {}
+        self._dominance = dominance
+
+    def known(self, state: State, number: int) -> int | None:
+        """Returns the number of the visited state that equals a state, or `DOMINATED` if another one makes it needless.
+
+        Returns None for a new state, and remembers it by the given number.
+        """
         key = state.nodes, state.history
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group()
-        group.add(state)
-
-    def dominate(self, state: State) -> bool:
-        """Returns whether all that can follow a state can also follow a visited one."""
-        group = self._groups.get((state.nodes, state.history))
-        return group is not None and group.dominates(state)
-
-    def have(self, state: State) -> bool:
-        """Returns whether a visited state has the same messages under way and the same use of the bounds."""
-        group = self._groups.get((state.nodes, state.history))
-        return group is not None and any(other.bag == state.bag and other.used == state.used for other in group.states)
+        own = state.bag, state.used, state.duty, state.owed, state.ends
+        equal = group.numbers.get(own)
+        if equal is not None:
+            return equal
+        if self._dominance:
+            if group.dominates(state):
+                return DOMINATED
+            group.states.append(state)
+        group.numbers[own] = number
+        return None
 
 
 class _Group:
@@ -49,18 +62,16 @@ class _Group:
 
     Attributes:
         states: The states.
+        numbers: Their numbers, by what may differ.
     """
 
-    __slots__ = ("_matrix", "_rows", "states")
+    __slots__ = ("_matrix", "_rows", "numbers", "states")
 
     def __init__(self) -> None:
         self.states: list[State] = []
+        self.numbers: dict[tuple[int, Used, int, int, bool], int] = {}
         self._rows = 0  # how many states are in the matrix
         self._matrix: NDArray[np.uint64] = np.zeros((0, 1), np.uint64)
-
-    def add(self, state: State) -> None:
-        """Adds a state."""
-        self.states.append(state)
 
     def dominates(self, state: State) -> bool:
         """Returns whether one of the states dominates another one."""

@@ -21,7 +21,7 @@ from clusters.sim.host import Reply, Request
 from harness.op import Invocation, Ok, OpType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clusters.sim.explore.found import Explored
     from clusters.sim.host import Host
@@ -142,34 +142,58 @@ def explored(table: Table, bounds: Bounds, *, reads: int = 0, alike: Sequence[in
     return search.run(lambda number, live: states.__setitem__(number, live.process.state), lambda *told: None)
 
 
+Whole = tuple[tuple[int, ...], tuple[tuple[int, int, int], ...], int]
+"""A state of a whole cluster: the state of each node, the messages under way (from, to, kind), and the timers used."""
+
+
+def followers(table: Table, whole: Whole, timers: int) -> list[Whole]:
+    """Returns the state after each event that can follow a state."""
+    states, bag, used = whole
+    possible: list[tuple[int, tuple[int, list[tuple[int, int]]], int | None]] = [
+        (to, table.on_message[to, states[to], kind], bag.index((source, to, kind))) for source, to, kind in set(bag)
+    ]
+    if used < timers:
+        possible += [(place, table.on_timer[place, states[place]], None) for place in range(3)]
+    found: list[Whole] = []
+    for place, (state, sent), taken in possible:
+        left = list(bag) if taken is None else [*bag[:taken], *bag[taken + 1 :]]
+        left += [(place, *each) for each in sent if each[0] != place]
+        found.append(((*states[:place], state, *states[place + 1 :]), tuple(sorted(left)), used + (taken is None)))
+    return found
+
+
 def nearest(table: Table, timers: int) -> int | None:
     """Returns after how many events two nodes conflict first, by a plain search of whole clusters.
 
     None: they never do; -1: there are too many states.
     """
-    layer: set[tuple[tuple[int, ...], tuple[tuple[int, int], ...], int]] = {((0, 0, 0), (), 0)}
+    layer: set[Whole] = {((0, 0, 0), (), 0)}
     seen, depth = set(layer), 0
     while layer:
         following = set()
-        for states, bag, used in layer:
-            if any(table.conflict(x, y) for x, y in itertools.permutations(states, 2)):
+        for whole in layer:
+            if any(table.conflict(x, y) for x, y in itertools.permutations(whole[0], 2)):
                 return depth
-            possible: list[tuple[int, tuple[int, list[tuple[int, int]]], int | None]] = [
-                (to, table.on_message[to, states[to], kind], bag.index((to, kind))) for to, kind in set(bag)
-            ]
-            if used < timers:
-                possible += [(place, table.on_timer[place, states[place]], None) for place in range(3)]
-            for place, (state, sent), taken in possible:
-                left = list(bag) if taken is None else [*bag[:taken], *bag[taken + 1 :]]
-                left += [each for each in sent if each[0] != place]
-                after = ((*states[:place], state, *states[place + 1 :]), tuple(sorted(left)), used + (taken is None))
-                if after not in seen:
-                    seen.add(after)
-                    following.add(after)
+            following |= {after for after in followers(table, whole, timers) if after not in seen}
+        seen |= following
         if len(seen) > MOST_STATES:
             return -1
         layer, depth = following, depth + 1
     return None
+
+
+def orders(table: Table, timers: int) -> int | None:
+    """Returns the number of orders of events until nothing more can happen, one by one; None if they have no end."""
+    known: dict[Whole, int | None] = {}
+
+    def after(whole: Whole) -> int | None:
+        if whole not in known:
+            known[whole] = None  # while its orders are counted, a return to it is an order without end
+            counts = [after(following) for following in followers(table, whole, timers)]
+            known[whole] = None if None in counts else sum(filter(None, counts)) if counts else 1
+        return known[whole]
+
+    return after(((0, 0, 0), (), 0))
 
 
 @given(st.integers(0, 2**32), st.integers(1, 3))
@@ -270,6 +294,67 @@ def test_the_reductions_leave_out_states() -> None:
     assert 3 * sum(reduced.states for reduced, _ in pairs) < 2 * sum(full.states for _, full in pairs)
     assert 2 * sum(reduced.events for reduced, _ in pairs) < sum(full.events for _, full in pairs)
     assert all(reduced.states <= full.states and reduced.depth <= full.depth for reduced, full in pairs)
+
+
+@given(st.integers(0, 2**32), st.integers(0, 2))
+def test_orders_are_counted_exactly(seed: int, timers: int) -> None:
+    """Without the reductions, the number is that of a plain count, also if the orders have no end. They lower it."""
+    table = Table(seed)
+    table.wrong = set()
+    full, reduced = (
+        explored(table, Bounds(timers=timers, states=MOST_STATES, reduced=reduced)) for reduced in (False, True)
+    )
+    if full.left or reduced.left:
+        return
+    assert full.orders == orders(table, timers)
+    if full.orders is not None:
+        assert reduced.orders is not None
+        assert 1 <= reduced.orders <= full.orders
+
+
+class Relay:
+    """A process that sends to others at its start, passes each message on, and remembers what it got."""
+
+    def __init__(self, host: Host, first: str, further: Mapping[str, str]) -> None:
+        self.host, self.first, self.further = host, first, further
+        self.got: list[str] = []
+
+    def start(self) -> None:
+        """Sends the first messages of `a`: each has the name of its receiver."""
+        for name in self.first if self.host.name == "a" else ():
+            self.host.send(name, name)
+
+    def receive(self, sender: str, message: Any) -> None:
+        """Remembers a message. The first one goes on to another node."""
+        if message not in self.got:
+            self.got.append(message)
+        if self.host.name in self.further:
+            self.host.send(self.further[self.host.name], message)
+
+
+@pytest.mark.parametrize(
+    ("first", "further", "full", "reduced"),
+    [
+        ("b", {}, 1, 1),
+        ("bc", {}, 2, 2),  # two messages; a reduced order has one, which nobody learns of
+        ("bc", {"b": "c"}, 3, 3),  # c gets its own message before b has one, after that, or last
+        ("bc", {"b": "a", "c": "a"}, 6, 4),  # two nodes get a message each, and answer
+        ("b", {"b": "a", "a": "b"}, None, None),  # a and b answer each other for ever
+    ],
+)
+def test_orders_that_can_be_counted_by_hand(
+    first: str, further: dict[str, str], full: int | None, reduced: int | None
+) -> None:
+    """Each event is a message that arrives. With the reductions, an order can end before all messages have arrived."""
+
+    def found(*, reduces: bool) -> Explored:
+        nodes = Nodes(NAMES, lambda name: lambda host: Relay(host, first, further), ())
+        return Search(
+            nodes, (), bounds=Bounds(timers=0, reduced=reduces), outcome=lambda number, answer: Ok(),
+            judge=lambda found: None, conflict=lambda one, two: None, matters=lambda number: False,
+        ).run(lambda number, live: None, lambda *told: None)  # fmt: skip
+
+    assert [found(reduces=reduces).orders for reduces in (False, True)] == [full, reduced]
 
 
 def test_a_duplicate_message_arrives_twice() -> None:
