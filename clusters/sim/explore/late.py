@@ -17,6 +17,8 @@ from clusters.sim.explore.nodes import DEAD, Event, Kind
 from clusters.sim.explore.state import COPIES, COPY_MASK, messages_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from clusters.sim.explore.nodes import Nodes
 
 
@@ -47,14 +49,23 @@ class Late:
             if not self._is_late(following, message):
                 self._correct(state, message)
 
-    def without(self, states: tuple[int, ...], bag: int) -> int:
-        """Returns the messages under way that are not late, with the states of all nodes."""
-        self._place_new()
-        for place, state in enumerate(states):
-            own = bag & self._of_place[place]
-            for message in messages_in(own & ~(self._late[state] | self._timely[state])):
-                self._is_late(state, message)
-            bag &= ~(own & self._late[state])
+    def without(self, states: tuple[int, ...], bag: int, places: Iterable[int]) -> int:
+        """Returns the messages under way that are not late, with the states of all nodes.
+
+        Args:
+            states: The states.
+            bag: The messages. Those to other places than `places` are not late.
+            places: The places of the nodes that have a new state, or to which new messages are under way.
+        """
+        if self._placed < len(self._nodes.messages):
+            self._place_new()
+        for place in places:
+            own, state = bag & self._of_place[place], states[place]
+            if own:
+                unknown = own & ~(self._late[state] | self._timely[state])
+                for message in messages_in(unknown):
+                    self._is_late(state, message)
+                bag &= ~(own & self._late[state])
         return bag
 
     def _place_new(self) -> None:

@@ -97,6 +97,7 @@ class Nodes:
         names: The nodes, in order.
         messages: All messages that any node has sent, by number. Equal messages have one number.
         targets: The place of the receiver, by message.
+        arrivals: The event of its arrival, by message.
         requests: The body of the request of each operation.
         first: The state of each node after its start.
     """
@@ -112,6 +113,7 @@ class Nodes:
         self.names = tuple(names)
         self.messages: list[Message] = []
         self.targets: list[int] = []
+        self.arrivals: list[Event] = []
         self.first: tuple[int, ...] = ()
         self._factory = factory
         self.requests = tuple(requests)
@@ -233,6 +235,7 @@ class Nodes:
                 )
             self.messages.append(message)
             self.targets.append(self.names.index(message.target))
+            self.arrivals.append(Event(Kind.MESSAGE, number))
         return number
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from clusters.sim.explore.history import History
+    from clusters.sim.explore.moves import Move
     from clusters.sim.explore.nodes import Event, Nodes, Step
     from clusters.sim.explore.state import State
     from harness.op import Outcome
@@ -72,6 +73,14 @@ class Rules:
             for own, other in self._symmetry.learn(state, event, step):
                 self._late.learn(own, other)
 
+    def is_idle(self, state: int, step: Step) -> bool:
+        """Returns whether a step has no effect: nothing changes, and no client gets a result."""
+        return (
+            step.state == state
+            and not step.sent
+            and all(isinstance(self._outcome(number, answer), Fail) for number, answer in step.replies)
+        )
+
     def check(self, history: History) -> None:
         """Checks that no client has asked one of the nodes that are alike.
 
@@ -81,36 +90,37 @@ class Rules:
         if self._symmetry is not None:
             self._symmetry.check(history)
 
-    def leave_out(self, state: State, place: int, event: Event, step: Step, *, silent: bool) -> bool:
+    def leave_out(self, state: State, place: int, event: Event, move: Move) -> bool:
         """Returns whether an event can be left out.
 
         It has no effect, or it commutes with the last event, or it has to wait for an event of a reactor.
         """
-        if step.state == state.nodes[place] and not step.sent:
-            if silent:
-                return True
-            if all(isinstance(self._outcome(number, answer), Fail) for number, answer in step.replies):
-                return True
-        if state.duty >= 0 and not self._is_due(state, place, event, silent=silent):
+        if move.is_idle or (state.duty >= 0 and not self._is_due(state, place, event, silent=move.is_silent)):
             return True
-        if not (silent and state.free and place < state.place) or place in self.reactors:
+        if not (state.free and move.is_silent and place < state.place) or place in self.reactors:
             return False
         return event.kind is not Kind.MESSAGE or bool(state.bag_before >> event.number * COPIES & 1)
 
-    def after(self, before: State, found: State, step: Step, *, silent: bool) -> State:
-        """Returns the state after a step without what cannot matter, and with what may follow.
+    def first(self, state: State) -> State:
+        """Returns a state without late messages."""
+        return state._replace(bag=self._late.without(state.nodes, state.bag, range(len(state.nodes))))
+
+    def after(self, before: State, found: State, move: Move) -> State:
+        """Returns the state after a move without what cannot matter, and with what may follow.
 
         Raises:
             NoReactorError: A reactor sends a message to another one.
         """
-        place = found.place
-        owed = self._owed(place, step) if place in self.reactors else 0
-        if step.state != DEAD:
-            found = found._replace(bag=self._late.without(found.nodes, found.bag))
-        if silent and place in self.reactors:
+        place, bag = found.place, found.bag
+        if place in self.reactors and any(target != place and target in self.reactors for target in move.touched):
+            raise NoReactorError(place)
+        if move.step.state != DEAD:
+            bag = self._late.without(found.nodes, bag, move.touched)
+        if move.is_silent and place in self.reactors:
             ends = before.ends or before.duty not in (-1, place)
-            return found._replace(duty=place, owed=0 if ends else owed & found.bag, ends=ends)
-        return found._replace(free=silent and before.duty < 0)
+            owed = 0 if ends else move.sent & bag
+            return found._replace(bag=bag, duty=place, owed=owed, ends=ends)
+        return found._replace(bag=bag, free=move.is_silent and before.duty < 0)
 
     def least(self, state: State) -> State:
         """Returns the state that stands for all that differ only in which node is which."""
@@ -127,14 +137,3 @@ class Rules:
         # With symmetry, the state with the other order may stand for one that was left out, so both orders are visited.
         is_next = place > state.duty or self._symmetry is not None
         return silent and is_next and place in self.reactors and self._matters(state.nodes[state.duty])
-
-    def _owed(self, place: int, step: Step) -> int:
-        """Returns the messages of a step of a reactor.
-
-        Raises:
-            NoReactorError: It is none.
-        """
-        targets = [self._nodes.targets[message] for message in step.sent]
-        if any(target != place and target in self.reactors for target in targets):
-            raise NoReactorError(place)
-        return sum(1 << message * COPIES for message in set(step.sent))

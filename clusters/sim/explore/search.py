@@ -25,11 +25,13 @@ Six reductions leave out states and events without leaving out a violation (`rul
 
 from __future__ import annotations
 
+import gc
 import time
 from typing import TYPE_CHECKING, Final
 
 from clusters.sim.explore.found import Explored, Happened, Used, Violation
 from clusters.sim.explore.history import Histories, operations
+from clusters.sim.explore.moves import Move
 from clusters.sim.explore.nodes import DEAD, Event, Kind
 from clusters.sim.explore.opening import Opening
 from clusters.sim.explore.orders import Orders
@@ -96,6 +98,7 @@ class Search:
         self._visited = Visited(dominance=self._rules is not None)
         self._trail = Trail()
         self._orders = Orders()
+        self._moves: dict[tuple[int, Event], Move] = {}
         self._events = 0
         self._lost_copies = False
 
@@ -107,6 +110,13 @@ class Search:
             tell: Is called about every five seconds with the numbers of states, events, and events from the beginning.
         """
         began_s = time.monotonic()
+        gc.disable()  # millions of states without circles: looking for circles takes a fifth of the time
+        try:
+            return self._run(look, tell, began_s)
+        finally:
+            gc.enable()
+
+    def _run(self, look: Callable[[int, Any], None], tell: Callable[[int, int, int], None], began_s: float) -> Explored:
         states, steps = self._nodes.begin(look)
         rules = self._rules
         while rules is not None:
@@ -140,6 +150,8 @@ class Search:
             bag_before=0, number=0,
         )  # fmt: skip
         first, wrong = self._opened(first, steps)
+        if self._rules is not None and wrong is None:
+            first = self._rules.first(first)
         self._visited.known(first if self._rules is None else self._rules.least(first), first.number)
         layer, depth, left = [first], 0, ""
         violation = self._found(first, wrong)
@@ -162,13 +174,20 @@ class Search:
                 depth += 1
             layer = following
         left = "" if violation is not None else left or self._lost
-        states = len(self._trail)
+        whole = violation is None and not left
         return Explored(
-            states=states, orders=None if violation or left else self._orders.count(states, first.number),
-            alike=len(self._rules.alike) if self._rules is not None else 0, events=self._events, depth=depth, node_states=self._nodes.count, messages=len(self._nodes.messages),
-            histories=len(self._histories.seen), seconds=time.monotonic() - began_s,
-            left=left, violation=violation,
-        )  # fmt: skip
+            states=len(self._trail),
+            orders=self._orders.count(len(self._trail), first.number) if whole else None,
+            alike=len(self._rules.alike) if self._rules is not None else 0,
+            events=self._events,
+            depth=depth,
+            node_states=self._nodes.count,
+            messages=len(self._nodes.messages),
+            histories=len(self._histories.seen),
+            seconds=time.monotonic() - began_s,
+            left=left,
+            violation=violation,
+        )
 
     def _opened(self, state: State, steps: Sequence[Step]) -> tuple[State, str | None]:
         """Returns the state after the opening, or the first one in which something is wrong."""
@@ -176,10 +195,8 @@ class Search:
         opening.carry_out(self._after_events)
         wrong = self._between(state.nodes)
         for place, event in opening.events if wrong is None else ():
-            step = self._step(state, place, event)
-            silent = event.kind is not Kind.REQUEST and not step.replies
             before = state
-            state, wrong = self._next(before, place, event, step, before.used, silent=silent)
+            state, wrong = self._next(before, place, event, self._move(before.nodes[place], place, event), before.used)
             number = self._trail.add(before.number, place, event)
             state = state._replace(number=number, place=-1, free=False, duty=-1, owed=0, ends=False)
             if wrong is not None:
@@ -198,13 +215,13 @@ class Search:
 
     def _after(self, state: State) -> Iterator[tuple[State, str | None]]:
         """Yields each new state that follows, with what is wrong with it."""
+        rules, moves, nodes = self._rules, self._moves, state.nodes
         for place, event, spent in self._possible(state):
-            step = self._step(state, place, event)
-            silent = event.kind is not Kind.REQUEST and not step.replies
-            if self._rules is not None and self._rules.leave_out(state, place, event, step, silent=silent):
+            move = moves.get((nodes[place], event)) or self._move(nodes[place], place, event)
+            if rules is not None and rules.leave_out(state, place, event, move):
                 continue
             self._events += 1
-            found, wrong = self._next(state, place, event, step, spent, silent=silent)
+            found, wrong = self._next(state, place, event, move, spent)
             if wrong is None:
                 known = self._known(found)
                 self._orders.add(state.number, len(self._trail) if known is None else known)
@@ -212,23 +229,27 @@ class Search:
                     continue
             yield found._replace(number=self._trail.add(state.number, place, event)), wrong
 
-    def _step(self, state: State, place: int, event: Event) -> Step:
-        step = self._nodes.step(state.nodes[place], event)
+    def _move(self, state: int, place: int, event: Event) -> Move:
+        """Returns what a node in a state does at an event, and remembers it."""
+        step = self._nodes.step(state, event)
         if self._rules is not None:
-            self._rules.learn(state.nodes[place], event, step)
-        return step
+            self._rules.learn(state, event, step)
+        move = self._moves[state, event] = Move(
+            step=step,
+            is_silent=event.kind is not Kind.REQUEST and not step.replies,
+            is_idle=self._rules is not None and self._rules.is_idle(state, step),
+            sent=sum(1 << message * COPIES for message in set(step.sent)),
+            touched=tuple({place, *(self._nodes.targets[message] for message in step.sent)}),
+        )
+        return move
 
     def _possible(self, state: State) -> Iterator[tuple[int, Event, Used]]:
         """Yields the events that can happen, each with its node and what is used of the bounds afterwards."""
         bounds, used, nodes = self._bounds, state.used, self._nodes
         for message in messages_in(state.bag):
-            yield nodes.targets[message], Event(Kind.MESSAGE, message), used
+            yield nodes.targets[message], nodes.arrivals[message], used
             if used.duplicates < bounds.duplicates:
-                yield (
-                    nodes.targets[message],
-                    Event(Kind.MESSAGE, message),
-                    used._replace(duplicates=used.duplicates + 1),
-                )
+                yield nodes.targets[message], nodes.arrivals[message], used._replace(duplicates=used.duplicates + 1)
         for place, own in enumerate(state.nodes):
             if used.timers < bounds.timers and nodes.has_timer(own):
                 yield place, Event(Kind.TIMER), used._replace(timers=used.timers + 1)
@@ -244,22 +265,21 @@ class Search:
         equal = self._asked[number].equals
         return equal is None or self._histories.seen[history][equal] is not None
 
-    def _next(
-        self, state: State, place: int, event: Event, step: Step, spent: Used, *, silent: bool
-    ) -> tuple[State, str | None]:
-        bag = state.bag
+    def _next(self, state: State, place: int, event: Event, move: Move, spent: Used) -> tuple[State, str | None]:
+        bag, step = state.bag, move.step
         if event.kind is Kind.MESSAGE and spent.duplicates == state.used.duplicates:
             bag = without(bag, event.number)
-        bag = self._with_sent(bag, step)
+        if step.sent:
+            bag = self._with_sent(bag, step)
         nodes = (*state.nodes[:place], step.state, *state.nodes[place + 1 :])
-        history = state.history if silent else self._continued(state.history, place, event, step)
+        history = state.history if move.is_silent else self._continued(state.history, place, event, step)
         found = State(nodes, history, bag, spent, place, free=False, bag_before=state.bag, number=-1)
         if self._rules is not None:
-            found = self._rules.after(state, found, step, silent=silent)
+            found = self._rules.after(state, found, move)
         if step.state == DEAD:
             return found, f"the process of {self._nodes.names[place]} dies: {step.lines[0] if step.lines else ''}"
         wrong = self._histories.wrong[history] if history != state.history else None
-        return found, wrong or self._between(nodes, place)
+        return found, wrong or (self._between(nodes, place) if step.state != state.nodes[place] else None)
 
     def _continued(self, history: int, place: int, event: Event, step: Step) -> int:
         """Returns the number of a history after a request or answers."""

@@ -51,13 +51,19 @@ class State(NamedTuple):
     ends: bool = False
 
 
-def dominates(one: State, other: State) -> bool:
+Rest = tuple[int, "Used", int, int, bool]
+"""Of a state, without its nodes and history: `bag`, `used`, `duty`, `owed`, `ends`."""
+
+
+def dominates(one: Rest, other: Rest) -> bool:
     """Returns whether all that can follow a state can also follow another one with the same nodes and history."""
-    if other.bag & ~one.bag or any(own > least for own, least in zip(one.used, other.used, strict=True)):
+    bag, used, duty, owed, ends = one
+    other_bag, other_used, other_duty, other_owed, other_ends = other
+    if other_bag & ~bag or (
+        used != other_used and any(own > least for own, least in zip(used, other_used, strict=True))
+    ):
         return False
-    if one.duty < 0:
-        return True
-    return one.duty == other.duty and not other.owed & ~one.owed and (other.ends or not one.ends)
+    return duty < 0 or (duty == other_duty and not other_owed & ~owed and (other_ends or not ends))
 
 
 def messages_in(bag: int) -> Iterator[int]:
@@ -78,6 +84,11 @@ def without(bag: int, message: int) -> int:
     """Returns the messages under way without one copy of a message."""
     copies = bag >> message * COPIES & COPY_MASK
     return bag & ~(COPY_MASK << message * COPIES) | (copies >> 1) << message * COPIES
+
+
+def rest_of(state: State) -> Rest:
+    """Returns what a state has besides its nodes and history."""
+    return state.bag, state.used, state.duty, state.owed, state.ends
 
 
 def packed(place: int, event: Event) -> int:

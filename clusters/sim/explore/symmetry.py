@@ -11,7 +11,7 @@ Source of the idea: C. N. Ip and D. L. Dill, "Better verification through symmet
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from clusters.sim.explore.nodes import DEAD, Event, Kind
 from clusters.sim.explore.state import COPIES, COPY_MASK, messages_in
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from clusters.sim.explore.history import History
     from clusters.sim.explore.nodes import Nodes, Step
     from clusters.sim.explore.state import State
+
+_MOST_KEPT: Final = 100_000  # least states of nodes
 
 
 class NotAlikeError(Exception):
@@ -73,6 +75,7 @@ class Symmetry:
         self._parts = dict.fromkeys(alike, 0)  # the messages from or to each of the nodes, in the form of a bag
         self._others = 0  # all other messages
         self._parted = 0  # how many messages are in `_parts` and `_others`
+        self._least: dict[tuple[int, ...], tuple[tuple[int, ...], list[_Swap]]] = {}  # by the states of all nodes
         self._swaps = []
         for order in itertools.permutations(alike):
             places = list(range(len(nodes.names)))
@@ -121,22 +124,43 @@ class Symmetry:
 
     def least(self, state: State) -> State:
         """Returns the least of the states that differ from a state only in which node is which."""
-        self._part_new()
-        found = state
+        found = self._least.get(state.nodes)
+        if found is None:
+            if len(self._least) >= _MOST_KEPT:
+                self._least.clear()
+            found = self._least[state.nodes] = self._least_nodes(state.nodes)
+        nodes, swaps = found
+        if not swaps:
+            return state
+        if self._parted < len(self._nodes.messages):
+            self._part_new()
+        parts = [state.bag & part for part in self._parts.values()]
+        others = state.bag & self._others
+        least, best = (state.bag, None) if nodes == state.nodes else (-1, None)
+        for swap in swaps:
+            bag = others
+            for part in parts:
+                bag |= self._bag(swap, part)
+            if least < 0 or bag < least:
+                least, best = bag, swap
+        if best is None:
+            return state
+        duty = best.places[state.duty] if state.duty >= 0 else state.duty
+        return state._replace(nodes=nodes, bag=least, duty=duty, owed=self._bag(best, state.owed))
+
+    def _least_nodes(self, nodes: tuple[int, ...]) -> tuple[tuple[int, ...], list[_Swap]]:
+        """Returns the least states of all nodes, and the permutations that lead to them."""
+        least, swaps = nodes, list[_Swap]()
         for swap in self._swaps:
-            nodes = list(state.nodes)
+            moved = list(nodes)
             for place in self.alike:
-                nodes[swap.places[place]] = state.nodes[place]
-            mapped = tuple([swap.states[node] for node in nodes])
-            if mapped > found.nodes:
-                continue
-            bag = state.bag & self._others
-            for part in self._parts.values():
-                bag |= self._bag(swap, state.bag & part)
-            if mapped < found.nodes or bag < found.bag:
-                duty = swap.places[state.duty] if state.duty >= 0 else state.duty
-                found = state._replace(nodes=mapped, bag=bag, duty=duty, owed=self._bag(swap, state.owed))
-        return found
+                moved[swap.places[place]] = nodes[place]
+            mapped = tuple([swap.states[node] for node in moved])
+            if mapped < least:
+                least, swaps = mapped, [swap]
+            elif mapped == least:
+                swaps.append(swap)
+        return least, swaps
 
     def _part_new(self) -> None:
         nodes = self._nodes

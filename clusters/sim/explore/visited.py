@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from clusters.sim.explore.orders import DOMINATED
-from clusters.sim.explore.state import dominates
+from clusters.sim.explore.state import dominates, rest_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clusters.sim.explore.found import Used
-    from clusters.sim.explore.state import State
+    from clusters.sim.explore.state import Rest, State
 
 _WORD_BYTES: Final = 8
 _FEW: Final = 48  # states that are compared one by one
@@ -45,15 +44,15 @@ class Visited:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group()
-        own = state.bag, state.used, state.duty, state.owed, state.ends
-        equal = group.numbers.get(own)
+        rest = rest_of(state)
+        equal = group.numbers.get(rest)
         if equal is not None:
             return equal
         if self._dominance:
-            if group.dominates(state):
+            if group.dominates(rest):
                 return DOMINATED
-            group.states.append(state)
-        group.numbers[own] = number
+            group.rests.append(rest)
+        group.numbers[rest] = number
         return None
 
 
@@ -61,43 +60,44 @@ class _Group:
     """States that differ only in their messages, and in what may follow.
 
     Attributes:
-        states: The states.
-        numbers: Their numbers, by what may differ.
+        rests: What differs, of each state.
+        numbers: The numbers of the states.
     """
 
-    __slots__ = ("_matrix", "_rows", "numbers", "states")
+    __slots__ = ("_matrix", "_rows", "numbers", "rests")
 
     def __init__(self) -> None:
-        self.states: list[State] = []
-        self.numbers: dict[tuple[int, Used, int, int, bool], int] = {}
+        self.rests: list[Rest] = []
+        self.numbers: dict[Rest, int] = {}
         self._rows = 0  # how many states are in the matrix
-        self._matrix: NDArray[np.uint64] = np.zeros((0, 1), np.uint64)
+        self._matrix: NDArray[np.uint64] | None = None
 
-    def dominates(self, state: State) -> bool:
+    def dominates(self, rest: Rest) -> bool:
         """Returns whether one of the states dominates another one."""
-        states = self.states
-        if len(states) <= _FEW:
-            return any(dominates(other, state) for other in states)
-        if any(dominates(other, state) for other in states[self._rows :]):
-            return True
-        if len(states) - self._rows > _FEW:
+        bag = rest[0]
+        if len(self.rests) - self._rows > _FEW:
             self._fill()
+        for own in self.rests[self._rows :] if self._rows else self.rests:
+            if not bag & ~own[0] and dominates(own, rest):
+                return True
+        if self._matrix is None:
+            return False
         width = self._matrix.shape[1]
-        if state.bag.bit_length() > 8 * _WORD_BYTES * width:
+        if bag.bit_length() > 8 * _WORD_BYTES * width:
             return False  # no row has its last message
-        more = _row(state.bag, width) & ~self._matrix[: self._rows]
-        return any(dominates(states[int(place)], state) for place in np.flatnonzero(~more.any(axis=1)))
+        more = _row(bag, width) & ~self._matrix[: self._rows]
+        return any(dominates(self.rests[int(place)], rest) for place in np.flatnonzero(~more.any(axis=1)))
 
     def _fill(self) -> None:
         """Adds rows for all states."""
-        width = max(self._matrix.shape[1], *(-(-each.bag.bit_length() // 64) for each in self.states[self._rows :]))
-        if len(self.states) > len(self._matrix) or width > self._matrix.shape[1]:
-            grown = np.zeros((2 * len(self.states), width), np.uint64)
-            grown[: self._rows, : self._matrix.shape[1]] = self._matrix[: self._rows]
-            self._matrix = grown
-        for place in range(self._rows, len(self.states)):
-            self._matrix[place] = _row(self.states[place].bag, width)
-        self._rows = len(self.states)
+        before = np.zeros((0, 1), np.uint64) if self._matrix is None else self._matrix
+        width = max(before.shape[1], *(-(-bag.bit_length() // 64) for bag, *_ in self.rests[self._rows :]))
+        if self._matrix is None or len(self.rests) > len(before) or width > before.shape[1]:
+            self._matrix = np.zeros((2 * len(self.rests), width), np.uint64)
+            self._matrix[: self._rows, : before.shape[1]] = before[: self._rows]
+        for place in range(self._rows, len(self.rests)):
+            self._matrix[place] = _row(self.rests[place][0], width)
+        self._rows = len(self.rests)
 
 
 def _row(bag: int, width: int) -> NDArray[np.uint64]:
