@@ -18,7 +18,7 @@ from commands.compose import settle
 from commands.replay import ByPlace, recalled
 from commands.run_options import OutputOptions, reproduce_line
 from commands.subjects import goals_of
-from harness.console.parameters import Number, PathType
+from harness.console.parameters import Number, PathType, Whole
 from harness.console.plain import counted
 from harness.console.terminal import echo, open_console
 from harness.declare import with_option, with_options
@@ -30,13 +30,14 @@ from nemesis.choices import FAULT_OPTION, PLAN_FILE
 from results.store.naming import RunCommand, RunName
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from rich.console import Console
 
     from commands.compose import Settled
     from commands.run_options import RunOptions
     from commands.shrinking import Candidate
+    from nemesis.planfile import Plan
     from results.store.store import Run
 
 SIMULATED_MINUTES, REAL_MINUTES = 5.0, 60.0
@@ -56,6 +57,10 @@ MAX_NAME = 80
     "--any-seed", is_flag=True, help="In the simulator: give each run another seed, and decide as on real nodes."
 )
 @click.option(
+    "--seeds", type=Whole(1, 10_000), default=1, show_default=True,
+    help="In the simulator: try up to so many seeds for each step. The first of them is that of the last smaller run.",
+)  # fmt: skip
+@click.option(
     "--keep", type=PathType(path_type=Path), metavar="FOLDER/NAME",
     help="Also write a regression: NAME.toml and NAME.json.",
 )  # fmt: skip
@@ -72,6 +77,7 @@ def shrink_run(
     run: str,
     minutes: float | None,
     any_seed: bool,
+    seeds: int,
     keep: Path | None,
     store_dir: Path,
     **more: Any,
@@ -99,7 +105,10 @@ def shrink_run(
     simulated = options.cluster.simulated
     if any_seed and not simulated:
         raise InputError("--any-seed is for the simulator; on real nodes, a sequential test decides in any case")
+    if seeds > 1 and (any_seed or not simulated):
+        raise InputError("--seeds is for the simulator, without --any-seed: there, a run with one seed has one verdict")
     by_chance = any_seed or not simulated
+    others = [repeat_seed(options.seed, number) for number in range(1, seeds)]
     load = harness.console.choices.make_load(options.load, len(settled.nodes))
     workers = load.concurrency if isinstance(load, ClosedLoop) else 0
     goals = goals_of(options)
@@ -111,7 +120,7 @@ def shrink_run(
     )
     budget_s = 60 * (minutes or (SIMULATED_MINUTES if simulated else REAL_MINUTES))
     runner = _Runner(console=console, folder=found, settled=settled, any_seed=any_seed, longest_s=run_s)
-    best = _by_chance(runner, whole, budget_s) if by_chance else _exactly(runner, whole, budget_s)
+    best = _by_chance(runner, whole, budget_s) if by_chance else _exactly(runner, whole, budget_s, others)
     if best is None:
         if runner.ended_early:
             found_out = "the time was over before it was invalid again; give more --minutes"
@@ -122,7 +131,7 @@ def shrink_run(
         console.print(f"{found.path}: {found_out}", soft_wrap=True)
         ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.UNKNOWN)
     path = found.path / "shrunk.json"
-    smaller = replace(plan, faults=best.faults, time_limit_s=best.time_limit_s)
+    smaller = _plan_of(plan, best)
     found.write_text(path, to_json(smaller))
     ended = " The time was over before all steps were tried." if runner.ended_early else ""
     console.print(f"{runner.part} is invalid in both, after {runner.runs} runs.{ended}", soft_wrap=True)
@@ -136,6 +145,12 @@ def shrink_run(
         console.print(f"kept    {kept}", soft_wrap=True)
     echo(reproduce_line(result, sources))
     ctx.exit(ExitCode.INTERRUPTED if runner.interrupted else ExitCode.INVALID)
+
+
+def _plan_of(plan: Plan, candidate: Candidate) -> Plan:
+    """Returns the plan of a candidate of a run with a plan."""
+    seed = plan.seed if candidate.seed is None else candidate.seed
+    return replace(plan, faults=candidate.faults, time_limit_s=candidate.time_limit_s, seed=seed)
 
 
 def _stored_length_s(run: Run) -> float:
@@ -158,7 +173,7 @@ def _stored_length_s(run: Run) -> float:
     return float(length_s)
 
 
-def _exactly(runner: _Runner, whole: Candidate, budget_s: float) -> Candidate | None:
+def _exactly(runner: _Runner, whole: Candidate, budget_s: float, seeds: Sequence[int]) -> Candidate | None:
     """Returns the smallest invalid candidate, if each candidate always has the same verdict; None if `whole` is not invalid."""
     from commands.shrinking import shrink
 
@@ -173,7 +188,7 @@ def _exactly(runner: _Runner, whole: Candidate, budget_s: float) -> Candidate | 
             runner.show_smaller(candidate)
         return taken
 
-    return shrink(whole, has_finding, enough=runner.enough)
+    return shrink(whole, has_finding, enough=runner.enough, seeds=seeds)
 
 
 def _by_chance(runner: _Runner, whole: Candidate, budget_s: float) -> Candidate | None:
@@ -284,14 +299,15 @@ class _Runner:
     def options_of(self, candidate: Candidate) -> RunOptions:
         """Returns the options of a candidate."""
         own = {name: str(value) if name == "concurrency" else value for name, value in candidate.options.items()}
-        return self._settled.options.having({**own, "time_limit": candidate.time_limit_s})
+        options = self._settled.options.having({**own, "time_limit": candidate.time_limit_s})
+        return options if candidate.seed is None else options.seeded(candidate.seed)
 
     def finds(self, candidate: Candidate) -> bool | None:
         """Carries out a candidate once, and returns whether the part is invalid; None if the run ended before its verdict."""
         self.runs += 1
         plan = self._settled.given
         assert plan is not None  # noqa: S101 - a replay has a plan
-        given = replace(plan, faults=candidate.faults, time_limit_s=candidate.time_limit_s)
+        given = _plan_of(plan, candidate)
         settled = replace(self._settled, options=self.options_of(candidate), given=given)
         simulated = settled.options.cluster.simulated
         carry_out = self._simulated if simulated else self._real

@@ -39,12 +39,14 @@ class Candidate:
         time_limit_s: How long the workload runs.
         options: The options that can be made smaller, by parameter name; see `shrinkable`.
         goals: For those of the system and the workload, the value of the smallest run.
+        seed: The seed; None: that of the original run.
     """
 
     faults: tuple[PlannedFault, ...]
     time_limit_s: float
     options: Mapping[str, Any] = field(default_factory=dict)
     goals: Mapping[str, float] = field(default_factory=dict)
+    seed: int | None = None
 
     def describe(self) -> str:
         """Returns its size in words."""
@@ -69,7 +71,11 @@ def shrinkable(options: Mapping[str, Any], goals: Collection[str], *, workers: i
 
 
 def shrink(
-    whole: Candidate, has_finding: Callable[[Candidate], bool], *, enough: Callable[[Candidate], bool]
+    whole: Candidate,
+    has_finding: Callable[[Candidate], bool],
+    *,
+    enough: Callable[[Candidate], bool],
+    seeds: Sequence[int] = (),
 ) -> Candidate:
     """Returns the smallest candidate that still has the finding.
 
@@ -77,17 +83,22 @@ def shrink(
         whole: A candidate that has it.
         has_finding: Carries out a candidate, and returns whether it has the finding.
         enough: Returns whether the budget does not suffice for a candidate.
+        seeds: Further seeds to try for each step. A step keeps the first seed with the finding.
     """
     tried: set[str] = set()
     best = whole
     while True:
         for smaller in steps(best):
-            if repr(smaller) in tried or enough(smaller):
+            for version in (smaller, *(replace(smaller, seed=seed) for seed in seeds)):
+                if repr(version) in tried or enough(version):
+                    continue
+                tried.add(repr(version))
+                if has_finding(version):
+                    break
+            else:
                 continue
-            tried.add(repr(smaller))
-            if has_finding(smaller):
-                best = smaller
-                break
+            best = version
+            break
         else:
             return best
 

@@ -20,34 +20,54 @@ from tests.catches.hunts import Hunt, assert_page
 PAGE = (Path(__file__).parents[2] / "docs" / "sim-bookkeeper.md").read_text(encoding="utf-8")
 SYSTEM, SEED = "sim-bookkeeper", 1
 
+# The defaults, which a hunt would draw otherwise.
+CALM = "--retry-ms 200 --answer-ms 1000"
+
 # Many short faults, many takeovers, and few repetitions leave entries on single bookies.
-SHORT = "--time-limit 6 --rate 4 --takeover-every 3 --retry-ms 1000 --fault-on 0.1-0.4 --fault-off 0.05-0.3"
+SHORT = "--time-limit 6 --rate 4 --takeover-every 3 --retry-ms 1000 --answer-ms 1000 --fault-on 0.1-0.4 --fault-off 0.05-0.3"
 
 # A change of the ensemble can replace all three bookies.
 SPARES = "--nodes 9 --ensemble 3 --time-limit 6 --rate 4 --takeover-every 3 --fault-on 0.1-0.4 --fault-off 0.05-0.3"
 LOSSES = "--nemesis packet-loss,partition-random-node --retry-ms 50 --answer-ms 300"
 
+# Many takeovers, fast repetitions, and clients that wait for them. Half of the packets to the bookies are lost, or the client
+# nodes send late, or all bookies restart when a client node becomes the writer.
+MANY = "--time-limit 8 --fault-quiet 0.2-1 --rate 6 --takeover-every 2"
+HALF_LOST = (
+    "--nemesis packet-loss:n1+n2+n3 --fault-options packet-loss.probability=0.5 --fault-on 1-2 --fault-off 0.2-0.5"
+)
+LATE = "--retry-ms 20 --answer-ms 4000 --fault-on 1-2 --fault-off 0.3-0.6"
+RESTARTS = (
+    "--nemesis kill:n1+n2+n3 --fault-trigger log-line:writes:n5 --fault-wait 1 --fault-on 0.1-0.4 --fault-off 0.05-0.3"
+)
+
 # For the options of a hunt, its first run that is invalid, and the kinds of faults that it draws from.
 FINDS: dict[str, tuple[int, str]] = {
-    "--protocol terms --no-truncate --time-limit 12 --rate 4": (19, "packet-delay,partition-random-node,packet-loss"),
-    "--bug fenced-is-fail --time-limit 12": (1, "packet-loss"),
-    "--bug cas-left-out --time-limit 12": (2, "packet-loss"),
-    "--bug acknowledged-before-sync --time-limit 12": (3, "power-loss,packet-loss"),
-    "--bug adds-not-fenced --time-limit 6 --rate 4": (1, "packet-loss"),
-    "--bug reads-without-asking --time-limit 6 --rate 4": (4, "partition-random-node"),
-    "--bug one-absence-ends-recovery --time-limit 6 --rate 4": (4, "packet-loss"),
-    "--bug acknowledged-out-of-order --time-limit 6 --rate 4": (10, "packet-loss"),
-    "--bug truncate-keeps-later --time-limit 6 --rate 4": (5, "packet-loss,partition-random-halves"),
-    "--bug recovered-not-written-back --protocol terms --time-limit 6 --rate 4": (
+    f"--protocol terms --no-truncate --time-limit 12 --rate 4 {CALM}": (
+        19,
+        "packet-delay,partition-random-node,packet-loss",
+    ),
+    f"--bug fenced-is-fail --time-limit 12 {CALM}": (1, "packet-loss"),
+    f"--bug cas-left-out --time-limit 12 {CALM}": (2, "packet-loss"),
+    f"--bug acknowledged-before-sync --time-limit 12 {CALM}": (3, "power-loss,packet-loss"),
+    f"--bug adds-not-fenced --time-limit 6 --rate 4 {CALM}": (1, "packet-loss"),
+    f"--bug reads-without-asking --time-limit 6 --rate 4 {CALM}": (4, "partition-random-node"),
+    f"--bug one-absence-ends-recovery --time-limit 6 --rate 4 {CALM}": (4, "packet-loss"),
+    f"--bug acknowledged-out-of-order --time-limit 6 --rate 4 {CALM}": (10, "packet-loss"),
+    f"--bug truncate-keeps-later --time-limit 6 --rate 4 {CALM}": (5, "packet-loss,partition-random-halves"),
+    f"--bug recovered-not-written-back --protocol terms --time-limit 6 --rate 4 {CALM}": (
         2,
         "packet-loss,partition-random-halves",
     ),
     f"--protocol terms --no-truncate {SHORT}": (12, "packet-loss,partition-random-node"),
     f"--protocol terms --no-guarantee-write-quorum {SHORT}": (16, "packet-loss,partition-random-node"),
     f"--bug unconfirmed-reads {SHORT}": (179, "packet-loss,partition-random-node"),
-    f"--bug refused-is-timeout {SHORT.replace('1000', '100')}": (1, "packet-loss,partition-random-node"),
+    f"--bug refused-is-timeout {SHORT.replace('--retry-ms 1000', '--retry-ms 100')}": (
+        1,
+        "packet-loss,partition-random-node",
+    ),
     f"--bug unknown-ledger-not-fenced {SHORT}": (1023, "packet-loss,partition-random-node"),
-    f"--bug answers-of-replaced-count --protocol ledgers --retry-ms 100 {SPARES}": (
+    f"--bug answers-of-replaced-count --protocol ledgers --retry-ms 100 {SPARES} --answer-ms 1000": (
         4,
         "packet-loss,partition-random-node",
     ),
@@ -55,6 +75,9 @@ FINDS: dict[str, tuple[int, str]] = {
         60,
         "packet-delay,packet-loss,partition-random-node",
     ),
+    f"--bug recovery-reads-do-not-fence --protocol ledgers {HALF_LOST} --retry-ms 50 --answer-ms 2000 {MANY}": (12, ""),
+    f"--bug truncates-again {LATE} {MANY}": (23, "packet-delay"),
+    f"--bug fence-not-journalled {RESTARTS} {MANY} {CALM}": (6, ""),
     f"--protocol terms --no-clean-new-bookies {LOSSES} {SPARES}": (71, ""),
     f"--bug metadata-changed-in-recovery --protocol ledgers {LOSSES} {SPARES}": (235, ""),
 }

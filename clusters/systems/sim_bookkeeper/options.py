@@ -59,9 +59,19 @@ class SimBookkeeperOptions:
         help="A read asks all bookies of an ensemble at once, and not one after the other.",
     )
     retry_ms: int = option(
-        200, "The time after which a client node repeats what nobody has answered.", low=1, high=60_000
+        200,
+        "The time after which a client node repeats what nobody has answered.",
+        low=1,
+        high=60_000,
+        hunted=(20, 50, 200, 1000),
     )
-    answer_ms: int = option(1000, "The time that a client of Labrys waits for an answer.", low=1, high=60_000)
+    answer_ms: int = option(
+        1000,
+        "The time that a client of Labrys waits for an answer.",
+        low=1,
+        high=60_000,
+        hunted=(300, 1000, 4000),
+    )
     takeover_every: int = option(
         10,
         "Each client of Labrys sends every n-th append to another client node than the writer, which then takes over; 0: none.",
