@@ -69,6 +69,16 @@ def test_a_system_with_several_roles_is_visited(run: Run) -> None:
     assert code == 0
     assert "no violation: every state within the bounds was visited" in output
     assert "308 states visited" in output
+    assert output.endswith("\n1,296 orders\n")
+
+
+def test_the_document_has_the_number_of_orders(run: Run) -> None:
+    """Without the rules, each order is complete. A search that gives up counts none."""
+    options = ("--system", "sim-bookkeeper", "--workload", "log", "--nodes", "6", "--timers", "0", "--format", "json")
+    _, output, _ = run("explore", *options, "--protocol", "terms", "--operations", "append 1", "--not-reduced")
+    assert json.loads(output)["orders"] == 148_803_480_094
+    _, output, _ = run("explore", *options, "--operations", "append 1", "--states", "20")
+    assert json.loads(output)["orders"] is None
 
 
 def test_a_violation_is_told_in_order(run: Run) -> None:

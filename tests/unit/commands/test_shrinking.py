@@ -73,6 +73,18 @@ def test_a_fault_at_the_node_of_its_trigger_keeps_the_trigger() -> None:
     assert all(0 < fault.wait_s < 2.0 for fault in best.faults)
 
 
+def test_another_seed_can_be_smaller() -> None:
+    """With the first seed, nothing can be left out. A step keeps the first of the other seeds with the finding."""
+
+    def has_finding(each: Candidate) -> bool:
+        return each == WHOLE or (each.seed == 7 and any(fault.kind == "pause" for fault in each.faults))
+
+    assert shrink(WHOLE, has_finding, enough=lambda _: False) == WHOLE
+    best = shrink(WHOLE, has_finding, enough=lambda _: False, seeds=(5, 7, 9))
+    assert [fault.kind for fault in best.faults] == ["pause"]
+    assert best.seed == 7
+
+
 def test_targets_are_left_out_one_by_one() -> None:
     """If the finding needs a kill of n2, the result does not kill n1."""
 
