@@ -48,8 +48,11 @@ def judge_history(history: History, judge: Judge, *, empty: Verdict, read_s: flo
     """
     began_s = time.perf_counter()
     operations = history.operations
-    history, numbered = _numbered(history)
-    columns = of_operations(numbered, history.name) if history.plain is None else history.plain.columns
+    if history.plain is not None:  # its clients have numbers, and its operations are made one at a time
+        columns = history.plain.columns
+    else:
+        history, numbered = _numbered(history)
+        columns = of_operations(numbered, history.name)
     if history.lacks:
         columns = replace(columns, lacks=history.lacks)
     found = judge_keys(judge, columns)
