@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from harness.memory import free_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +24,6 @@ BYTES_PER_MIB = 1 << 20
 SIMULATED_BYTES = 512 * BYTES_PER_MIB
 CORES_PER_CLUSTER = 2
 CLUSTER_BYTES = 3072 * BYTES_PER_MIB
-MEMORY = Path("/proc/meminfo")
 
 
 class Place(StrEnum):
@@ -57,12 +57,7 @@ class Machine:
     @classmethod
     def this(cls) -> Machine:
         """Returns this machine."""
-        try:
-            lines = dict(line.split(":", 1) for line in MEMORY.read_text(encoding="ascii").splitlines())
-            free = int(lines["MemAvailable"].split()[0]) << 10
-        except (OSError, ValueError, LookupError):
-            free = None
-        return cls(cores=len(os.sched_getaffinity(0)), free_bytes=free)
+        return cls(cores=len(os.sched_getaffinity(0)), free_bytes=free_bytes())
 
     def room(self, place: Place) -> int:
         """Returns how many cases of a place this machine can run at the same time; at least one."""

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, Final, Protocol, cast
 
 from checker.formats.errors import BadHistory, BrokenSource, shown
 from harness.console import below
+from harness.memory import Room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,10 +42,13 @@ class Readable(Protocol):
 
 
 class _Rejoined(io.RawIOBase):
-    """A stream whose beginning has been read already, complete again; it gives at most `most` bytes."""
+    """A stream whose beginning has been read already, complete again; it gives at most `most` bytes, if there is room."""
 
-    def __init__(self, head: bytes, rest: Readable, most: int, too_many: Callable[[], BadHistory]) -> None:
+    def __init__(
+        self, head: bytes, rest: Readable, most: int, too_many: Callable[[], BadHistory], room: Room | None = None
+    ) -> None:
         super().__init__()
+        self._room = room
         self._head = head
         self._rest = rest
         self._left = most
@@ -60,6 +64,8 @@ class _Rejoined(io.RawIOBase):
         self._left -= len(part)
         if self._left < 0:
             raise self._too_many()
+        if self._room is not None:
+            self._room.count(len(part))
         view[: len(part)] = part
         return len(part)
 
@@ -163,6 +169,7 @@ class Source:
         compressed: Whether it is gzip.
         head: Its first bytes, uncompressed and without a byte order mark, enough to detect the format.
         line: The number of the last line, from 1; 0 before the first.
+        room: The memory for it.
     """
 
     def __init__(self, name: str, stream: BinaryIO, unpack_limit: int | None = None) -> None:
@@ -191,15 +198,17 @@ class Source:
         self.line = 0
         self._line_ended = True
         head = self._guarded(stream, HEAD_BYTES)
-        buffered = io.BufferedReader(_Rejoined(head, stream, sys.maxsize, self.too_large), _BUFFER_BYTES)
+        self.room = Room(self.name)
         self.compressed = head.startswith(_GZIP)
+        room = None if self.compressed else self.room
+        buffered = io.BufferedReader(_Rejoined(head, stream, sys.maxsize, self.too_large, room), _BUFFER_BYTES)
         if self.compressed:
             import gzip  # noqa: PLC0415 - few histories are compressed
 
             unpacked = cast("BinaryIO", gzip.GzipFile(fileobj=buffered))
             head = self._guarded(unpacked, HEAD_BYTES)
             most = UNPACK_LIMIT if unpack_limit is None else unpack_limit
-            buffered = io.BufferedReader(_Rejoined(head, unpacked, most, self.too_large), _BUFFER_BYTES)
+            buffered = io.BufferedReader(_Rejoined(head, unpacked, most, self.too_large, self.room), _BUFFER_BYTES)
         self._stream = buffered
         self._singly = 0  # how many bytes to read line by line
         self._lines: deque[str] = deque()  # the next lines, already decoded; if it is empty, bytes come next

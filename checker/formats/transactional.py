@@ -35,6 +35,7 @@ PROCESS: Final = "process"
 REALTIME: Final = "realtime"
 TRANSACTION: Final = "txn"
 MAX_ARRAY_BYTES: Final = 512 << 20
+_OF_ARRAY: Final = 20  # how many bytes of memory a byte of an array takes at the most
 _READS: Final = frozenset({"r", "read"})
 _VALUE: Final = "value"
 _MEMBERS: Final = frozenset({"time", "type", "process", "f", _VALUE, "error", "node", "order"})
@@ -229,9 +230,11 @@ class ArrayObjects:
 
         Raises:
             BadHistory: The text is no array of JSON, or too long.
+            InfrastructureError: It does not fit in memory.
             ValueError: An element is no object.
         """
         text = b"".join(self._source.parts(MAX_ARRAY_BYTES))
+        self._source.room.hold(len(text) * _OF_ARRAY, "a JSON array of this length, which is read as a whole,")
         try:
             found = EXACT_JSON.decode(text.decode())
         except (ValueError, RecursionError) as error:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 COMMAND_MODULE = "cli"  # by name, because no room may import it
 LARGEST_CODE = 255
+NO_MEMORY = "labrys: the memory does not suffice; give this process more, or a smaller input"
 AGAIN_S = 0.05
 
 
@@ -176,7 +177,7 @@ def _carry_out(command: Callable[[], int]) -> int:
         )
         return ExitCode.INTERNAL
     except BaseException as error:  # noqa: BLE001 - a panic of the Rust kernel is no Exception
-        say(in_full(error))
+        say(NO_MEMORY if isinstance(error, MemoryError) else in_full(error))
         return ExitCode.INTERNAL
     return code if 0 <= code <= LARGEST_CODE else ExitCode.INTERNAL
 
