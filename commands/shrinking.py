@@ -83,24 +83,24 @@ def shrink(
         whole: A candidate that has it.
         has_finding: Carries out a candidate, and returns whether it has the finding.
         enough: Returns whether the budget does not suffice for a candidate.
-        seeds: Further seeds to try for each step. A step keeps the first seed with the finding.
+        seeds: Further seeds for the steps, once no step has the finding with the last seed.
     """
     tried: set[str] = set()
-    best = whole
-    while True:
-        for smaller in steps(best):
-            for version in (smaller, *(replace(smaller, seed=seed) for seed in seeds)):
-                if repr(version) in tried or enough(version):
-                    continue
+
+    def found(versions: Iterator[Candidate]) -> Candidate | None:
+        for version in versions:
+            if repr(version) not in tried and not enough(version):
                 tried.add(repr(version))
                 if has_finding(version):
-                    break
-            else:
-                continue
-            best = version
-            break
-        else:
-            return best
+                    return version
+        return None
+
+    best: Candidate = whole
+    smaller: Candidate | None = whole
+    while smaller is not None:
+        best = smaller
+        smaller = found(steps(best)) or found(replace(each, seed=seed) for seed in seeds for each in steps(best))
+    return best
 
 
 def steps(candidate: Candidate) -> Iterator[Candidate]:
