@@ -62,6 +62,10 @@ MAX_TEXT: Final = 160
     "--duplicates", type=Whole(0, 100), default=0, show_default=True, help="Up to so many messages arrive twice."
 )
 @click.option(
+    "--one-clock", is_flag=True,
+    help="Give all nodes the same clock: of all timers, the one that is due first fires. Messages take no time, or any time.",
+)  # fmt: skip
+@click.option(
     "--states", type=Whole(1, 1_000_000_000), default=1_000_000, show_default=True,
     help="Give up after so many states. A state takes about 1 kB.",
 )  # fmt: skip
@@ -94,6 +98,7 @@ def explore(ctx: click.Context, /, **values: Any) -> None:
         states=values["states"],
         seconds=60 * values["minutes"],
         reduced=values["reduced"],
+        one_clock=values["one_clock"],
     )
     subject = _Subject.of(values)
     nodes, invariants, found = subject.searched(bounds, lambda text: echo(f"· {text}", err=True))
@@ -168,7 +173,7 @@ class _Subject:
         system: SimSystem = self.system.type.made(
             cluster, self.system.options, self.workload.type.name, self.workload.options
         )
-        why_not = system.why_not_explored()
+        why_not = system.why_not_explored(one_clock=bounds.one_clock)
         if why_not is not None:
             raise InputError(f"labrys explore cannot visit this system: {why_not}")
         workload = self.workload.type(self.workload.options)

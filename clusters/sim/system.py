@@ -85,9 +85,10 @@ class SimNodes(OneServiceSystem):
         """Returns the names of nodes that are alike: no node prefers one of them. `labrys explore` checks it."""
         return ()
 
-    def why_not_explored(self) -> str | None:
+    def why_not_explored(self, *, one_clock: bool) -> str | None:  # noqa: ARG002
         """Returns why `labrys explore` cannot visit all orders of this system with its options; None if it can.
 
+        With `one_clock`, the clocks of all nodes are one. Otherwise they have any speed.
         A system that can be explored overrides this, `request_of` and `outcome_of`.
         """
         return f"the system {self.name} does not say how a client asks it; see docs/explore.md"

@@ -24,6 +24,7 @@ class Bounds:
         states: The number of states, after which the search gives up.
         seconds: The time, after which the search gives up.
         reduced: Whether the search leaves out states and events by the reductions.
+        one_clock: Whether all nodes have one clock. Then the search has no reductions, since timers commute with nothing.
     """
 
     timers: int
@@ -33,6 +34,7 @@ class Bounds:
     states: int = 1_000_000
     seconds: float = 600.0
     reduced: bool = True
+    one_clock: bool = False
 
 
 class Happened(NamedTuple):

@@ -44,10 +44,12 @@ class Event(NamedTuple):
     Attributes:
         kind: Its kind.
         number: The number of the message, or of the client's operation; otherwise 0.
+        at_ns: The time on the clock of all nodes, if they have one (`Nodes.timed`); otherwise 0.
     """
 
     kind: Kind
     number: int = 0
+    at_ns: int = 0
 
 
 class Message(NamedTuple):
@@ -120,7 +122,7 @@ class Nodes:
         self._message_numbers: dict[tuple[str, str, bytes], int] = {}
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._paths: list[tuple[int, int, Event | None]] = []  # of each state: node, the state before, the event
-        self._has_timer: list[bool] = []
+        self._due_ns: list[int | None] = []
         self._known: dict[tuple[int, Event], Step] = {}
 
     def begin(self, look: Callable[[int, Live], None]) -> tuple[tuple[int, ...], list[Step]]:
@@ -147,7 +149,25 @@ class Nodes:
 
     def has_timer(self, state: int) -> bool:
         """Returns whether a timer of a node in this state can fire."""
-        return self._has_timer[state]
+        return self._due_ns[state] is not None
+
+    def timed(self, states: Sequence[int], now_ns: int, place: int, event: Event) -> Event | None:
+        """Returns an event of a node with its time, if all nodes have one clock: only timers let time pass.
+
+        Args:
+            states: The states of all nodes.
+            now_ns: The time on the clock.
+            place: The place of the node.
+            event: The event.
+
+        Returns:
+            The event; None if it is a timer, and another timer is due earlier.
+        """
+        if event.kind is not Kind.TIMER:
+            return event._replace(at_ns=now_ns)
+        due_ns = [due for state in states if (due := self._due_ns[state]) is not None]
+        own_ns = self._due_ns[states[place]]
+        return event._replace(at_ns=max(now_ns, own_ns)) if own_ns is not None and own_ns == min(due_ns) else None
 
     def step(self, state: int, event: Event) -> Step:
         """Returns what a node in a state does at an event."""
@@ -183,6 +203,7 @@ class Nodes:
         return live
 
     def _apply(self, place: int, live: Live, event: Event) -> Live:
+        live.host.now_ns = max(live.host.now_ns, event.at_ns)
         match event.kind:
             case Kind.MESSAGE:
                 message = self.messages[event.number]
@@ -214,7 +235,7 @@ class Nodes:
         number = self._numbers.setdefault((place, form), len(self._paths))
         if number == len(self._paths):
             self._paths.append((place, before, event))
-            self._has_timer.append(bool(timers))
+            self._due_ns.append(timers[0].due_ns if timers else None)
             self._look(number, live)
         messages, replies = [], []
         for to, body in sent:

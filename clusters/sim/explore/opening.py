@@ -34,15 +34,18 @@ _FORM: Final = "e.g. 'client-0 > n1; n1 > n2; n1 x n3; settle n1,n2; n1 timer'"
 class Opening:
     """The events of an opening, found by carrying them out."""
 
-    def __init__(self, nodes: Nodes, steps: Sequence[Step]) -> None:
+    def __init__(self, nodes: Nodes, steps: Sequence[Step], *, one_clock: bool) -> None:
         """Begins after the start of the nodes.
 
         Args:
             nodes: The nodes.
             steps: The steps of their starts.
+            one_clock: Whether all nodes have one clock.
         """
         self.events: list[tuple[int, Event]] = []
         self._nodes = nodes
+        self._one_clock = one_clock
+        self._now_ns = 0
         self._states = [step.state for step in steps]
         self._passed: list[int] = []
         self._way = [message for step in steps for message in step.sent]
@@ -100,6 +103,11 @@ class Opening:
         state = self._states[place]
         if event.kind is Kind.TIMER and not self._nodes.has_timer(state):
             raise InputError(f"--after: no timer waits at {shown(part)}")
+        if self._one_clock:
+            timed = self._nodes.timed(self._states, self._now_ns, place, event)
+            if timed is None:
+                raise InputError(f"--after: a timer of another node is due before {shown(part)}")
+            event, self._now_ns = timed, timed.at_ns
         step = self._nodes.step(state, event)
         if step.state == DEAD:
             raise InputError(f"--after: the process of {self._nodes.names[place]} dies at {shown(part)}")
@@ -125,6 +133,6 @@ class Opening:
         count = len(self._nodes.requests)
         if not (number.isascii() and number.isdigit()) or int(number) >= count:
             raise InputError(f"--after: expected client-0 to client-{count - 1} in {shown(part)}")
-        if any(event == Event(Kind.REQUEST, int(number)) for _, event in self.events):
+        if any(event[:2] == (Kind.REQUEST, int(number)) for _, event in self.events):
             raise InputError(f"--after: {client} has asked before {shown(part)}")
         return int(number)

@@ -87,7 +87,7 @@ class Search:
         self._asked = asked
         self._bounds = bounds
         self._conflict = conflict
-        self._rules = Rules(nodes, alike, outcome, matters) if bounds.reduced else None
+        self._rules = Rules(nodes, alike, outcome, matters) if bounds.reduced and not bounds.one_clock else None
         self._after_events = after
         self._histories = Histories(asked, outcome, judge)
         self._conflicts: dict[tuple[int, int], str | None] = {}
@@ -191,7 +191,7 @@ class Search:
 
     def _opened(self, state: State, steps: Sequence[Step]) -> tuple[State, str | None]:
         """Returns the state after the opening, or the first one in which something is wrong."""
-        opening = Opening(self._nodes, steps)
+        opening = Opening(self._nodes, steps, one_clock=self._bounds.one_clock)
         opening.carry_out(self._after_events)
         wrong = self._between(state.nodes)
         for place, event in opening.events if wrong is None else ():
@@ -216,7 +216,7 @@ class Search:
     def _after(self, state: State) -> Iterator[tuple[State, str | None]]:
         """Yields each new state that follows, with what is wrong with it."""
         rules, moves, nodes = self._rules, self._moves, state.nodes
-        for place, event, spent in self._possible(state):
+        for place, event, spent in self._timed(state) if self._bounds.one_clock else self._possible(state):
             move = moves.get((nodes[place], event)) or self._move(nodes[place], place, event)
             if rules is not None and rules.leave_out(state, place, event, move):
                 continue
@@ -261,6 +261,13 @@ class Search:
                 if seen is None and self._may_be_asked(state.history, number):
                     yield place, Event(Kind.REQUEST, number), used
 
+    def _timed(self, state: State) -> Iterator[tuple[int, Event, Used]]:
+        """Yields the events that can happen if all nodes have one clock."""
+        for place, event, spent in self._possible(state):
+            timed = self._nodes.timed(state.nodes, state.now_ns, place, event)
+            if timed is not None:
+                yield place, timed, spent
+
     def _may_be_asked(self, history: int, number: int) -> bool:
         equal = self._asked[number].equals
         return equal is None or self._histories.seen[history][equal] is not None
@@ -273,7 +280,9 @@ class Search:
             bag = self._with_sent(bag, step)
         nodes = (*state.nodes[:place], step.state, *state.nodes[place + 1 :])
         history = state.history if move.is_silent else self._continued(state.history, place, event, step)
-        found = State(nodes, history, bag, spent, place, free=False, bag_before=state.bag, number=-1)
+        found = State(
+            nodes, history, bag, spent, place, free=False, bag_before=state.bag, number=-1, now_ns=event.at_ns
+        )
         if self._rules is not None:
             found = self._rules.after(state, found, move)
         if step.state == DEAD:
@@ -317,8 +326,10 @@ class Search:
         """Returns the violation in a state, with the events that lead to it."""
         if wrong is None:
             return None
-        now, happened = list(self._nodes.first), []
-        for place, event in self._trail.events(state.number):
+        now, happened, now_ns = list(self._nodes.first), [], 0
+        for place, each in self._trail.events(state.number):
+            event = (self._bounds.one_clock and self._nodes.timed(now, now_ns, place, each)) or each
+            now_ns = event.at_ns
             step = self._nodes.step(now[place], event)
             happened.append(Happened(self._nodes.names[place], event, step))
             now[place] = step.state

@@ -36,6 +36,7 @@ class State(NamedTuple):
         duty: The place of the reactor that had the last event; -1 if the next event may concern any node.
         owed: The messages of that event, one bit for each, as in `bag`.
         ends: Whether only events of that reactor may follow, since another one's last events are over.
+        now_ns: The time on the clock of all nodes, if they have one; otherwise 0.
     """
 
     nodes: tuple[int, ...]
@@ -49,18 +50,21 @@ class State(NamedTuple):
     duty: int = -1
     owed: int = 0
     ends: bool = False
+    now_ns: int = 0
 
 
-Rest = tuple[int, "Used", int, int, bool]
-"""Of a state, without its nodes and history: `bag`, `used`, `duty`, `owed`, `ends`."""
+Rest = tuple[int, "Used", int, int, bool, int]
+"""Of a state, without its nodes and history: `bag`, `used`, `duty`, `owed`, `ends`, `now_ns`."""
 
 
 def dominates(one: Rest, other: Rest) -> bool:
     """Returns whether all that can follow a state can also follow another one with the same nodes and history."""
-    bag, used, duty, owed, ends = one
-    other_bag, other_used, other_duty, other_owed, other_ends = other
-    if other_bag & ~bag or (
-        used != other_used and any(own > least for own, least in zip(used, other_used, strict=True))
+    bag, used, duty, owed, ends, now_ns = one
+    other_bag, other_used, other_duty, other_owed, other_ends, other_now_ns = other
+    if (
+        now_ns != other_now_ns
+        or other_bag & ~bag
+        or (used != other_used and any(own > least for own, least in zip(used, other_used, strict=True)))
     ):
         return False
     return duty < 0 or (duty == other_duty and not other_owed & ~owed and (other_ends or not ends))
@@ -88,7 +92,7 @@ def without(bag: int, message: int) -> int:
 
 def rest_of(state: State) -> Rest:
     """Returns what a state has besides its nodes and history."""
-    return state.bag, state.used, state.duty, state.owed, state.ends
+    return state.bag, state.used, state.duty, state.owed, state.ends, state.now_ns
 
 
 def packed(place: int, event: Event) -> int:

@@ -126,7 +126,7 @@ class SimBookkeeper(SimSystem):
         every = self._layout.ensemble == self._layout.bookies
         return self._layout.bookies if every and self._options.read_all else ()
 
-    def why_not_explored(self) -> str | None:
+    def why_not_explored(self, *, one_clock: bool) -> str | None:  # noqa: ARG002
         """Returns None for logs: no node relies on clocks."""
         return "an operation on a ledger depends on who created it" if self.workload == LEDGER else None
 

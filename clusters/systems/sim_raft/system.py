@@ -94,10 +94,13 @@ class SimRaft(SimSystem):
             closes=self.workload == "lock",
         )
 
-    def why_not_explored(self) -> str | None:
-        """Refuses leases, which are safe only if clocks have about the same speed."""
-        if self._options.reads is Reads.LEASE:
-            return "with --reads lease, the nodes rely on clocks of about the same speed; in a search, clocks have any speed"
+    def why_not_explored(self, *, one_clock: bool) -> str | None:
+        """Refuses leases without one clock: they are safe only if clocks have about the same speed."""
+        if self._options.reads is Reads.LEASE and not one_clock:
+            return (
+                "with --reads lease, the nodes rely on clocks of about the same speed; in a search, clocks have any speed. "
+                "--one-clock gives all nodes the same clock"
+            )
         return None
 
     def request_of(self, client: str, invocation: Invocation) -> Command | Query:

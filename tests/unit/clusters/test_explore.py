@@ -357,6 +357,58 @@ def test_orders_that_can_be_counted_by_hand(
     assert [found(reduces=reduces).orders for reduces in (False, True)] == [full, reduced]
 
 
+@pytest.mark.parametrize(("one_clock", "expected"), [(False, 8), (True, 2)])
+def test_with_one_clock_the_timer_that_is_due_first_fires(one_clock: bool, expected: int) -> None:
+    """A timer of a is due at 1, 2, 3; one of b at 2, 4. With three timers: a at 1, then a and b at 2 in both orders."""
+
+    class Ticking:
+        def __init__(self, host: Host) -> None:
+            self.host, self.every, self.fired = host, {"a": 1, "b": 2}[host.name], list[int]()
+
+        def start(self) -> None:
+            self.host.after(self.every, self.fire)
+
+        def fire(self) -> None:
+            self.fired.append(self.host.monotonic_ns())
+            self.start()
+
+        def receive(self, sender: str, message: Any) -> None:
+            """Nobody sends anything."""
+
+    nodes = Nodes(("a", "b"), lambda name: Ticking, ())
+    search = Search(
+        nodes, (), bounds=Bounds(timers=3, reduced=False, one_clock=one_clock), outcome=lambda number, answer: Ok(),
+        judge=lambda found: None, conflict=lambda one, two: None, matters=lambda number: False,
+    )  # fmt: skip
+    assert search.run(lambda number, live: None, lambda *told: None).orders == expected
+
+
+def test_with_one_clock_a_message_arrives_at_the_time_of_the_last_timer() -> None:
+    """Node a sends at 5, so b gets the message at 5 or later: its own timer fires at 7. Its clock never shows less."""
+
+    class Noting:
+        def __init__(self, host: Host) -> None:
+            self.host, self.noted = host, list[int]()
+
+        def start(self) -> None:
+            self.host.after({"a": 5, "b": 7}[self.host.name], self.fire)
+
+        def fire(self) -> None:
+            if self.host.name == "a":
+                self.host.send("b", "now")
+
+        def receive(self, sender: str, message: Any) -> None:
+            self.noted.append(self.host.monotonic_ns())
+
+    seen = set()
+    nodes = Nodes(("a", "b"), lambda name: Noting, ())
+    Search(
+        nodes, (), bounds=Bounds(timers=2, one_clock=True), outcome=lambda number, answer: Ok(),
+        judge=lambda found: None, conflict=lambda one, two: None, matters=lambda number: False,
+    ).run(lambda number, live: seen.update(live.process.noted), lambda *told: None)  # fmt: skip
+    assert seen == {5, 7}
+
+
 def test_a_duplicate_message_arrives_twice() -> None:
     """Without duplicates a node counts one message; with one duplicate, two."""
 
