@@ -2,6 +2,7 @@
 
 It is the result of the operation `inspect`, a map:
 
+- `ledger`: the id of the ledger in the system, which logs have; null if it has none.
 - `state`, `last`: what the metadata say; the last entry is -1 if there is none.
 - `write`, `ack`: the write quorum and the ack quorum.
 - `fragments`: `[[first entry, [bookie, ...]], ...]`, ascending. A bookie has the name of its node.
@@ -73,6 +74,7 @@ class Copies:
 class Inspection:
     """The result of an `inspect`; see the module."""
 
+    ledger: int | None
     state: str
     last: int
     write: int
@@ -134,11 +136,14 @@ class Inspection:
             held.append(f"{_names(lacking)} {'lacks' if len(lacking) == 1 else 'lack'} it")
         if copies.silent:
             held.append(f"{_names(copies.silent)} did not answer")
+        of_ledger = "" if self.ledger is None else f" of ledger {self.ledger}"
         fragment = f"The fragment from entry {first} on has the bookies {_names(ensemble)}"
+        if before := [each for each in self.fragments if each[0] < first]:
+            fragment += f", and the one before it, from entry {before[-1][0]} on, {_names(before[-1][1])}"
         return [
             "At ",
             end,
-            f", the metadata say {plain_name(self.state)} with {last}. ",
+            f", the metadata{of_ledger} say {plain_name(self.state)} with {last}. ",
             f"{fragment}; entry {entry} belongs on {_names(quorum)}: {', '.join(held)}.",
             *self._told_fences([*dict.fromkeys([*ensemble, *copies.holders])], end),
         ]
@@ -165,6 +170,7 @@ def inspection_of(found: Any) -> Inspection | None:
     """Returns the inspection in the result of an `inspect`; None if it has another form."""
     match found:
         case {
+            "ledger": int() | None as ledger,
             "state": str(state),
             "last": int(last),
             "write": int(write),
@@ -185,6 +191,7 @@ def inspection_of(found: Any) -> Inspection | None:
     if None in copies or None in asked:
         return None
     return Inspection(
+        ledger=ledger,
         state=state,
         last=last,
         write=write,

@@ -195,8 +195,8 @@ def _inspections(history: Columns, rows: Int64s) -> dict[int, Inspection]:
         inspection = inspection_of(decode_value(history.texts[int(history.result.first[row])])) if is_text else None
         if inspection is None:
             raise InputError(
-                f"event {history.end[row]}: expected a map with state, last, write, ack, fragments, entries, fences and unread "
-                f"as the result of {INSPECT}; docs/workloads.md has its form"
+                f"event {history.end[row]}: expected a map with ledger, state, last, write, ack, fragments, entries, fences and "
+                f"unread as the result of {INSPECT}; docs/workloads.md has its form"
             )
         found[row] = inspection
     return found

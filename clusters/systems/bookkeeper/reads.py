@@ -124,7 +124,7 @@ async def inspected(
         if values or entry <= last:
             entries.append([entry, values, sorted(of_entry.silent)])
     asked, unread = await fences.of(ledger)
-    return {**metadata, "last": last, "entries": entries, "fences": asked, "unread": unread}
+    return {**metadata, "ledger": ledger, "last": last, "entries": entries, "fences": asked, "unread": unread}
 
 
 async def _metadata(process: Process, ledger: int, bookies: Mapping[str, str]) -> dict[str, Value]:

@@ -69,6 +69,17 @@ LINES: Final[Mapping[str, LogLine]] = MappingProxyType(
     }
 )
 
+TELLING: Final = (
+    f"L{REQUESTED} for ledger",
+    "Ledger fenced/deleted",
+    "Ledgers - recovers ledger",
+    "Ledgers - has recovered ledger",
+    "Session - writes ledger",
+    "Closing recovered ledger",
+    "New Ensemble: ",
+    "Failed to write entry",
+)
+
 
 class BookKeeperSystem(jvm.JvmInstallation):
     """ZooKeeper, bookies and client processes on a cluster.
@@ -92,6 +103,7 @@ class BookKeeperSystem(jvm.JvmInstallation):
     )
     refusals = REFUSALS
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
+    telling_log_texts = TELLING
     ready_timeout_s = 180.0  # up to nine JVMs, role after role; on a busy machine a start took 87 s
 
     def __init__(self, cluster: Cluster, options: BookKeeperOptions, workload: str) -> None:

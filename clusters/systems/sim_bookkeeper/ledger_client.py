@@ -143,6 +143,7 @@ class SimLedgerClient:
     def _inspected(self, key: str, last: int, meta: Meta, entries: dict[int, Any]) -> dict[str, Value]:
         segment = meta.segments[-1]
         return {
+            "ledger": None,
             "state": "OPEN" if segment.last is None else "CLOSED",
             "last": last,
             "write": max(len(fragment.bookies) for fragment in segment.fragments),

@@ -300,6 +300,7 @@ def test_an_inspection_has_the_metadata_the_copies_on_all_bookies_and_the_fences
     assert changed == Fail("no-answer: the metadata of the ledger changed meanwhile")
     assert asked[1] == (1 + BEYOND, ["b1", "b2", "b3"])
     assert inspected.value == {
+        "ledger": 0,
         "state": "CLOSED",
         "write": 2,
         "ack": 1,

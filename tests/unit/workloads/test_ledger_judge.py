@@ -123,6 +123,7 @@ def test_an_entry_that_only_other_bookies_have_is_misplaced() -> None:
 def inspected(last: int, *entries: list[Any], **changes: Any) -> dict[str, Any]:
     """Returns the inspection of a closed ledger, whose ensemble changed at entry 1."""
     return {
+        "ledger": 12,
         "state": "CLOSED",
         "last": last,
         "write": 2,
@@ -148,8 +149,9 @@ def test_an_inspection_says_where_an_entry_belongs_who_has_it_and_who_was_fenced
     assert (anomaly.kind, anomaly.subject, anomaly.rows) == ("under-replicated", 1, (1, 3, 4))
     assert anomaly.explanation.endswith(
         "found it on 1 of its bookies at 0.009 s, fewer than the ack quorum. "
-        "At 0.009 s, the metadata say CLOSED with the last entry 1. "
-        "The fragment from entry 1 on has the bookies n1, n4 and n3; entry 1 belongs on n4 and n3: n2 and n3 have 8, n4 lacks "
+        "At 0.009 s, the metadata of ledger 12 say CLOSED with the last entry 1. "
+        "The fragment from entry 1 on has the bookies n1, n4 and n3, "
+        "and the one before it, from entry 0 on, n1, n2 and n3; entry 1 belongs on n4 and n3: n2 and n3 have 8, n4 lacks "
         "it. Fenced: n1 by n5 at 0.005 s, n3 by n6 at 0.008 s; no request to fence the ledger reached n4; the fences of n2 "
         "could not be read."
     ), anomaly.explanation
@@ -170,7 +172,7 @@ def test_an_inspection_says_where_an_entry_belongs_who_has_it_and_who_was_fenced
         (
             [*APPENDED[:2], ("recover", None, 1), ("read", [0, 9], [[0, 7]])],
             inspected(1, WHOLE[0], [1, [], ["n4"]]),
-            "recovered the ledger to the last entry 1 at 0.005 s. At 0.009 s, the metadata say CLOSED with the last entry 1.",
+            "recovered the ledger to the last entry 1 at 0.005 s.",
         ),
         (
             [*APPENDED, ("recover", None, 1), ("read", [0, 9], [[0, 7], [1, 9], [1, 8]])],
@@ -263,13 +265,14 @@ def test_only_a_promised_ledger_must_be_read_after_healing() -> None:
         (("under-replicated", None, [[1, 0, [3]]]), "expected .* as the result of under-replicated"),
         (("under-replicated", None, [[1, 0, [], []]]), "expected .* as the result of under-replicated"),
         (("under-replicated", None, 3), "expected .* as the result of under-replicated"),
-        (("inspect", None, None), "expected a map with state, last"),
-        (("inspect", None, [1]), "expected a map with state, last"),
-        (("inspect", None, inspected(1, [0, [[7, []]], []])), "expected a map with state, last"),
-        (("inspect", None, inspected(1, fragments=[])), "expected a map with state, last"),
-        (("inspect", None, inspected(1, fragments=[[0, []]])), "expected a map with state, last"),
-        (("inspect", None, inspected(1, fences=[["n1", -1, None]])), "expected a map with state, last"),
-        (("inspect", None, inspected(1, write=0)), "expected a map with state, last"),
+        (("inspect", None, None), "expected a map with ledger, state, last"),
+        (("inspect", None, [1]), "expected a map with ledger, state, last"),
+        (("inspect", None, inspected(1, [0, [[7, []]], []])), "expected a map with ledger, state, last"),
+        (("inspect", None, inspected(1, fragments=[])), "expected a map with ledger, state, last"),
+        (("inspect", None, inspected(1, fragments=[[0, []]])), "expected a map with ledger, state, last"),
+        (("inspect", None, inspected(1, fences=[["n1", -1, None]])), "expected a map with ledger, state, last"),
+        (("inspect", None, inspected(1, ledger="12")), "expected a map with ledger, state"),
+        (("inspect", None, inspected(1, write=0)), "expected a map with ledger, state, last"),
         (("append", 3, -2), "expected the id of an entry|offset"),
     ],
 )
