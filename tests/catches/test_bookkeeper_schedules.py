@@ -12,9 +12,21 @@ import pytest
 from clusters.systems.sim_bookkeeper import outcomes
 from clusters.systems.sim_bookkeeper.bookie import Bookie
 from clusters.systems.sim_bookkeeper.bugs import TABLE, Bug
-from clusters.systems.sim_bookkeeper.messages import Add, Added, Append, Entry, Fence, Fenced, NextRead, Query, ReadNext
+from clusters.systems.sim_bookkeeper.ledger_messages import LedgerRequest
+from clusters.systems.sim_bookkeeper.messages import (
+    Add,
+    Added,
+    Append,
+    Entry,
+    Fence,
+    Fenced,
+    NextRead,
+    Put,
+    Query,
+    ReadNext,
+)
 from clusters.systems.sim_bookkeeper.options import Protocol
-from tests.catches.bookkeeper_stage import KEY, Stage, only_b1, read
+from tests.catches.bookkeeper_stage import KEY, Stage, only_b1, read, without_b1
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -255,6 +267,33 @@ def repeated_entry(bug: Bug) -> Any:
     return writer.lac
 
 
+def two_recoveries(bug: Bug) -> Any:
+    """b1 alone has two entries that are not acknowledged. c1 recovers the ledger without b1, and c2 with it.
+
+    c2 writes both entries again before c1 closes the ledger. Returns what a reader takes for confirmed then, and c1's end.
+    """
+    stage = Stage(Protocol.LEDGERS, bug=bug)
+    stage.ask("c1", LedgerRequest(KEY, "append", 1))
+    stage.deliver()
+    for value in (2, 3):
+        stage.ask("c1", LedgerRequest(KEY, "append", value))
+    stage.deliver(without=only_b1)
+    stage.start("c1")
+
+    def closes(message: Any) -> bool:
+        return isinstance(message, Put) and message.meta.segments[-1].last is not None
+
+    end = stage.ask("c1", LedgerRequest(KEY, "recover"))
+    stage.deliver(without=lambda *each: without_b1(*each) or closes(each[2]))
+    stage.ask("c2", LedgerRequest(KEY, "recover"))
+    stage.deliver(without=lambda _, __, message: closes(message))
+    told = stage.ask("c2", LedgerRequest(KEY, "confirmed"))
+    stage.deliver()
+    stage.retry("c1")
+    stage.deliver()
+    return stage.answers[told].value, stage.answers[end].value
+
+
 # For each bug: the schedule, the end of the correct version, and the end with the bug.
 SCHEDULES: dict[Bug, tuple[Callable[[Bug], Any], Any, Any]] = {
     Bug.CAS_LEFT_OUT: (two_claims, [2, 3], [2, 2]),
@@ -277,6 +316,7 @@ SCHEDULES: dict[Bug, tuple[Callable[[Bug], Any], Any, Any]] = {
     Bug.REFUSED_IS_TIMEOUT: (refused_writer, outcomes.FENCED, outcomes.OK),
     Bug.ID_GIVEN_AGAIN: (repeated_append, 1, 0),
     Bug.CONFIRMED_GOES_BACK: (repeated_entry, 0, -1),
+    Bug.RECOVERIES_CONFIRM: (two_recoveries, (0, 0), (1, 0)),
 }
 
 

@@ -58,11 +58,14 @@ def logs(cluster: LocalCluster) -> Iterator[BookKeeperSystem]:
     made = BookKeeperSystem.made(cluster, OPTIONS, "log", LogOptions())
     made.artifact = BookKeeperSystem.build(OPTIONS, print)
     on_all(cluster.nodes, made.install)
-    for service in made.services():
-        on_all(service.nodes, service.initialise)
-        on_all(service.nodes, partial(made.start, role=service.role))
-        asyncio.run(service.until_ready(service.nodes, READY_S))
-        asyncio.run(service.complete(READY_S))
+    metadata, *others = made.services()
+    for services in ([metadata], others):  # the others start together, which takes half the time of a run's start
+        for service in services:
+            on_all(service.nodes, service.initialise)
+            on_all(service.nodes, partial(made.start, role=service.role))
+        for service in services:
+            asyncio.run(service.until_ready(service.nodes, READY_S))
+            asyncio.run(service.complete(READY_S))
     yield made
     on_all(cluster.nodes, made.kill)
 
@@ -181,27 +184,6 @@ def test_a_recovery_fences_the_writer(ledgers: BookKeeperSystem) -> None:
     assert all(fence.ago_ms < FENCED_MS for fence in found.fences)
 
 
-def test_a_writer_closes_its_ledger_and_one_bookie_alone_takes_no_entry(ledgers: BookKeeperSystem) -> None:
-    """A closed ledger has its end. With one bookie of three, a ledger of two takes no entry and none can be created."""
-    bookies = ledgers.cluster.nodes[:2]
-
-    async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
-        closed = await ask(ledgers, 3, "l1", ("append", 7), ("close", None), ("confirmed", None), ("close", None))
-        await asyncio.to_thread(on_all, bookies, lambda node: ledgers.kill(node, "bookie"))
-        try:
-            return closed, await ask(ledgers, 4, "l2", ("append", 7))
-        finally:
-            await asyncio.to_thread(on_all, bookies, lambda node: ledgers.start(node, "bookie"))
-            await ledgers.service("client").until_ready(ledgers.service("client").nodes, READY_S)  # they know it again
-
-    (appended, end, confirmed, again), (refused,) = asyncio.run(all_of_it())
-    assert (appended, end, confirmed) == (Ok(0), Ok(0), Ok(0))
-    assert isinstance(again, Fail)
-    assert again.error.startswith("no-handle: ")
-    assert isinstance(refused, (Fail, Info))
-    assert refused.error.split(":")[0] in {"not-enough-bookies", "bookie-not-available"}
-
-
 def test_metadata_name_the_bookies_of_each_fragment(logs: BookKeeperSystem) -> None:
     """The one fragment of a new ledger begins at entry 0, and has two of the three bookies."""
 
@@ -218,3 +200,22 @@ def test_metadata_name_the_bookies_of_each_fragment(logs: BookKeeperSystem) -> N
     assert isinstance(found, dict)
     assert (found["state"], found["ackQuorum"], list(found["ensembles"])) == ("OPEN", 2, ["0"])
     assert len({*found["ensembles"]["0"]} & bookies) == len(found["ensembles"]["0"]) == 2
+
+
+def test_a_writer_closes_its_ledger_and_one_bookie_alone_takes_no_entry(ledgers: BookKeeperSystem) -> None:
+    """A closed ledger has its end. With one bookie of three, a ledger of two takes no entry and none can be created."""
+    bookies = ledgers.cluster.nodes[:2]
+
+    async def all_of_it() -> tuple[list[Outcome], list[Outcome]]:
+        closed = await ask(ledgers, 3, "l1", ("append", 7), ("close", None), ("confirmed", None), ("close", None))
+        await asyncio.to_thread(
+            on_all, bookies, lambda node: ledgers.kill(node, "bookie")
+        )  # for good: it is the last test
+        return closed, await ask(ledgers, 4, "l2", ("append", 7))
+
+    (appended, end, confirmed, again), (refused,) = asyncio.run(all_of_it())
+    assert (appended, end, confirmed) == (Ok(0), Ok(0), Ok(0))
+    assert isinstance(again, Fail)
+    assert again.error.startswith("no-handle: ")
+    assert isinstance(refused, (Fail, Info))
+    assert refused.error.split(":")[0] in {"not-enough-bookies", "bookie-not-available"}

@@ -195,7 +195,7 @@ def _inspections(history: Columns, rows: Int64s) -> dict[int, Inspection]:
         inspection = inspection_of(decode_value(history.texts[int(history.result.first[row])])) if is_text else None
         if inspection is None:
             raise InputError(
-                f"event {history.end[row]}: expected a map with ledger, state, last, write, ack, fragments, entries, fences and "
+                f"event {history.end[row]}: expected a map with ledger, state, last, write, ack, fragments, entries, fences, "
                 f"unread as the result of {INSPECT}; docs/workloads.md has its form"
             )
         found[row] = inspection

@@ -41,6 +41,7 @@ class Bug(enum.StrEnum):
     REFUSED_IS_TIMEOUT = "refused-is-timeout"
     ID_GIVEN_AGAIN = "id-given-again"
     CONFIRMED_GOES_BACK = "confirmed-goes-back"
+    RECOVERIES_CONFIRM = "recoveries-confirm"
 
 
 _TERMS: Final = MappingProxyType({"protocol": ("terms",)})
@@ -125,6 +126,12 @@ TABLE: Final[Mapping[Bug, Planted]] = MappingProxyType(
         ),
         Bug.CONFIRMED_GOES_BACK: Planted(
             does="A writer that repeats an entry goes back to the last add confirmed with which it first sent the entry.",
+        ),
+        Bug.RECOVERIES_CONFIRM: Planted(
+            does="A recovery confirms what it has written again before it closes the ledger, though another one can end it "
+            "earlier.",
+            seen="BookKeeper 4.17.3",
+            needs=Needs(workloads=("ledger",)),
         ),
     }
 )

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.systems.sim_bookkeeper import messages, outcomes
+from clusters.systems.sim_bookkeeper.bugs import Bug
 from clusters.systems.sim_bookkeeper.ledger_messages import ConfirmedIs, LedgerRequest
 from clusters.systems.sim_bookkeeper.log import Log
 from clusters.systems.sim_bookkeeper.looking import Looks
@@ -29,11 +30,16 @@ TERMS: Final = 1 << 20
 
 
 class Recovery(Takeover):
-    """A takeover that closes the ledger, and begins no other one."""
+    """A takeover that closes the ledger, and begins no other one.
+
+    What it writes again carries no later confirmation than what it found. Another recovery can end the ledger earlier, and then
+    a reader must not have seen these entries. BookKeeper's own recoveries confirm them, and so does a planted bug.
+    """
 
     def __init__(self, setting: Setting, meta: Meta) -> None:
         super().__init__(setting, meta)
         self._is_open = meta.is_open
+        self._found = -1
 
     def claim(self) -> None:
         """Puts the state of recovery into the metadata, unless another recovery did."""
@@ -41,6 +47,16 @@ class Recovery(Takeover):
             super().claim()
         else:
             self.go_on()
+
+    def receive(self, sender: str, message: Any) -> None:
+        """Handles an answer of a bookie."""
+        if isinstance(message, messages.Fenced) and message.term == self.term:
+            self._found = max(self._found, message.lac)
+        super().receive(sender, message)
+
+    @property
+    def _told_lac(self) -> int:
+        return self.lac if self._bug is Bug.RECOVERIES_CONFIRM else self._found
 
     def _finish(self) -> None:
         self._want((*self._earlier, self._segment._replace(last=self.lac)), is_open=False)
@@ -101,11 +117,11 @@ class Ledger(Log):
         elif self.takeover is not None:
             super()._handle_meta(number, meta)
         elif self._waits_for("recover"):
-            self.meta = meta if newer else self.meta
-            if meta.version == ABSENT:
+            self.meta = meta if newer else self.meta  # a late answer can be older than what is known
+            if self.meta.version == ABSENT:
                 self._answer_all("recover", Answer(outcomes.NO_LEDGER))
-            elif meta.segments[-1].last is not None:
-                self._answer_all("recover", Answer(outcomes.OK, meta.segments[-1].last))
+            elif self.meta.segments[-1].last is not None:
+                self._answer_all("recover", Answer(outcomes.OK, self.meta.segments[-1].last))
             else:
                 self._take_over()
         else:

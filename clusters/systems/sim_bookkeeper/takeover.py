@@ -140,12 +140,17 @@ class Takeover:
                 read = messages.ReadNext(setting.key, self.term, number, self.next, fences)
                 setting.to_bookies(self._read, read, without=self._answered)
             case Step.WRITES | Step.END if self._entry is not None:
-                add = messages.Add(setting.key, self.term, number, self.next, self._entry, self.lac, recovery=True)
+                add = messages.Add(setting.key, self.term, number, self.next, self._entry, self._told_lac, recovery=True)
                 setting.to_bookies(self._written, add, without=self._answered)
 
     @property
     def _bug(self) -> Bug:
         return self._setting.options.bug
+
+    @property
+    def _told_lac(self) -> int:
+        """Returns the last add confirmed that goes with the entries it writes."""
+        return self.lac
 
     @property
     def _blocking(self) -> int:

@@ -1,0 +1,77 @@
+"""For each check of the workload `ledger`, a bug of the simulated BookKeeper that breaks it in a running system.
+
+The runs are those of `labrys hunt --system sim-bookkeeper --workload ledger --protocol ledgers --blind --seed 1`, with
+the bug and the options of the table. Here only the run is carried out that is known to break the check. The same table is in
+docs/sim-bookkeeper.md.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.verdict import Verdict
+from tests.catches.hunts import Hunt
+
+if TYPE_CHECKING:
+    from commands.trial import Trial
+
+PAGE = (Path(__file__).parents[2] / "docs" / "sim-bookkeeper.md").read_text(encoding="utf-8")
+SEED, AMONG = 1, "packet-loss,partition-random-node"
+JUDGED = "ledger"
+SHORT = "--time-limit 4 --rate 20 --fault-on 0.1-0.6 --fault-off 0.1-0.5 --fault-quiet 0.1-0.5"
+LONG = "--time-limit 8 --rate 100 --retry-ms 900 --fault-on 2-3 --fault-off 0.2-1 --fault-quiet 0.1-0.5"
+SPARES = f"--nodes 9 --ensemble 3 --retry-ms 100 {SHORT}"
+
+# For the anomaly that the judge finds, or the other part of the verdict: the bug, the options, and the run.
+FINDS = {
+    "lost": ("one-absence-ends-recovery", SHORT, 9),
+    "conflict": ("id-given-again", SHORT, 2),
+    "beyond-end": ("adds-not-fenced", SHORT, 1),
+    "confirmed-beyond-end": ("unconfirmed-reads", SHORT, 4),
+    "confirmed-only-rises": ("confirmed-goes-back", LONG, 4),
+    "ends-differ": ("cas-left-out", f"--recover-share 0.05 {SHORT}", 18),
+    "under-replicated": ("recovered-not-written-back", SHORT, 8),
+    "misplaced": ("answers-of-replaced-count", SPARES, 2),
+}
+CORRECT_RUNS = 3
+
+
+def nth(options: str, run: int) -> Trial | None:
+    """Carries out a run of a hunt."""
+    words = ("--workload", "ledger", "--protocol", "ledgers", *options.split())
+    return Hunt(words, seed=SEED, guided=False, among=AMONG, system="sim-bookkeeper").nth(run)
+
+
+@pytest.mark.parametrize("broken", FINDS)
+def test_a_bug_breaks_the_check(broken: str) -> None:
+    """The judge finds this anomaly, and its explanations tell the fragments; or the part of this name is invalid."""
+    bug, options, run = FINDS[broken]
+    trial = nth(f"--bug {bug} {options}", run)
+    assert trial is not None
+    invalid = {part.name: part for part in trial.outcome.parts if part.verdict is Verdict.INVALID}
+    if broken not in invalid:
+        details = invalid[JUDGED].details
+        assert details["counts"][broken]
+        assert all("The fragment from entry" in each["explanation"] for each in details["counterexamples"])
+
+
+@pytest.mark.parametrize("options", [SHORT, SPARES, LONG])
+def test_the_correct_version_is_not_accused(options: str) -> None:
+    """The same faults break no check."""
+    for run in range(1, CORRECT_RUNS + 1):
+        trial = nth(options, run)
+        assert trial is not None
+        assert trial.outcome.invalid == (), run
+
+
+def test_the_page_has_each_check() -> None:
+    """The table has exactly these runs."""
+    _, header, found = PAGE.partition("| check | bug | options | run |")
+    assert header
+    told = [row.split("|") for row in found.split("\n\n")[0].splitlines() if row.startswith("| `")]
+    assert {tuple(cell.strip(" `") for cell in row[1:5]) for row in told} == {
+        (broken, bug, options, str(run)) for broken, (bug, options, run) in FINDS.items()
+    }
