@@ -140,7 +140,9 @@ class Takeover:
                 read = messages.ReadNext(setting.key, self.term, number, self.next, fences)
                 setting.to_bookies(self._read, read, without=self._answered)
             case Step.WRITES | Step.END if self._entry is not None:
-                add = messages.Add(setting.key, self.term, number, self.next, self._entry, self._told_lac, recovery=True)
+                add = messages.Add(
+                    setting.key, self.term, number, self.next, self._entry, self._told_lac, recovery=True
+                )
                 setting.to_bookies(self._written, add, without=self._answered)
 
     @property
