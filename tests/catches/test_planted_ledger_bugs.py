@@ -21,17 +21,18 @@ if TYPE_CHECKING:
 PAGE = (Path(__file__).parents[2] / "docs" / "sim-bookkeeper.md").read_text(encoding="utf-8")
 SEED, AMONG = 1, "packet-loss,partition-random-node"
 JUDGED = "ledger"
-SHORT = "--time-limit 4 --rate 20 --fault-on 0.1-0.6 --fault-off 0.1-0.5 --fault-quiet 0.1-0.5"
-LONG = "--time-limit 8 --rate 100 --retry-ms 900 --fault-on 2-3 --fault-off 0.2-1 --fault-quiet 0.1-0.5"
-SPARES = f"--nodes 9 --ensemble 3 --retry-ms 100 {SHORT}"
+DRAWN = "--answer-ms 1000 --takeover-every 0"  # what a hunt would draw, and what no ledger depends on
+SHORT = f"--retry-ms 200 {DRAWN} --time-limit 4 --rate 20 --fault-on 0.1-0.6 --fault-off 0.1-0.5 --fault-quiet 0.1-0.5"
+LONG = f"--retry-ms 900 {DRAWN} --time-limit 8 --rate 100 --fault-on 2-3 --fault-off 0.2-1 --fault-quiet 0.1-0.5"
+SPARES = f"--nodes 9 --ensemble 3 {SHORT.replace('200', '100', 1)}"
 
 # For the anomaly that the judge finds, or the other part of the verdict: the bug, the options, and the run.
 FINDS = {
-    "lost": ("one-absence-ends-recovery", SHORT, 9),
+    "lost": ("one-absence-ends-recovery", SHORT, 19),
     "conflict": ("id-given-again", SHORT, 2),
     "beyond-end": ("adds-not-fenced", SHORT, 1),
-    "confirmed-beyond-end": ("unconfirmed-reads", SHORT, 4),
-    "confirmed-only-rises": ("confirmed-goes-back", LONG, 4),
+    "confirmed-beyond-end": ("unconfirmed-reads", SHORT, 9),
+    "confirmed-only-rises": ("confirmed-goes-back", LONG, 9),
     "ends-differ": ("cas-left-out", f"--recover-share 0.05 {SHORT}", 18),
     "under-replicated": ("recovered-not-written-back", SHORT, 8),
     "misplaced": ("answers-of-replaced-count", SPARES, 2),
