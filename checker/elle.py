@@ -6,7 +6,7 @@ Each example of an anomaly is a map. That of a cycle has `:cycle`, the transacti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from checker.edn.values import EdnMap, Keyword
 from checker.explain.words import value_text
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from harness.op import Operation, Value
 
+_NAMES: Final = {"strict-serializable": "strong-serializable"}  # models that Elle prints by another name
+
 
 def members(result: Judged) -> list[tuple[Any, Any]]:
     """Returns the members of Elle's map; none for the result of a judge of something else."""
@@ -31,7 +33,7 @@ def members(result: Judged) -> list[tuple[Any, Any]]:
     for each, example in zip(told, result.part.counterexamples, strict=True):
         examples.setdefault(each["kind"], []).append(_example(each, example))
     names = [(each, tuple(map(Keyword, figures[each]))) for each in ("anomaly-types", "allowed-anomaly-types")]
-    models = [(each, set(map(Keyword, figures[each]))) for each in ("not", "also-not")]
+    models = [(each, {Keyword(_NAMES.get(model, model)) for model in figures[each]}) for each in ("not", "also-not")]
     return [
         *((Keyword(name), value) for name, value in (*names, *models)),
         (Keyword("anomalies"), EdnMap((Keyword(kind), tuple(some)) for kind, some in examples.items())),

@@ -273,7 +273,7 @@ def test_the_map_of_edn_has_the_members_of_elles(tmp_path: Any) -> None:
         ":valid? false",
         ":anomaly-types [:G2-item]",
         ":not #{:repeatable-read}",
-        ":also-not #{:serializable :strict-serializable :strong-session-serializable}",
+        ":also-not #{:serializable :strong-serializable :strong-session-serializable}",
         ':anomalies {:G2-item [{:type :G2-item, :cycle [{:process 0, :type :ok, :f :txn, :value [[:append "x" 1] [:r "y" nil]]',
         ':steps [{:type :rw, :key "y"} {:type :rw, :key "x"}], :explanation "G2-item: a cycle of 2 transactions.',
     ):
