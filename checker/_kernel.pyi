@@ -162,7 +162,7 @@ def transactions(
             and its answer the next one.
         extra: What orders transactions besides their data: `none`, `process` or `realtime`.
         sources: For registers, what the order of versions follows from: `writes-follow-reads`, `sequential-keys`,
-            `linearizable-keys`, `transaction-order`.
+            `linearizable-keys`, `transaction-order`, `atomic-visibility`.
         more: Anomalies to search besides those that are always searched: `observed-transaction-vanishes`, `fractured-read` and
             `G-causal`, which need lists, and `G-prefix`.
         want_order: Whether to return an order of the rows that all edges agree with.

@@ -69,7 +69,7 @@ def judge(
         workload: The micro-operations: `list-append` or `rw-register`.
         model: The name or an alias of a consistency model.
         sources: For registers, what the order of versions follows from besides the initial version: `writes-follow-reads`,
-            `sequential-keys`, `linearizable-keys`, `transaction-order`.
+            `sequential-keys`, `linearizable-keys`, `transaction-order`, `atomic-visibility`.
         anomalies: Anomalies that the history must not have besides those that the model prohibits.
 
     Raises:

@@ -26,6 +26,7 @@ DEFAULT: Final = "strict-serializable"
 NONE: Final = "none"
 PROCESS: Final = "process"
 TRANSACTION_ORDER: Final = "transaction-order"  # a source of the order of versions
+ATOMIC_VISIBILITY: Final = "atomic-visibility"  # another one
 REALTIME: Final = "realtime"
 MALFORMED: Final = "malformed-answer"
 

@@ -24,6 +24,7 @@ _SOURCES: Final[Mapping[str, str]] = {
     "sequential-keys": " (one process had {before} before {after})",
     "linearizable-keys": " (a transaction with {before} ended before one with {after} began)",
     "transaction-order": " (the system says that it committed {before} before {after})",
+    "atomic-visibility": " (a transaction read from the writers of both, and had {after})",
 }
 Link = tuple[int, int, str, str | None, str | None, str | None]
 _READS: Final = frozenset({"r", "read"})
@@ -242,7 +243,15 @@ class Words:
             return f"{first} and {second} are transactions of process {history.process[one]}, in this order"
         if "linearizable-keys" in self._sources and is_later:
             return f"{first} ended at event {history.end[one]}, before {second} began at event {history.start[other]}"
-        return f"the system says that it committed {first} before {second[:-1]}"
+        if "transaction-order" in self._sources and self._is_committed_before(one, other):
+            return f"the system says that it committed {first} before {second[:-1]}"
+        return f"a transaction read from {first} and from {second} and had the version of the latter"
+
+    def _is_committed_before(self, one: int, other: int) -> bool:
+        order = self._history.order
+        if order is None or not order.known[one] or not order.known[other]:
+            return False
+        return bool(order.number[one] < order.number[other])
 
     def _had(self, row: int, place: int) -> str:
         """Returns what a micro-operation on a register did: `wrote 3`, `read nil`."""

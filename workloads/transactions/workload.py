@@ -95,6 +95,11 @@ class RwRegisterOptions(TransactionOptions):
         help="Versions follow the order in which the system says that it committed the transactions, if its client records it.",
         judges=True,
     )
+    atomic_visibility: bool = option(
+        default=False,
+        help="A transaction sees all writes of those that it reads from, so of the versions that it saw, it read the last.",
+        judges=True,
+    )
 
 
 OptionsT = TypeVar("OptionsT", bound=TransactionOptions)
@@ -202,6 +207,7 @@ class RwRegisterWorkload(_TransactionWorkload[RwRegisterOptions]):
             "sequential-keys": options.sequential_keys,
             "linearizable-keys": options.linearizable_keys,
             "transaction-order": options.transaction_order,
+            "atomic-visibility": options.atomic_visibility,
         }
         return [name for name, is_assumed in assumed.items() if is_assumed]
 

@@ -176,6 +176,7 @@ pub(crate) fn sources_of(names: &[String]) -> PyResult<Sources> {
             "sequential-keys" => assumed.sequential_keys = true,
             "linearizable-keys" => assumed.linearizable_keys = true,
             "transaction-order" => assumed.transaction_order = true,
+            "atomic-visibility" => assumed.atomic_visibility = true,
             _ => return Err(PyValueError::new_err(format!("{name:?} is no source of an order of versions"))),
         }
     }

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spar
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from checker.columns import NEEDED, OK, ColumnReader
-from checker.transactions.models import PROCESS, REALTIME, TRANSACTION_ORDER, order_of, searched
+from checker.transactions.models import ATOMIC_VISIBILITY, PROCESS, REALTIME, TRANSACTION_ORDER, order_of, searched
 from harness.errors import InputError, LabrysError
 from harness.op import OpType
 from results.pipeline.decide.judges import row_of
@@ -108,11 +108,12 @@ def decided(operations: DataFrame, judge: Any, *, size: int, text: int, memory_l
 def _judgement(
     operations: DataFrame, judge: Judge, question: Question, *, size: int, text: int, memory_limit: int
 ) -> tuple[Judgement, Columns]:
-    if TRANSACTION_ORDER in question.sources:
-        raise InputError(
-            f"parts of a history do not use {TRANSACTION_ORDER}, and this one takes more than the limit of "
-            f"{memory_limit >> 20} MiB; raise it with --memory-limit, or leave {TRANSACTION_ORDER} away"
-        )
+    for source in (TRANSACTION_ORDER, ATOMIC_VISIBILITY):
+        if source in question.sources:
+            raise InputError(
+                f"parts of a history do not use {source}, and this one takes more than the limit of {memory_limit >> 20} MiB; "
+                f"raise it with --memory-limit, or leave {source} away"
+            )
     left_out: list[int] = []
     while True:
         steps = _Steps(operations, question, size=size, text=text, memory_limit=memory_limit)

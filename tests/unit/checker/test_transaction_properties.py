@@ -24,9 +24,15 @@ if TYPE_CHECKING:
     from checker.judging import Judgement
 
 HISTORIES: Final = 150
-IN_A_NIGHT: Final = 10_000
+IN_A_NIGHT: Final = 3_000
 WORKLOADS: Final = ("list-append", "rw-register")
-SOURCES: Final = ("writes-follow-reads", "sequential-keys", "linearizable-keys", "transaction-order")
+SOURCES: Final = (
+    "writes-follow-reads",
+    "sequential-keys",
+    "linearizable-keys",
+    "transaction-order",
+    "atomic-visibility",
+)
 UNSEEN: Final = 900  # a value, a process and a position that no other operation has
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -228,6 +229,31 @@ def test_each_source_of_versions_raises_no_false_alarm(source: str, order: Befor
 def _seeds(first: int) -> range:
     """Returns seeds; the first ones, or many others for a night."""
     return range(first * HISTORIES, HISTORIES if not first else HISTORIES + IN_A_NIGHT)
+
+
+@pytest.mark.parametrize("model", ["read-atomic", "causal-cerone"])
+@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.night)])
+def test_atomic_visibility_orders_what_a_transaction_saw(model: str, first: int) -> None:
+    """A history is invalid only if no order of its writers is one of the model; for read atomic, exactly then."""
+    outcomes: Counter[tuple[bool, bool]] = Counter()
+    for seed in _seeds(first):
+        operations = random_history(Random(seed), most=4, lists=False)
+        read = {(key, value) for each in operations for f, key, value in each.result or () if f == "r"}
+        rows = [
+            row
+            for row, each in enumerate(operations)
+            if each.type is OpType.OK or any(f == "w" and (key, value) in read for f, key, value in each.value)
+        ]
+        legal = any(
+            POSITIONED[model]([replace(each, order=order.get(row)) for row, each in enumerate(operations)])
+            for order in (dict(zip(rows, some, strict=True)) for some in permutations(range(len(rows))))
+        )
+        found = judge(of_operations(operations), workload="rw-register", model=model, sources=["atomic-visibility"])
+        is_invalid = found.verdict is Verdict.INVALID
+        assert not (legal and is_invalid), (seed, found.reason)
+        assert model != "read-atomic" or legal is not is_invalid, (seed, found.reason)
+        outcomes[legal, is_invalid] += 1
+    assert outcomes[False, True] > outcomes[False, False]
 
 
 @pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.night)])

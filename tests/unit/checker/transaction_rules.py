@@ -46,12 +46,12 @@ BY_ORDERS: Final[dict[str, Decide]] = {
 }
 # What holds of the versions of registers in each execution of a model.
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
-    "serializable": ("writes-follow-reads",),
-    "strong-session-serializable": ("writes-follow-reads", "sequential-keys"),
-    "strict-serializable": ("writes-follow-reads", "sequential-keys", "linearizable-keys"),
-    "snapshot-isolation": ("writes-follow-reads",),
-    "strong-session-snapshot-isolation": ("writes-follow-reads", "sequential-keys"),
-    "strong-snapshot-isolation": ("writes-follow-reads", "sequential-keys", "linearizable-keys"),
+    "serializable": ("writes-follow-reads", "atomic-visibility"),
+    "strong-session-serializable": ("writes-follow-reads", "sequential-keys", "atomic-visibility"),
+    "strict-serializable": ("writes-follow-reads", "sequential-keys", "linearizable-keys", "atomic-visibility"),
+    "snapshot-isolation": ("writes-follow-reads", "atomic-visibility"),
+    "strong-session-snapshot-isolation": ("writes-follow-reads", "sequential-keys", "atomic-visibility"),
+    "strong-snapshot-isolation": ("writes-follow-reads", "sequential-keys", "linearizable-keys", "atomic-visibility"),
 }
 # Models that are decided for lists.
 WEAK: Final[dict[str, Decide]] = {

@@ -1,7 +1,8 @@
 //! Cycles of the versions of a register: assumed orders that contradict each other, with the transactions that show each step.
 //!
 //! Of each component of versions that precede each other, a short cycle is shown. A step of it follows from the initial version, or
-//! from two accesses: those of one transaction, of two in a process, in real time or in the system's own order.
+//! from two accesses: those of one transaction, of two in a process, in real time or in the system's own order, or of two writers
+//! that a third transaction saw.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -145,7 +146,7 @@ fn finding(
             Some(1) => [accesses.inside[&(before, after)]; 2],
             Some(2) => accesses.in_process[&(before, after)],
             Some(3) => [accesses.ended[&before].1, accesses.begun[&after].1],
-            Some(4) => [accesses.written[&before], accesses.written[&after]],
+            Some(4 | 5) => [accesses.written[&before], accesses.written[&after]],
             _ => [accesses.first[&after]; 2],
         };
         let is_initial = before >= versions.elems;

@@ -66,8 +66,14 @@ pub struct Dependencies {
 pub type Reason = (u32, u32, u8);
 
 /// What the order of two versions of a register follows from.
-pub const SOURCES: [&str; 5] =
-    ["initial", "writes-follow-reads", "sequential-keys", "linearizable-keys", "transaction-order"];
+pub const SOURCES: [&str; 6] = [
+    "initial",
+    "writes-follow-reads",
+    "sequential-keys",
+    "linearizable-keys",
+    "transaction-order",
+    "atomic-visibility",
+];
 
 impl Dependencies {
     /// Adds an edge, but none from a transaction to itself.

@@ -24,6 +24,7 @@ pub mod registers;
 pub mod schedule;
 #[cfg(test)]
 mod tests;
+pub mod together;
 mod tokens;
 pub mod updates;
 pub mod views;

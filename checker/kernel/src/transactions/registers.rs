@@ -2,13 +2,14 @@
 //!
 //! The initial version precedes all others. The other sources of the order are chosen by the user: a transaction that reads a
 //! version and writes another one (writes follow reads), the order of transactions on one key in a process or in real
-//! time, and the order in which the system says that it committed them (`positions`). Together they are a graph of versions for each key. A source that makes a cycle contradicts the others: this is
+//! time, the order in which the system says that it committed them (`positions`), and what a transaction saw together (`together`). Together they are a graph of versions for each key. A source that makes a cycle contradicts the others: this is
 //! the anomaly cyclic-versions, and the source is left out.
 
 use super::accesses::AFTER_INITIAL;
 use super::contradictions;
 use super::graph::{Dependencies, Edge, Fan, Reason, RW, WR, WW};
 use super::positions::neighbours;
+use super::together;
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE, OK};
 
 /// Which orders of versions to assume.
@@ -21,8 +22,9 @@ pub struct Sources {
     pub linearizable_keys: bool,
     /// The positions of the history.
     pub transaction_order: bool,
+    pub atomic_visibility: bool,
     /// By source, as in `SOURCES`: whether it contradicts the others elsewhere, so that it is left out whatever it shows here.
-    pub left_out: [bool; 5],
+    pub left_out: [bool; 6],
 }
 
 /// What a transaction does with one key as a whole.
@@ -89,7 +91,7 @@ pub fn registers(
     internal(history, findings);
     let touches = touches(history, &versions);
     lost_updates(history, &touches, findings);
-    let (order, contradicted) = version_order(history, &versions, &touches, sources, findings);
+    let (order, contradicted) = version_order(history, writers, &versions, &touches, sources, findings);
     let mut found = edges(history, writers, &versions, &touches, &order);
     (found.reasons, found.contradicted) = (order, contradicted);
     found
@@ -240,6 +242,7 @@ pub type Pair = (u32, u32);
 /// Returns which versions precede which others directly, each pair once, and why; and the sources that contradict the others.
 fn version_order(
     history: &History<'_>,
+    writers: &Writers,
     versions: &Versions,
     touches: &[Touch],
     sources: Sources,
@@ -285,6 +288,9 @@ fn version_order(
     if sources.transaction_order {
         let written = |touch: &Touch| touch.write.map(|version| (touch.row, version));
         add(4, by_key().flat_map(|some| neighbours(history, some.iter().filter_map(written))).collect());
+    }
+    if sources.atomic_visibility {
+        add(5, together::pairs(history, writers, touches));
     }
     (order, contradicted)
 }
