@@ -69,6 +69,8 @@ class HuntOptions:
         options = self.options
         own = (*RUN, options.system.type.Options, options.workload.type.Options)
         known = {"store_dir", *(each.name for part in own for each in fields(part))}
+        if options.faults.plan_file is not None:  # a plan takes the place of the defaults of a hunt
+            known -= {*nemesis.choices.DRAWING, "time_limit"} - self.origins.keys()
         values = {name: value for name, value in options.values().items() if name in known}
         values |= {name: value for name, value in asdict(options.place).items() if value}
         given = {name: value for name, value in {**values, **changes}.items() if value is not None}

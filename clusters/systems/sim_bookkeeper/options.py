@@ -78,6 +78,7 @@ class SimBookkeeperOptions:
         low=0,
         high=1_000_000,
         hunted=(2, 5, 20),
+        shrinks_to=1,
     )
     bug: Bug = option(
         Bug.NONE,
