@@ -49,7 +49,7 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
 
 
 def test_explain_tells_the_smallest_run_as_the_document_does(run: Run) -> None:
-    """The entry 1 of the old writer is on n2 only. The new writer hears n1 and n3 about it."""
+    """The new writer does not reach n2 when it takes over, so n2 still accepts the entry 1 of the old writer."""
     assert run("test", *SMALL, "--no-truncate")[0] == 1
     _, output = run("explain", "latest")
     assert "entry 1 diverges: n1 and n3 have append 12, and n2 has append 1" in output
