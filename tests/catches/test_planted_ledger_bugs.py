@@ -40,10 +40,10 @@ FINDS = {
 CORRECT_RUNS = 3
 
 
-def nth(options: str, run: int) -> Trial | None:
+def nth(options: str, run: int, seed: int = SEED) -> Trial | None:
     """Carries out a run of a hunt."""
     words = ("--workload", "ledger", "--protocol", "ledgers", *options.split())
-    return Hunt(words, seed=SEED, guided=False, among=AMONG, system="sim-bookkeeper").nth(run)
+    return Hunt(words, seed=seed, guided=False, among=AMONG, system="sim-bookkeeper").nth(run)
 
 
 @pytest.mark.parametrize("broken", FINDS)
@@ -57,6 +57,18 @@ def test_a_bug_breaks_the_check(broken: str) -> None:
         details = invalid[JUDGED].details
         assert details["counts"][broken]
         assert all("The fragment from entry" in each["explanation"] for each in details["counterexamples"])
+
+
+def test_a_reader_sees_an_entry_that_the_ledger_does_not_have() -> None:
+    """Finding 5 of docs/findings/bookkeeper-4.17.3.md, as a hunt found it: all bookies have the entry after the last one."""
+    trial = nth(f"--bug recoveries-confirm {LONG}", 15, seed=2)
+    assert trial is not None
+    (part,) = trial.outcome.invalid
+    assert part == JUDGED
+    (judged,) = [each for each in trial.outcome.parts if each.name == JUDGED]
+    assert "1274 at offset 7 is lost: process 425 read 1274 at offset 7" in judged.reason
+    assert "the last entry 6. The fragment from entry 0 on" in judged.reason
+    assert "n1, n2 and n3 have 1274" in judged.reason
 
 
 @pytest.mark.parametrize("options", [SHORT, SPARES, LONG])
