@@ -5,105 +5,359 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 from clusters.local import LocalCluster
+from clusters.systems.dledger import mends
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.system import DLedgerSystem
 from clusters.systems.routing import Routing
 from harness.cluster import on_all
 from harness.faults import PlannedFault
-from harness.leaders import LEADER
+from harness.leaders import leaders_by_term
 from harness.op import Invocation, Ok
-from harness.service import first_status
 from nemesis.conductor import Conductor
 from tests.artifacts import built
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
-    from harness.client import Client
     from harness.node import Node
     from harness.service import NodeStatus
 
 pytestmark = [pytest.mark.integration, pytest.mark.night]
 
 READY_S = 60.0
-ANSWER_S = 2.0
-ELECTED_S = 30
+ELECTED_S = 60.0
+PAUSE_S = 0.1
 SNAPSHOT_ENTRIES = 50
-BEFORE = 5
-TRIES = 100
+ASKED = 100
+TRIES = 4
+PATIENT_MS = 4_000  # a heartbeat interval with which no follower elects another leader while its leader starts again
+KEYS = 1_000
+TRUNCATES = "-p tcp -m string --algo bm --string TRUNCATE -j DROP"  # packets that have a request to truncate
 
 
-@pytest.fixture
-def cluster() -> Iterator[LocalCluster]:
-    """Three nodes; the test runs where their addresses can be reached."""
-    with LocalCluster.up(f"dledger-findings-{os.getpid()}", nodes=3) as made, made.entered():
-        yield made
+def but(*numbers: int) -> str:
+    """Returns all mends but some."""
+    return ",".join(str(number) for number in mends.MENDS if number not in numbers)
 
 
-async def written(client: Client, values: Iterator[int], count: int) -> None:
-    """Writes so many values, each until it is acknowledged."""
-    for value in itertools.islice(values, count):
-        for _ in range(TRIES):
-            if isinstance(await client.invoke(Invocation(f="write", value=value, key="key")), Ok):
-                break
-        else:
-            raise AssertionError(f"the write of {value} was not acknowledged in {TRIES} tries")
+class Group:
+    """Real nodes with a client that follows the leader."""
+
+    def __init__(self, mend: str, *, nodes: int = 3, snapshot_threshold: int = 0, heartbeat_ms: int = 500) -> None:
+        self.cluster = LocalCluster.up(f"dledger-findings-{os.getpid()}", nodes=nodes)
+        options = DLedgerOptions(
+            routing=Routing.LEADER, mend=mend, snapshot_threshold=snapshot_threshold, heartbeat_ms=heartbeat_ms
+        )
+        self.system = built(DLedgerSystem(self.cluster, options, "register"))
+        self._values = itertools.count()
+
+    def run(self, form: Callable[[Group], Awaitable[bool | None]]) -> bool | None:
+        """Starts the nodes, and returns what a form finds."""
+
+        async def live() -> bool | None:
+            await self.system.until_ready(self.cluster.nodes, READY_S)
+            self.client = self.system.client(0, self.cluster.nodes[0])
+            try:
+                return await form(self)
+            finally:
+                await self.client.close()
+
+        with self.cluster, self.cluster.entered():
+            on_all(self.cluster.nodes, self.system.install)
+            on_all(self.cluster.nodes, self.system.start)
+            try:
+                return asyncio.run(live())
+            finally:
+                on_all(self.cluster.nodes, self.system.stop)
+
+    async def write(self, count: int) -> int:
+        """Writes so many values, each until it is acknowledged, and returns the last one."""
+        for value in itertools.islice(self._values, count):
+            await self._done(Invocation(f="write", value=value, key=f"k{value % KEYS}"))
+        return value
+
+    async def write_unanswered(self, node: Node, count: int) -> None:
+        """Sends so many writes to one node, each by a client of its own, and waits until none will be acknowledged."""
+        clients = [self.system.client(1 + number, node, pinned=True) for number in range(count)]
+        writes = [
+            client.invoke(Invocation(f="write", value=value, key=f"k{value % KEYS}"))
+            for client, value in zip(clients, self._values, strict=False)
+        ]
+        outcomes = await asyncio.gather(*writes)
+        assert not any(isinstance(outcome, Ok) for outcome in outcomes), outcomes
+        for client in clients:
+            await client.close()
+
+    async def replicas_differ(self) -> bool:
+        """Returns whether nodes that have applied the same entries hold different values."""
+        await self.until_equal(*self.cluster.nodes)
+        replicas = [await self.system.replica(node, READY_S) for node in self.cluster.nodes]
+        states = [replica.state for replica in replicas if replica is not None]
+        assert len(states) == len(replicas)
+        return states.count(states[0]) < len(states)
+
+    async def lacks(self, value: int) -> bool:
+        """Returns whether a read of the key that this value was written to returns another one."""
+        held = (await self._done(Invocation(f="read", key=f"k{value % KEYS}"))).value
+        return bool(held != value)
+
+    async def _done(self, invocation: Invocation) -> Ok:
+        for _ in range(ASKED):
+            outcome = await self.client.invoke(invocation)
+            if isinstance(outcome, Ok):
+                return outcome
+            await asyncio.sleep(PAUSE_S)
+        raise AssertionError(f"{invocation} was not acknowledged in {ASKED} tries")
+
+    async def leader(self) -> Node:
+        """Returns the node that serves, as soon as one does."""
+        for _ in range(int(ELECTED_S / PAUSE_S)):
+            serving = await self.system.serving(await self.system.statuses_of(self.cluster.nodes))
+            if serving is not None:
+                return self.system.node(serving.node)
+            await asyncio.sleep(PAUSE_S)
+        raise AssertionError(f"no leader served in {ELECTED_S:g} s")
+
+    async def elected(self, *among: Node) -> NodeStatus:
+        """Returns the status of the node that leads, as soon as one of these does."""
+        for _ in range(int(ELECTED_S / PAUSE_S)):
+            statuses = [status for status in (await self.system.statuses_of(among)).values() if status is not None]
+            for status in leaders_by_term(statuses):
+                return status
+            await asyncio.sleep(PAUSE_S)
+        raise AssertionError(f"no leader was elected in {ELECTED_S:g} s")
+
+    def others(self, *without: Node) -> Sequence[Node]:
+        """Returns all nodes but these."""
+        return [node for node in self.cluster.nodes if node not in without]
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Waits until something holds."""
+        for _ in range(int(ELECTED_S / PAUSE_S)):
+            if holds():
+                return
+            await asyncio.sleep(PAUSE_S)
+        raise AssertionError(f"it did not come in {ELECTED_S:g} s")
+
+    async def status(self, node: Node) -> NodeStatus:
+        """Returns what a node reports."""
+        status = (await self.system.statuses_of((node,)))[node.name]
+        assert status is not None
+        return status
+
+    async def applied(self, node: Node) -> int:
+        """Returns the index of the last entry that a node has applied; 0 without one."""
+        return (await self.status(node)).applied_index or 0
+
+    async def until_applied(self, leader: Node, index: int) -> None:
+        """Writes until a leader has applied the entry at an index. A write that is tried twice may be two entries."""
+        while await self.applied(leader) < index:
+            await self.write(1)
+
+    async def lead(self, node: Node) -> None:
+        """Moves the leadership to a node."""
+        for _ in range(ASKED):
+            if await self.system.lead(node, 5.0):
+                return
+        raise AssertionError(f"{node.name} did not become the leader in {ASKED} tries")
+
+    async def until_equal(self, *nodes: Node) -> int:
+        """Waits until these nodes have applied the same entries, and returns the index of the last one."""
+        for _ in range(int(ELECTED_S / PAUSE_S)):
+            (first, *more) = [await self.applied(node) for node in nodes]
+            if all(index == first for index in more):
+                return first
+            await asyncio.sleep(PAUSE_S)
+        raise AssertionError(f"the nodes did not apply the same entries in {ELECTED_S:g} s")
+
+    @asynccontextmanager
+    async def cut_off(self, *nodes: Node) -> AsyncIterator[None]:
+        """Cuts nodes off the others, with a proof."""
+        conductor = Conductor(cluster=self.cluster, system=self.system)
+        cut = PlannedFault(
+            id=0, kind="partition-random-halves", target=[node.name for node in nodes], start_s=0.0, end_s=10.0
+        )
+        await conductor.begin(cut)
+        try:
+            yield
+            assert (await conductor.prove(cut)).effective
+        finally:
+            await conductor.end(cut)
+
+    def shell(self, node: Node, command: str) -> str:
+        """Runs a command on a node, and returns its output."""
+        return self.cluster.remote(node).run(command).stdout
+
+    def lines(self, node: Node, text: str) -> int:
+        """Returns the number of lines in the logs of a node that have a text."""
+        files = " ".join(self.system.log_files(node))
+        return int(self.shell(node, f"cat {files} 2>/dev/null | grep --count --fixed-strings '{text}' || true"))
+
+    def lost(self, node: Node) -> int:
+        """Returns how many packets with a request of a node to truncate were lost."""
+        rules = self.shell(node, "iptables -w -nvxL OUTPUT").splitlines()
+        return sum(int(rule.split()[0]) for rule in rules if "STRING" in rule)
 
 
-async def statuses(system: DLedgerSystem, nodes: tuple[Node, ...]) -> dict[str, NodeStatus]:
-    """What the nodes report that answer, by name."""
-    found = {node.name: await first_status(system, node, ANSWER_S) for node in nodes}
-    return {name: status for name, status in found.items() if status is not None}
-
-
-async def leads_without_writes(system: DLedgerSystem, cluster: LocalCluster) -> bool:
+async def leads_without_writes(group: Group) -> bool:
     """Finding 12: a follower misses acknowledged writes. Another one has them in its snapshot, and votes for it."""
-    await system.until_ready(cluster.nodes, READY_S)
-    client, values = system.client(0, cluster.nodes[0]), itertools.count()
-    await written(client, values, BEFORE)
-    leader = next(name for name, seen in (await statuses(system, cluster.nodes)).items() if seen.role == LEADER)
-    first = system.node(leader)
-    old, voter = (node for node in cluster.nodes if node != first)
-    conductor = Conductor(cluster=cluster, system=system)
-    cut = PlannedFault(id=0, kind="partition-random-node", target=[old.name], start_s=0.0, end_s=10.0)
-    await conductor.begin(cut)
-    try:
-        # A write that is tried twice may be two entries.
-        while ((await statuses(system, (first,)))[leader].applied_index or 0) < SNAPSHOT_ENTRIES - 1:
-            await written(client, values, 1)
+    await group.write(5)
+    leader = await group.leader()
+    old, voter = group.others(leader)
+    async with group.cut_off(old):
+        await group.until_applied(leader, SNAPSHOT_ENTRIES - 1)
+        assert await group.until_equal(leader, voter) == SNAPSHOT_ENTRIES - 1
         await asyncio.sleep(2.0)
-        full = (await statuses(system, (voter,)))[voter.name]
-        assert full.applied_index == SNAPSHOT_ENTRIES - 1
-        for node in (first, voter):
-            system.kill(node)
-        assert (await conductor.prove(cut)).effective
-    finally:
-        await conductor.end(cut)
-        await client.close()
-    system.start(voter)
-    for _ in range(ELECTED_S):
-        await asyncio.sleep(1.0)
-        leaders = [seen for seen in (await statuses(system, (old, voter))).values() if seen.role == LEADER]
-        if leaders:
-            (found,) = leaders
-            assert found.applied_index is not None
-            return found.node == old.name and found.applied_index < SNAPSHOT_ENTRIES - 1
-    raise AssertionError(f"no leader was elected in {ELECTED_S} s")
+        for node in (leader, voter):
+            group.system.kill(node)
+    group.system.start(voter)
+    found = await group.elected(old, voter)
+    return found.node == old.name and (found.applied_index or 0) < SNAPSHOT_ENTRIES - 1
 
 
-@pytest.mark.parametrize(("mend", "leads"), [("", True), ("12", False)])
-def test_a_node_that_lacks_acknowledged_writes_leads(cluster: LocalCluster, mend: str, leads: bool) -> None:
-    """It happens with the released library, and not with the mended one."""
-    options = DLedgerOptions(routing=Routing.LEADER, snapshot_threshold=SNAPSHOT_ENTRIES, mend=mend)
-    system = built(DLedgerSystem(cluster, options, "register"))
-    on_all(cluster.nodes, system.install)
-    on_all(cluster.nodes, system.start)
-    try:
-        assert asyncio.run(leads_without_writes(system, cluster)) is leads
-    finally:
-        on_all(cluster.nodes, system.stop)
+async def obeys_a_dead_leader(group: Group) -> bool:
+    """Finding 16: a leader starts twice and leads the same term. A request of its dead process takes acknowledged writes."""
+    await group.write(20)
+    leader = await group.leader()
+    followers = group.others(leader)
+    await group.until_equal(leader, *followers)
+    group.shell(leader, f"iptables -w -I OUTPUT {TRUNCATES}")
+    group.system.kill(leader)
+    group.system.start(leader)
+    await group.until(lambda: group.lost(leader) >= len(followers))
+    group.system.kill(leader)
+    # The kernel goes on to send what the dead process wrote. The packets of the next process pass.
+    waiting = group.shell(leader, "ss -tnoH state fin-wait-1").splitlines()
+    ports = ",".join(line.split()[2].rpartition(":")[2] for line in waiting if int(line.split()[1]) > 1)
+    late = f"-p tcp -m multiport --sports {ports} -j DROP"
+    group.shell(leader, f"iptables -w -I OUTPUT {late}; iptables -w -D OUTPUT {TRUNCATES}")
+    group.system.start(leader)
+    last = await group.write(10)
+    group.shell(leader, f"iptables -w -D OUTPUT {late}")
+    await group.until(lambda: not group.shell(leader, "ss -tnoH state fin-wait-1"))
+    group.system.kill(leader)
+    await group.elected(*followers)
+    group.system.start(leader)
+    return await group.lacks(last)
+
+
+async def obeys_an_old_leader(group: Group) -> bool:
+    """Finding 15: a leader is cut off while its request to truncate is on its way, and another leader commits more entries."""
+    await group.write(20)
+    first = await group.leader()
+    await group.until_equal(*group.cluster.nodes)
+    for node in group.others(first):
+        group.shell(node, f"iptables -w -I OUTPUT {TRUNCATES}")
+    group.system.kill(first)
+    old = group.system.node((await group.elected(*group.others(first))).node)
+    await group.until(lambda: group.lost(old) >= 3)
+    async with group.cut_off(old):
+        for node in group.others(first, old):
+            group.shell(node, f"iptables -w -D OUTPUT {TRUNCATES}")
+        group.system.start(first)
+        await group.elected(*group.others(old))
+        await group.write(30)
+        before = {node: group.lines(node, "[TRUNCATE] truncateIndex: 21,") for node in group.others(old)}
+        committed = await group.until_equal(*group.others(old))
+        assert committed > 50
+        group.shell(old, f"iptables -w -D OUTPUT {TRUNCATES}")
+    await asyncio.sleep(10.0)
+    return any(group.lines(node, "[TRUNCATE] truncateIndex: 21,") > count for node, count in before.items())
+
+
+async def overwrites_committed_entries(group: Group) -> bool | None:
+    """Finding 7: a follower has entries of a leader that had installed a snapshot, and truncates its file in a wrong place."""
+    leader = await group.leader()
+    behind, other, next_leader, *_ = group.others(leader)
+    await group.until_applied(leader, SNAPSHOT_ENTRIES - 6)
+    await group.until_equal(*group.cluster.nodes)
+    async with group.cut_off(behind):
+        await group.until_applied(leader, SNAPSHOT_ENTRIES + 1)
+        await group.lead(next_leader)
+    await group.until_equal(*group.cluster.nodes)
+    if not group.lines(behind, "loaded the snapshot"):
+        return None
+    await group.lead(behind)
+    await group.write(10)
+    await group.until_equal(*group.cluster.nodes)
+    async with group.cut_off(behind, other):
+        await group.write_unanswered(behind, 5)
+        await group.elected(*group.others(behind, other))
+        await group.write(5)
+    last = await group.until_equal(*group.cluster.nodes)
+    assert group.lines(other, "[TRUNCATE]") > 0
+    group.system.kill(other)
+    group.system.start(other)
+    await asyncio.sleep(20.0)
+    return await group.applied(other) < last or await group.replicas_differ()
+
+
+async def keeps_contradicting_entries(group: Group) -> bool:
+    """Finding 9: a leader is cut off with entries that no other node has, and then installs a snapshot of the next leader."""
+    old = await group.leader()
+    await group.until_applied(old, 2 * SNAPSHOT_ENTRIES - 10)
+    await group.until_equal(*group.cluster.nodes)
+    async with group.cut_off(old):
+        await group.write_unanswered(old, 20)
+        leader = group.system.node((await group.elected(*group.others(old))).node)
+        await group.until_applied(leader, 2 * SNAPSHOT_ENTRIES + 2)
+    await group.until_applied(leader, 2 * SNAPSHOT_ENTRIES + 30)
+    await group.until_equal(*group.cluster.nodes)
+    return await group.replicas_differ()
+
+
+async def forgets_its_term(group: Group) -> bool:
+    """Finding 17: a node is killed when it renames the file with its term and vote."""
+    await group.write(5)
+    leader = await group.leader()
+    node = group.others(leader)[0]
+    state = group.system.process_state(node)
+    assert state is not None
+    group.shell(
+        node,
+        f"setsid strace -f -p {state[0]} -o /dev/null -e trace=rename -e inject=rename:error=EIO:signal=SIGKILL "
+        f"> strace 2>&1 < /dev/null & until grep attached strace; do sleep {PAUSE_S}; done",
+    )
+    group.system.kill(leader)
+    await group.until(lambda: group.system.process_state(node) is None)
+    loaded = group.lines(node, "load persistent state ok")
+    group.system.start(node)
+    await group.elected(*group.others(leader))
+    return group.lines(node, "load persistent state ok") == loaded
+
+
+def tried(mend: str, form: Callable[[Group], Awaitable[bool | None]], options: Mapping[str, int]) -> bool:
+    """Returns what a form finds, as soon as its steps lead where they should."""
+    for _ in range(TRIES):
+        found = Group(mend, **options).run(form)
+        if found is not None:
+            return found
+    raise AssertionError(f"the steps did not lead where they should in {TRIES} tries")
+
+
+@pytest.mark.parametrize(
+    ("builds", "form", "options"),
+    [
+        pytest.param(
+            (but(7), "all"), overwrites_committed_entries, {"nodes": 5, "snapshot_threshold": SNAPSHOT_ENTRIES}, id="7"
+        ),
+        pytest.param((but(9), "all"), keeps_contradicting_entries, {"snapshot_threshold": SNAPSHOT_ENTRIES}, id="9"),
+        pytest.param(("", "12"), leads_without_writes, {"snapshot_threshold": SNAPSHOT_ENTRIES}, id="12"),
+        pytest.param((but(15, 16), "all"), obeys_an_old_leader, {"nodes": 5, "heartbeat_ms": 1_000}, id="15"),
+        pytest.param(("", "15,16"), obeys_a_dead_leader, {"heartbeat_ms": PATIENT_MS}, id="16"),
+        pytest.param(("", "17"), forgets_its_term, {}, id="17"),
+    ],
+)
+def test_a_finding_is_there_without_its_mend_only(
+    builds: tuple[str, str], form: Callable[[Group], Awaitable[bool | None]], options: Mapping[str, int]
+) -> None:
+    """The form is there in the first library in one of some tries, and not in the mended one."""
+    without, mended = builds
+    assert any(tried(without, form, options) for _ in range(TRIES))
+    assert not tried(mended, form, options)

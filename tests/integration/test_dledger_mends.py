@@ -78,8 +78,12 @@ CUT, LATE = 1, 2  # the keys of faults
 class Group:
     """Simulated nodes with a client that follows the leader."""
 
-    def __init__(self, mend: str, seed: int, *, nodes: int = 3, snapshot_threshold: int = 0) -> None:
+    def __init__(
+        self, mend: str, seed: int, *, nodes: int = 3, snapshot_threshold: int = 0, loses_power: bool = False
+    ) -> None:
         self.cluster = SimCluster(tuple(f"n{number}" for number in range(1, nodes + 1)), seed)
+        if loses_power:
+            self.cluster.world.prepare_loss()
         options = DLedgerOptions(routing=Routing.LEADER, mend=mend, snapshot_threshold=snapshot_threshold)
         self.system = built(SimDLedger(self.cluster, options, "register"))
         self.client = self.system.client(0, self.cluster.nodes[0])
@@ -243,6 +247,26 @@ def test_a_node_that_is_killed_keeps_its_term() -> None:
     assert not Group("17", 7).run(forgets_its_term)
 
 
+async def has_two_leaders_of_a_term(group: Group) -> bool:
+    """Finding 18: the only voter of a leader loses its power, and with it the vote."""
+    await group.write(5)
+    first = await group.leader()
+    group.system.kill(first)
+    elected = "has been elected to be the leader"
+    name, _ = await group.cluster.world.log_line({node.name for node in group.others(first)}, elected)
+    second = group.system.node(name)
+    (voter,) = group.others(first, second)
+    await group.write(1)
+    term = (await group.system.statuses(voter, 1.0))[0].term
+    group.cut_off(second)
+    group.system.kill(voter)
+    group.cluster.world.lose_power(voter.name)
+    group.system.start(voter)
+    group.system.start(first)
+    await asyncio.sleep(15.0)
+    return group.lines(f"{elected} in term {term}") > 1
+
+
 async def obeys_an_old_leader(group: Group) -> bool:
     """Finding 15: a leader is cut off while its request to truncate is on its way, and another leader commits more entries."""
     await group.write(20)
@@ -266,6 +290,13 @@ async def obeys_an_old_leader(group: Group) -> bool:
     return any(
         "[TRUNCATE] truncateIndex: 21," in line for node in group.others(old) for line in machines[node.name].lines
     )
+
+
+def test_a_loss_of_power_makes_no_second_leader_of_a_term() -> None:
+    """The released library has finding 18, and the mended one lacks it."""
+    assert Group("", 1, loses_power=True).run(has_two_leaders_of_a_term)
+    idle.close_all()
+    assert not Group("18", 1, loses_power=True).run(has_two_leaders_of_a_term)
 
 
 async def obeys_a_dead_leader(group: Group) -> bool:

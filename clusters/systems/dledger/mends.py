@@ -46,6 +46,7 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         15: "a follower refuses to truncate for a leader of an old term",
         16: "a node that starts again does not lead in the term in which it voted for itself",
         17: "a node that is killed while it stores its term keeps the term and the vote",
+        18: "a node that loses its power keeps the term and the vote",
     }
 )
 HELP: Final = (

@@ -70,7 +70,10 @@ enum Mend {
     LEAD_IN_NEW_TERM("16", Names.ELECTOR, Mend::leadInNewTerm, Elections.class),
 
     /** A file is replaced by a rename, so that a node that is killed meanwhile keeps its term and vote. */
-    REPLACE_AT_ONCE("17", Names.FILES, Mend::replaceAtOnce);
+    REPLACE_AT_ONCE("17", Names.FILES, Mend::replaceAtOnce),
+
+    /** A file is on the disk before a node goes on, so that a node without power keeps its term and vote. */
+    SYNC_FILES("18", Names.FILES, Mend::syncFiles, Syncs.class);
 
     private static final class Names {
         static final String LIBRARY = "io/openmessaging/storage/dledger/";
@@ -357,6 +360,27 @@ enum Mend {
         write.instructions.remove(delete.getPrevious()); // loads the file
         write.instructions.remove(delete.getNext()); // drops the result
         write.instructions.remove(delete);
+    }
+
+    private static void syncFiles(ClassNode node) {
+        MethodNode write = method(node, "string2File");
+        for (AbstractInsnNode each : write.instructions.toArray()) {
+            if (each instanceof MethodInsnNode call && call.name.equals("string2FileNotSafe")) {
+                InsnList sync = new InsnList();
+                sync.add(new VarInsnNode(Opcodes.ALOAD, ((VarInsnNode) each.getPrevious()).var));
+                sync.add(sync("file"));
+                write.instructions.insert(each, sync);
+            } else if (each.getOpcode() == Opcodes.RETURN) {
+                InsnList sync = new InsnList();
+                sync.add(new VarInsnNode(Opcodes.ALOAD, 1)); // the name of the file
+                sync.add(sync("folderOf"));
+                write.instructions.insertBefore(each, sync);
+            }
+        }
+    }
+
+    private static MethodInsnNode sync(String method) {
+        return new MethodInsnNode(Opcodes.INVOKESTATIC, internal(Syncs.class), method, "(Ljava/lang/String;)V", false);
     }
 
     /** Tells the new end of the log to those who vote, as an append does. */
