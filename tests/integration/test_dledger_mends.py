@@ -292,6 +292,7 @@ async def obeys_an_old_leader(group: Group) -> bool:
     )
 
 
+@pytest.mark.night
 def test_a_loss_of_power_makes_no_second_leader_of_a_term() -> None:
     """The released library has finding 18, and the mended one lacks it."""
     assert Group("", 1, loses_power=True).run(has_two_leaders_of_a_term)
