@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +16,7 @@ from harness.cluster import on_all
 from harness.faults import PlannedFault
 from harness.op import Fail, Info, Invocation, Ok
 from nemesis.conductor import Conductor
+from tests.integration.bookkeeper_start import READY_S, start
 from tests.outcomes import asked
 from tests.software import obtained
 from workloads.ledger import LedgerOptions
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
-READY_S = 90.0
 FENCED_MS = 60_000
 COPIED_S = 30.0
 OPTIONS = BookKeeperOptions(
@@ -56,16 +55,7 @@ def cluster() -> Iterator[LocalCluster]:
 def logs(cluster: LocalCluster) -> Iterator[BookKeeperSystem]:
     """BookKeeper for logs, serving."""
     made = BookKeeperSystem.made(cluster, OPTIONS, "log", LogOptions())
-    made.artifact = BookKeeperSystem.build(OPTIONS, print)
-    on_all(cluster.nodes, made.install)
-    metadata, *others = made.services()
-    for services in ([metadata], others):  # the others start together, which takes half the time of a run's start
-        for service in services:
-            on_all(service.nodes, service.initialise)
-            on_all(service.nodes, partial(made.start, role=service.role))
-        for service in services:
-            asyncio.run(service.until_ready(service.nodes, READY_S))
-            asyncio.run(service.complete(READY_S))
+    start(made, cluster)
     yield made
     on_all(cluster.nodes, made.kill)
 

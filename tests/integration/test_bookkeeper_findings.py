@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +19,7 @@ from clusters.systems.bookkeeper.reads import inspected
 from clusters.systems.bookkeeper.system import BookKeeperSystem
 from clusters.systems.stored import entry_body
 from harness.cluster import on_all
+from tests.integration.bookkeeper_start import start
 from tests.software import obtained
 from tests.unit.workloads.logs import in_turn
 from workloads.ledger import LedgerOptions, LedgerWorkload
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.integration, pytest.mark.night]
 
-READY_S = 120.0
 KEY = "l0"
 ACKNOWLEDGED = 4  # entries 0 to 3; entries 4 to 6 reach one bookie only
 TAIL = (4, 5, 6)
@@ -52,16 +51,7 @@ def system() -> Iterator[BookKeeperSystem]:
     obtained("BookKeeper", lambda: BookKeeperSystem.build(OPTIONS, print))
     with LocalCluster.up(f"bookkeeper-two-{os.getpid()}", nodes=9) as cluster, cluster.entered():
         made = BookKeeperSystem.made(cluster, OPTIONS, "ledger", LedgerOptions())
-        made.artifact = BookKeeperSystem.build(OPTIONS, print)
-        on_all(cluster.nodes, made.install)
-        metadata, *others = made.services()
-        for services in ([metadata], others):
-            for service in services:
-                on_all(service.nodes, service.initialise)
-                on_all(service.nodes, partial(made.start, role=service.role))
-            for service in services:
-                asyncio.run(service.until_ready(service.nodes, READY_S))
-                asyncio.run(service.complete(READY_S))
+        start(made, cluster)
         yield made
         on_all(cluster.nodes, made.kill)
 
