@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import os
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from harness.node import Node
     from harness.service import NodeStatus
+
+T = TypeVar("T")
 
 pytestmark = [pytest.mark.integration, pytest.mark.night]
 
@@ -50,6 +52,20 @@ def but(*numbers: int) -> str:
 def planned(number: int, kind: str, *nodes: Node) -> PlannedFault:
     """Returns a fault of these nodes."""
     return PlannedFault(id=number, kind=kind, target=[node.name for node in nodes], start_s=0.0, end_s=10.0)
+
+
+async def found_in_time(find: Callable[[], Awaitable[T | None]], what: str) -> T:
+    """Returns what a function finds, as soon as it finds something.
+
+    Raises:
+        TimeoutError: It finds nothing in time.
+    """
+    for _ in range(int(ELECTED_S / PAUSE_S)):
+        found = await find()
+        if found is not None:
+            return found
+        await asyncio.sleep(PAUSE_S)
+    raise TimeoutError(f"expected {what} in {ELECTED_S:g} s")
 
 
 class Group:
@@ -134,21 +150,20 @@ class Group:
 
     async def leader(self) -> Node:
         """Returns the node that serves, as soon as one does."""
-        for _ in range(int(ELECTED_S / PAUSE_S)):
-            serving = await self.system.serving(await self.system.statuses_of(self.cluster.nodes))
-            if serving is not None:
-                return self.system.node(serving.node)
-            await asyncio.sleep(PAUSE_S)
-        raise AssertionError(f"no leader served in {ELECTED_S:g} s")
+
+        async def serving() -> NodeStatus | None:
+            return await self.system.serving(await self.system.statuses_of(self.cluster.nodes))
+
+        return self.system.node((await found_in_time(serving, "a leader that serves")).node)
 
     async def elected(self, *among: Node) -> NodeStatus:
         """Returns the status of the node that leads, as soon as one of these does."""
-        for _ in range(int(ELECTED_S / PAUSE_S)):
-            statuses = [status for status in (await self.system.statuses_of(among)).values() if status is not None]
-            for status in leaders_by_term(statuses):
-                return status
-            await asyncio.sleep(PAUSE_S)
-        raise AssertionError(f"no leader was elected in {ELECTED_S:g} s")
+
+        async def leading() -> NodeStatus | None:
+            statuses = (await self.system.statuses_of(among)).values()
+            return next(iter(leaders_by_term(status for status in statuses if status is not None)), None)
+
+        return await found_in_time(leading, "a leader")
 
     def others(self, *without: Node) -> Sequence[Node]:
         """Returns all nodes but these."""
@@ -156,20 +171,22 @@ class Group:
 
     async def until(self, holds: Callable[[], bool]) -> bool:
         """Waits until something holds, and returns whether it does in time."""
-        for _ in range(int(ELECTED_S / PAUSE_S)):
-            if holds():
-                return True
-            await asyncio.sleep(PAUSE_S)
-        return False
+
+        async def held() -> bool | None:
+            return holds() or None
+
+        try:
+            return await found_in_time(held, "a condition")
+        except TimeoutError:
+            return False
 
     async def status(self, node: Node) -> NodeStatus:
         """Returns what a node reports, as soon as it does."""
-        for _ in range(int(ELECTED_S / PAUSE_S)):
-            status = (await self.system.statuses_of((node,)))[node.name]
-            if status is not None:
-                return status
-            await asyncio.sleep(PAUSE_S)
-        raise AssertionError(f"{node.name} did not report in {ELECTED_S:g} s")
+
+        async def reported() -> NodeStatus | None:
+            return (await self.system.statuses_of((node,)))[node.name]
+
+        return await found_in_time(reported, f"a report of {node.name}")
 
     async def applied(self, node: Node) -> int:
         """Returns the index of the last entry that a node has applied; 0 without one."""
@@ -189,12 +206,12 @@ class Group:
 
     async def until_equal(self, *nodes: Node) -> int:
         """Waits until these nodes have applied the same entries, and returns the index of the last one."""
-        for _ in range(int(ELECTED_S / PAUSE_S)):
+
+        async def equal() -> int | None:
             (first, *more) = [await self.applied(node) for node in nodes]
-            if all(index == first for index in more):
-                return first
-            await asyncio.sleep(PAUSE_S)
-        raise AssertionError(f"the nodes did not apply the same entries in {ELECTED_S:g} s")
+            return first if all(index == first for index in more) else None
+
+        return await found_in_time(equal, "the same entries at all nodes")
 
     @asynccontextmanager
     async def cut_off(self, *nodes: Node) -> AsyncIterator[None]:
