@@ -73,7 +73,7 @@ def timeline(
         operations: All operations of the run, in the order of their invokes.
         faults: The faults.
         sightings: The reported states of the nodes.
-        other_sightings: The same of other services and groups; each gets a row of leaders.
+        other_sightings: The same of other services and groups; each that had a leader gets a row.
         nodes: The nodes' names, in order.
         marked: Invoke indices of the operations of the counterexample.
         culprit: The invoke index of the operation among them that could not have happened.
@@ -150,7 +150,7 @@ def timeline(
                     for start_ns, last_ns, name, term in _led(seen)
                 ],
             }
-            for of, seen in {"leader": sightings, **(other_sightings or {})}.items()
+            for of, seen in {"leader": sightings, **_with_leaders(other_sightings or {})}.items()
             if seen
         ][:MAX_LEADERS],
     }
@@ -231,6 +231,10 @@ def _stays(operations: Sequence[Operation]) -> list[_Stay]:
         stay.end_ns = max(stay.end_ns, operation.last_ns)
         stay.indexes.append(operation.invoke_index)
     return stays
+
+
+def _with_leaders(others: Mapping[str, Sequence[Sighting]]) -> dict[str, Sequence[Sighting]]:
+    return {of: seen for of, seen in others.items() if any(name is not None for _, name, _ in leaders(seen))}
 
 
 def _led(sightings: Sequence[Sighting]) -> list[tuple[int, int, str | None, int | None]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import STATUS_TIMEOUT_S, SimSystem
-from clusters.systems.confirmed import Confirmed
+from clusters.systems.confirmed import WRITER, Confirmed
 from clusters.systems.sim_bookkeeper import messages, telling
 from clusters.systems.sim_bookkeeper.bookie import FENCE_LINE, Bookie
 from clusters.systems.sim_bookkeeper.bookie import ROLE as BOOKIE
@@ -159,9 +159,7 @@ class SimBookkeeper(SimSystem):
         ledgers = [
             NodeStatus(
                 node=node.name,
-                role=LEADER,
-                term=1,
-                leader=node.name,
+                role=WRITER,
                 committed_index=confirmed,
                 last_index=sent,
                 details={"ledger": key},

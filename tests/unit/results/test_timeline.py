@@ -195,6 +195,15 @@ def test_bars_of_earlier_files_end_with_the_watch() -> None:
     assert data["leaders"] == [{"of": "leader", "led": [[0, 5, 0, 1], [5, 9, None, None]]}]
 
 
+def test_another_service_without_a_leader_has_no_row() -> None:
+    """Nobody leads bookies, or the writers of single ledgers."""
+    writer = Sighting(time_ns=0, node="n1", role="writer", until_ns=9000)
+    broker = Sighting(time_ns=0, node="n1", role="leader", term=1, until_ns=9000)
+    others = {"client l0": [writer], "broker": [broker]}
+    data = timeline(operations=(), faults=(), sightings=(), other_sightings=others, nodes=("n1",), codes=Codes())
+    assert [each["of"] for each in data["leaders"]] == ["broker"]
+
+
 def test_a_value_that_the_verdict_is_about_has_its_operations() -> None:
     """The operations with it in argument or result, at any depth. A result that differs is beside the argument."""
 
