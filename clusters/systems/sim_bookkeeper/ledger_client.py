@@ -32,6 +32,21 @@ if TYPE_CHECKING:
 
 MS: Final = 0.001
 READS: Final = ("read", "confirmed", "inspect")
+OF_WRITER: Final = ("append", "close")
+
+
+def request_of(invocation: Invocation) -> LedgerRequest | None:
+    """Returns the request of an operation to one client node; None if there is no such operation."""
+    f, value = invocation.f, invocation.value
+    match f, value:
+        case ("append", _) | ("read", [int(), int()]) | ("close" | "confirmed" | "recover", None):
+            return LedgerRequest(invocation.key or ONLY_KEY, f, value)
+    return None
+
+
+def outcome_of(invocation: Invocation, answer: Answer) -> Outcome:
+    """Returns the outcome of an operation from the answer of a node."""
+    return outcome(answer, is_read=invocation.f in READS)
 
 
 class SimLedgerClient:
@@ -82,13 +97,12 @@ class SimLedgerClient:
         match f, value:
             case ("read", [int(), int()]) | ("inspect", None) if self._final:
                 return await self._whole(key, f, value)
-            case ("append", _) | ("close", None):
-                answer = await self._ask_writer(key, LedgerRequest(key, f, value))
-            case ("read", [int(), int()]) | ("confirmed" | "recover", None):
-                answer = await self._ask(self._home, LedgerRequest(key, f, value))
-            case _:
-                return unsupported(f, value)
-        return outcome(answer, is_read=f in READS)
+        request = request_of(invocation)
+        if request is None:
+            return unsupported(f, value)
+        if f in OF_WRITER:
+            return outcome_of(invocation, await self._ask_writer(key, request))
+        return outcome_of(invocation, await self._ask(self._home, request))
 
     async def close(self) -> None:
         """Does nothing: a connection has no state on the nodes."""

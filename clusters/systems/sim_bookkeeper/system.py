@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import STATUS_TIMEOUT_S, SimSystem
 from clusters.systems.confirmed import WRITER, Confirmed
-from clusters.systems.sim_bookkeeper import messages, telling
+from clusters.systems.sim_bookkeeper import ledger_client, messages, telling
 from clusters.systems.sim_bookkeeper.bookie import FENCE_LINE, Bookie
 from clusters.systems.sim_bookkeeper.bookie import ROLE as BOOKIE
 from clusters.systems.sim_bookkeeper.client import SimBookkeeperClient, request_of
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from clusters.sim.cluster import SimCluster
     from clusters.sim.host import Factory, Host, Process
+    from clusters.systems.sim_bookkeeper.ledger_messages import LedgerRequest
     from harness.client import RoutedClient
     from harness.node import Node
     from harness.node_states import NodeState
@@ -127,12 +128,16 @@ class SimBookkeeper(SimSystem):
         return self._layout.bookies if every and self._options.read_all else ()
 
     def why_not_explored(self, *, one_clock: bool) -> str | None:  # noqa: ARG002
-        """Returns None for logs: no node relies on clocks."""
-        return "an operation on a ledger depends on who created it" if self.workload == LEDGER else None
+        """Returns None: no node relies on clocks."""
+        return None
 
-    def request_of(self, client: str, invocation: Invocation) -> messages.Append | messages.Query:  # noqa: ARG002
-        """Returns the request of a client's only operation. An append takes over, and a read does not."""
-        request = request_of(invocation, takes_over=invocation.f == "append")
+    def request_of(self, client: str, invocation: Invocation) -> messages.Append | messages.Query | LedgerRequest:  # noqa: ARG002
+        """Returns the request of a client's only operation. An append to a log takes over, and a read does not."""
+        request = (
+            ledger_client.request_of(invocation)
+            if self.workload == LEDGER
+            else request_of(invocation, takes_over=invocation.f == "append")
+        )
         if request is None:
             raise InputError(
                 f"sim-bookkeeper has no {invocation.f} of {shown(json.dumps(invocation.value), quoted=False)}"
@@ -141,6 +146,8 @@ class SimBookkeeper(SimSystem):
 
     def outcome_of(self, invocation: Invocation, answer: Any) -> Outcome:
         """Returns the outcome of an operation from an answer, by the table of the client."""
+        if self.workload == LEDGER:
+            return ledger_client.outcome_of(invocation, answer)
         return outcome(answer, is_read=invocation.f == "read")
 
     async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:

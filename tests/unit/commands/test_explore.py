@@ -168,6 +168,26 @@ def test_the_counterexample_is_told_as_the_document_tells_it(run: Run) -> None:
     assert "n5 answers client-3: Answer(code='ok', value='B', writer=None)" in output
 
 
+# Entry 0 is everywhere, and the entries 1 and 2 on n1 only. n4 recovers the ledger without n1, and its close is under way. n5
+# recovers it with n1, and writes both entries again.
+TWO_RECOVERIES = (
+    "client-0 > n4; settle n4,n6,n1,n2,n3; client-1 > n4; n4 > n1; client-2 > n4; n4 > n1; lose; client-3 > n4; settle n4,n6; "
+    "settle n4,n2,n3; n4 ~ n6; client-4 > n5; settle n5,n6; settle n5,n1,n2; n5 ~ n6; lose"
+)
+
+
+@pytest.mark.parametrize(("bug", "code"), [("recoveries-confirm", 1), ("none", 0)])
+def test_two_recoveries_of_a_ledger_are_visited(run: Run, bug: str, code: int) -> None:
+    """The close of n4 comes first, and a reader is told of an entry that n5 wrote. BookKeeper 4.17.3 does this."""
+    found, output, _ = run(
+        "explore", "--system", "sim-bookkeeper", "--workload", "ledger", "--nodes", "6", "--timers", "0", "--bug", bug,
+        "--operations", "append 1; append 2; append 3; recover; recover; confirmed", "--after", TWO_RECOVERIES,
+    )  # fmt: skip
+    assert found == code
+    assert ("violation after 70 events: ledger: An entry was confirmed beyond the end" in output) == (code == 1)
+    assert ("no violation: every state within the bounds was visited" in output) == (code == 0)
+
+
 def test_figure_eight_is_found_after_an_opening(run: Run) -> None:
     """Old leaders of terms 1 and 2 campaign for the terms 3 and 4, and have not heard an answer when the search begins."""
     first = "n1 timer; n1 > n2; n1 > n3; n2 > n1; client-0 > n1; n1 x n2"
