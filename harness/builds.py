@@ -14,6 +14,7 @@ its place.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -222,7 +223,7 @@ class Build:
             [
                 str(path.relative_to(self.sources)),
                 os.access(path, os.X_OK),
-                hashlib.sha256(path.read_bytes()).hexdigest(),
+                _file_digest(path, path.stat()),
             ]
             for path in self._sources()
         ]
@@ -367,6 +368,16 @@ def _read(entry: Path) -> Artifact | None:
 def _called(artifact: Artifact) -> str:
     about = artifact.provenance
     return f"{about.name} {about.version} ({', '.join([about.short, *about.patch_names])})"
+
+
+def _file_digest(path: Path, state: os.stat_result) -> str:
+    return _digest_of_state(path, state.st_ino, state.st_size, state.st_mtime_ns)
+
+
+@functools.cache
+def _digest_of_state(path: Path, _inode: int, _size: int, _modified_ns: int) -> str:
+    """Returns the digest of a file, which is read again if its state has changed: a hunt asks for it in each of its runs."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _hash(value: object) -> str:

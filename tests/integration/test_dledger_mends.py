@@ -414,4 +414,4 @@ def test_a_mended_library_says_so() -> None:
     assert mended.provenance.mended == (
         f"This is dledger-node {mended.provenance.version} with changes, not the released one: finding 1, finding 4."
     )
-    assert len(mended.provenance.patches) == len(mends.chosen("1,4"))
+    assert len(mended.provenance.patches) == len(mends.DLEDGER.chosen("1,4"))

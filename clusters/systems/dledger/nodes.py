@@ -145,8 +145,8 @@ class DLedgerNodes(jvm.LedJvmSystem):
             "dledger-node", VERSION, SOURCES, "package", "-DskipTests", f"-Ddledger.version={VERSION}",
             product=f"target/{JAR}", files=("pom.xml", "src/main/**/*"), tools=(MAVEN, COMPILER), shelf=PACKAGED,
         ).artifact(say)  # fmt: skip
-        numbers = mends.chosen(options.mend)
-        return mends.mended(released, JAR, numbers, say) if numbers else released
+        numbers = mends.DLEDGER.chosen(options.mend)
+        return mends.DLEDGER.mended(released, JAR, numbers, say) if numbers else released
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of the library."""

@@ -53,9 +53,9 @@ class DLedgerOptions:
         high=600_000,
     )
     data_file_bytes: int = option(4 * 1024 * 1024, "The size of one log file.", low=4096, high=1 << 30)
-    mend: str = option("", mends.HELP, metavar="FINDINGS", shown=False)
+    mend: str = option("", mends.DLEDGER.help, metavar="FINDINGS", shown=False)
 
     def __post_init__(self) -> None:
-        mends.chosen(self.mend)
+        mends.DLEDGER.chosen(self.mend)
         if self.snapshot_ms and not self.snapshot_threshold:
             raise InputError("--snapshot-ms needs --snapshot-threshold, the number of entries between snapshots")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from clusters.systems import jvm
 from clusters.systems.remoting import RemotingError
-from clusters.systems.rocketmq import controllers, jraft, settings
+from clusters.systems.rocketmq import controllers, jraft, mends, settings
 from clusters.systems.rocketmq.client import ControllerClient, SplitClient
 from clusters.systems.rocketmq.controllers import GROUP, JRAFT_PORT, ControllerProcesses
 from clusters.systems.rocketmq.options import ControllerOptions
@@ -64,8 +64,10 @@ class RocketMQController(jvm.LedJvmSystem):
 
     @classmethod
     def build(cls, options: ControllerOptions, say: Callable[[str], object]) -> Artifact:
-        """Gets the released jars of a version with Maven, if the cache does not have them; compiles nothing."""
-        return settings.jars(options.rocketmq_version, say)
+        """Gets the released jars of a version with Maven, if the cache does not have them, and mends them."""
+        released = settings.jars(options.rocketmq_version, say)
+        numbers = mends.CONTROLLER.chosen(options.mend)
+        return mends.CONTROLLER.mended(released, None, numbers, say) if numbers else released
 
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of the release and of its consensus library."""

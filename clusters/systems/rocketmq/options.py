@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Literal
 
+from clusters.systems.rocketmq import mends
 from clusters.systems.routing import Routing
 from harness.declare import option
 from harness.errors import InputError
@@ -48,8 +49,11 @@ class ControllerOptions:
     scan_interval_ms: int = option(
         5000, "The interval at which controllers look for dead masters.", low=100, high=86_400_000
     )
+    mend: str = option("", mends.CONTROLLER.help, metavar="FINDINGS", shown=False)
 
     def __post_init__(self) -> None:
+        if mends.CONTROLLER.chosen(self.mend) and self.consensus is Consensus.JRAFT:
+            raise InputError("--mend is for --consensus dledger; no finding on jraft has a mend")
         if self.consensus is Consensus.JRAFT and self.rocketmq_version in WITHOUT_JRAFT:
             raise InputError(
                 f"RocketMQ {self.rocketmq_version} lacks jraft; use --consensus dledger, or a later release"

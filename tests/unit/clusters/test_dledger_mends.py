@@ -16,9 +16,9 @@ FINDINGS = Path(__file__).parents[3] / "docs" / "findings" / "dledger-0.4.0.md"
 
 def test_numbers_come_in_order() -> None:
     """The order of the numbers makes no other jar."""
-    assert list(mends.chosen("")) == []
-    assert list(mends.chosen("4,1")) == [1, 4]
-    assert list(mends.chosen("all")) == list(mends.MENDS)
+    assert list(mends.DLEDGER.chosen("")) == []
+    assert list(mends.DLEDGER.chosen("4,1")) == [1, 4]
+    assert list(mends.DLEDGER.chosen("all")) == list(mends.MENDS)
 
 
 @pytest.mark.parametrize("text", ["3", "1,1", "1, 4", "x", ",", "all,1"])

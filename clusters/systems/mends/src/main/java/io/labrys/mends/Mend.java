@@ -1,10 +1,15 @@
 package io.labrys.mends;
 
+import static io.labrys.mends.Code.field;
+import static io.labrys.mends.Code.internal;
+import static io.labrys.mends.Code.method;
+import static io.labrys.mends.Code.only;
+import static io.labrys.mends.Code.puts;
+
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
-import java.util.function.Predicate;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassWriter;
 import org.objectweb.asm.Opcodes;
@@ -22,58 +27,67 @@ import org.objectweb.asm.tree.MethodNode;
 import org.objectweb.asm.tree.TypeInsnNode;
 import org.objectweb.asm.tree.VarInsnNode;
 
-/** The mends of DLedger 0.4.0, by the numbers of the findings in docs/findings/dledger-0.4.0.md. */
+/**
+ * All mends, by the findings that they mend: those of DLedger 0.4.0 in docs/findings/dledger-0.4.0.md, and those of RocketMQ's controllers
+ * in docs/findings/rocketmq-controller-5.3.3.md.
+ */
 enum Mend {
     /** A dispatcher compares from the end of the log at each new leadership, and not at the start of the process. Also for finding 5. */
-    COMPARE_FROM_END("1", Names.DISPATCHER, Mend::compareFromEnd),
+    COMPARE_FROM_END("dledger-1", Names.DISPATCHER, Mend::compareFromEnd),
 
     /** A follower takes a snapshot after another one: its slot for a request is empty again. */
-    EMPTY_SLOT("2", Names.HANDLER, Mend::emptySlot),
+    EMPTY_SLOT("dledger-2", Names.HANDLER, Mend::emptySlot),
 
     /** A follower that has a snapshot already answers success, so that the leader goes on after it. */
-    HAS_SNAPSHOT("2", Names.SNAPSHOTS, Mend::hasSnapshot),
+    HAS_SNAPSHOT("dledger-2", Names.SNAPSHOTS, Mend::hasSnapshot),
 
     /** A dispatcher that sends entries again forgets the requests without an answer. */
-    FORGET_LOST_REQUESTS("4", Names.DISPATCHER, Mend::forgetLostRequests),
+    FORGET_LOST_REQUESTS("dledger-4", Names.DISPATCHER, Mend::forgetLostRequests),
 
     /** A dispatcher looks for overdue requests behind what the follower has, and not behind what it has of this term. */
-    REPEAT_OLD_ENTRIES("6", Names.DISPATCHER, Mend::repeatOldEntries),
+    REPEAT_OLD_ENTRIES("dledger-6", Names.DISPATCHER, Mend::repeatOldEntries),
 
     /** A follower cuts its file at the position in its own index, and not at that of the leader. */
-    CUT_AT_OWN_POSITION("7", Names.STORE, Mend::cutAtOwnPosition, Stores.class),
+    CUT_AT_OWN_POSITION("dledger-7", Names.STORE, Mend::cutAtOwnPosition, Stores.class),
 
     /** A leader steps down on any answer with a higher term, also on a late one. */
-    STEP_DOWN("8", Names.ELECTOR, Mend::stepDown),
+    STEP_DOWN("dledger-8", Names.ELECTOR, Mend::stepDown),
 
     /** After a snapshot, a leader compares the logs before it sends entries, so that the follower drops what contradicts its own. */
-    COMPARE_AFTER_SNAPSHOT("9", Names.DISPATCHER, Mend::compareAfterSnapshot),
+    COMPARE_AFTER_SNAPSHOT("dledger-9", Names.DISPATCHER, Mend::compareAfterSnapshot),
 
     /** A store whose entries after a snapshot are all dropped ends with the snapshot. */
-    END_WITH_SNAPSHOT("10", Names.STORE, Mend::endWithSnapshot),
+    END_WITH_SNAPSHOT("dledger-10", Names.STORE, Mend::endWithSnapshot),
 
     /** A store that starts again learns the term of the last entry in its snapshot. */
-    KNOW_TERM_OF_SNAPSHOT("11", Names.STORE, Mend::knowTermOfSnapshot),
+    KNOW_TERM_OF_SNAPSHOT("dledger-11", Names.STORE, Mend::knowTermOfSnapshot),
 
     /** A node votes by the end of its log also after a cut and after a snapshot. */
-    VOTE_BY_END("12", Names.STORE, Mend::voteByEnd),
+    VOTE_BY_END("dledger-12", Names.STORE, Mend::voteByEnd),
 
     /** A store that is cut releases what it read of the index, so that a later reset can delete the file at once. */
-    RELEASE_INDEX("13", Names.STORE, Mend::releaseIndex),
+    RELEASE_INDEX("dledger-13", Names.STORE, Mend::releaseIndex),
 
     /** A comparison goes back entry by entry, so that a follower drops only what contradicts the leader. */
-    COMPARE_EACH_ENTRY("14", Names.HANDLER, Mend::compareEachEntry),
+    COMPARE_EACH_ENTRY("dledger-14", Names.HANDLER, Mend::compareEachEntry),
 
     /** A follower refuses to truncate for a leader of an old term. */
-    TRUNCATE_IN_TERM("15", Names.HANDLER, Mend::truncateInTerm, Requests.class),
+    TRUNCATE_IN_TERM("dledger-15", Names.HANDLER, Mend::truncateInTerm, Requests.class),
 
     /** A process does not lead in the term in which an earlier process of its node can have led. */
-    LEAD_IN_NEW_TERM("16", Names.ELECTOR, Mend::leadInNewTerm, Elections.class),
+    LEAD_IN_NEW_TERM("dledger-16", Names.ELECTOR, Mend::leadInNewTerm, Elections.class),
 
     /** A file is replaced by a rename, so that a node that is killed meanwhile keeps its term and vote. */
-    REPLACE_AT_ONCE("17", Names.FILES, Mend::replaceAtOnce),
+    REPLACE_AT_ONCE("dledger-17", Names.FILES, Mend::replaceAtOnce),
 
     /** A file is on the disk before a node goes on, so that a node without power keeps its term and vote. */
-    SYNC_FILES("18", Names.FILES, Mend::syncFiles, Syncs.class);
+    SYNC_FILES("dledger-18", Names.FILES, Mend::syncFiles, Syncs.class),
+
+    /** A controller steps down on any answer with a higher term, also if a majority follows it. */
+    CONTROLLER_STEPS_DOWN("controller-4", Names.ELECTOR, Mend::stepDown),
+
+    /** A controller decides no change while an earlier one can be in the log without an answer. */
+    WAIT_FOR_ENTRY("controller-9", Names.CONTROLLER, ControllerMends::waitForEntry, Appends.class);
 
     private static final class Names {
         static final String LIBRARY = "io/openmessaging/storage/dledger/";
@@ -87,6 +101,7 @@ enum Mend {
         static final String REQUEST = LIBRARY + "protocol/PushEntryRequest";
         static final String FILES = LIBRARY + "utils/IOUtils";
         static final String MAP = "java/util/concurrent/ConcurrentMap";
+        static final String CONTROLLER = "org/apache/rocketmq/controller/impl/DLedgerController";
     }
 
     private final String finding;
@@ -115,7 +130,7 @@ enum Mend {
     static List<Mend> of(String finding) {
         List<Mend> found = Arrays.stream(values()).filter(mend -> mend.finding.equals(finding)).toList();
         if (found.isEmpty()) {
-            throw new IllegalArgumentException("expected the number of a finding with a mend, got " + finding);
+            throw new IllegalArgumentException("expected a finding with a mend, e.g. dledger-1, got " + finding);
         }
         return found;
     }
@@ -397,39 +412,7 @@ enum Mend {
         }
     }
 
-    /** Returns instructions that load a field of this object with a long number. */
-    private static InsnList field(ClassNode node, String name) {
-        InsnList made = new InsnList();
-        made.add(new VarInsnNode(Opcodes.ALOAD, 0));
-        made.add(new FieldInsnNode(Opcodes.GETFIELD, node.name, name, "J"));
-        return made;
-    }
-
-    private static String internal(Class<?> called) {
-        return called.getName().replace('.', '/');
-    }
-
     private static MethodNode truncate(ClassNode node) {
         return node.methods.stream().filter(each -> each.name.equals("truncate") && each.desc.equals("(J)J")).findFirst().orElseThrow();
-    }
-
-    private static boolean puts(AbstractInsnNode each, String field) {
-        return each instanceof FieldInsnNode put && put.getOpcode() == Opcodes.PUTFIELD && put.name.equals(field);
-    }
-
-    private static MethodNode method(ClassNode node, String name) {
-        List<MethodNode> found = node.methods.stream().filter(each -> each.name.equals(name)).toList();
-        if (found.size() != 1) {
-            throw new IllegalStateException("expected one method " + name + " in " + node.name + ", found " + found.size());
-        }
-        return found.get(0);
-    }
-
-    private static AbstractInsnNode only(MethodNode method, Predicate<AbstractInsnNode> wanted) {
-        List<AbstractInsnNode> found = Arrays.stream(method.instructions.toArray()).filter(wanted).toList();
-        if (found.size() != 1) {
-            throw new IllegalStateException("expected one place in " + method.name + ", found " + found.size());
-        }
-        return found.get(0);
     }
 }

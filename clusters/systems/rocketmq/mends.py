@@ -1,0 +1,20 @@
+"""The mends of RocketMQ's controllers on DLedger, and of the DLedger 0.3.1.2 that they use."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from clusters.systems.mending import Mends
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# By the numbers of the findings in docs/findings/rocketmq-controller-5.3.3.md.
+MENDS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        4: "a controller that leads steps down on an answer with a higher term, also if a majority follows it",
+        9: "a controller that leads decides no change while an earlier one waits in the log",
+    }
+)
+CONTROLLER: Final = Mends(program="controller", software="RocketMQ's controllers", texts=MENDS)
