@@ -68,7 +68,9 @@ class Mends:
             )
         return sorted(map(int, numbers))
 
-    def mended(self, released: Artifact, jar: str | None, numbers: Sequence[int], say: Callable[[str], object]) -> Artifact:
+    def mended(
+        self, released: Artifact, jar: str | None, numbers: Sequence[int], say: Callable[[str], object]
+    ) -> Artifact:
         """Returns an artifact with mended jars instead of the released ones; builds it if the cache lacks it.
 
         Args:

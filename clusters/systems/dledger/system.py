@@ -88,7 +88,11 @@ class DLedgerSystem(DLedgerNodes):
         status = await self.ask(node, timeout_s, lambda peer: peer.status())
         if status is None:
             return ()
-        return (status if mends.DROPPED_LOGS in mends.DLEDGER.chosen(self._options.mend) else replace(status, last_index=None),)
+        return (
+            status
+            if mends.DROPPED_LOGS in mends.DLEDGER.chosen(self._options.mend)
+            else replace(status, last_index=None),
+        )
 
     async def clock(self, node: Node, timeout_s: float) -> ClockReading | None:
         """Asks a node for the wall clock of its process."""
