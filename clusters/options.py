@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clusters.sim.threads import PAGE_FAULTS, PREEMPT, Threads
+from clusters.sim.threads import PAGE_FAULTS, PREEMPT, STALLS, Threads
 from harness.console.parameters import Choice
 from harness.declare import option
 from harness.errors import InputError
@@ -71,11 +71,19 @@ class ClusterOptions:
         high=1,
         hunted=(PAGE_FAULTS, 0.3),
     )
+    stalls: float = option(
+        STALLS,
+        "With --cluster sim and a system in Java: the mean number of times in a second that a thread stalls, for 1 ms to 1 s, where "
+        "it uses a field or a lock. If it is not 0, threads have priorities, and --preempt has no effect.",
+        low=0,
+        high=1000,
+        hunted=(STALLS, 0.3, 3.0),
+    )
 
     @property
     def threads(self) -> Threads:
         """Returns where the threads of simulated programs in Java stop."""
-        return Threads(preempt=self.preempt, page_faults=self.page_faults)
+        return Threads(preempt=self.preempt, page_faults=self.page_faults, stalls=self.stalls)
 
     @property
     def simulated(self) -> bool:

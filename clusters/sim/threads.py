@@ -7,16 +7,20 @@ from typing import Final
 
 PREEMPT: Final = 0.02  # of the runs that have no option
 PAGE_FAULTS: Final = 0.0
+STALLS: Final = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threads:
-    """The probabilities with which threads stop; `io.labrys.simjvm.run.Scheduler` explains them.
+    """How often threads stop; `io.labrys.simjvm.run.Scheduler` and `Stalls` explain it.
 
     Attributes:
-        preempt: At a lock, an unpark or the start of a thread, another thread runs first.
-        page_faults: A write into a mapped file takes time before it, as if its page is not in memory.
+        preempt: The probability with which another thread runs first, at a lock, an unpark or the start of a thread.
+        page_faults: The probability with which a write into a mapped file takes time, as if its page is not in memory.
+        stalls: The mean number of times in a virtual second that a thread stalls at an access of a field. If it is not 0,
+            threads have priorities, and `preempt` has no effect.
     """
 
     preempt: float = PREEMPT
     page_faults: float = PAGE_FAULTS
+    stalls: float = STALLS

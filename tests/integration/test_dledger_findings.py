@@ -241,6 +241,12 @@ class Group:
         files = " ".join(self.system.log_files(node))
         return int(self.shell(node, f"cat {files} 2>/dev/null | grep --count --fixed-strings '{text}' || true"))
 
+    def truncations(self, node: Node) -> list[int]:
+        """Returns the indexes from which a node has truncated its log, from its own log lines."""
+        files = " ".join(self.system.log_files(node))
+        found = self.shell(node, f"cat {files} | grep --only-matching 'TRUNCATE. truncateIndex: [0-9]*' || true")
+        return [int(line.rpartition(" ")[2]) for line in found.splitlines()]
+
     def lost(self, node: Node) -> int:
         """Returns how many packets with a request of a node to truncate were lost."""
         rules = self.shell(node, "iptables -w -nvxL OUTPUT").splitlines()
@@ -357,6 +363,22 @@ async def keeps_contradicting_entries(group: Group) -> bool:
     return await group.replicas_differ()
 
 
+async def truncates_committed_entries(group: Group) -> bool:
+    """Finding 14: a leader is cut off with entries that no other node has, and then follows a leader with others there."""
+    await group.write(20)
+    old = await group.leader()
+    committed = await group.until_equal(*group.cluster.nodes)
+    async with group.cut_off(old):
+        await group.write_unanswered(old, 10)
+        await group.elected(*group.others(old))
+        await group.write(5)
+    await group.write(5)
+    await group.until_equal(*group.cluster.nodes)
+    truncated = group.truncations(old)
+    assert truncated, f"expected that {old.name} truncates its own entries"
+    return min(truncated) <= committed
+
+
 async def forgets_its_term(group: Group) -> bool:
     """Finding 17: a node is killed when it renames the file with its term and vote."""
     await group.write(5)
@@ -409,6 +431,7 @@ def tried(mend: str, form: Callable[[Group], Awaitable[bool | None]], options: M
         ),
         pytest.param((but(9), "all"), keeps_contradicting_entries, {"snapshot_threshold": SNAPSHOT_ENTRIES}, id="9"),
         pytest.param(("", "12"), leads_without_writes, {"snapshot_threshold": SNAPSHOT_ENTRIES}, id="12"),
+        pytest.param((but(14), "all"), truncates_committed_entries, {}, id="14"),
         pytest.param((but(15, 16), "all"), obeys_an_old_leader, {"nodes": 5, "heartbeat_ms": 1_000}, id="15"),
         pytest.param(("", "15,16"), obeys_a_dead_leader, {"heartbeat_ms": PATIENT_MS}, id="16"),
         pytest.param(("", "17"), forgets_its_term, {}, id="17"),

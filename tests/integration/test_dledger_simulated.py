@@ -129,7 +129,7 @@ def test_a_seed_gives_the_same_run(run: Run) -> None:
     assert Run(SEED + 1).trace != run.trace
 
 
-@pytest.mark.parametrize("threads", [Threads(preempt=0.2), Threads(page_faults=0.5)])
+@pytest.mark.parametrize("threads", [Threads(preempt=0.2), Threads(page_faults=0.5), Threads(stalls=3.0)])
 def test_threads_stop_elsewhere(run: Run, threads: Threads) -> None:
     """Other probabilities of stops give another run, and the same one again."""
     other, again = Run(SEED, threads), Run(SEED, threads)
@@ -150,14 +150,19 @@ def test_a_jvm_has_many_runs(run: Run) -> None:
 
 @pytest.mark.skipif(not RECENT, reason=f"needs Java {javas.CONTINUATIONS} or later beside Java {javas.COPIED}")
 @pytest.mark.parametrize("version", sorted({javas.COPIED, *(java.version for java in RECENT)}))
-def test_threads_and_continuations_give_the_same_run(run: Run, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stalls", [0.0, pytest.param(3.0, marks=pytest.mark.night)])
+def test_threads_and_continuations_give_the_same_run(
+    run: Run, stalls: float, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Java 17, and a later Java with threads, give the run of the later Java with continuations."""
+    threads = Threads(stalls=stalls)
+    run = Run(SEED, threads) if stalls else run
     assert "-Dsimjvm.continuations=true" in run.jvm.command
     found = [java for java in javas.installed() if java.version in {javas.COPIED, version}]
     java, copied = next(each for each in found if each.version == version), javas.chosen(found)[1]
     monkeypatch.setattr(javas, "chosen", lambda _: (java, copied))
     monkeypatch.setattr(javas, "CONTINUATIONS", 1000)
-    again = Run(SEED)
+    again = Run(SEED, threads)
     assert again.jvm.command[0] == java.program
     assert "-Dsimjvm.continuations=true" not in again.jvm.command
     assert again.trace == run.trace

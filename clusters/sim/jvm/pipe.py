@@ -92,8 +92,8 @@ class Jvm:
 
     def begin(self, seed: int, *, threads: Threads, stretch_ns: int, loses_power: bool = False) -> None:
         """Begins a run. The run before must have ended. `io.labrys.simjvm.run.Scheduler` and `Disk` explain the arguments."""
-        told = (_signed(seed), threads.preempt, threads.page_faults, stretch_ns, loses_power)
-        self._commands.append(struct.pack(">cqddq?", b"B", *told))
+        told = (_signed(seed), threads.preempt, threads.page_faults, threads.stalls, stretch_ns, loses_power)
+        self._commands.append(struct.pack(">cqdddq?", b"B", *told))
 
     def end(self) -> None:
         """Ends the run: kills all processes.

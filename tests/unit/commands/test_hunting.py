@@ -103,7 +103,7 @@ def test_a_hunt_draws_the_settings_that_are_left_open() -> None:
 def test_a_hunt_in_a_java_system_draws_where_threads_stop() -> None:
     """They are the last settings, so that a run draws the others as it did without them."""
     settings = Hunt(("--system", "dledger"), seed=1).space.settings
-    assert [*settings][-2:] == ["preempt", "page_faults"]
+    assert [*settings][-3:] == ["preempt", "page_faults", "stalls"]
 
 
 @pytest.mark.parametrize(

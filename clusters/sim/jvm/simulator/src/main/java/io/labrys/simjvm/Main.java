@@ -113,7 +113,7 @@ public final class Main {
     private void carryOut(DataInputStream in) throws IOException {
         char command = (char) in.readByte();
         if (command == 'B') {
-            begin(in.readLong(), in.readDouble(), in.readDouble(), in.readLong(), in.readBoolean());
+            begin(in.readLong(), in.readDouble(), in.readDouble(), in.readDouble(), in.readLong(), in.readBoolean());
             return;
         }
         if (command == 'E') {
@@ -153,7 +153,7 @@ public final class Main {
         }
     }
 
-    private void begin(long seed, double preempt, double pageFaults, long stretchNanos, boolean losesPower) {
+    private void begin(long seed, double preempt, double pageFaults, double stalls, long stretchNanos, boolean losesPower) {
         if (!processes.isEmpty()) {
             throw new IllegalStateException("the run before has not ended");
         }
@@ -165,12 +165,12 @@ public final class Main {
         started = 0;
         disks.clear();
         this.losesPower = losesPower;
-        scheduler = new Scheduler(guard, output, seed, preempt, pageFaults, stretchNanos);
+        scheduler = new Scheduler(guard, output, seed, preempt, pageFaults, stalls, stretchNanos);
     }
 
     /** Resets the static fields of the processes, in a process of its own, in no time. */
     private void resetStatics(long seed) {
-        scheduler = new Scheduler(guard, output, seed, 0, 0, 0);
+        scheduler = new Scheduler(guard, output, seed, 0, 0, 0, 0);
         boolean[] done = new boolean[1];
         SimProcess process = new SimProcess("statics", 0, seed, loader, disk("statics"));
         process.start(() -> {

@@ -16,7 +16,7 @@ import java.util.function.Supplier;
  * two calls of {@link #advance}. So there is never more than one thread that runs, and the fields here need no locks.
  *
  * <p>A thread can also lose the baton where it does not block: at a monitor, an unpark or the start of a thread, with the
- * probability {@code preempt}.
+ * probability {@code preempt}. If threads stall, they have priorities instead; see {@link Stalls}.
  *
  * <p>Programs poll. While nothing happens to a process, a wait of at most {@link #SHORT_NANOS} takes up to {@code stretch} longer,
  * as on a busy machine. A message or a request ends that at once, and the wait then ends at its true time.
@@ -49,6 +49,7 @@ public final class Scheduler {
     private final double slowNanos;
     private final double pageFaults;
     private final Random pages;
+    private final Stalls stalls;
     private final ThreadGroup group = Thread.currentThread().getThreadGroup();
     private final Carrier.Maker carriers;
     private final List<SimThread> ready = new ArrayList<>();
@@ -79,9 +80,10 @@ public final class Scheduler {
      * @param seed draws the next thread
      * @param preempt the probability with which a thread loses the baton where it does not block
      * @param pageFaults the probability with which a write into a mapped file takes time
+     * @param stalls the mean number of times in a second that a thread stalls
      * @param stretchNanos how much longer a short wait of an idle process takes
      */
-    public Scheduler(Guard guard, Output output, long seed, double preempt, double pageFaults, long stretchNanos) {
+    public Scheduler(Guard guard, Output output, long seed, double preempt, double pageFaults, double stalls, long stretchNanos) {
         this.guard = guard;
         this.output = output;
         this.seed = seed;
@@ -93,6 +95,7 @@ public final class Scheduler {
         this.slowNanos = disks.nextBoolean() ? LEAST_SLOW_NANOS * Math.pow(SLOW_RANGE, disks.nextDouble()) : 0;
         this.pageFaults = pageFaults;
         this.pages = new Random(seed + 2);
+        this.stalls = new Stalls(this, seed + 3, stalls);
         one = this;
     }
 
@@ -124,6 +127,10 @@ public final class Scheduler {
     /** Returns the monitors that threads hold or wait for. */
     List<Monitors.Monitor> monitors() {
         return monitors;
+    }
+
+    Stalls stalls() {
+        return stalls;
     }
 
     /** Makes the carrier of a thread. */
@@ -221,7 +228,7 @@ public final class Scheduler {
         me.trueEnd = NEVER;
         if (until != NEVER) {
             long end = until;
-            if (stretchNanos > 0 && why != SimThread.Wait.DISK && until - now <= SHORT_NANOS && until > now && me.process.quietSince(now - QUIET_NANOS)) {
+            if (stretchNanos > 0 && !why.isExact() && until - now <= SHORT_NANOS && until > now && me.process.quietSince(now - QUIET_NANOS)) {
                 me.trueEnd = until;
                 end = until + stretchNanos;
             }
@@ -273,13 +280,15 @@ public final class Scheduler {
     }
 
     /**
-     * Lets another ready thread run first, with the probability {@code preempt}.
+     * Lets another ready thread run first, with the probability {@code preempt}. If threads have priorities, it may stall instead.
      *
      * <p>In the initializer of a class it does nothing, and draws nothing: what runs there depends on the version of the JVM.
      */
     void maybeSwitch() {
         SimThread me = current();
-        if (!me.initializes() && !me.looks() && !me.process.killed() && preempt > 0 && choices.nextDouble() < preempt) {
+        if (stalls.areUsed()) {
+            stalls.reach(me);
+        } else if (!me.initializes() && !me.looks() && !me.process.killed() && preempt > 0 && choices.nextDouble() < preempt) {
             makeReady(me);
             leave(me);
         }
@@ -397,7 +406,7 @@ public final class Scheduler {
     private SimThread pick() {
         while (ending.isEmpty()) {
             if (!ready.isEmpty()) {
-                SimThread next = ready.remove(ready.size() == 1 ? 0 : choices.nextInt(ready.size()));
+                SimThread next = ready.remove(ready.size() == 1 ? 0 : stalls.areUsed() ? Stalls.first(ready) : choices.nextInt(ready.size()));
                 decisions++;
                 trace = (trace * 31 + now) * 31 + next.process.order() * 1_000L + next.number;
                 return next;

@@ -185,6 +185,7 @@ public final class SimProcess {
     public void rouse() {
         lastEvent = scheduler.now();
         scheduler.rouse(this);
+        scheduler.stalls().happens(this);
     }
 
     boolean quietSince(long time) {
@@ -239,6 +240,11 @@ public final class SimProcess {
         if (!scheduler.current().initializes()) {
             scheduler.output().log(name, lines);
         }
+    }
+
+    /** Logs what the simulator does to the process. */
+    void note(String text) {
+        LOG.info(text);
     }
 
     /** Logs an exception that nobody has caught. */

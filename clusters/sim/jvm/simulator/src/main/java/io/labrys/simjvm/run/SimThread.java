@@ -22,7 +22,14 @@ public class SimThread implements Runnable {
     }
 
     /** What a blocked thread waits for. */
-    enum Wait { NOTHING, PARK, SLEEP, NOTIFY, MONITOR, MAILBOX, DISK, END }
+    enum Wait {
+        NOTHING, PARK, SLEEP, NOTIFY, MONITOR, MAILBOX, DISK, STALL, END;
+
+        /** Returns whether the wait takes just as long as the simulator has drawn. */
+        boolean isExact() {
+            return this == DISK || this == STALL;
+        }
+    }
 
     /** Where a thread is in its life. */
     enum Life { NEW, READY, RUNNING, BLOCKED, DEAD }
@@ -46,6 +53,8 @@ public class SimThread implements Runnable {
     /** The class initializers on the stack, the innermost first. */
     final Deque<Statics.Initializer> initializers = new ArrayDeque<>(2);
     boolean interrupted;
+    /** The order among the threads that are ready, the highest first, if threads have priorities; see {@link Stalls}. */
+    long rank;
     /** The end of a wait that the scheduler has prolonged; see {@link Scheduler}. */
     long trueEnd = Scheduler.NEVER;
 
@@ -109,6 +118,7 @@ public class SimThread implements Runnable {
         }
         this.process = maker.process;
         this.number = process.nextThread();
+        this.rank = Scheduler.get().stalls().priority();
         this.target = target;
         this.name = name == null ? "Thread-" + process.nextUnnamed() : name;
         this.daemon = maker.daemon;
@@ -119,6 +129,7 @@ public class SimThread implements Runnable {
     SimThread(SimProcess process, Runnable target, ClassLoader loader) {
         this.process = process;
         this.number = process.nextThread();
+        this.rank = Scheduler.get().stalls().priority();
         this.target = target;
         this.name = "main";
         this.loader = loader;

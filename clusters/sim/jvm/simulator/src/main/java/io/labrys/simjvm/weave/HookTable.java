@@ -16,6 +16,8 @@ final class HookTable {
     static final String COPIES = "io/labrys/simjvm/copied/";
     /** The class with the hooks. */
     static final String HOOKS = RUN + "Hooks";
+    /** The class that lets threads stall. */
+    static final String STALLS = RUN + "Stalls";
     /** The class with the monitors. */
     static final String MONITORS = RUN + "Monitors";
 
@@ -174,6 +176,11 @@ final class HookTable {
     /** Returns the method of {@link #HOOKS} whose result a constructor gets as an argument; null if there is none. */
     static String argument(String owner, String name, String descriptor) {
         return SEEDED.get(owner + "." + name + descriptor);
+    }
+
+    /** Returns whether threads can stall in the code of a class: in that of the program, without libraries that have caches. */
+    static boolean hasPoints(String type) {
+        return !type.startsWith(COPIES) && !type.startsWith(INSIDE) && !keepsStatics(type);
     }
 
     /** Returns whether a class keeps its static fields from run to run. */

@@ -14,6 +14,7 @@ import org.objectweb.asm.commons.ClassRemapper;
 import org.objectweb.asm.commons.Remapper;
 import org.objectweb.asm.tree.AbstractInsnNode;
 import org.objectweb.asm.tree.ClassNode;
+import org.objectweb.asm.tree.FieldInsnNode;
 import org.objectweb.asm.tree.FrameNode;
 import org.objectweb.asm.tree.InsnList;
 import org.objectweb.asm.tree.InsnNode;
@@ -31,6 +32,7 @@ import org.objectweb.asm.tree.VarInsnNode;
  * <ul>
  *   <li>It uses the types and calls the methods of {@link HookTable}.
  *   <li>Monitors, {@code synchronized} methods, {@code wait} and {@code notify} are those of the simulation.
+ *   <li>Threads of the program can stall before an access of a field, but not in constructors.
  *   <li>A handler that catches everything throws the error of a kill again.
  *   <li>Its initializer is not interrupted, because the JVM itself lets other threads wait for its end.
  *   <li>Its static fields can be reset, if they can change; see {@code Statics}.
@@ -78,6 +80,7 @@ final class Weaver {
     }
 
     private static void weave(ClassNode type, MethodNode method) {
+        boolean hasPoints = HookTable.hasPoints(type.name) && !method.name.startsWith("<");
         for (AbstractInsnNode each : method.instructions.toArray()) {
             if (each instanceof MethodInsnNode call) {
                 weaveCall(type, method, call);
@@ -87,6 +90,9 @@ final class Weaver {
                 method.instructions.set(each, monitor("enter"));
             } else if (each.getOpcode() == Opcodes.MONITOREXIT) {
                 method.instructions.set(each, monitor("exit"));
+            } else if (hasPoints && each instanceof FieldInsnNode) {
+                method.instructions.insertBefore(each,
+                    new MethodInsnNode(Opcodes.INVOKESTATIC, HookTable.STALLS, "point", "()V", false));
             }
         }
         weaveHandlers(method);
