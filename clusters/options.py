@@ -73,8 +73,8 @@ class ClusterOptions:
     )
     stalls: float = option(
         STALLS,
-        "With --cluster sim and a system in Java: the mean number of times in a second that a thread stalls, for 1 ms to 1 s, where "
-        "it uses a field or a lock. If it is not 0, threads have priorities, and --preempt has no effect.",
+        "With --cluster sim and a system in Java: the mean number of times in a second that a thread stalls, for 1 ms to 1 s, "
+        "where it uses a field or a lock. If it is not 0, threads have priorities, and --preempt has no effect.",
         low=0,
         high=1000,
         hunted=(STALLS, 0.3, 3.0),
