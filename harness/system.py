@@ -125,7 +125,8 @@ class System(abc.ABC):
         faketime: Whether its processes run with libfaketime. If False, Labrys never loads this library into them. Then nodes
             that share this machine's clock have no clock faults.
         lacks: Capabilities of nodes that this system does not let faults use, each with the reason; see `harness.capabilities`.
-        threaded: Whether it has threads that the simulator schedules, so that `--preempt`, `--page-faults` and `--stalls` have an effect.
+        threaded: Whether it has threads that the simulator schedules, so that `--preempt`, `--page-faults` and `--stalls` have
+            an effect.
         simulator_class: The class that runs the same software in the simulator, as `MODULE:CLASS`; empty if there is none.
         ready_timeout_s: The time limit in seconds for all services to serve after the start of a run, on nodes of normal speed.
         cluster: The cluster with the nodes.
