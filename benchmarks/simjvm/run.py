@@ -2,7 +2,7 @@
 
 `python -m benchmarks simjvm` does runs of 20 virtual seconds with faults on three nodes, checks included. The processor time is
 that of this process and of the JVMs, their starts included. With `--threads`, Java 17 and its threads run them, also where a
-Java with continuations is installed.
+Java with continuations is installed. `--compare 200` compares the runs of 200 seeds in all kinds of JVMs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from clusters.sim.jvm import idle, javas  # noqa: E402 - from the repository
+from benchmarks.simjvm.same import compare  # noqa: E402 - from the repository
+from clusters.sim.jvm import idle, javas  # noqa: E402
 from tests.trials import trials  # noqa: E402
 
 WORDS = (
@@ -52,7 +53,12 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20, help="how many runs share a JVM")
     parser.add_argument("--fresh", type=int, default=5, help="how many runs have a JVM of their own")
     parser.add_argument("--threads", action="store_true", help="run them with Java 17")
+    parser.add_argument(
+        "--compare", type=int, metavar="N", help="compare the runs of N seeds in all these JVMs instead"
+    )
     given = parser.parse_args()
+    if given.compare is not None:
+        return compare(WORDS, given.compare)
     if given.threads:
         old = [java for java in javas.installed() if java.version == javas.COPIED]
         javas.installed = lambda: old
