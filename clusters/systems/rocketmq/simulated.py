@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from clusters.sim.jvm.system import COMPILER, JavaNodes, simulated, simulator
@@ -13,7 +12,6 @@ from clusters.systems.jvm import JvmGroup, maven_build
 from clusters.systems.rocketmq import settings
 from clusters.systems.rocketmq.controller import RocketMQController
 from clusters.systems.rocketmq.options import Consensus
-from harness.capabilities import SIMULATED_POWER
 from harness.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,15 +46,6 @@ def starter(say: Callable[[str], object]) -> Artifact:
 class SimRocketMQController(JavaNodes, RocketMQController):
     """Controllers on DLedger in the simulator, with the options, clients and checks of real nodes."""
 
-    lacks: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            **JavaNodes.lacks,
-            SIMULATED_POWER: (
-                "the index of each controller is a mapped file of 160 MB, and the simulator has no memory for a copy of "
-                "what was synced"
-            ),
-        }
-    )
     main = "io.labrys.rocketmq.Simulated"
     until_ready = JvmGroup.until_ready
     log_lines: ClassVar[Mapping[str, LogLine]] = simulated(

@@ -1,6 +1,7 @@
 package io.labrys.simjvm.run;
 
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.MappedByteBuffer;
@@ -12,6 +13,7 @@ import java.util.Comparator;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.stream.Stream;
@@ -22,6 +24,8 @@ import java.util.stream.Stream;
  * <p>The disk has names of files, and contents that names lead to. A sync of a file makes its content durable, and all changes of names so far,
  * as on a file system with a journal. A loss of power keeps the first of the later changes of names. Of a file that was written,
  * it keeps the first of the later writes. Of a mapped file, it keeps some of the later pages of {@value #PAGE_BYTES} bytes.
+ *
+ * <p>Mapped files can be large and almost empty. So the disk keeps no copy of them, but the durable bytes of each page that is about to be written.
  */
 public final class Disk {
     private static final int PAGE_BYTES = 4096;
@@ -35,15 +39,28 @@ public final class Disk {
     private final List<Renaming> journal = new ArrayList<>();
     /** The contents of open files, channels, descriptors and mapped buffers. */
     private final Map<Object, Content> handles = new IdentityHashMap<>();
+    /** The mapped files of the process, by the addresses of their first bytes. */
+    private final NavigableMap<Long, Mapping> mappings = new TreeMap<>();
+    private int links;
 
     /** The content of a file. */
     private static final class Content {
-        /** What survives for sure. */
+        /** What survives for sure; not of a mapped file. */
         byte[] synced = EMPTY;
-        /** The content after each later write. */
+        /** The content after each later write; not of a mapped file. */
         final List<byte[]> later = new ArrayList<>();
-        boolean isMapped;
+        /** Another name of a mapped file, so that it outlives its own name; null if the file was never mapped. */
+        Path kept;
+        /** What survives for sure of each page of a mapped file that was written later, by its number. */
+        final NavigableMap<Integer, byte[]> pages = new TreeMap<>();
+
+        boolean isMapped() {
+            return kept != null;
+        }
     }
+
+    /** A part of the memory that is the beginning of a file. */
+    private record Mapping(long end, Content content) {}
 
     /** A change of names. A new file has no {@code from}, and a removed one has no {@code to}. */
     private record Renaming(Path from, Path to, Content content) {
@@ -92,6 +109,7 @@ public final class Disk {
             content = new Content();
             rename(null, key(path), content);
         } else if (truncated) {
+            checkWritable(content);
             content.later.add(EMPTY);
         }
         handles.put(handle, content);
@@ -109,8 +127,15 @@ public final class Disk {
     void written(Object handle) {
         Content content = handles.get(handle);
         Path name = content == null ? null : nameOf(content);
-        if (name != null && !content.isMapped) {
+        if (name != null) {
+            checkWritable(content);
             content.later.add(read(name));
+        }
+    }
+
+    private static void checkWritable(Content content) {
+        if (content.isMapped()) {
+            throw Scheduler.get().guard().unhooked("a write to a mapped file beside its mapping, in a run with losses of power");
         }
     }
 
@@ -134,7 +159,9 @@ public final class Disk {
         }
         Content content = handles.get(handle);
         Path name = content == null ? null : nameOf(content);
-        if (name != null) {
+        if (content != null && content.isMapped()) {
+            content.pages.clear();
+        } else if (name != null) {
             content.synced = read(name);
             content.later.clear();
         }
@@ -151,10 +178,41 @@ public final class Disk {
         if (position != 0) {
             throw Scheduler.get().guard().unhooked("FileChannel.map at position " + position + " in a run with losses of power");
         }
-        content.isMapped = true;
-        content.later.clear();
-        content.synced = Arrays.copyOf(content.synced, Math.max(content.synced.length, buffer.capacity()));
+        if (!content.isMapped()) {
+            int size = Math.max(content.synced.length, content.later.stream().mapToInt(each -> each.length).max().orElse(0));
+            byte[] synced = Arrays.copyOf(content.synced, size);
+            for (int page = 0; page * PAGE_BYTES < size; page++) {
+                content.pages.put(page, Arrays.copyOfRange(synced, page * PAGE_BYTES, (page + 1) * PAGE_BYTES));
+            }
+            content.synced = EMPTY;
+            content.later.clear();
+            content.kept = Files.createDirectories(root.resolveSibling(root.getFileName() + ".kept")).resolve(String.valueOf(links++));
+            Files.deleteIfExists(content.kept); // that of a disk that was wiped
+            Files.createLink(content.kept, nameOf(content));
+        }
         handles.put(buffer, content);
+        long begin = Addresses.of(buffer);
+        long end = begin + buffer.capacity();
+        mappings.entrySet().removeIf(each -> each.getKey() < end && begin < each.getValue().end()); // the program has unmapped these
+        mappings.put(begin, new Mapping(end, content));
+    }
+
+    /** Notes that a program will now write to a buffer, which can be a part of a mapped file, from its position on. */
+    void touched(ByteBuffer buffer, int position, int length) {
+        if (!keeps || length == 0) {
+            return;
+        }
+        long address = Addresses.of(buffer) + position;
+        Map.Entry<Long, Mapping> found = mappings.floorEntry(address);
+        if (found == null || address >= found.getValue().end()) {
+            return; // it is no part of a file
+        }
+        Content content = found.getValue().content();
+        int first = (int) ((address - found.getKey()) / PAGE_BYTES);
+        int last = (int) ((address - found.getKey() + length - 1) / PAGE_BYTES);
+        for (int page = first; page <= last; page++) {
+            content.pages.computeIfAbsent(page, number -> page(content, number));
+        }
     }
 
     /** Notes that a program has written a mapped buffer to the disk. */
@@ -166,14 +224,7 @@ public final class Disk {
         if (content == null) {
             throw Scheduler.get().guard().unhooked("MappedByteBuffer.force of a part of a mapped file");
         }
-        ByteBuffer now = buffer.duplicate().clear();
-        ByteBuffer synced = ByteBuffer.wrap(content.synced, 0, now.limit());
-        for (int at = now.mismatch(synced); at >= 0; at = now.mismatch(synced)) {
-            int page = now.position() + at - (now.position() + at) % PAGE_BYTES;
-            int end = Math.min(page + PAGE_BYTES, now.limit());
-            now.position(page).get(content.synced, page, end - page);
-            synced.position(end);
-        }
+        content.pages.headMap((buffer.capacity() + PAGE_BYTES - 1) / PAGE_BYTES).clear();
         journal.forEach(change -> change.apply(durableNames));
         journal.clear();
     }
@@ -181,32 +232,46 @@ public final class Disk {
     /** Notes that the process has ended: nothing leads to its files any more. */
     void closeAll() {
         handles.clear();
+        mappings.clear();
     }
 
     /** Loses what is not durable, but for a random part. No process may run. */
     public Lost losePower() throws IOException {
         double share = random.nextBoolean() ? 0 : random.nextDouble();
-        Map<Path, byte[]> before = new TreeMap<>();
-        for (Path name : names.keySet()) {
-            before.put(name, read(name));
+        Map<Path, Content> before = new TreeMap<>(names);
+        Map<Path, byte[]> written = new TreeMap<>();
+        for (Map.Entry<Path, Content> each : before.entrySet()) {
+            if (!each.getValue().isMapped()) {
+                written.put(each.getKey(), read(each.getKey()));
+            }
         }
         Map<Path, Content> after = new TreeMap<>(durableNames);
         journal.subList(0, (int) Math.round(share * journal.size())).forEach(change -> change.apply(after));
+        Map<Content, Integer> reverted = new IdentityHashMap<>();
+        for (Content content : after.values()) {
+            if (content.isMapped()) {
+                reverted.put(content, revert(content, share));
+            } else {
+                content.synced = writes(content, share);
+                content.later.clear();
+            }
+        }
         int changed = 0;
         long lost = 0;
-        for (Map.Entry<Path, Content> each : after.entrySet()) {
-            Content content = each.getValue();
-            Path now = nameOf(content);
-            content.synced = content.isMapped ? pages(content, now == null ? content.synced : before.get(now), share)
-                : writes(content, share);
-            content.later.clear();
-            content.isMapped = false;
-        }
-        for (Map.Entry<Path, byte[]> each : before.entrySet()) {
+        for (Map.Entry<Path, Content> each : before.entrySet()) {
             Content content = after.get(each.getKey());
-            int differing = content == null ? each.getValue().length : differing(each.getValue(), content.synced);
-            changed += content == null || differing > 0 || content.synced.length != each.getValue().length ? 1 : 0;
-            lost += differing;
+            byte[] now = written.get(each.getKey());
+            if (content == each.getValue() && content.isMapped()) {
+                int differing = reverted.get(content);
+                changed += differing > 0 ? 1 : 0;
+                lost += differing;
+            } else if (content == null || now == null || content.isMapped()) {
+                changed++;
+                lost += now == null ? Files.size(each.getKey()) : now.length;
+            } else {
+                changed += Arrays.equals(now, content.synced) ? 0 : 1;
+                lost += differing(now, content.synced);
+            }
         }
         write(after);
         names = after;
@@ -221,16 +286,36 @@ public final class Disk {
         return kept == 0 ? content.synced : content.later.get(kept - 1);
     }
 
-    /** Returns the synced content with some of the later pages. */
-    private byte[] pages(Content content, byte[] now, double share) {
-        byte[] made = Arrays.copyOf(content.synced, now.length);
-        for (int page = 0; page < now.length; page += PAGE_BYTES) {
-            int end = Math.min(page + PAGE_BYTES, now.length);
-            if (!Arrays.equals(made, page, end, now, page, end) && random.nextDouble() < share) {
-                System.arraycopy(now, page, made, page, end - page);
+    /** Takes the later pages of a mapped file, but for some of them. Returns the number of bytes that this changes. */
+    private int revert(Content content, double share) throws IOException {
+        boolean hasName = nameOf(content) != null; // of a removed file, nothing later survives
+        int changed = 0;
+        for (Map.Entry<Integer, byte[]> each : content.pages.entrySet()) {
+            byte[] now = page(content, each.getKey());
+            byte[] synced = Arrays.copyOf(each.getValue(), now.length);
+            if (!Arrays.equals(synced, now) && !(hasName && random.nextDouble() < share)) {
+                changed += differing(now, synced);
+                try (RandomAccessFile file = new RandomAccessFile(content.kept.toFile(), "rw")) {
+                    file.seek((long) each.getKey() * PAGE_BYTES);
+                    file.write(synced);
+                }
             }
         }
-        return made;
+        content.pages.clear();
+        return changed;
+    }
+
+    /** Returns a page of a mapped file, as the file is now. The last one can be shorter. */
+    private static byte[] page(Content content, int number) {
+        try (RandomAccessFile file = new RandomAccessFile(content.kept.toFile(), "r")) {
+            long begin = (long) number * PAGE_BYTES;
+            byte[] page = new byte[(int) Math.min(PAGE_BYTES, Math.max(0, file.length() - begin))];
+            file.seek(begin);
+            file.readFully(page);
+            return page;
+        } catch (IOException e) {
+            throw new UncheckedIOException(e); // the file is in this machine's memory
+        }
     }
 
     /** Returns the number of bytes of a content that another one lacks. */
@@ -252,7 +337,11 @@ public final class Disk {
         }
         for (Map.Entry<Path, Content> each : after.entrySet()) {
             Files.createDirectories(each.getKey().getParent());
-            Files.write(each.getKey(), each.getValue().synced);
+            if (each.getValue().isMapped()) {
+                Files.createLink(each.getKey(), each.getValue().kept);
+            } else {
+                Files.write(each.getKey(), each.getValue().synced);
+            }
         }
     }
 

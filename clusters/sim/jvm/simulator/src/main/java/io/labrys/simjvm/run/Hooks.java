@@ -292,24 +292,55 @@ public final class Hooks {
         return buffer;
     }
 
-    /** Writes bytes into a buffer, which can be a mapped part of a file. */
+    // ------------------------------------------------------------ writes into a buffer, which can be a mapped part of a file
+
     public static ByteBuffer put(ByteBuffer buffer, byte[] bytes, int offset, int length) {
-        return written(buffer).put(bytes, offset, length);
+        return writes(buffer, buffer.position(), length).put(bytes, offset, length);
     }
 
-    /** Writes bytes into a buffer, which can be a mapped part of a file. */
     public static ByteBuffer put(ByteBuffer buffer, byte[] bytes) {
-        return written(buffer).put(bytes);
+        return writes(buffer, buffer.position(), bytes.length).put(bytes);
     }
 
-    /** Writes the rest of a buffer into another, which can be a mapped part of a file. */
     public static ByteBuffer put(ByteBuffer buffer, ByteBuffer from) {
-        return written(buffer).put(from);
+        return writes(buffer, buffer.position(), from.remaining()).put(from);
     }
 
-    private static ByteBuffer written(ByteBuffer buffer) {
+    public static ByteBuffer put(ByteBuffer buffer, byte value) {
+        return writesNumber(buffer, buffer.position(), Byte.BYTES).put(value);
+    }
+
+    public static ByteBuffer put(ByteBuffer buffer, int index, byte value) {
+        return writesNumber(buffer, index, Byte.BYTES).put(index, value);
+    }
+
+    public static ByteBuffer putInt(ByteBuffer buffer, int value) {
+        return writesNumber(buffer, buffer.position(), Integer.BYTES).putInt(value);
+    }
+
+    public static ByteBuffer putInt(ByteBuffer buffer, int index, int value) {
+        return writesNumber(buffer, index, Integer.BYTES).putInt(index, value);
+    }
+
+    public static ByteBuffer putLong(ByteBuffer buffer, long value) {
+        return writesNumber(buffer, buffer.position(), Long.BYTES).putLong(value);
+    }
+
+    public static ByteBuffer putLong(ByteBuffer buffer, int index, long value) {
+        return writesNumber(buffer, index, Long.BYTES).putLong(index, value);
+    }
+
+    /** Writes of bytes can take time. */
+    private static ByteBuffer writes(ByteBuffer buffer, int position, int length) {
         if (buffer instanceof MappedByteBuffer) {
             Scheduler.get().mappedWrite();
+        }
+        return writesNumber(buffer, position, length);
+    }
+
+    private static ByteBuffer writesNumber(ByteBuffer buffer, int position, int length) {
+        if (buffer instanceof MappedByteBuffer) {
+            SimProcess.current().disk().touched(buffer, position, length);
         }
         return buffer;
     }

@@ -127,6 +127,11 @@ final class HookTable {
             for (String given : new String[] {"[BII", "[B", "Ljava/nio/ByteBuffer;"}) {
                 hook(buffer + ".put(" + given + ")Ljava/nio/ByteBuffer;", "put");
             }
+            for (String index : new String[] {"", "I"}) {
+                hook(buffer + ".put(" + index + "B)Ljava/nio/ByteBuffer;", "put");
+                hook(buffer + ".putInt(" + index + "I)Ljava/nio/ByteBuffer;", "putInt");
+                hook(buffer + ".putLong(" + index + "J)Ljava/nio/ByteBuffer;", "putLong");
+            }
         }
         hook("java/nio/MappedByteBuffer.force()Ljava/nio/MappedByteBuffer;", "force");
         hook("java/nio/channels/FileChannel.map(Ljava/nio/channels/FileChannel$MapMode;JJ)Ljava/nio/MappedByteBuffer;", "map");
