@@ -19,7 +19,9 @@ from clusters.systems.rocketmq.simulated import SimRocketMQController
 from clusters.systems.routing import Routing
 from harness.errors import InputError
 from harness.op import Invocation, Ok
+from harness.verdict import Verdict
 from tests.artifacts import built
+from tests.trials import trial
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,12 +180,30 @@ def test_the_calls_without_a_hook() -> None:
 
 
 def test_what_the_simulator_lacks_is_refused(tmp_path: Path) -> None:
-    """Controllers on jraft, and losses of power, are errors that say so."""
+    """Controllers on jraft, and full disks, are errors that say so."""
     words = ["test", "--cluster", "sim", "--system", "rocketmq-controller", "--workload", "elect", "--nodes", "3"]
     words += ["--time-limit", "30", "--store", str(tmp_path)]
     with pytest.raises(InputError, match="--cluster sim has controllers on dledger only, not on jraft"):
         cli.invoke([*words, "--consensus", "jraft", "--nemesis", "none"])
-    with pytest.raises(
-        InputError, match="n1 lacks simulated-power, which power-loss needs: the index of each controller"
-    ):
-        cli.invoke([*words, "--nemesis", "power-loss"])
+    with pytest.raises(InputError, match="n1 lacks simulated-disk, which disk-full needs: the files of Java programs"):
+        cli.invoke([*words, "--nemesis", "disk-full"])
+
+
+def test_controllers_lose_their_power() -> None:
+    """A loss of power takes the term, the vote and the end of the log, if they are not synced. The controllers serve again."""
+    words = (
+        "--cluster",
+        "sim",
+        "--system",
+        "rocketmq-controller",
+        "--workload",
+        "elect",
+        "--nodes",
+        "3",
+        "--rate",
+        "10",
+    )
+    faults = ("--nemesis", "power-loss", "--fault-on", "0.5-4", "--fault-off", "0.5-3", "--fault-quiet", "0.5-3")
+    found = trial(*words, *faults, "--time-limit", "16", seed=1)
+    verdicts = {part.name: part.verdict for part in found.outcome.parts}
+    assert verdicts["recovered"] is verdicts["linearizable"] is verdicts["faults-effective"] is Verdict.VALID
