@@ -101,8 +101,8 @@ class VirtualPump:
         awake = any(not program.machine.paused for program in self._sleeping)
         return max(self._reached_ns, self._world.now_ns) if awake else NEVER
 
-    def advance(self, until_ns: int) -> int:
-        """Lets real time pass for the programs that sleep, until one of them writes something. Returns the time."""
+    def advance(self, until_ns: int, limit_ns: int) -> None:  # noqa: ARG002 - it foresees nothing
+        """Lets real time pass for the programs that sleep, until one of them writes something."""
         begin_ns, began_ns = max(self._reached_ns - 1, self._world.now_ns), time.monotonic_ns()
         poll = select.poll()
         programs: dict[int, Program] = {}
@@ -115,11 +115,10 @@ class VirtualPump:
         now_ns = min(until_ns, begin_ns + time.monotonic_ns() - began_ns)
         if not ready:
             self._reached_ns = until_ns + 1
-            return until_ns
+            return
         self._world.now_ns = self._reached_ns = max(now_ns, self._world.now_ns)
         for program in dict.fromkeys(programs[descriptor] for descriptor, _ in ready):
             self.wrote(program)
-        return self._world.now_ns
 
     def lose_power(self, node: str) -> NoReturn:
         """Refuses: the programs use the disk of this machine.

@@ -9,7 +9,7 @@ gives up. If a process ends, the kernel of its node closes its connections.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from harness.units import NS_PER_MS
 
@@ -48,6 +48,7 @@ class End:
         number: The number by which its owner knows it.
         peer: The other end; None before the peer has accepted.
         open: Whether its owner can still use it.
+        owner: Receives its events.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class End:
         self.peer: End | None = None
         self.open = True
         self._world = world
-        self._owner = owner
+        self.owner = owner
         self._to = to
         self._message = message
         self._sent = 0
@@ -131,13 +132,13 @@ class End:
 
     def _opened(self) -> None:
         if self.open:
-            self._owner.opened(self)
+            self.owner.opened(self)
         else:
             self._reset()
 
     def _arrived(self, data: bytes) -> None:
         if self.open:
-            self._owner.arrived(self, data)
+            self.owner.arrived(self, data)
         else:
             self._reset()
 
@@ -149,7 +150,7 @@ class End:
     def _lost(self, why: str) -> None:
         if self.open:
             self.open = False
-            self._owner.closed(self, why)
+            self.owner.closed(self, why)
 
     def _send(self, arrive: Callable[..., None], arguments: tuple[Any, ...], repeat_ns: int) -> None:
         """Sends a packet after all earlier ones."""
@@ -161,7 +162,7 @@ class End:
         """Sends the packets that wait, until the network loses one."""
         while self._queue:
             arrive, arguments, repeat_ns = self._queue[0]
-            if not self._carry(self._ordered, (self._sent, arrive, arguments)):
+            if not self._carry(self.ordered, (self._sent, arrive, arguments)):
                 self._repeats_ns = min(self._repeats_ns * 2 or repeat_ns, MAX_REPEAT_NS)
                 self._world.later(self._repeats_ns, self._flush, ())
                 return
@@ -176,7 +177,7 @@ class End:
             return True
         return self._world.network.send(self.node, self._to, arrive, arguments)
 
-    def _ordered(self, number: int, arrive: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    def ordered(self, number: int, arrive: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """A packet of this end has arrived at the other one. Handles it when all earlier ones have arrived."""
         if number < self._expected or number in self._early:
             return
@@ -184,3 +185,43 @@ class End:
         while (found := self._early.pop(self._expected, None)) is not None:
             self._expected += 1
             found[0](*found[1])
+
+    def foresee(self, number: int, arrive: Callable[..., None], arguments: tuple[Any, ...]) -> Foreseen | None:
+        """Takes a packet of this end before the time of its arrival, if only the owner of the other end will notice it.
+
+        Then the caller tells this owner at the time of the arrival, or calls `Foreseen.put_back`. No code of this class may run
+        before.
+
+        Args:
+            number: The arguments of `ordered`, which the event would call.
+            arrive: As above.
+            arguments: As above.
+
+        Returns:
+            What will arrive; None if the packet does something else too.
+        """
+        peer = self.peer
+        if number != self._expected or self._early or peer is None or not peer.open:
+            return None
+        if arrive not in {peer._arrived, peer._lost}:  # noqa: SLF001 - the other end of this connection
+            return None
+        self._expected += 1
+        return Foreseen(self, peer, arguments[0])
+
+    def put_back(self) -> None:
+        """Undoes the last `foresee`."""
+        self._expected -= 1
+
+
+class Foreseen(NamedTuple):
+    """A packet that its receiver gets before the event of its arrival.
+
+    Attributes:
+        sender: The end that sent it.
+        receiver: The other end.
+        content: The bytes; if the packet ends the connection, the reason.
+    """
+
+    sender: End
+    receiver: End
+    content: bytes | str

@@ -11,7 +11,7 @@ import asyncio
 import heapq
 import re
 import sys
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from clusters.sim.host import Reply, Request
 from clusters.sim.links import Links
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Event: TypeAlias = "tuple[int, int, Callable[..., None], tuple[Any, ...]]"
+"""An event: its time, its number, which orders the events of one time, and the function to call with its arguments."""
+
 # A loop without timers stops waiting after this time. Processes set timers for ever, so the queue never gets empty.
 MAX_WAIT_NS = 600 * NS_PER_S
 # More events than this do not wait at one time in a system that works. Processes whose messages multiply die at this limit.
@@ -46,8 +49,14 @@ class Companion(Protocol):
     @property
     def next_ns(self) -> int: ...  # noqa: D102 - above
 
-    def advance(self, until_ns: int) -> int:
-        """Carries out its events up to a time, or up to the first ones that change the world. Returns the time of the last."""
+    def advance(self, until_ns: int, limit_ns: int) -> None:
+        """Carries out its events up to a time, or up to the first ones that change the world.
+
+        Args:
+            until_ns: The time of the world's next event; at most `limit_ns`.
+            limit_ns: The time until which the world carries out its events, if none wakes the loop. A companion can take
+                events until then out of the queue, if they change only the companion.
+        """
         ...
 
     def lose_power(self, node: str) -> Lost:
@@ -73,6 +82,7 @@ class SimWorld:
         companion: Processes that do not run in this world's queue; None if there are none.
         turn_events: After so many events the loop runs, also if no task can go on, so that it sees signals.
         loses_power: Whether a fault of the run lets a node lose its power.
+        queue: A heap of the events to come.
     """
 
     real_time: ClassVar[bool] = False
@@ -88,7 +98,7 @@ class SimWorld:
         self.companion: Companion | None = None
         self.turn_events = sys.maxsize
         self.loses_power = False
-        self._queue: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
+        self.queue: list[Event] = []
         self._scheduled = 0  # the number of events so far, which orders the events of one time
         self._woken = False
         self._mended: dict[int, Mapping[Pair, int]] = {}
@@ -104,11 +114,11 @@ class SimWorld:
 
         If too many events wait, all processes die, as real ones would without memory.
         """
-        queue = self._queue
+        queue = self.queue
         limit_ns = self.now_ns + MAX_WAIT_NS if deadline_s is None else int(deadline_s * NS_PER_S)
         self._woken = False
         for _ in range(self.turn_events):
-            if self.companion is not None and self._advanced(min(queue[0][0], limit_ns) if queue else limit_ns):
+            if self.companion is not None and self._advanced(limit_ns):
                 if self._woken:
                     return self.now_ns / NS_PER_S
                 continue
@@ -127,12 +137,13 @@ class SimWorld:
             self.now_ns = max(self.now_ns, limit_ns)
         return deadline_s
 
-    def _advanced(self, before_ns: int) -> bool:
-        """Lets the companion carry out its events up to a time. Returns whether it had some."""
-        companion = self.companion
-        if companion is None or companion.next_ns > before_ns:
+    def _advanced(self, limit_ns: int) -> bool:
+        """Lets the companion carry out its events up to the next one of this world. Returns whether it had some."""
+        companion, queue = self.companion, self.queue
+        until_ns = min(queue[0][0], limit_ns) if queue else limit_ns
+        if companion is None or companion.next_ns > until_ns:
             return False
-        companion.advance(before_ns)
+        companion.advance(until_ns, limit_ns)
         return True
 
     def inside(self, action: Callable[[], T]) -> T:
@@ -163,7 +174,7 @@ class SimWorld:
     def later(self, delay_ns: int, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Calls a function with arguments after a delay in nanoseconds."""
         self._scheduled += 1
-        heapq.heappush(self._queue, (self.now_ns + delay_ns, self._scheduled, action, arguments))
+        heapq.heappush(self.queue, (self.now_ns + delay_ns, self._scheduled, action, arguments))
 
     def fulfil(self, future: asyncio.Future[Any], result: Any) -> None:
         """Gives a future its result and wakes the loop, unless the future is done."""

@@ -258,7 +258,7 @@ def test_a_fault_of_the_disk_is_refused(tmp_path: Path) -> None:
 def test_the_guard_ends_a_run(tmp_path: Path) -> None:
     """A program whose class cannot run in the simulator ends the JVM with an error that names it."""
     system = built(SimDLedger(SimCluster(("n1",), SEED), DLedgerOptions(), "register"))
-    jvm = pipe.Jvm(system.command(), tmp_path)
+    jvm = pipe.Jvm(system.commands()[0], tmp_path)
     try:
         jvm.begin(SEED, threads=Threads(preempt=0.0), stretch_ns=0)
         jvm.start(0, "n1", seed=SEED, main="io.netty.channel.nio.NioEventLoop", arguments=())

@@ -2,13 +2,14 @@
 
 A frame has its length (4 bytes) and then its content. Numbers are big-endian. A text has its length (4 bytes) before its UTF-8.
 The commands wait here until `advance`. It sends them as one frame and reads one frame: the time that the JVM has reached, the
-time of its next timer, and events. `io.labrys.simjvm.Main` and `Output` are the other end. They are part of Labrys, so the
-reader trusts the lengths within a frame. It limits the frame.
+time of its next timer, and events. A frame can have commands for later times too: `wait_until`. `io.labrys.simjvm.Main` and
+`Output` are the other end. They are part of Labrys, so the reader trusts the lengths within a frame. It limits the frame.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import struct
 import subprocess
 from typing import IO, TYPE_CHECKING, Final, NamedTuple, cast
@@ -29,6 +30,11 @@ MAX_LOG: Final = 4000  # characters of the output of a JVM that ended, in an err
 _LENGTH = struct.Struct(">i")
 _TIME = struct.Struct(">q")
 _TIMES = struct.Struct(">qq")
+_HEAD = struct.Struct(">qqi")
+_NUMBER_AND_LENGTH = struct.Struct(">qi")
+_KIND_AND_LENGTH = struct.Struct(">Bi")
+_LOSS = struct.Struct(">iiq")
+_READ = 1 << 14  # most frames are shorter
 
 LISTENS, CONNECTS, SENDS, CLOSES, LOGS, DIES, FAILS, TRACES, LOSES = b"LCDXGEFTW"
 
@@ -60,6 +66,8 @@ class Jvm:
         command: Its command line.
         directory: Its working directory.
         next_ns: The time of its next timer; `NEVER` if it has none. After a command, the time of the command.
+        runs: How many runs it has had.
+        waited: How many of the calls of `wait_until` before the last `advance` ended without an event.
         usable: Whether it can have another command. It cannot after an error, or after an interruption of `advance`.
     """
 
@@ -76,15 +84,18 @@ class Jvm:
         self.command = tuple(command)
         self.directory = directory
         self.next_ns = NEVER
+        self.runs = 0
+        self.waited = 0
         self.usable = True
         self._log = directory / LOG_FILE
         self._commands: list[bytes] = []
         with self._log.open("wb") as log:
             try:
                 self._process = subprocess.Popen(
-                    command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
+                    command, bufsize=0, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
                 )
-                self._to, self._from = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
+                self._pipes = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
+                self._to, self._from = (pipe.fileno() for pipe in self._pipes)
             except OSError as error:
                 raise InfrastructureError(
                     f"the simulator of Java programs cannot start {command[0]}: {error.strerror or error}"
@@ -164,6 +175,10 @@ class Jvm:
         """
         return self._exchanged(b"Q" + _text(node) + _text(key)).decode(errors="replace")
 
+    def wait_until(self, at_ns: int) -> None:
+        """Lets the threads run until a time. If that has an event, the commands after this do not count; see `waited`."""
+        self._commands.append(b"T" + _TIME.pack(at_ns))
+
     def advance(self, until_ns: int) -> tuple[int, Sequence[Event]]:
         """Lets the threads run until a time, or until the end of the first instant with an event.
 
@@ -173,15 +188,21 @@ class Jvm:
         Raises:
             InfrastructureError: The JVM has ended, or code of a program left the simulation.
         """
-        content = b"".join([*self._commands, b"T", _TIME.pack(until_ns)])
+        self.wait_until(until_ns)
+        content = b"".join(self._commands)
         self._commands.clear()
         frame = self._exchanged(content)
+        if len(frame) == _HEAD.size:
+            now_ns, self.next_ns, advances = _HEAD.unpack(frame)
+            self.waited = advances - 1
+            return now_ns, ()
         self.usable = False
-        if len(frame) < _TIMES.size:
+        if len(frame) < _HEAD.size:
             raise InfrastructureError(
-                f"the JVM of the simulator answered {len(frame)} bytes; expected two times and events"
+                f"the JVM of the simulator answered {len(frame)} bytes; expected two times, a number and events"
             )
-        now_ns, self.next_ns = _TIMES.unpack_from(frame)
+        now_ns, self.next_ns, advances = _HEAD.unpack_from(frame)
+        self.waited = advances - 1
         events = _events(frame)
         failure = next((event.text for event in events if event.kind == FAILS), None)
         if failure is not None:
@@ -194,22 +215,35 @@ class Jvm:
     def _exchanged(self, content: bytes) -> bytes:
         """Sends a frame, and returns the one that answers it."""
         self.usable = False
+        frame = _LENGTH.pack(len(content)) + content
         with contextlib.suppress(BrokenPipeError):  # the reader below finds the reason
-            self._to.write(_LENGTH.pack(len(content)) + content)
-            self._to.flush()
-        head = self._from.read(_LENGTH.size)
-        length = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else -1
-        frame = self._from.read(length) if 0 <= length <= MAX_FRAME else b""
-        if len(frame) != length:
+            sent = os.write(self._to, frame)
+            while sent < len(frame):
+                sent += os.write(self._to, memoryview(frame)[sent:])
+        answer = os.read(self._from, _READ)
+        length = _LENGTH.unpack_from(answer)[0] if len(answer) >= _LENGTH.size else -1
+        missing = length + _LENGTH.size - len(answer)
+        if 0 < missing <= MAX_FRAME:
+            answer += self._rest(missing)
+            missing = length + _LENGTH.size - len(answer)
+        if missing:
             raise InfrastructureError(f"the JVM of the simulator ended {self._how()}; {self._said()}")
         self.usable = True
-        return frame
+        return answer[_LENGTH.size :]
+
+    def _rest(self, missing: int) -> bytes:
+        """Returns the rest of a long frame; less if the output of the JVM ends before."""
+        pieces = []
+        while missing > 0 and (piece := os.read(self._from, missing)):
+            pieces.append(piece)
+            missing -= len(piece)
+        return b"".join(pieces)
 
     def close(self) -> None:
         """Ends the JVM."""
         self._process.kill()
         self._process.wait(END_S)
-        for pipe in (self._to, self._from):
+        for pipe in self._pipes:
             with contextlib.suppress(BrokenPipeError):  # it has commands that the JVM never read
                 pipe.close()
 
@@ -233,37 +267,39 @@ class Jvm:
 
 def _events(frame: bytes) -> list[Event]:
     found = []
-    at = _TIMES.size
-
-    def take(form: struct.Struct) -> int:
-        nonlocal at
-        at += form.size
-        value: int = form.unpack_from(frame, at - form.size)[0]
-        return value
+    at = _HEAD.size
 
     def content() -> bytes:
         nonlocal at
-        size = take(_LENGTH)
-        at += size
+        size: int = _LENGTH.unpack_from(frame, at)[0]
+        at += _LENGTH.size + size
         return frame[at - size : at]
 
     while at < len(frame):
-        kind = frame[at]
-        at += 1
-        node, number, text, data = content().decode(), 0, "", b""
-        if kind == LISTENS:
-            number = take(_LENGTH)
-        elif kind in {CONNECTS, SENDS, CLOSES, TRACES}:
-            number = take(_TIME)
-        if kind in {CONNECTS, LOGS, DIES, FAILS}:
+        kind, size = _KIND_AND_LENGTH.unpack_from(frame, at)
+        at += _KIND_AND_LENGTH.size + size
+        node, number, text, data = frame[at - size : at].decode(), 0, "", b""
+        if kind == SENDS:
+            number, size = _NUMBER_AND_LENGTH.unpack_from(frame, at)
+            at += _NUMBER_AND_LENGTH.size + size
+            data = frame[at - size : at]
+        elif kind in {LOGS, DIES, FAILS}:
             text = content().decode()
-        elif kind == SENDS:
-            data = content()
+        elif kind == LISTENS:
+            number = _LENGTH.unpack_from(frame, at)[0]
+            at += _LENGTH.size
         elif kind == LOSES:
-            text = f"{take(_LENGTH)} {take(_LENGTH)}"
-            number = take(_TIME)
+            files, changed, number = _LOSS.unpack_from(frame, at)
+            at += _LOSS.size
+            text = f"{files} {changed}"
         elif kind == TRACES:
-            text = str(take(_TIME))
+            number, decisions = _TIMES.unpack_from(frame, at)
+            at += _TIMES.size
+            text = str(decisions)
+        else:
+            number = _TIME.unpack_from(frame, at)[0]
+            at += _TIME.size
+            text = content().decode() if kind == CONNECTS else ""
         found.append(Event(kind, node, number, text, data))
     return found
 

@@ -7,9 +7,10 @@ of the JVM between those of the world, in the order of their times.
 from __future__ import annotations
 
 import asyncio
+import heapq
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from clusters.sim.jvm import idle, pipe
 from clusters.sim.streams import End
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
 
     from clusters.sim.host import Host
     from clusters.sim.machine import Machine
+    from clusters.sim.streams import Foreseen
     from clusters.sim.threads import Threads
-    from clusters.sim.world import SimWorld
+    from clusters.sim.world import Event, SimWorld
 
 STRETCH_NS: Final = 8 * NS_PER_MS
 SEED_BITS: Final = 63
+MOST_FORESEEN: Final = 6  # packets in a frame; the threads seldom take more before they do something
 
 
 class Java:
@@ -36,19 +39,25 @@ class Java:
         directory: The working directory of the JVM. Each node has its files in a folder with its name.
     """
 
-    def __init__(self, world: SimWorld, command: Sequence[str], addresses: Mapping[str, str], threads: Threads) -> None:
+    def __init__(
+        self,
+        world: SimWorld,
+        commands: tuple[Sequence[str], Sequence[str]],
+        addresses: Mapping[str, str],
+        threads: Threads,
+    ) -> None:
         """Begins the run in a JVM of an earlier run, or in a new one.
 
         Args:
             world: The world of the run.
-            command: The command line of the JVM.
+            commands: The command lines of a JVM for a few runs, and for many; see `idle.take`.
             addresses: The name of the node with each address.
             threads: Where the threads stop.
 
         Raises:
             InfrastructureError: The JVM cannot be started.
         """
-        self._jvm = idle.take(command)
+        self._jvm = idle.take(*commands)
         self.directory = self._jvm.directory
         self._world = world
         self._addresses = addresses
@@ -68,19 +77,53 @@ class Java:
         """Returns the pipe to the JVM."""
         return self._jvm
 
-    def advance(self, until_ns: int) -> int:
-        """Lets the threads run, and carries out what they do to the world."""
-        now_ns, events = self._jvm.advance(until_ns)
-        if events:
+    def advance(self, until_ns: int, limit_ns: int) -> None:
+        """Lets the threads run, and carries out what they do to the world.
+
+        A round trip to the JVM costs more than most events. So it gets the packets that arrive next together with their times.
+        It takes them until a thread does something to the world. The others stay in the world's queue.
+        """
+        queue = self._world.queue
+        foreseen = self._foresee(queue, limit_ns)
+        if foreseen:
+            until_ns = min(queue[0][0], limit_ns) if queue else limit_ns
+        now_ns, happened = self._jvm.advance(until_ns)
+        for event, packet in foreseen[: self._jvm.waited]:
+            self._world.now_ns = event[0]
+            if isinstance(packet.content, str):
+                packet.receiver.open = False
+                cast("JavaProcess", packet.receiver.owner).forget(packet.receiver)
+        for event, packet in foreseen[self._jvm.waited :]:
+            packet.sender.put_back()
+            heapq.heappush(queue, event)
+        if happened:
             self._world.now_ns = max(self._world.now_ns, now_ns)
-        for event in events:
-            self._carry_out(event)
-        return now_ns
+            for each in happened:
+                self._carry_out(each)
+
+    def _foresee(self, queue: list[Event], limit_ns: int) -> Sequence[tuple[Event, Foreseen]]:
+        """Takes the next events that are only packets for processes, and tells the JVM of them."""
+        taken: list[tuple[Event, Foreseen]] = []
+        while queue and queue[0][0] <= limit_ns and len(taken) < MOST_FORESEEN:
+            at_ns, _, action, arguments = queue[0]
+            sender = getattr(action, "__self__", None)
+            if not isinstance(sender, End) or action != sender.ordered or sender.peer is None:
+                break
+            process = sender.peer.owner
+            if not isinstance(process, JavaProcess) or (packet := sender.foresee(*arguments)) is None:
+                break
+            self._jvm.wait_until(at_ns)
+            if isinstance(packet.content, str):
+                self._jvm.closed(at_ns, process.name, packet.receiver.number, packet.content)
+            else:
+                self._jvm.data(at_ns, process.name, packet.receiver.number, packet.content)
+            taken.append((heapq.heappop(queue), packet))
+        return taken
 
     def lose_power(self, node: str) -> Lost:
         """Lets a node lose what its processes wrote and did not sync. No process may run there."""
         self._jvm.lose_power(self._world.now_ns, node)
-        self.advance(self._world.now_ns)
+        self.advance(self._world.now_ns, limit_ns=-1)  # takes no events
         return self._losses.pop()
 
     def wipe(self, node: str) -> None:
@@ -265,6 +308,10 @@ class JavaProcess:
     def arrived(self, end: End, data: bytes) -> None:
         """Bytes have arrived."""
         self._java.jvm.data(self.machine.world.now_ns, self.name, end.number, data)
+
+    def forget(self, end: End) -> None:
+        """A connection is closed, and the JVM knows it."""
+        del self._ends[end.number]
 
     def closed(self, end: End, why: str) -> None:
         """A connection is closed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
+import functools
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +42,6 @@ MAVEN: Final = maven("building the simulator of Java programs")
 COMPILER: Final = compiler("building the simulator of Java programs")
 FLAGS: Final = (
     "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
     "-Xmx512m",
     "-XX:+ExitOnOutOfMemoryError",
@@ -52,6 +52,8 @@ FLAGS: Final = (
     "-Dio.netty.noUnsafe=true",
     "-Duser.home=home",  # in the working directory, so that logs do not name a folder of this machine
 )
+
+FEW_RUNS: Final = "-XX:TieredStopAtLevel=1"  # the fast compiler alone
 
 
 def simulator(say: Callable[[str], object]) -> Artifact:
@@ -64,6 +66,16 @@ def simulator(say: Callable[[str], object]) -> Artifact:
         "simjvm", VERSION, SOURCES, "package", "-DskipTests", product=f"target/{JAR}",
         files=("pom.xml", "src/main/**/*"), tools=(MAVEN, COMPILER),
     ).artifact(say)  # fmt: skip
+
+
+@functools.cache
+def known_simulator() -> Artifact:
+    """Returns the jar of the simulator. Looks for it once in a process: each run of a hunt asks three times.
+
+    Raises:
+        InfrastructureError: It cannot be built.
+    """
+    return simulator(lambda _: None)
 
 
 def simulated(lines: Mapping[str, LogLine]) -> Mapping[str, LogLine]:
@@ -125,19 +137,21 @@ class JavaNodes(SimNodes):
         if self._java is None:
             addresses = {node.address: node.name for node in self.nodes}
             threads = cast("SimCluster", self.cluster).threads
-            self._java = Java(self.world, self.command(), addresses, threads)
+            self._java = Java(self.world, self.commands(), addresses, threads)
             self.world.companion = self._java
         return self._java
 
-    def command(self) -> Sequence[str]:
-        """Returns the command line of the JVM.
+    def commands(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Returns the command lines of a JVM for a few runs, and of one for many; see `idle.take`.
 
         Raises:
             InfrastructureError: There is no Java for it.
         """
-        jar = simulator(lambda _: None).path / JAR
+        jar = known_simulator().path / JAR
         java_, copied = javas.chosen(javas.installed())
-        return javas.command(java_, copied, FLAGS, str(jar), os.pathsep.join(map(str, self.jars())))
+        program = os.pathsep.join(map(str, self.jars()))
+        few, many = (javas.command(java_, copied, flags, str(jar), program) for flags in ((*FLAGS, FEW_RUNS), FLAGS))
+        return few, many
 
     def factory(self, node: Node) -> Factory:
         """Returns the function that makes the process of a node."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clusters.sim.jvm.system import JavaNodes, simulated, simulator
+from clusters.sim.jvm.system import JavaNodes, known_simulator, simulated, simulator
 from clusters.systems.dledger.nodes import JAR, DLedgerNodes
 from clusters.systems.dledger.system import DLedgerSystem
 from clusters.systems.dledger_messages import Messages
@@ -40,7 +40,7 @@ class SimDLedgerNodes(JavaNodes, DLedgerNodes):
 
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of the library, of the simulator and of Java."""
-        return {**DLedgerNodes.versions(self), "simjvm": simulator(lambda _: None).provenance.short}
+        return {**DLedgerNodes.versions(self), "simjvm": known_simulator().provenance.short}
 
     def fatal_log_patterns(self) -> Sequence[str]:
         """Returns the patterns of real nodes, and the line of a process that ended by itself."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from clusters.sim.jvm.system import COMPILER, JavaNodes, simulated, simulator
+from clusters.sim.jvm.system import COMPILER, JavaNodes, known_simulator, simulated, simulator
 from clusters.systems.dledger_messages import Messages
 from clusters.systems.jvm import JvmGroup, maven_build
 from clusters.systems.rocketmq import settings
@@ -71,7 +71,7 @@ class SimRocketMQController(JavaNodes, RocketMQController):
 
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of the release, of its consensus library and of the simulator."""
-        return {**RocketMQController.versions(self), "simjvm": simulator(lambda _: None).provenance.short}
+        return {**RocketMQController.versions(self), "simjvm": known_simulator().provenance.short}
 
     def fatal_log_patterns(self) -> Sequence[str]:
         """Returns the patterns of real nodes, and the line of a process that ended by itself."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,3 +51,22 @@ def test_folders_of_dead_processes_are_removed(tmp_path: Path, monkeypatch: pyte
     assert sorted(tmp_path.iterdir()) == sorted([*kept, taken.directory])
     with pytest.raises(InfrastructureError):
         idle.give_back(taken)
+
+
+ENDS = "import os; head = os.read(0, 4); os.read(0, 99); os.write(1, bytes([0, 0, 0, 20, *bytes(19), 1]))"
+
+
+def test_another_jvm_has_the_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After many runs, the JVM for a few is ended, and one with the other command line takes its place and stays."""
+    monkeypatch.setattr(idle, "MANY_RUNS", 2)
+    few, many = [sys.executable, "-c", f"while True: {ENDS}"], [sys.executable, "-c", f"while 1: {ENDS}"]
+    taken = []
+    for _ in range(4):
+        taken.append(idle.take(few, many))
+        idle.give_back(taken[-1])
+    assert [jvm.command == tuple(many) for jvm in taken] == [False, False, True, True]
+    assert taken[0] is taken[1]
+    assert taken[2] is taken[3]
+    assert not taken[0].directory.exists()
+    idle.close_all()
+    assert not taken[2].directory.exists()

@@ -128,3 +128,26 @@ def test_a_lost_refusal_is_no_end(listens: bool) -> None:
     pair.world.mend(1)
     pair.live(1.5)
     assert pair.here.events == (["opened 1"] if listens else [REFUSED])
+
+
+def test_a_foreseen_packet_is_taken_in_its_order() -> None:
+    """Bytes and the end of the connection can be foreseen. What is put back arrives as if nothing had happened."""
+    pair = Pair()
+    pair.live(0.1)
+    pair.end.send(b"a")
+    pair.end.send(b"b")
+    pair.end.close()
+    events = sorted(pair.world.queue, key=lambda event: event[3][0])
+    first, second, last = (pair.end.foresee(*event[3]) for event in events)
+    assert first is not None
+    assert second is not None
+    assert last is not None
+    assert [first.content, second.content, last.content] == [b"a", b"b", CLOSED]
+    assert first.receiver is pair.other
+    assert pair.end.foresee(*events[0][3]) is None  # it is taken
+    for _ in events:
+        pair.end.put_back()
+    assert pair.end.foresee(*events[1][3]) is None  # the one before it has to come first
+    pair.live(0.1)
+    assert pair.there.bytes == b"ab"
+    assert pair.there.events == [CLOSED]

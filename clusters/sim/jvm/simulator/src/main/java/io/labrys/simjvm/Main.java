@@ -8,12 +8,12 @@ import io.labrys.simjvm.run.Scheduler;
 import io.labrys.simjvm.run.SimProcess;
 import io.labrys.simjvm.run.Statics;
 import io.labrys.simjvm.weave.WeavingLoader;
-import java.io.BufferedInputStream;
-import java.io.ByteArrayInputStream;
-import java.io.DataInputStream;
-import java.io.EOFException;
+import java.io.FileDescriptor;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -29,9 +29,11 @@ import java.util.logging.SimpleFormatter;
 /**
  * The driver: reads commands from the standard input, and writes what the processes do to the standard output.
  *
- * <p>A frame from the controller has its length, and then commands. The last one is {@code T}, which lets the threads run. The
- * answer is one frame; see {@link Output}. {@code Q} is alone in its frame: it asks for the state of a process, and its answer is
- * a text. Numbers are big-endian. A JVM has one run after the other, and each is as in a new JVM.
+ * <p>A frame from the controller has commands. The last one is {@code T}, which lets the threads run until a time. The answer is one
+ * frame; see {@link Output}. Before it, there can be others: the commands after a {@code T} are for the case that no thread has an
+ * output until its time. With an output, the rest of the frame does not count, and the answer tells how many were carried out.
+ * {@code Q} is alone in its frame: it asks for the state of a process, and its answer is a text. Numbers are big-endian. A JVM has
+ * one run after the other, and each is as in a new JVM.
  */
 public final class Main {
     private final Output output;
@@ -58,15 +60,12 @@ public final class Main {
             System.err.println("simjvm: expected the jars of the program as a class path, and on a JVM other than 17 the home of a JDK 17");
             System.exit(64);
         }
-        Output output = new Output(new java.io.BufferedOutputStream(System.out));
+        Output output = new Output(new FileOutputStream(FileDescriptor.out));
         System.setOut(new PrintStream(System.err, true, StandardCharsets.UTF_8)); // programs print to the log of the JVM
         Path jdk = arguments.length == 2 ? Path.of(arguments[1]) : null;
         Main main = new Main(output, new WeavingLoader(arguments[0], jdk));
-        try (DataInputStream in = new DataInputStream(new BufferedInputStream(System.in))) {
-            main.serve(in);
-        } catch (EOFException end) {
-            Runtime.getRuntime().halt(0);
-        }
+        main.serve(new Input(new FileInputStream(FileDescriptor.in)));
+        Runtime.getRuntime().halt(0);
     }
 
     /** Sends all records of java.util.logging to the log of the running process. A program can set the form of the lines. */
@@ -97,37 +96,40 @@ public final class Main {
         return handler;
     }
 
-    private void serve(DataInputStream in) throws IOException {
-        while (true) {
-            byte[] frame = new byte[in.readInt()];
-            in.readFully(frame);
-            DataInputStream commands = new DataInputStream(new ByteArrayInputStream(frame));
+    /** Carries out frames until the input ends. */
+    private void serve(Input in) throws IOException {
+        for (ByteBuffer frame = in.next(); frame != null; frame = in.next()) {
             guard.busy(true);
-            while (commands.available() > 0) {
-                carryOut(commands);
+            int advances = 0;
+            while (frame.hasRemaining()) {
+                char command = (char) frame.get();
+                if (command != 'T') {
+                    carryOut(command, frame);
+                    continue;
+                }
+                long next = scheduler.advance(frame.getLong());
+                advances++;
+                if (!output.isEmpty() || !frame.hasRemaining()) {
+                    output.flush(scheduler.now(), next, advances);
+                    break;
+                }
             }
             guard.busy(false);
         }
     }
 
-    private void carryOut(DataInputStream in) throws IOException {
-        char command = (char) in.readByte();
+    private void carryOut(char command, ByteBuffer in) throws IOException {
         if (command == 'B') {
-            begin(in.readLong(), in.readDouble(), in.readDouble(), in.readDouble(), in.readLong(), in.readBoolean());
+            begin(in.getLong(), in.getDouble(), in.getDouble(), in.getDouble(), in.getLong(), in.get() != 0);
             return;
         }
         if (command == 'E') {
             end();
             return;
         }
-        if (command == 'T') {
-            long next = scheduler.advance(in.readLong());
-            output.flush(scheduler.now(), next);
-            return;
-        }
         if (command == 'Q') {
-            SimProcess process = processes.get(text(in));
-            String key = text(in);
+            SimProcess process = processes.get(Input.text(in));
+            String key = Input.text(in);
             output.answer(process == null ? "" : process.state(key));
             return;
         }
@@ -135,20 +137,20 @@ public final class Main {
             output.trace(scheduler.trace(), scheduler.decisions());
             return;
         }
-        scheduler.reach(in.readLong());
-        String node = text(in);
+        scheduler.reach(in.getLong());
+        String node = Input.text(in);
         switch (command) {
-            case 'S' -> start(node, in.readLong(), text(in), texts(in));
+            case 'S' -> start(node, in.getLong(), Input.text(in), Input.texts(in));
             case 'K' -> kill(node);
             case 'P' -> process(node).pause();
             case 'R' -> process(node).resume();
             case 'W' -> output.lost(node, disk(node).losePower());
             case 'V' -> disks.remove(node);
-            case 'C' -> process(node).setClock(in.readLong(), in.readLong(), in.readLong());
-            case 'A' -> process(node).accept(in.readInt(), in.readLong(), text(in));
-            case 'O' -> deliver(node, in.readLong(), NetEvent.Kind.OPENED, "", null);
-            case 'X' -> deliver(node, in.readLong(), NetEvent.Kind.CLOSED, text(in), null);
-            case 'D' -> deliver(node, in.readLong(), NetEvent.Kind.DATA, "", bytes(in));
+            case 'C' -> process(node).setClock(in.getLong(), in.getLong(), in.getLong());
+            case 'A' -> process(node).accept(in.getInt(), in.getLong(), Input.text(in));
+            case 'O' -> deliver(node, in.getLong(), NetEvent.Kind.OPENED, "", null);
+            case 'X' -> deliver(node, in.getLong(), NetEvent.Kind.CLOSED, Input.text(in), null);
+            case 'D' -> deliver(node, in.getLong(), NetEvent.Kind.DATA, "", Input.bytes(in));
             default -> throw new IOException("expected a command, found the byte " + (int) command);
         }
     }
@@ -224,24 +226,6 @@ public final class Main {
         if (found == null) {
             throw new IllegalStateException("no process runs on " + node);
         }
-        return found;
-    }
-
-    private static String[] texts(DataInputStream in) throws IOException {
-        String[] found = new String[in.readInt()];
-        for (int i = 0; i < found.length; i++) {
-            found[i] = text(in);
-        }
-        return found;
-    }
-
-    private static String text(DataInputStream in) throws IOException {
-        return new String(bytes(in), StandardCharsets.UTF_8);
-    }
-
-    private static byte[] bytes(DataInputStream in) throws IOException {
-        byte[] found = new byte[in.readInt()];
-        in.readFully(found);
         return found;
     }
 }

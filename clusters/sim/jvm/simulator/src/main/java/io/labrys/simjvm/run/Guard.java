@@ -82,7 +82,7 @@ public final class Guard {
     private Error fail(String what, StackTraceElement... stack) {
         String frames = Arrays.stream(stack).limit(FRAMES).map(frame -> "\n    at " + frame).collect(Collectors.joining());
         output.failed(what + frames);
-        output.flush(0, Scheduler.NEVER);
+        output.flush(0, Scheduler.NEVER, 0);
         Runtime.getRuntime().halt(STATUS);
         return new Error(what);
     }

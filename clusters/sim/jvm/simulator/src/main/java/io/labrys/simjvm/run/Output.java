@@ -1,129 +1,122 @@
 package io.labrys.simjvm.run;
 
-import java.io.ByteArrayOutputStream;
-import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 
 /**
- * What the processes do to the world outside: the answer to one command {@code T}. The other end of these frames is
- * {@code clusters/sim/jvm/pipe.py}.
+ * What the processes do to the world outside: the answer to a frame with the command {@code T}. The other end of these frames is
+ * {@code clusters/sim/jvm/pipe.py}. An answer is one write.
  */
 public final class Output {
     private static final int MAX_TEXT = 60_000;
+    private static final int CAPACITY = 8192;
+    /** The length, the time, the time of the next timer, and the number of commands {@code T}. */
+    private static final int HEAD = 2 * Integer.BYTES + 2 * Long.BYTES;
 
-    private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    private final DataOutputStream events = new DataOutputStream(bytes);
-    private final DataOutputStream out;
+    private final OutputStream out;
+    private ByteBuffer events = ByteBuffer.allocate(CAPACITY).position(HEAD);
 
-    /** Makes an output that writes its frames to a stream. */
+    /** Makes an output that writes its frames to a stream without a buffer. */
     public Output(OutputStream out) {
-        this.out = new DataOutputStream(out);
+        this.out = out;
     }
 
-    boolean isEmpty() {
-        return bytes.size() == 0;
+    /** Returns whether there are no events since the last call of {@link #flush}. */
+    public boolean isEmpty() {
+        return events.position() == HEAD;
     }
 
-    /** Writes all events since the last call as one frame, after the time and the time of the next timer. */
-    public void flush(long now, long next) {
-        try {
-            out.writeInt(2 * Long.BYTES + bytes.size());
-            out.writeLong(now);
-            out.writeLong(next);
-            bytes.writeTo(out);
-            out.flush();
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
-        }
-        bytes.reset();
+    /** Writes all events since the last call as one frame, after the time, the time of the next timer, and how many {@code T} are done. */
+    public void flush(long now, long next, int advances) {
+        int end = events.position();
+        events.putInt(0, end - Integer.BYTES).putLong(Integer.BYTES, now).putLong(Integer.BYTES + Long.BYTES, next);
+        events.putInt(Integer.BYTES + 2 * Long.BYTES, advances);
+        write(events.array(), end);
+        events = (events.capacity() > CAPACITY ? ByteBuffer.allocate(CAPACITY) : events).position(HEAD);
     }
 
     /** Writes a text as one frame. The events so far stay for the next call of {@link #flush}. */
     public void answer(String text) {
+        byte[] encoded = text.getBytes(StandardCharsets.UTF_8);
+        ByteBuffer frame = ByteBuffer.allocate(Integer.BYTES + encoded.length).putInt(encoded.length).put(encoded);
+        write(frame.array(), frame.position());
+    }
+
+    private void write(byte[] frame, int size) {
         try {
-            byte[] encoded = text.getBytes(StandardCharsets.UTF_8);
-            out.writeInt(encoded.length);
-            out.write(encoded);
-            out.flush();
+            out.write(frame, 0, size);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
     }
 
     void listen(String node, int port) {
-        event('L', node, () -> events.writeInt(port));
+        event('L', node).putInt(port);
     }
 
     void connect(String node, long connection, String address) {
-        event('C', node, () -> {
-            events.writeLong(connection);
-            text(address);
-        });
+        event('C', node).putLong(connection);
+        text(address);
     }
 
     void data(String node, long connection, byte[] data) {
-        event('D', node, () -> {
-            events.writeLong(connection);
-            events.writeInt(data.length);
-            events.write(data);
-        });
+        event('D', node).putLong(connection);
+        bytes(data);
     }
 
     void close(String node, long connection) {
-        event('X', node, () -> events.writeLong(connection));
+        event('X', node).putLong(connection);
     }
 
     void log(String node, String lines) {
-        event('G', node, () -> text(lines));
+        event('G', node);
+        text(lines);
     }
 
     /** Tells that a process has ended by itself. */
     void died(String node, String why) {
-        event('E', node, () -> text(why));
+        event('E', node);
+        text(why);
     }
 
     /** Tells what a loss of power took. */
     public void lost(String node, Disk.Lost lost) {
-        event('W', node, () -> {
-            events.writeInt(lost.files());
-            events.writeInt(lost.changed());
-            events.writeLong(lost.bytes());
-        });
+        event('W', node).putInt(lost.files()).putInt(lost.changed()).putLong(lost.bytes());
     }
 
     /** Tells that the run cannot go on. */
     public void failed(String why) {
-        event('F', "", () -> text(why));
+        event('F', "");
+        text(why);
     }
 
     /** Tells the digest of the schedule, and how many decisions it has. */
     public void trace(long digest, long decisions) {
-        event('T', "", () -> {
-            events.writeLong(digest);
-            events.writeLong(decisions);
-        });
+        event('T', "").putLong(digest).putLong(decisions);
     }
 
-    private interface Content {
-        void write() throws IOException;
+    /** Begins an event. Returns where its numbers go, with room for them. */
+    private ByteBuffer event(char kind, String node) {
+        room(1).put((byte) kind);
+        text(node);
+        return room(2 * Long.BYTES);
     }
 
-    private void event(char kind, String node, Content content) {
-        try {
-            events.writeByte(kind);
-            text(node);
-            content.write();
-        } catch (IOException e) {
-            throw new UncheckedIOException(e); // cannot happen: the bytes are in memory
+    private void text(String text) {
+        bytes((text.length() > MAX_TEXT ? text.substring(0, MAX_TEXT) : text).getBytes(StandardCharsets.UTF_8));
+    }
+
+    private void bytes(byte[] bytes) {
+        room(Integer.BYTES + bytes.length).putInt(bytes.length).put(bytes);
+    }
+
+    private ByteBuffer room(int size) {
+        if (events.remaining() < size) {
+            events = ByteBuffer.allocate(Math.max(2 * events.capacity(), events.position() + size)).put(events.flip());
         }
-    }
-
-    private void text(String text) throws IOException {
-        byte[] encoded = (text.length() > MAX_TEXT ? text.substring(0, MAX_TEXT) : text).getBytes(StandardCharsets.UTF_8);
-        events.writeInt(encoded.length);
-        events.write(encoded);
+        return events;
     }
 }
