@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from clusters.systems import jvm
 from clusters.systems.remoting import RemotingError
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.service import NodeStatus
     from harness.system import LogLine
+
+ONE_LEADER: Final = "A term of the controllers has one leader; Labrys asks for the term before and after the role."
 
 
 class RocketMQController(jvm.LedJvmSystem):
@@ -61,6 +63,8 @@ class RocketMQController(jvm.LedJvmSystem):
         self._options = options
         self.processes = ControllerProcesses(cluster.nodes, options)
         self.controllers = self.processes.controllers
+        if self.processes.is_dledger:  # on jraft, no controller tells a term
+            self.one_leader_per_term = ONE_LEADER
 
     @classmethod
     def build(cls, options: ControllerOptions, say: Callable[[str], object]) -> Artifact:

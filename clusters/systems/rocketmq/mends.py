@@ -15,6 +15,7 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
     {
         4: "a controller that leads steps down on an answer with a higher term, also if a majority follows it",
         9: "a controller that leads decides no change while an earlier one waits in the log",
+        10: "a controller that is killed or loses its power keeps the term and the vote",
     }
 )
 CONTROLLER: Final = Mends(program="controller", software="RocketMQ's controllers", texts=MENDS)

@@ -87,7 +87,13 @@ enum Mend {
     CONTROLLER_STEPS_DOWN("controller-4", Names.ELECTOR, Mend::stepDown),
 
     /** A controller decides no change while an earlier one can be in the log without an answer. */
-    WAIT_FOR_ENTRY("controller-9", Names.CONTROLLER, ControllerMends::waitForEntry, Appends.class);
+    WAIT_FOR_ENTRY("controller-9", Names.CONTROLLER, ControllerMends::waitForEntry, Appends.class),
+
+    /** A controller that is killed while it stores its term keeps the term and the vote. */
+    CONTROLLER_REPLACES_AT_ONCE("controller-10", Names.FILES, Mend::replaceAtOnce),
+
+    /** A controller that loses its power keeps the term and the vote. */
+    CONTROLLER_SYNCS_FILES("controller-10", Names.FILES, Mend::syncFiles, Syncs.class);
 
     private static final class Names {
         static final String LIBRARY = "io/openmessaging/storage/dledger/";

@@ -1,0 +1,143 @@
+"""A controller that loses its power, in virtual time: what it has forgotten, and what its group then does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from clusters.sim.cluster import SimCluster
+from clusters.systems.rocketmq.options import ControllerOptions
+from clusters.systems.rocketmq.outcomes import SUCCESS
+from clusters.systems.rocketmq.simulated import SimRocketMQController
+from clusters.systems.routing import Routing
+from harness.op import Invocation, Ok
+from tests.artifacts import built
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from harness.node import Node
+
+pytestmark = pytest.mark.integration
+
+GROUP = "b1"
+CUT = 1  # the key of a fault
+ELECTED = "has been elected to be the leader"
+TRIES = 400
+
+
+class Controllers:
+    """Three simulated controllers with a client that follows the leader."""
+
+    def __init__(self, seed: int, mend: str = "") -> None:
+        """Makes the controllers; none runs yet."""
+        self.cluster = SimCluster(("n1", "n2", "n3"), seed)
+        self.world = self.cluster.world
+        self.world.prepare_loss()
+        self.system = built(
+            SimRocketMQController(self.cluster, ControllerOptions(routing=Routing.LEADER, mend=mend), "broker-id")
+        )
+        self.client = self.system.client(0, self.cluster.nodes[0])
+
+    def run(self, form: Callable[[Controllers], Awaitable[bool]]) -> bool:
+        """Starts the controllers, and returns what a form finds."""
+
+        async def live() -> bool:
+            for node in self.cluster.nodes:
+                self.system.start(node)
+            await self.system.until_ready(self.cluster.nodes, 30.0)
+            found = await form(self)
+            await self.client.close()
+            return found
+
+        try:
+            return self.world.run(live())
+        finally:
+            self.cluster.close()
+
+    async def apply(self, broker: int) -> None:
+        """Gives a broker its id; returns when a controller has answered so."""
+        outcome = await self._answer(Invocation(f="apply", value={"id": broker, "check": broker}, key=GROUP))
+        assert outcome["code"] == SUCCESS
+
+    async def next(self) -> int:
+        """Returns the next id of the group."""
+        return int((await self._answer(Invocation(f="next", value={}, key=GROUP)))["next"])
+
+    async def _answer(self, invocation: Invocation) -> dict[str, int]:
+        for _ in range(TRIES):
+            outcome = await self.client.invoke(invocation)
+            if isinstance(outcome, Ok):
+                return dict(outcome.value)
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"{outcome} after {TRIES} tries")
+
+    async def leader(self) -> Node:
+        """Returns the controller that leads."""
+        statuses = await self.system.statuses_of(self.cluster.nodes)
+        (name,) = [name for name, status in statuses.items() if status is not None and status.role == "leader"]
+        return self.system.node(name)
+
+    def others(self, *nodes: Node) -> list[Node]:
+        """Returns the other controllers."""
+        return [node for node in self.cluster.nodes if node not in nodes]
+
+    def cut_off(self, node: Node) -> None:
+        """Cuts a controller off from the others."""
+        self.world.cut(CUT, {node.name: frozenset(other.name for other in self.others(node))})
+
+    def lose_power(self, node: Node) -> None:
+        """Takes the power of a controller, and starts it again."""
+        self.system.kill(node)
+        self.world.lose_power(node.name)
+        self.system.start(node)
+
+    def lines(self, text: str) -> int:
+        """Returns in how many lines of the logs a text stands."""
+        return sum(text in line for machine in self.world.machines.values() for line in machine.lines)
+
+
+async def has_two_leaders_of_a_term(group: Controllers) -> bool:
+    """The only voter of a leader loses its power, and with it the vote."""
+    await group.apply(1)
+    first = await group.leader()
+    group.system.kill(first)
+    name, _ = await group.world.log_line({node.name for node in group.others(first)}, ELECTED)
+    second = group.system.node(name)
+    (voter,) = group.others(first, second)
+    await group.apply(2)
+    status = (await group.system.statuses(second, 1.0))[0]
+    group.cut_off(second)
+    group.lose_power(voter)
+    group.system.start(first)
+    await asyncio.sleep(30.0)
+    return group.lines(f"{ELECTED} in term {status.term}") > 1
+
+
+async def loses_a_change(group: Controllers) -> bool:
+    """The only other controller with a change loses its power right after the answer, and the leader is cut off."""
+    await group.apply(1)
+    leader = await group.leader()
+    voter, old = group.others(leader)
+    group.cut_off(old)
+    await group.apply(2)
+    group.world.mend(CUT)
+    group.cut_off(leader)
+    group.lose_power(voter)
+    await asyncio.sleep(20.0)
+    group.world.mend(CUT)
+    await asyncio.sleep(20.0)
+    return await group.next() == 2
+
+
+def test_a_controller_forgets_its_vote() -> None:
+    """The released controllers have finding 10: two of them lead in one term. Mended ones keep their votes."""
+    assert Controllers(1).run(has_two_leaders_of_a_term)
+    assert not Controllers(1, mend="10").run(has_two_leaders_of_a_term)
+
+
+def test_a_change_is_answered_before_it_is_on_a_disk() -> None:
+    """Finding 11: a change that was answered with success is gone after one loss of power."""
+    assert Controllers(4).run(loses_a_change)
