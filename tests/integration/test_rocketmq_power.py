@@ -132,6 +132,27 @@ async def loses_a_change(group: Controllers) -> bool:
     return await group.next() == 2
 
 
+async def forgets_its_term(group: Controllers) -> bool:
+    """A candidate is killed while it stores its term."""
+    await group.apply(1)
+    leader = await group.leader()
+    group.system.kill(leader)
+    name, _ = await group.world.log_line({node.name for node in group.others(leader)}, r"\[INCREASE_TERM\]")
+    await asyncio.sleep(0.03)
+    node = group.system.node(name)
+    group.system.kill(node)
+    group.system.start(node)
+    group.system.start(leader)
+    await asyncio.sleep(9.0)
+    return group.lines(f"{name}_[INCREASE_TERM] from 0 to") > 1
+
+
+def test_a_killed_controller_forgets_its_term() -> None:
+    """The second form of finding 10, which the mend removes too."""
+    assert Controllers(1).run(forgets_its_term)
+    assert not Controllers(1, mend="10").run(forgets_its_term)
+
+
 def test_a_controller_forgets_its_vote() -> None:
     """The released controllers have finding 10: two of them lead in one term. Mended ones keep their votes."""
     assert Controllers(1).run(has_two_leaders_of_a_term)
