@@ -72,6 +72,7 @@ class Chains:
         self._locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._silent: dict[str, str] = {}  # the node whose process did not answer the last append to a log
         self.known: dict[str, str] = {}  # the writer's node of each log, as it was last seen
+        self.single: dict[str, int] = {}  # the ledger of each log with one ledger
 
     async def chain(self, process: Process, log: str) -> Chain:
         """Asks a process for the list of a log.

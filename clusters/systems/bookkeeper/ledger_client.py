@@ -118,7 +118,10 @@ class LedgerClient:
         return entry_in(await process.ask(f, name=key, ledger=await self._ledger(process, key)))
 
     async def _ledger(self, process: Process, key: str) -> int:
-        chain = await self._chains.chain(process, key)
-        if not chain.ledgers:
-            raise Refused(NO_LEDGER, "nobody has created the ledger yet")
-        return chain.ledgers[0]
+        """Returns the id of the ledger, which never changes. ZooKeeper is asked until it has one."""
+        if key not in self._chains.single:
+            chain = await self._chains.chain(process, key)
+            if not chain.ledgers:
+                raise Refused(NO_LEDGER, "nobody has created the ledger yet")
+            self._chains.single[key] = chain.ledgers[0]
+        return self._chains.single[key]
