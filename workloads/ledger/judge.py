@@ -1,8 +1,10 @@
 """Checks one ledger against the guarantees of BookKeeper.
 
 Appends and reads are those of a log, so `workloads.log.judge` finds what is lost, changed, in conflict, duplicated, unexpected
-or reordered. A read returns confirmed entries only, and need not have the last ones. An operation precedes another if it ended
-before the other began. A ledger ends once: its first close or recovery fixes the last entry for ever. The further anomalies:
+or reordered. A read returns confirmed entries only, and need not have the last ones. So an entry is lost only if a read lacks
+it that began after a recovery or a close was answered; an entry that earlier reads lack is `missed`. An operation precedes
+another if it ended before the other began. A ledger ends once: its first close or recovery fixes the last entry for ever. The
+further anomalies:
 
 - `ends-differ`: two recoveries or closes tell different last entries. BookKeeper: two recoveries at once that do not fence each
   other.
@@ -27,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from checker.columns import GREAT, INTEGER, OK, OTHER
+from checker.columns import GREAT, INTEGER, NEVER, OK, OTHER
 from checker.explain.words import Instant, sentence
 from checker.formats.parquet import decode_value
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
@@ -70,8 +72,9 @@ def judge_ledger(history: Columns) -> Judgement:
     """
     by_function = rows_by_function(history, FUNCTIONS, "a ledger has")
     of_log = np.sort(np.concatenate([by_function["append"], by_function["read"]]))
-    logged = judge_log_within(history, of_log, linearizable=False, follow=False)
     ends = _answered(history, np.sort(np.concatenate([by_function[name] for name in ENDS])))
+    ended = int(history.end[ends].min(initial=NEVER))
+    logged = judge_log_within(history, of_log, linearizable=False, follow=False, whole_from=ended)
     confirmed = _answered(history, by_function["confirmed"])
     inspections = _inspections(history, by_function[INSPECT])
     own = [

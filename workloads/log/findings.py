@@ -26,7 +26,7 @@ class Findings:
         value: For each place, the rank of the value that became known then.
         missing: For each place, whether a read lacks an entry that was known.
         lost: Places whose entry is missing in the last read that covers them. If reads need not be linearizable, this read must
-            have begun after the last append ended.
+            have begun after the last append ended, and after the event from which reads are whole.
         missed: Further such places, if reads need not be linearizable: a later read could have the entry.
         vanished: Appends that were acknowledged without an offset, and have no place.
         stale: Places whose entry was missing, and that a later read has again.
@@ -66,13 +66,14 @@ class Findings:
         }
 
 
-def findings_of(facts: Facts, *, linearizable: bool, follow: bool) -> Findings:
+def findings_of(facts: Facts, *, linearizable: bool, follow: bool, whole_from: int = -1) -> Findings:
     """Applies the rules of `workloads.log.judge`.
 
     Args:
         facts: All facts about a log.
         linearizable: Whether each read must have all entries that were known before it began.
         follow: Whether reads follow the log.
+        whole_from: The event after which a read has all entries, if reads need not be linearizable; -1: none is needed.
     """
     places, values, appends, claims = facts.places, facts.values, facts.appends, facts.claims
     history = facts.log.history
@@ -82,7 +83,7 @@ def findings_of(facts: Facts, *, linearizable: bool, follow: bool) -> Findings:
     again = places.seen > places.missed
     final = np.ones(len(places.known), np.bool_)
     if not linearizable:
-        final = history.start[places.missed] > _last_end(history.end[facts.log.append])
+        final = history.start[places.missed] > max(whole_from, _last_end(history.end[facts.log.append]))
     first = np.flatnonzero(claims.end == places.known[claims.place])
     known_ns = np.zeros(len(places.known), np.int64)
     known_ns[claims.place[first]] = history.end_ns[claims.row[first]]

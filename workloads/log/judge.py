@@ -70,19 +70,20 @@ if TYPE_CHECKING:
     from workloads.log.findings import Findings
 
 
-def judge_log(history: Columns, *, linearizable: bool, follow: bool) -> Judgement:
+def judge_log(history: Columns, *, linearizable: bool, follow: bool, whole_from: int = -1) -> Judgement:
     """Decides the operations of one log.
 
     Args:
         history: The operations.
         linearizable: Whether stale reads are invalid.
         follow: Whether reads follow the log.
+        whole_from: See `workloads.log.findings.findings_of`.
 
     Raises:
         InputError: The workload has no such operation.
     """
     facts = facts_of(read_log(history))
-    found = findings_of(facts, linearizable=linearizable, follow=follow)
+    found = findings_of(facts, linearizable=linearizable, follow=follow, whole_from=whole_from)
     counts = _counts(facts, found)
     wrong = [kind for kind in found.totals() if counts[kind] and (linearizable or kind != "stale")]
     verdict, reason = _verdict(facts, counts, wrong, len(found.missed))
@@ -102,7 +103,9 @@ def judge_log(history: Columns, *, linearizable: bool, follow: bool) -> Judgemen
     )
 
 
-def judge_log_within(history: Columns, rows: Int64s, *, linearizable: bool, follow: bool) -> Judgement:
+def judge_log_within(
+    history: Columns, rows: Int64s, *, linearizable: bool, follow: bool, whole_from: int = -1
+) -> Judgement:
     """Decides the appends and reads among other operations; see `judge_log`.
 
     Args:
@@ -110,6 +113,7 @@ def judge_log_within(history: Columns, rows: Int64s, *, linearizable: bool, foll
         rows: The rows of the appends and reads, ascending.
         linearizable: Whether stale reads are invalid.
         follow: Whether reads follow the log.
+        whole_from: See `workloads.log.findings.findings_of`.
 
     Returns:
         The judgement; its anomalies have rows of the whole history.
@@ -117,7 +121,7 @@ def judge_log_within(history: Columns, rows: Int64s, *, linearizable: bool, foll
     Raises:
         InputError: A row is no operation of a log.
     """
-    judged = judge_log(history.only(rows), linearizable=linearizable, follow=follow)
+    judged = judge_log(history.only(rows), linearizable=linearizable, follow=follow, whole_from=whole_from)
     moved = [
         replace(
             anomaly,
@@ -146,7 +150,7 @@ def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str], missed: 
     if missed:
         return Verdict.UNKNOWN, (
             f"At {counted(missed, 'offset')}, the last read lacks an entry that was known before it began. Reads may be old, "
-            "and this one began before the last append ended, so the entry need not be lost."
+            "and this one began too early to have it for certain, so the entry need not be lost."
         )
     stale = f" {counted(counts['stale'], 'offset')} had a stale read before." if counts["stale"] else ""
     left = f" {unread} were never read, so a loss of them was not seen." if unread else ""

@@ -206,9 +206,21 @@ def test_each_explanation_names_the_fragment_the_copies_and_the_fences(
     assert [anomaly for anomaly in judgement.anomalies if words in anomaly.explanation], judgement.anomalies
 
 
+def test_an_entry_is_lost_only_in_a_read_after_the_end() -> None:
+    """Before a recovery, a read of a correct ledger need not have the last entry: it is not confirmed yet."""
+    operations = [("append", 7, 0), ("append", 8, 1), ("read", [0, 9], [[0, 7]])]
+    judgement = judged(in_turn(*operations))
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert (judgement.counts["missed"], judgement.counts["lost"]) == (1, 0)
+    ended = judged(in_turn(*operations, ("recover", None, 1)))
+    assert (ended.counts["missed"], ended.counts["lost"]) == (1, 0)
+    read = judged(in_turn(*operations, ("recover", None, 1), ("read", [0, 9], [[0, 7]])))
+    assert (read.verdict, read.counts["lost"]) == (Verdict.INVALID, 1)
+
+
 def test_anomalies_of_the_log_name_rows_of_the_whole_history() -> None:
     """The lost entry is in row 1, and the read that lacks it in row 3; the rows before are of other functions."""
-    judgement = judged(in_turn(("confirmed", None, -1), ("append", 7, 0), ("confirmed", None, 0), ("read", [0, 9], [])))
+    judgement = judged(in_turn(("confirmed", None, -1), ("append", 7, 0), ("recover", None, 0), ("read", [0, 9], [])))
     (anomaly,) = judgement.anomalies
     assert (anomaly.kind, anomaly.rows, anomaly.decisive) == ("lost", (1, 3), 3)
 
