@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from harness.service import NodeStatus
 
 NAME: Final = "confirmed-only-rises"
-WRITER: Final = (
-    "writer"  # the role of a process that writes a ledger; a ledger has one writer for ever, so nobody leads it
-)
 MOST_BREACHES: Final = 100
 MOST_NAMED: Final = 10
 

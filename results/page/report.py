@@ -45,6 +45,7 @@ from results.page.example_picture import diagram
 from results.page.fault_bands import bands
 from results.page.formatting import availability as availability_line
 from results.page.formatting import elections, pretty, size
+from results.page.leading import led
 from results.page.marks import MAX_PICTURES, pictures
 from results.page.pages import environment
 from results.page.sequence import fault_text, sequence
@@ -264,6 +265,7 @@ def _pages() -> Environment:
     pages.filters["first"] = first
     pages.filters["pretty"] = pretty
     pages.filters["elections"] = elections
+    pages.filters["led"] = led
     return pages
 
 

@@ -24,6 +24,7 @@ from harness.op import OpType
 from results.measure.leadership import leaders
 from results.measure.op_outcomes import OUTCOMES, Codes, outcome
 from results.page.bounds import MAX_LANES, label
+from results.page.leading import crowded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,7 +74,8 @@ def timeline(
         operations: All operations of the run, in the order of their invokes.
         faults: The faults.
         sightings: The reported states of the nodes.
-        other_sightings: The same of other services and groups; each that had a leader gets a row.
+        other_sightings: The same of other services and groups; each that had a leader gets a row, of many groups each that
+            had several.
         nodes: The nodes' names, in order.
         marked: Invoke indices of the operations of the counterexample.
         culprit: The invoke index of the operation among them that could not have happened.
@@ -234,7 +236,10 @@ def _stays(operations: Sequence[Operation]) -> list[_Stay]:
 
 
 def _with_leaders(others: Mapping[str, Sequence[Sighting]]) -> dict[str, Sequence[Sighting]]:
-    return {of: seen for of, seen in others.items() if any(name is not None for _, name, _ in leaders(seen))}
+    """Returns the services and groups that had a leader; of many groups, those with several."""
+    names = {of: {name for _, name, _ in leaders(seen) if name is not None} for of, seen in others.items()}
+    many = {of for found in crowded(of for of, led in names.items() if led).values() for of in found}
+    return {of: seen for of, seen in others.items() if len(names[of]) > (1 if of in many else 0)}
 
 
 def _led(sightings: Sequence[Sighting]) -> list[tuple[int, int, str | None, int | None]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from clusters.systems.answers import NoAnswer, NotSent, RefusedByCode
@@ -11,7 +10,7 @@ from clusters.systems.bookkeeper.daemons import PLACEMENT, config_of, daemon
 from clusters.systems.bookkeeper.log_client import ONLY_LOG
 from clusters.systems.bookkeeper.outcomes import name_of
 from clusters.systems.bookkeeper.process import PORT, Process, Refused
-from clusters.systems.confirmed import WRITER, Confirmed
+from clusters.systems.confirmed import Confirmed
 from clusters.systems.waiting import wait_until_complete
 from harness.leaders import LEADER
 from harness.service import NodeStatus, Service
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from harness.node import Node
 
 CLIENT: Final = "client"
-LEDGER: Final = "ledger"  # the workload
 CLIENT_CLASS: Final = "io.labrys.bookkeeper.Main"
 TRIED_S: Final = 8.0
 MOST_LOGS: Final = 100
@@ -68,7 +66,6 @@ class Clients(Service):
 
         A log with a name is a group. A process with no log but these is also a `client`. The term of a log is the place of
         its last ledger in the list. A writer does not know that another process fenced its ledger until it appends again.
-        In the workload `ledger`, nobody else can become the writer, so it is a `writer` without a term.
         """
         process = Process(node)
         before = self.confirmed.known(node.name)
@@ -79,10 +76,7 @@ class Clients(Service):
             return ()
         finally:
             process.close()
-        written = list(_writes(node.name, found))
-        if self.system.workload == LEDGER:
-            written = [replace(each, role=WRITER, term=None, leader=None) for each in written]
-        statuses = [*written, *_recovers(node.name, found)]
+        statuses = [*_writes(node.name, found), *_recovers(node.name, found)]
         self.confirmed.note(node.name, before, statuses)
         if all(status.group is not None for status in statuses):
             statuses.insert(0, NodeStatus(node=node.name, role="client"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from clusters.systems import jvm, zookeepers
 from clusters.systems.bookkeeper.bookies import BOOKIE, BOOKIE_PORT, AutoRecovery, Bookies, Metadata
 from clusters.systems.bookkeeper.chains import Chains
-from clusters.systems.bookkeeper.clients import CLIENT, LEDGER, Clients
+from clusters.systems.bookkeeper.clients import CLIENT, Clients
 from clusters.systems.bookkeeper.daemons import JVM_FLAGS, config_of, lines_of, log_of
 from clusters.systems.bookkeeper.fences import REQUESTED, Fences
 from clusters.systems.bookkeeper.ledger_client import LedgerClient
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from harness.verdict import Part
 
 MODULE: Final = Path(__file__).parent / "jars"
+LEDGER: Final = "ledger"
 SHELL_CLASS: Final = "org.apache.bookkeeper.bookie.BookieShell"
 SHELL_TIMEOUT_S: Final = 60.0
 JAVA: Final = jvm.java("running BookKeeper")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import STATUS_TIMEOUT_S, SimSystem
-from clusters.systems.confirmed import WRITER, Confirmed
+from clusters.systems.confirmed import Confirmed
 from clusters.systems.sim_bookkeeper import ledger_client, messages, telling
 from clusters.systems.sim_bookkeeper.bookie import FENCE_LINE, Bookie
 from clusters.systems.sim_bookkeeper.bookie import ROLE as BOOKIE
@@ -166,7 +166,9 @@ class SimBookkeeper(SimSystem):
         ledgers = [
             NodeStatus(
                 node=node.name,
-                role=WRITER,
+                role=LEADER,
+                term=1,
+                leader=node.name,
                 committed_index=confirmed,
                 last_index=sent,
                 details={"ledger": key},

@@ -19,7 +19,7 @@ from harness.verdict import Verdict
 NODE = Node(name="n5", address="127.0.0.1")
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, answer: object, workload: str = "log") -> list[NodeStatus]:
+def asked(monkeypatch: pytest.MonkeyPatch, answer: object) -> list[NodeStatus]:
     """Asks a process that gives this answer for its status."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -30,7 +30,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, answer: object, workload: str = "log"
     async def all_of_it() -> list[NodeStatus]:
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             monkeypatch.setattr(process, "PORT", server.sockets[0].getsockname()[1])
-            system: Any = SimpleNamespace(workload=workload)
+            system: Any = SimpleNamespace()
             return list(await Clients(system, [NODE]).statuses(NODE, 5.0))
 
     return asyncio.run(all_of_it())
@@ -44,17 +44,6 @@ def test_a_process_leads_what_it_writes_and_is_a_candidate_for_what_it_recovers(
     assert [(each.role, each.term, each.group, each.committed_index, each.last_index) for each in found] == [
         ("leader", 2, None, 10, 12),
         ("candidate", None, "k1", None, None),
-    ]
-
-
-def test_a_process_that_writes_a_single_ledger_does_not_lead_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody else can become its writer, so a report has no tile about its leaders."""
-    answer = {"ok": {"writes": [["l3", 7, 0, 10, 12]], "recovers": [["l4", 9]]}}
-    client, *found = asked(monkeypatch, answer, "ledger")
-    assert client == NodeStatus(node="n5", role="client")
-    assert [(each.role, each.term, each.leader, each.group, each.committed_index) for each in found] == [
-        ("writer", None, None, "l3", 10),
-        ("candidate", None, None, "l4", None),
     ]
 
 

@@ -195,13 +195,22 @@ def test_bars_of_earlier_files_end_with_the_watch() -> None:
     assert data["leaders"] == [{"of": "leader", "led": [[0, 5, 0, 1], [5, 9, None, None]]}]
 
 
-def test_another_service_without_a_leader_has_no_row() -> None:
-    """Nobody leads bookies, or the writers of single ledgers."""
-    writer = Sighting(time_ns=0, node="n1", role="writer", until_ns=9000)
-    broker = Sighting(time_ns=0, node="n1", role="leader", term=1, until_ns=9000)
-    others = {"client l0": [writer], "broker": [broker]}
-    data = timeline(operations=(), faults=(), sightings=(), other_sightings=others, nodes=("n1",), codes=Codes())
-    assert [each["of"] for each in data["leaders"]] == ["broker"]
+def test_other_services_have_rows_if_a_reader_needs_them() -> None:
+    """Nobody leads bookies. Of many groups, only one whose leader changed has a row."""
+
+    def seen(role: str, *nodes: str) -> list[Sighting]:
+        return [Sighting(time_ns=at, node=node, role=role, term=at, until_ns=9) for at, node in enumerate(nodes)]
+
+    def rows(others: dict[str, list[Sighting]]) -> list[str]:
+        data = timeline(
+            operations=(), faults=(), sightings=(), other_sightings=others, nodes=("n1", "n2"), codes=Codes()
+        )
+        return [each["of"] for each in data["leaders"]]
+
+    groups = {f"client l{number}": seen("leader", "n1") for number in range(4)}
+    assert rows({"bookie": seen("writable", "n1"), "broker": seen("leader", "n1")}) == ["broker"]
+    assert rows({**groups, "client l4": seen("leader", "n1", "n2")}) == ["client l4"]
+    assert rows(dict(list(groups.items())[:3])) == ["client l0", "client l1", "client l2"]
 
 
 def test_a_value_that_the_verdict_is_about_has_its_operations() -> None:
