@@ -44,6 +44,8 @@ FLAGS: Final = (
     "-XX:+UseSerialGC",
     "-XX:-UsePerfData",
     "-Xmx512m",
+    "-Xmn48m",
+    "-XX:PretenureSizeThreshold=500000",  # DLedger's buffers of 4 MB live as long as a process, so no collection copies them
     "-XX:+ExitOnOutOfMemoryError",
     "-XX:-OmitStackTraceInFastThrow",  # otherwise the compiler decides which exceptions have a stack
     "-XX:+UnlockExperimentalVMOptions",
