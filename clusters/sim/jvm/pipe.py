@@ -9,6 +9,7 @@ time of its next timer, and events. A frame can have commands for later times to
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import struct
 import subprocess
@@ -204,10 +205,9 @@ class Jvm:
         now_ns, self.next_ns, advances = _HEAD.unpack_from(frame)
         self.waited = advances - 1
         events = _events(frame)
-        failure = next((event.text for event in events if event.kind == FAILS), None)
-        if failure is not None:
+        if events and events[-1].kind == FAILS:  # the JVM ends with it
             raise InfrastructureError(
-                f"the run in the JVM of the simulator cannot be repeated, so it ends here: {failure}\n{self._said()}"
+                f"the run in the JVM of the simulator cannot be repeated, so it ends here: {events[-1].text}\n{self._said()}"
             )
         self.usable = True
         return now_ns, events
@@ -216,10 +216,12 @@ class Jvm:
         """Sends a frame, and returns the one that answers it."""
         self.usable = False
         frame = _LENGTH.pack(len(content)) + content
-        with contextlib.suppress(BrokenPipeError):  # the reader below finds the reason
+        try:
             sent = os.write(self._to, frame)
             while sent < len(frame):
                 sent += os.write(self._to, memoryview(frame)[sent:])
+        except BrokenPipeError:
+            pass  # the reader below finds the reason
         answer = os.read(self._from, _READ)
         length = _LENGTH.unpack_from(answer)[0] if len(answer) >= _LENGTH.size else -1
         missing = length + _LENGTH.size - len(answer)
@@ -248,7 +250,7 @@ class Jvm:
                 pipe.close()
 
     def _add(self, kind: bytes, at_ns: int, node: str, content: bytes = b"") -> None:
-        self._commands.append(kind + _TIME.pack(at_ns) + _text(node) + content)
+        self._commands.append(kind + _TIME.pack(at_ns) + _name(node) + content)
         self.next_ns = min(self.next_ns, at_ns)
 
     def _how(self) -> str:
@@ -306,6 +308,12 @@ def _events(frame: bytes) -> list[Event]:
 
 def _bytes(content: bytes) -> bytes:
     return _LENGTH.pack(len(content)) + content
+
+
+@functools.cache
+def _name(node: str) -> bytes:
+    """Returns the name of a node as a text. A run has few names and many commands."""
+    return _text(node)
 
 
 def _text(text: str) -> bytes:
