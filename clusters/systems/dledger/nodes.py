@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from clusters.systems import jvm
 from clusters.systems.dledger import mends
+from clusters.systems.dledger.options import VERSION
 from clusters.systems.dledger.outcomes import REFUSALS
 from clusters.systems.dledger.routing import Group
 from clusters.systems.members import Members
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 ROLE = "node"
 GROUP = "labrys"
 PORT = 20911
-VERSION = "0.4.0"  # of the library
+# The versions of RocketMQ's remoting, by those of the library. RocketMQ 5.3.3 uses DLedger 0.3.1.2.
+REMOTING = MappingProxyType({VERSION: "5.1.0", "0.3.1.2": "5.3.3"})
 JAR = "dledger-node.jar"
 SOURCES = Path(__file__).parent / "node"
 PACKAGED = Path(__file__).parent / "packaged"  # a wheel has the artifact there
@@ -105,6 +107,9 @@ class NodeOptions(Protocol):
     @property
     def mend(self) -> str: ...  # noqa: D102
 
+    @property
+    def library_version(self) -> str: ...  # noqa: D102
+
 
 class DLedgerNodes(jvm.LedJvmSystem):
     """Nodes of the library on a cluster. A subclass adds arguments and clients, and checks whether a leader serves.
@@ -141,9 +146,11 @@ class DLedgerNodes(jvm.LedJvmSystem):
     @classmethod
     def build(cls, options: NodeOptions, say: Callable[[str], object]) -> Artifact:
         """Builds the jar of the node with Maven, if neither the cache nor the installed wheel has it, and mends its library."""
+        version = options.library_version
         released = jvm.maven_build(
-            "dledger-node", VERSION, SOURCES, "package", "-DskipTests", f"-Ddledger.version={VERSION}",
-            product=f"target/{JAR}", files=("pom.xml", "src/main/**/*"), tools=(MAVEN, COMPILER), shelf=PACKAGED,
+            "dledger-node", version, SOURCES, "package", "-DskipTests", f"-Ddledger.version={version}",
+            f"-Dremoting.version={REMOTING[version]}", product=f"target/{JAR}",
+            files=("pom.xml", "src/main/**/*", f"src/{version}/**/*"), tools=(MAVEN, COMPILER), shelf=PACKAGED,
         ).artifact(say)  # fmt: skip
         numbers = mends.DLEDGER.chosen(options.mend)
         return mends.DLEDGER.mended(released, JAR, numbers, say) if numbers else released

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Final
 
 from clusters.systems.dledger import mends
 from clusters.systems.routing import Routing
 from harness.declare import option
 from harness.errors import InputError
+
+VERSION: Final = "0.4.0"  # of the library that has registers, and whose findings have mends
 
 
 class ReadMode(enum.StrEnum):
@@ -54,6 +57,11 @@ class DLedgerOptions:
     )
     data_file_bytes: int = option(4 * 1024 * 1024, "The size of one log file.", low=4096, high=1 << 30)
     mend: str = option("", mends.DLEDGER.help, metavar="FINDINGS", shown=False)
+
+    @property
+    def library_version(self) -> str:
+        """Returns the version of the library; earlier ones have neither the reads nor the answers that registers need."""
+        return VERSION
 
     def __post_init__(self) -> None:
         mends.DLEDGER.chosen(self.mend)

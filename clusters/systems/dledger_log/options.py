@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Literal
 
 from clusters.systems.dledger import mends
+from clusters.systems.dledger.options import VERSION
 from clusters.systems.routing import Routing
 from harness.declare import option
+from harness.errors import InputError
 
 
 class LogRead(enum.StrEnum):
@@ -46,7 +49,11 @@ class DLedgerLogOptions:
         high=600_000,
     )
     data_file_bytes: int = option(4 * 1024 * 1024, "The size of one log file.", low=4096, high=1 << 30)
+    library_version: Literal["0.4.0", "0.3.1.2"] = option(
+        "0.4.0", "The version of DLedger. RocketMQ 5.3.3 uses 0.3.1.2; the node has its remoting too."
+    )
     mend: str = option("", mends.DLEDGER.help, metavar="FINDINGS", shown=False)
 
     def __post_init__(self) -> None:
-        mends.DLEDGER.chosen(self.mend)
+        if mends.DLEDGER.chosen(self.mend) and self.library_version != VERSION:
+            raise InputError(f"--mend is for DLedger {VERSION}, not for --library-version {self.library_version}")

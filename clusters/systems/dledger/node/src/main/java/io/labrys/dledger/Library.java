@@ -7,15 +7,20 @@ import io.openmessaging.storage.dledger.store.file.DLedgerMmapFileStore;
 import java.util.Locale;
 import org.apache.rocketmq.remoting.netty.NettyServerConfig;
 
-/** Makes the library's server from the options. Only this class knows the library's configuration. */
+/** Makes the library's server from the options. Only this class and {@code RegisterNode} know the library's configuration. */
 final class Library {
     private Library() {}
 
     /** Returns a server that has not started yet. It opens its files and its port when it starts. */
     static DLedgerServer server(NodeOptions options) {
+        return server(options, config(options));
+    }
+
+    /** Returns such a server with another configuration. */
+    static DLedgerServer server(NodeOptions options, DLedgerConfig config) {
         NettyServerConfig listen = new NettyServerConfig();
         listen.setBindAddress(options.address().substring(0, options.address().lastIndexOf(':')));
-        return new DLedgerServer(config(options), listen);
+        return new DLedgerServer(config, listen);
     }
 
     /** Returns the state of a server as JSON; see {@link Node#state}. */
@@ -23,10 +28,11 @@ final class Library {
         MemberState member = server.getMemberState();
         return "{\"role\":\"" + member.getRole().name().toLowerCase(Locale.ROOT) + "\",\"term\":" + member.currTerm() + ",\"last\":"
             + member.getLedgerEndIndex() + ",\"lastTerm\":" + member.getLedgerEndTerm() + ",\"committed\":"
-            + member.getCommittedIndex() + ",\"value\":" + value + "}";
+            + Version.committed(server) + ",\"value\":" + value + "}";
     }
 
-    private static DLedgerConfig config(NodeOptions options) {
+    /** Returns the configuration of a server without snapshots. */
+    static DLedgerConfig config(NodeOptions options) {
         DLedgerConfig config = new DLedgerConfig();
         config.setGroup(options.group());
         config.setSelfId(options.self());
@@ -38,8 +44,6 @@ final class Library {
         config.setMaxVoteIntervalMs(options.voteMillis());
         config.setMappedFileSizeForEntryData(options.dataFileBytes());
         config.setMappedFileSizeForEntryIndex(options.indexFileEntries() * DLedgerMmapFileStore.INDEX_UNIT_SIZE);
-        config.setEnableSnapshot(options.snapshotThreshold().isPresent());
-        options.snapshotThreshold().ifPresent(config::setSnapshotThreshold);
         return config;
     }
 }

@@ -56,7 +56,7 @@ public final class Main {
     }
 
     private static Node registers(NodeOptions options, Logger log) {
-        return new RegisterNode(options, error -> {
+        return Version.registers(options, error -> {
             log.error("FATAL: the library has given up", error);
             end(1, "the library has given up: " + error.getMessage());
         });

@@ -20,7 +20,7 @@ public final class Simulated {
     public static Function<String, String> begin(String[] arguments) {
         NodeOptions options = NodeOptions.parse(arguments);
         NodeLog.startSimulated();
-        Node node = options.registers() ? new RegisterNode(options, Simulated::giveUp) : new PlainNode(options);
+        Node node = options.registers() ? Version.registers(options, Simulated::giveUp) : new PlainNode(options);
         node.start();
         LOG.info("listening on {}, data in {}", options.address(), options.directory());
         return node::state;

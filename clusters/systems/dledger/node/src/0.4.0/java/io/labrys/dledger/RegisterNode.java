@@ -10,6 +10,7 @@ import io.labrys.dledger.serve.StatusProcessor;
 import io.labrys.dledger.state.RegisterState;
 import io.labrys.dledger.state.RegisterStateMachine;
 import io.labrys.dledger.state.WaitingAnswers;
+import io.openmessaging.storage.dledger.DLedgerConfig;
 import io.openmessaging.storage.dledger.DLedgerLeaderElector;
 import io.openmessaging.storage.dledger.DLedgerServer;
 import io.openmessaging.storage.dledger.MemberState;
@@ -43,7 +44,10 @@ public final class RegisterNode implements Node {
      * @param fatal receives the error when the library gives up; the process should then end at once
      */
     public RegisterNode(NodeOptions options, Consumer<DLedgerException> fatal) {
-        server = Library.server(options);
+        DLedgerConfig config = Library.config(options);
+        config.setEnableSnapshot(options.snapshotThreshold().isPresent());
+        options.snapshotThreshold().ifPresent(config::setSnapshotThreshold);
+        server = Library.server(options, config);
         workers = workers();
 
         WaitingAnswers waiting = new WaitingAnswers();
