@@ -330,3 +330,32 @@ def _scan(*parts: str) -> list[str]:
     (program,) = built(SimDLedger(SimCluster(("n1",), SEED), DLedgerOptions(), "register")).jars()
     command = ["java", "-cp", str(jar), "io.labrys.simjvm.weave.Scan", str(program), *parts]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+@pytest.mark.night
+def test_the_library_of_rocketmq_serves_its_log() -> None:
+    """DLedger 0.3.1.2, which RocketMQ 5.3.3 uses, keeps the elements of a set through kills, cuts and pauses."""
+    words = (
+        "--cluster",
+        "sim",
+        "--system",
+        "dledger-log",
+        "--library-version",
+        "0.3.1.2",
+        "--workload",
+        "set",
+        "--nodes",
+        "3",
+    )
+    faults = (
+        "--nemesis",
+        "kill,partition-leader,pause",
+        "--fault-on",
+        "1-5",
+        "--fault-off",
+        "0.5-2",
+        "--fault-quiet",
+        "0.5-2",
+    )
+    found = trial(*words, *faults, "--rate", "10", "--time-limit", "20", seed=3)
+    assert found.outcome.verdict is Verdict.VALID

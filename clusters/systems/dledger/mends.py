@@ -1,4 +1,4 @@
-"""The mends of DLedger 0.4.0."""
+"""The mends of DLedger."""
 
 from __future__ import annotations
 
@@ -34,3 +34,11 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
     }
 )
 DLEDGER: Final = Mends(program="dledger", software="DLedger", texts=MENDS)
+
+# DLedger 0.3.1.2 has these findings too, in the same methods.
+OLDER: Final = Mends(
+    program="dledger",
+    software="DLedger 0.3.1.2",
+    texts=MappingProxyType({number: MENDS[number] for number in (8, 17, 18)}),
+)
+BY_VERSION: Final[Mapping[str, Mends]] = MappingProxyType({"0.4.0": DLEDGER, "0.3.1.2": OLDER})

@@ -152,8 +152,9 @@ class DLedgerNodes(jvm.LedJvmSystem):
             f"-Dremoting.version={REMOTING[version]}", product=f"target/{JAR}",
             files=("pom.xml", "src/main/**/*", f"src/{version}/**/*"), tools=(MAVEN, COMPILER), shelf=PACKAGED,
         ).artifact(say)  # fmt: skip
-        numbers = mends.DLEDGER.chosen(options.mend)
-        return mends.DLEDGER.mended(released, JAR, numbers, say) if numbers else released
+        known = mends.BY_VERSION[version]
+        numbers = known.chosen(options.mend)
+        return known.mended(released, JAR, numbers, say) if numbers else released
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of the library."""

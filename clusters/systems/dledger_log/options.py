@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clusters.systems.dledger import mends
-from clusters.systems.dledger.options import VERSION
 from clusters.systems.routing import Routing
 from harness.declare import option
-from harness.errors import InputError
 
 
 class LogRead(enum.StrEnum):
@@ -55,5 +53,4 @@ class DLedgerLogOptions:
     mend: str = option("", mends.DLEDGER.help, metavar="FINDINGS", shown=False)
 
     def __post_init__(self) -> None:
-        if mends.DLEDGER.chosen(self.mend) and self.library_version != VERSION:
-            raise InputError(f"--mend is for DLedger {VERSION}, not for --library-version {self.library_version}")
+        mends.BY_VERSION[self.library_version].chosen(self.mend)

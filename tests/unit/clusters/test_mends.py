@@ -10,6 +10,7 @@ import pytest
 
 from clusters.systems.dledger.mends import DLEDGER
 from clusters.systems.dledger.options import DLedgerOptions
+from clusters.systems.dledger_log.options import DLedgerLogOptions
 from clusters.systems.rocketmq.mends import CONTROLLER
 from clusters.systems.rocketmq.options import Consensus, ControllerOptions
 from harness.errors import InputError
@@ -34,6 +35,13 @@ def test_other_texts_are_refused(text: str) -> None:
         DLedgerOptions(mend=text)
     with pytest.raises(InputError, match="expected numbers of findings"):
         ControllerOptions(mend=text)
+
+
+def test_an_older_library_has_fewer_mends() -> None:
+    """A mend is for the versions that have its finding."""
+    assert DLedgerLogOptions(library_version="0.3.1.2", mend="8,17,18").mend
+    with pytest.raises(InputError, match="one of 8, 17, 18, or all"):
+        DLedgerLogOptions(library_version="0.3.1.2", mend="1")
 
 
 def test_only_controllers_on_dledger_have_mends() -> None:
