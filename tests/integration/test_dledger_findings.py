@@ -36,6 +36,7 @@ READY_S = 60.0
 ELECTED_S = 60.0
 PAUSE_S = 0.1
 SNAPSHOT_ENTRIES = 50
+SNAPSHOTS = {"snapshot_threshold": SNAPSHOT_ENTRIES}
 ASKED = 100
 TRIES = 4
 PATIENT_MS = 4_000  # a heartbeat interval with which no follower elects another leader while its leader starts again
@@ -363,20 +364,53 @@ async def keeps_contradicting_entries(group: Group) -> bool:
     return await group.replicas_differ()
 
 
-async def truncates_committed_entries(group: Group) -> bool:
-    """Finding 14: a leader is cut off with entries that no other node has, and then follows a leader with others there."""
-    await group.write(20)
+async def after_two_terms(group: Group, *, restarts: bool = False) -> Node:
+    """A leader is cut off with entries that no other node has, and then follows a leader of two terms later; returns it.
+
+    The next leader commits other entries in their places, and the third node leads when the cut ends.
+
+    Args:
+        group: The nodes.
+        restarts: Whether the third node starts again before it leads.
+    """
     old = await group.leader()
-    committed = await group.until_equal(*group.cluster.nodes)
+    await group.until_applied(old, SNAPSHOT_ENTRIES + 20)
+    await group.until_equal(*group.cluster.nodes)
     async with group.cut_off(old):
         await group.write_unanswered(old, 10)
-        await group.elected(*group.others(old))
+        second = group.system.node((await group.elected(*group.others(old))).node)
         await group.write(5)
-    await group.write(5)
-    await group.until_equal(*group.cluster.nodes)
-    truncated = group.truncations(old)
-    assert truncated, f"expected that {old.name} truncates its own entries"
-    return min(truncated) <= committed
+        (third,) = group.others(old, second)
+        await group.until_equal(second, third)
+        if restarts:
+            group.system.kill(third)
+            group.system.start(third)
+            await group.until_equal(second, third)
+        await group.lead(third)
+    return old
+
+
+async def truncates_committed_entries(group: Group) -> bool:
+    """Finding 14: a comparison makes a follower truncate entries that all nodes have applied."""
+    old = await after_two_terms(group)
+    assert await group.until(lambda: bool(group.truncations(old)))
+    return min(group.truncations(old)) <= SNAPSHOT_ENTRIES + 20
+
+
+async def ends_at_entry_0(group: Group) -> bool:
+    """Finding 10: a follower truncates its log down to its snapshot, and says that the log ends at entry 0."""
+    old = await after_two_terms(group)
+    assert await group.until(lambda: SNAPSHOT_ENTRIES in group.truncations(old))
+    return bool(group.lines(old, f"truncateIndex: {SNAPSHOT_ENTRIES}, after truncate, ledgerEndIndex: 0 "))
+
+
+async def does_not_know_the_term(group: Group) -> bool:
+    """Finding 11: a leader that has started again asks a follower to compare the end of its snapshot with the term -1."""
+    old = await after_two_terms(group, restarts=True)
+    assert await group.until(
+        lambda: bool(group.lines(old, f"preLogIndex={SNAPSHOT_ENTRIES - 1}") or group.truncations(old))
+    )
+    return bool(group.lines(old, f"[HandleDoCompare] preLogIndex={SNAPSHOT_ENTRIES - 1}, preLogTerm=-1"))
 
 
 async def forgets_its_term(group: Group) -> bool:
@@ -426,12 +460,12 @@ def tried(mend: str, form: Callable[[Group], Awaitable[bool | None]], options: M
 @pytest.mark.parametrize(
     ("builds", "form", "options"),
     [
-        pytest.param(
-            (but(7), "all"), overwrites_committed_entries, {"nodes": 5, "snapshot_threshold": SNAPSHOT_ENTRIES}, id="7"
-        ),
-        pytest.param((but(9), "all"), keeps_contradicting_entries, {"snapshot_threshold": SNAPSHOT_ENTRIES}, id="9"),
-        pytest.param(("", "12"), leads_without_writes, {"snapshot_threshold": SNAPSHOT_ENTRIES}, id="12"),
-        pytest.param((but(14), "all"), truncates_committed_entries, {}, id="14"),
+        pytest.param((but(7), "all"), overwrites_committed_entries, {"nodes": 5, **SNAPSHOTS}, id="7"),
+        pytest.param((but(9), "all"), keeps_contradicting_entries, SNAPSHOTS, id="9"),
+        pytest.param((but(10, 14), but(14)), ends_at_entry_0, SNAPSHOTS, id="10"),
+        pytest.param((but(11, 14), but(14)), does_not_know_the_term, SNAPSHOTS, id="11"),
+        pytest.param(("", "12"), leads_without_writes, SNAPSHOTS, id="12"),
+        pytest.param((but(14), "all"), truncates_committed_entries, SNAPSHOTS, id="14"),
         pytest.param((but(15, 16), "all"), obeys_an_old_leader, {"nodes": 5, "heartbeat_ms": 1_000}, id="15"),
         pytest.param(("", "15,16"), obeys_a_dead_leader, {"heartbeat_ms": PATIENT_MS}, id="16"),
         pytest.param(("", "17"), forgets_its_term, {}, id="17"),
