@@ -12,7 +12,7 @@ import pytest
 import cli
 from clusters.sim.cluster import SimCluster
 from clusters.sim.jvm import idle, javas, pipe
-from clusters.sim.jvm.system import JAR, simulator
+from clusters.sim.jvm.system import FEW_RUNS, JAR, simulator
 from clusters.sim.threads import Threads
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.simulated import SimDLedger
@@ -146,6 +146,16 @@ def test_a_jvm_has_many_runs(run: Run) -> None:
     assert again.trace == run.trace
     assert again.outcomes == run.outcomes
     assert again.jvm is other.jvm
+
+
+def test_a_jvm_with_both_compilers_gives_the_same_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The JVM for many runs takes the decisions of the one for a few."""
+    monkeypatch.setattr(idle, "MANY_RUNS", 1)
+    again = Run(SEED)
+    assert set(run.jvm.command) - set(again.jvm.command) == {FEW_RUNS}
+    assert again.logs == run.logs
+    assert again.trace == run.trace
+    assert again.outcomes == run.outcomes
 
 
 @pytest.mark.skipif(not RECENT, reason=f"needs Java {javas.CONTINUATIONS} or later beside Java {javas.COPIED}")
