@@ -1,4 +1,4 @@
-"""A controller that loses its power, in virtual time: what it has forgotten, and what its group then does."""
+"""Controllers that lose their power or their target of a transfer, in virtual time: what their group does then."""
 
 from __future__ import annotations
 
@@ -162,3 +162,25 @@ def test_a_controller_forgets_its_vote() -> None:
 def test_a_change_is_answered_before_it_is_on_a_disk() -> None:
     """Finding 11: a change that was answered with success is gone after one loss of power."""
     assert Controllers(4).run(loses_a_change)
+
+
+async def refuses_changes(group: Controllers) -> bool:
+    """The leadership is to be moved to a controller that does not run. A minute after its start, changes get no success."""
+    await group.apply(1)
+    leader = await group.leader()
+    target = group.others(leader)[0]
+    status = (await group.system.statuses(leader, 1.0))[0]
+    group.system.kill(target)
+    await asyncio.sleep(2.0)
+    await group.system.transfer(leader, status.term, target, 5.0)
+    group.system.start(target)
+    await asyncio.sleep(60.0)
+    outcome = await group.client.invoke(Invocation(f="apply", value={"id": 2, "check": 2}, key=GROUP))
+    return (
+        await group.leader() == leader and not isinstance(outcome, Ok) and group.lines("name=LEADER_TRANSFERRING") > 0
+    )
+
+
+def test_a_transfer_to_a_dead_controller_ends_the_service() -> None:
+    """Finding 12: the leader leads on, and waits for the answer of the dead process for good."""
+    assert Controllers(1).run(refuses_changes)
