@@ -334,6 +334,33 @@ def test_a_ledger_has_one_writer_which_goes_on_to_append_after_a_recovery(monkey
     assert read == Ok([[0, 7], [1, 8]])
 
 
+def test_the_list_of_a_single_ledger_is_asked_for_until_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first append asks, too. Afterwards, no client of the run asks again."""
+    ledgers = Ledgers()
+    asked: list[str] = []
+
+    def answer(request: dict[str, Any]) -> None:
+        asked.append(request["do"])
+
+    ledgers.answer = answer
+
+    async def play(nodes: list[Node]) -> None:
+        chains = Chains(BookKeeperOptions())
+        one, other = (
+            LedgerClient(node=node, nodes=nodes, bookies={}, chains=chains, fences=KnownFences(), final=False)
+            for node in nodes[:2]
+        )
+        await one.invoke(Invocation("confirmed", None, "l0"))
+        await one.invoke(Invocation("append", 7, "l0"))
+        for client in (one, other):
+            await client.invoke(Invocation("confirmed", None, "l0"))
+            await client.invoke(Invocation("recover", None, "l0"))
+
+    run(monkeypatch, ledgers, play)
+    assert asked[:5] == ["get", "get", "create", "put", "append"]
+    assert asked[5:] == ["get", "confirmed", "recover", "confirmed", "recover"]
+
+
 def test_a_list_that_no_client_wrote_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A read fails then, instead of returning fewer entries."""
     for text in ("", "[]", '{"ledgers": []}', '{"ledgers": ["0"], "writer": "n4"}', "[" * 100_000):
