@@ -119,14 +119,20 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
     def give_up(self) -> None:
-        """Cancels all tasks, and runs them to their ends without other events. A task that still waits then is left."""
+        """Cancels all tasks, and runs them to their ends without other events. A task that still waits then is left.
+
+        A cancelled run ends as an interrupted one, with a KeyboardInterrupt. It must not hide why the loop gives up.
+        """
         self._jumping.without_events()
         tasks = asyncio.all_tasks(self)
         for task in tasks:
             task.cancel()
         if tasks:  # a gathering of none belongs to no loop
-            with contextlib.suppress(StandsStill):
+            with contextlib.suppress(StandsStill, KeyboardInterrupt):
                 self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        for task in tasks:
+            if task.done() and not task.cancelled():
+                task.exception()  # asyncio complains of one that nobody reads
 
 
 def run_virtual(main: Coroutine[Any, Any, T], events: Events | None = None) -> T:

@@ -93,6 +93,21 @@ def test_an_error_of_the_events_ends_all_tasks(caplog: pytest.LogCaptureFixture)
     assert not caplog.records
 
 
+def test_an_interruption_at_the_end_does_not_hide_the_error(caplog: pytest.LogCaptureFixture) -> None:
+    """A run whose task is cancelled ends with a KeyboardInterrupt, as one that the user interrupts."""
+
+    async def interrupted() -> None:
+        try:
+            await asyncio.sleep(1)
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+    with pytest.raises(OSError, match="gone before"):
+        run_virtual(interrupted(), Broken())
+    gc.collect()
+    assert not caplog.records
+
+
 def test_a_clock_counts_from_its_own_beginning() -> None:
     """A clock that is made later starts at zero, in nanoseconds and in seconds."""
 
