@@ -14,10 +14,9 @@ from clusters.systems.rocketmq.simulated import SimRocketMQController
 from clusters.systems.routing import Routing
 from harness.op import Invocation, Ok
 from tests.artifacts import built
+from tests.simulated_group import SimulatedGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from harness.node import Node
 
 pytestmark = pytest.mark.integration
@@ -28,34 +27,15 @@ ELECTED = "has been elected to be the leader"
 TRIES = 400
 
 
-class Controllers:
+class Controllers(SimulatedGroup[SimRocketMQController]):
     """Three simulated controllers with a client that follows the leader."""
 
     def __init__(self, seed: int, mend: str = "") -> None:
         """Makes the controllers; none runs yet."""
-        self.cluster = SimCluster(("n1", "n2", "n3"), seed)
-        self.world = self.cluster.world
-        self.world.prepare_loss()
-        self.system = built(
-            SimRocketMQController(self.cluster, ControllerOptions(routing=Routing.LEADER, mend=mend), "broker-id")
-        )
-        self.client = self.system.client(0, self.cluster.nodes[0])
-
-    def run(self, form: Callable[[Controllers], Awaitable[bool]]) -> bool:
-        """Starts the controllers, and returns what a form finds."""
-
-        async def live() -> bool:
-            for node in self.cluster.nodes:
-                self.system.start(node)
-            await self.system.until_ready(self.cluster.nodes, 30.0)
-            found = await form(self)
-            await self.client.close()
-            return found
-
-        try:
-            return self.world.run(live())
-        finally:
-            self.cluster.close()
+        cluster = SimCluster(("n1", "n2", "n3"), seed)
+        cluster.world.prepare_loss()
+        options = ControllerOptions(routing=Routing.LEADER, mend=mend)
+        super().__init__(cluster, built(SimRocketMQController(cluster, options, "broker-id")))
 
     async def apply(self, broker: int) -> None:
         """Gives a broker its id; returns when a controller has answered so."""
@@ -80,10 +60,6 @@ class Controllers:
         (name,) = [name for name, status in statuses.items() if status is not None and status.role == "leader"]
         return self.system.node(name)
 
-    def others(self, *nodes: Node) -> list[Node]:
-        """Returns the other controllers."""
-        return [node for node in self.cluster.nodes if node not in nodes]
-
     def cut_off(self, node: Node) -> None:
         """Cuts a controller off from the others."""
         self.world.cut(CUT, {node.name: frozenset(other.name for other in self.others(node))})
@@ -93,10 +69,6 @@ class Controllers:
         self.system.kill(node)
         self.world.lose_power(node.name)
         self.system.start(node)
-
-    def lines(self, text: str) -> int:
-        """Returns in how many lines of the logs a text stands."""
-        return sum(text in line for machine in self.world.machines.values() for line in machine.lines)
 
 
 async def has_two_leaders_of_a_term(group: Controllers) -> bool:
