@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="SimNodes")
 
 READY_S = 30.0
+CUT = 1  # the key of the fault
 
 
 class SimulatedGroup(Generic[S]):
@@ -44,6 +45,11 @@ class SimulatedGroup(Generic[S]):
     def others(self, *without: Node) -> Sequence[Node]:
         """Returns all nodes but these."""
         return [node for node in self.cluster.nodes if node not in without]
+
+    def cut_off(self, node: Node) -> None:
+        """Cuts a node off the others, in both directions."""
+        others = frozenset(other.name for other in self.others(node))
+        self.world.cut(CUT, {node.name: others, **dict.fromkeys(others, frozenset({node.name}))})
 
     def lines(self, text: str) -> int:
         """Returns the number of lines in all logs that have a text."""

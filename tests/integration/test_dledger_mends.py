@@ -21,7 +21,7 @@ from harness.units import NS_PER_MS
 from harness.verdict import Verdict
 from harness.world import Disturbance
 from tests.artifacts import built
-from tests.simulated_group import SimulatedGroup
+from tests.simulated_group import CUT, SimulatedGroup
 from tests.trials import trial
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ UP_TO_17 = ",".join(str(number) for number in mends.MENDS if number <= 17)
 UP_TO_17_BUT_6 = ",".join(str(number) for number in mends.MENDS if number <= 17 and number != 6)
 BENEATH = 7645491346869235063  # a seed whose run has findings that others hide
 WAITING = 1679315017602471377  # a seed in whose run a follower waits before it uses a snapshot
-CUT, LATE = 1, 2  # the keys of faults
+LATE = 2  # the key of a fault beside that of a cut
 
 
 class Group(SimulatedGroup[SimDLedger]):
@@ -111,11 +111,6 @@ class Group(SimulatedGroup[SimDLedger]):
         serving = await self.system.serving(await self.system.statuses_of(self.cluster.nodes))
         assert serving is not None
         return self.system.node(serving.node)
-
-    def cut_off(self, node: Node) -> None:
-        """Cuts a node off the others."""
-        others = frozenset(other.name for other in self.others(node))
-        self.cluster.world.cut(CUT, {node.name: others, **dict.fromkeys(others, frozenset({node.name}))})
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from clusters.systems.rocketmq.simulated import SimRocketMQController
 from clusters.systems.routing import Routing
 from harness.op import Invocation, Ok
 from tests.artifacts import built
-from tests.simulated_group import SimulatedGroup
+from tests.simulated_group import CUT, SimulatedGroup
 
 if TYPE_CHECKING:
     from harness.node import Node
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.integration
 
 GROUP = "b1"
-CUT = 1  # the key of a fault
 ELECTED = "has been elected to be the leader"
 TRIES = 400
 
@@ -59,10 +58,6 @@ class Controllers(SimulatedGroup[SimRocketMQController]):
         statuses = await self.system.statuses_of(self.cluster.nodes)
         (name,) = [name for name, status in statuses.items() if status is not None and status.role == "leader"]
         return self.system.node(name)
-
-    def cut_off(self, node: Node) -> None:
-        """Cuts a controller off from the others."""
-        self.world.cut(CUT, {node.name: frozenset(other.name for other in self.others(node))})
 
     def lose_power(self, node: Node) -> None:
         """Takes the power of a controller, and starts it again."""
