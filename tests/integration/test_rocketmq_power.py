@@ -127,8 +127,9 @@ def test_a_controller_forgets_its_vote() -> None:
 
 
 def test_a_change_is_answered_before_it_is_on_a_disk() -> None:
-    """Finding 11: a change that was answered with success is gone after one loss of power."""
+    """Finding 11: a change that was answered with success is gone after one loss of power. With the mend, it is kept."""
     assert Controllers(4).run(loses_a_change)
+    assert not Controllers(4, mend="11").run(loses_a_change)
 
 
 async def refuses_changes(group: Controllers) -> bool:
@@ -149,5 +150,6 @@ async def refuses_changes(group: Controllers) -> bool:
 
 
 def test_a_transfer_to_a_dead_controller_ends_the_service() -> None:
-    """Finding 12: the leader leads on, and waits for the answer of the dead process for good."""
+    """Finding 12: the leader leads on, and waits for the answer of the dead process for good. With the mend, it serves."""
     assert Controllers(1).run(refuses_changes)
+    assert not Controllers(1, mend="12").run(refuses_changes)

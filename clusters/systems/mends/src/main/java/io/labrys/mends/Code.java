@@ -23,8 +23,9 @@ final class Code {
         return made;
     }
 
-    static String internal(Class<?> called) {
-        return called.getName().replace('.', '/');
+    /** Returns the internal name of a class of this package. It is not loaded here, as it can need classes of the program. */
+    static String ours(String called) {
+        return "io/labrys/mends/" + called;
     }
 
     static boolean puts(AbstractInsnNode each, String field) {

@@ -85,8 +85,8 @@ public final class Main {
                 last = entry;
             }
             for (Mend mend : mends) {
-                for (Class<?> called : mend.called()) {
-                    String name = called.getName().replace('.', '/') + ".class";
+                for (String called : mend.called()) {
+                    String name = Code.ours(called) + ".class";
                     try (InputStream in = Main.class.getResourceAsStream("/" + name)) {
                         put(to, last, name, in.readAllBytes());
                     }

@@ -1,9 +1,9 @@
 package io.labrys.mends;
 
 import static io.labrys.mends.Code.field;
-import static io.labrys.mends.Code.internal;
 import static io.labrys.mends.Code.method;
 import static io.labrys.mends.Code.only;
+import static io.labrys.mends.Code.ours;
 import static io.labrys.mends.Code.puts;
 
 import java.util.ArrayList;
@@ -48,7 +48,7 @@ enum Mend {
     REPEAT_OLD_ENTRIES("dledger-6", Names.DISPATCHER, Mend::repeatOldEntries),
 
     /** A follower cuts its file at the position in its own index, and not at that of the leader. */
-    CUT_AT_OWN_POSITION("dledger-7", Names.STORE, Mend::cutAtOwnPosition, Stores.class),
+    CUT_AT_OWN_POSITION("dledger-7", Names.STORE, Mend::cutAtOwnPosition, "Stores"),
 
     /** A leader steps down on any answer with a higher term, also on a late one. */
     STEP_DOWN("dledger-8", Names.ELECTOR, Mend::stepDown),
@@ -72,28 +72,34 @@ enum Mend {
     COMPARE_EACH_ENTRY("dledger-14", Names.HANDLER, Mend::compareEachEntry),
 
     /** A follower refuses to truncate for a leader of an old term. */
-    TRUNCATE_IN_TERM("dledger-15", Names.HANDLER, Mend::truncateInTerm, Requests.class),
+    TRUNCATE_IN_TERM("dledger-15", Names.HANDLER, Mend::truncateInTerm, "Requests"),
 
     /** A process does not lead in the term in which an earlier process of its node can have led. */
-    LEAD_IN_NEW_TERM("dledger-16", Names.ELECTOR, Mend::leadInNewTerm, Elections.class),
+    LEAD_IN_NEW_TERM("dledger-16", Names.ELECTOR, Mend::leadInNewTerm, "Elections"),
 
     /** A file is replaced by a rename, so that a node that is killed meanwhile keeps its term and vote. */
     REPLACE_AT_ONCE("dledger-17", Names.FILES, Mend::replaceAtOnce),
 
     /** A file is on the disk before a node goes on, so that a node without power keeps its term and vote. */
-    SYNC_FILES("dledger-18", Names.FILES, Mend::syncFiles, Syncs.class),
+    SYNC_FILES("dledger-18", Names.FILES, Mend::syncFiles, "Syncs"),
 
     /** A controller steps down on any answer with a higher term, also if a majority follows it. */
     CONTROLLER_STEPS_DOWN("controller-4", Names.ELECTOR, Mend::stepDown),
 
     /** A controller decides no change while an earlier one can be in the log without an answer. */
-    WAIT_FOR_ENTRY("controller-9", Names.CONTROLLER, ControllerMends::waitForEntry, Appends.class),
+    WAIT_FOR_ENTRY("controller-9", Names.CONTROLLER, ControllerMends::waitForEntry, "Appends"),
 
     /** A controller that is killed while it stores its term keeps the term and the vote. */
     CONTROLLER_REPLACES_AT_ONCE("controller-10", Names.FILES, Mend::replaceAtOnce),
 
     /** A controller that loses its power keeps the term and the vote. */
-    CONTROLLER_SYNCS_FILES("controller-10", Names.FILES, Mend::syncFiles, Syncs.class);
+    CONTROLLER_SYNCS_FILES("controller-10", Names.FILES, Mend::syncFiles, "Syncs"),
+
+    /** An entry is on the disk of a controller before the controller counts or acknowledges it. */
+    SYNC_ENTRIES("controller-11", Names.STORE, ControllerMends::syncEntries, "Stores"),
+
+    /** The answer to a transfer of the leadership ends when the connection to the target fails. */
+    ANSWER_TRANSFER("controller-12", Names.SERVICE, ControllerMends::answerTransfer, "Transfers");
 
     private static final class Names {
         static final String LIBRARY = "io/openmessaging/storage/dledger/";
@@ -105,6 +111,7 @@ enum Mend {
         static final String RESULT = LIBRARY + "store/file/SelectMmapBufferResult";
         static final String ELECTOR = LIBRARY + "DLedgerLeaderElector";
         static final String REQUEST = LIBRARY + "protocol/PushEntryRequest";
+        static final String SERVICE = LIBRARY + "DLedgerRpcNettyService";
         static final String FILES = LIBRARY + "utils/IOUtils";
         static final String MAP = "java/util/concurrent/ConcurrentMap";
         static final String CONTROLLER = "org/apache/rocketmq/controller/impl/DLedgerController";
@@ -113,9 +120,9 @@ enum Mend {
     private final String finding;
     private final String type;
     private final Consumer<ClassNode> change;
-    private final List<Class<?>> called;
+    private final List<String> called;
 
-    Mend(String finding, String type, Consumer<ClassNode> change, Class<?>... called) {
+    Mend(String finding, String type, Consumer<ClassNode> change, String... called) {
         this.finding = finding;
         this.type = type;
         this.change = change;
@@ -127,8 +134,8 @@ enum Mend {
         return type;
     }
 
-    /** Returns the classes of Labrys that the changed class calls. */
-    List<Class<?>> called() {
+    /** Returns the names of the classes of this package that the changed class needs. */
+    List<String> called() {
         return called;
     }
 
@@ -232,7 +239,7 @@ enum Mend {
         own.add(new InsnNode(Opcodes.POP)); // the entry
         own.add(new VarInsnNode(Opcodes.ALOAD, 0));
         own.add(new VarInsnNode(Opcodes.LLOAD, 1));
-        own.add(new MethodInsnNode(Opcodes.INVOKESTATIC, internal(Stores.class), "position", "(L" + node.name + ";J)J", false));
+        own.add(new MethodInsnNode(Opcodes.INVOKESTATIC, ours("Stores"), "position", "(L" + node.name + ";J)J", false));
         cut.instructions.insert(position, own);
         cut.instructions.remove(position);
     }
@@ -355,7 +362,7 @@ enum Mend {
         InsnList check = new InsnList();
         check.add(new VarInsnNode(Opcodes.ALOAD, 3)); // the request
         state.forEach(each -> check.add(each.clone(null)));
-        check.add(new MethodInsnNode(Opcodes.INVOKESTATIC, internal(Requests.class), "checkTerm",
+        check.add(new MethodInsnNode(Opcodes.INVOKESTATIC, ours("Requests"), "checkTerm",
             "(L" + Names.REQUEST + ";L" + commit.owner + ";)V", false));
         // The stack has the store and the index here, and the check leaves them.
         cut.instructions.insertBefore(log, check);
@@ -368,7 +375,7 @@ enum Mend {
         check.add(new VarInsnNode(Opcodes.ALOAD, 0));
         check.add(new InsnNode(Opcodes.DUP));
         check.add(new FieldInsnNode(Opcodes.GETFIELD, node.name, "memberState", state));
-        check.add(new MethodInsnNode(Opcodes.INVOKESTATIC, internal(Elections.class), "mayHaveLed", "(" + state + ")Z", false));
+        check.add(new MethodInsnNode(Opcodes.INVOKESTATIC, ours("Elections"), "mayHaveLed", "(" + state + ")Z", false));
         check.add(new FieldInsnNode(Opcodes.PUTFIELD, node.name, "needIncreaseTermImmediately", "Z"));
         node.methods.stream().filter(each -> each.name.equals("startup") && each.desc.equals("()V")).findFirst().orElseThrow()
             .instructions.insert(check);
@@ -401,7 +408,7 @@ enum Mend {
     }
 
     private static MethodInsnNode sync(String method) {
-        return new MethodInsnNode(Opcodes.INVOKESTATIC, internal(Syncs.class), method, "(Ljava/lang/String;)V", false);
+        return new MethodInsnNode(Opcodes.INVOKESTATIC, ours("Syncs"), method, "(Ljava/lang/String;)V", false);
     }
 
     /** Tells the new end of the log to those who vote, as an append does. */

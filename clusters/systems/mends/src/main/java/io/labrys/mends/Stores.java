@@ -18,4 +18,13 @@ public final class Stores {
             found.release();
         }
     }
+
+    /** Waits until the log of a store is on the disk. Each flush writes one file. */
+    public static void sync(DLedgerMmapFileStore store) {
+        long before = -1;
+        while (store.getFlushPos() < store.getWritePos() && store.getFlushPos() > before) {
+            before = store.getFlushPos();
+            store.flush();
+        }
+    }
 }
