@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,33 +14,23 @@ from clusters.systems.dledger import mends
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.system import DLedgerSystem
 from clusters.systems.routing import Routing
-from harness.cluster import on_all
-from harness.faults import PlannedFault
-from harness.leaders import leaders_by_term
 from harness.op import Invocation, Ok
-from nemesis.conductor import Conductor
 from tests.artifacts import built
+from tests.real_group import PAUSE_S, READY_S, RealGroup, found_in_time
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping
 
     from harness.node import Node
-    from harness.service import NodeStatus
-
-T = TypeVar("T")
 
 pytestmark = [pytest.mark.integration, pytest.mark.night]
 
-READY_S = 60.0
-ELECTED_S = 60.0
-PAUSE_S = 0.1
 SNAPSHOT_ENTRIES = 50
 SNAPSHOTS = {"snapshot_threshold": SNAPSHOT_ENTRIES}
 ASKED = 100
 TRIES = 4
 PATIENT_MS = 4_000  # a heartbeat interval with which no follower elects another leader while its leader starts again
 KEYS = 1_000
-CUT, POWER = 0, 1  # the numbers of faults
 TRUNCATES = "-p tcp -m string --algo bm --string TRUNCATE -j DROP"  # packets that have a request to truncate
 
 
@@ -50,26 +39,7 @@ def but(*numbers: int) -> str:
     return ",".join(str(number) for number in mends.MENDS if number not in numbers)
 
 
-def planned(number: int, kind: str, *nodes: Node) -> PlannedFault:
-    """Returns a fault of these nodes."""
-    return PlannedFault(id=number, kind=kind, target=[node.name for node in nodes], start_s=0.0, end_s=10.0)
-
-
-async def found_in_time(find: Callable[[], Awaitable[T | None]], what: str) -> T:
-    """Returns what a function finds, as soon as it finds something.
-
-    Raises:
-        TimeoutError: It finds nothing in time.
-    """
-    for _ in range(int(ELECTED_S / PAUSE_S)):
-        found = await find()
-        if found is not None:
-            return found
-        await asyncio.sleep(PAUSE_S)
-    raise TimeoutError(f"expected {what} in {ELECTED_S:g} s")
-
-
-class Group:
+class Group(RealGroup[DLedgerSystem]):
     """Real nodes with a client that follows the leader."""
 
     def __init__(
@@ -81,34 +51,12 @@ class Group:
         heartbeat_ms: int = 500,
         on_volumes: bool = False,
     ) -> None:
-        self.cluster = LocalCluster.up(f"dledger-findings-{os.getpid()}", nodes=nodes)
+        cluster = LocalCluster.up(f"dledger-findings-{os.getpid()}", nodes=nodes)
         options = DLedgerOptions(
             routing=Routing.LEADER, mend=mend, snapshot_threshold=snapshot_threshold, heartbeat_ms=heartbeat_ms
         )
-        self.system = built(DLedgerSystem(self.cluster, options, "register"))
-        self.conductor = Conductor(cluster=self.cluster, system=self.system)
-        self._on_volumes = on_volumes
+        super().__init__(cluster, built(DLedgerSystem(cluster, options, "register")), on_volumes=on_volumes)
         self._values = itertools.count()
-
-    def run(self, form: Callable[[Group], Awaitable[bool | None]]) -> bool | None:
-        """Starts the nodes, and returns what a form finds."""
-
-        async def live() -> bool | None:
-            if self._on_volumes:
-                await self.conductor.prepare([planned(POWER, "power-loss", *self.cluster.nodes)])
-            on_all(self.cluster.nodes, self.system.start)
-            await self.system.until_ready(self.cluster.nodes, READY_S)
-            self.client = self.system.client(0, self.cluster.nodes[0])
-            try:
-                return await form(self)
-            finally:
-                await self.client.close()
-                on_all(self.cluster.nodes, self.system.stop)
-                await self.conductor.release()
-
-        with self.cluster, self.cluster.entered():
-            on_all(self.cluster.nodes, self.system.install)
-            return asyncio.run(live())
 
     async def write(self, count: int) -> int:
         """Writes so many values, each until it is acknowledged, and returns the last one."""
@@ -149,46 +97,6 @@ class Group:
             await asyncio.sleep(PAUSE_S)
         raise AssertionError(f"{invocation} was not acknowledged in {ASKED} tries")
 
-    async def leader(self) -> Node:
-        """Returns the node that serves, as soon as one does."""
-
-        async def serving() -> NodeStatus | None:
-            return await self.system.serving(await self.system.statuses_of(self.cluster.nodes))
-
-        return self.system.node((await found_in_time(serving, "a leader that serves")).node)
-
-    async def elected(self, *among: Node) -> NodeStatus:
-        """Returns the status of the node that leads, as soon as one of these does."""
-
-        async def leading() -> NodeStatus | None:
-            statuses = (await self.system.statuses_of(among)).values()
-            return next(iter(leaders_by_term(status for status in statuses if status is not None)), None)
-
-        return await found_in_time(leading, "a leader")
-
-    def others(self, *without: Node) -> Sequence[Node]:
-        """Returns all nodes but these."""
-        return [node for node in self.cluster.nodes if node not in without]
-
-    async def until(self, holds: Callable[[], bool]) -> bool:
-        """Waits until something holds, and returns whether it does in time."""
-
-        async def held() -> bool | None:
-            return holds() or None
-
-        try:
-            return await found_in_time(held, "a condition")
-        except TimeoutError:
-            return False
-
-    async def status(self, node: Node) -> NodeStatus:
-        """Returns what a node reports, as soon as it does."""
-
-        async def reported() -> NodeStatus | None:
-            return (await self.system.statuses_of((node,)))[node.name]
-
-        return await found_in_time(reported, f"a report of {node.name}")
-
     async def applied(self, node: Node) -> int:
         """Returns the index of the last entry that a node has applied; 0 without one."""
         return (await self.status(node)).applied_index or 0
@@ -213,34 +121,6 @@ class Group:
             return first if all(index == first for index in more) else None
 
         return await found_in_time(equal, "the same entries at all nodes")
-
-    @asynccontextmanager
-    async def cut_off(self, *nodes: Node) -> AsyncIterator[None]:
-        """Cuts nodes off the others, with a proof."""
-        cut = planned(CUT, "partition-random-halves", *nodes)
-        await self.conductor.begin(cut)
-        try:
-            yield
-            assert (await self.conductor.prove(cut)).effective
-        finally:
-            await self.conductor.end(cut)
-
-    async def lose_power(self, node: Node) -> None:
-        """Turns the power of a node off and on, with a proof."""
-        loss = planned(POWER, "power-loss", node)
-        await self.conductor.begin(loss)
-        proof = await self.conductor.prove(loss)
-        await self.conductor.end(loss)
-        assert proof.effective, proof
-
-    def shell(self, node: Node, command: str) -> str:
-        """Runs a command on a node, and returns its output."""
-        return self.cluster.remote(node).run(command).stdout
-
-    def lines(self, node: Node, text: str) -> int:
-        """Returns the number of lines in the logs of a node that have a text."""
-        files = " ".join(self.system.log_files(node))
-        return int(self.shell(node, f"cat {files} 2>/dev/null | grep --count --fixed-strings '{text}' || true"))
 
     def truncations(self, node: Node) -> list[int]:
         """Returns the indexes from which a node has truncated its log, from its own log lines."""

@@ -9,11 +9,11 @@ import pytest
 
 from clusters.sim.cluster import SimCluster
 from clusters.systems.rocketmq.options import ControllerOptions
-from clusters.systems.rocketmq.outcomes import SUCCESS
 from clusters.systems.rocketmq.simulated import SimRocketMQController
 from clusters.systems.routing import Routing
-from harness.op import Invocation, Ok
+from harness.op import Ok
 from tests.artifacts import built
+from tests.broker_group import BrokerGroup, applying
 from tests.simulated_group import CUT, SimulatedGroup
 
 if TYPE_CHECKING:
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
-GROUP = "b1"
 ELECTED = "has been elected to be the leader"
-TRIES = 400
 
 
-class Controllers(SimulatedGroup[SimRocketMQController]):
+class Controllers(BrokerGroup, SimulatedGroup[SimRocketMQController]):
     """Three simulated controllers with a client that follows the leader."""
 
     def __init__(self, seed: int, mend: str = "") -> None:
@@ -35,23 +33,6 @@ class Controllers(SimulatedGroup[SimRocketMQController]):
         cluster.world.prepare_loss()
         options = ControllerOptions(routing=Routing.LEADER, mend=mend)
         super().__init__(cluster, built(SimRocketMQController(cluster, options, "broker-id")))
-
-    async def apply(self, broker: int) -> None:
-        """Gives a broker its id; returns when a controller has answered so."""
-        outcome = await self._answer(Invocation(f="apply", value={"id": broker, "check": broker}, key=GROUP))
-        assert outcome["code"] == SUCCESS
-
-    async def next(self) -> int:
-        """Returns the next id of the group."""
-        return int((await self._answer(Invocation(f="next", value={}, key=GROUP)))["next"])
-
-    async def _answer(self, invocation: Invocation) -> dict[str, int]:
-        for _ in range(TRIES):
-            outcome = await self.client.invoke(invocation)
-            if isinstance(outcome, Ok):
-                return dict(outcome.value)
-            await asyncio.sleep(0.1)
-        raise AssertionError(f"{outcome} after {TRIES} tries")
 
     async def leader(self) -> Node:
         """Returns the controller that leads."""
@@ -143,7 +124,7 @@ async def refuses_changes(group: Controllers) -> bool:
     await group.system.transfer(leader, status.term, target, 5.0)
     group.system.start(target)
     await asyncio.sleep(60.0)
-    outcome = await group.client.invoke(Invocation(f="apply", value={"id": 2, "check": 2}, key=GROUP))
+    outcome = await group.client.invoke(applying(2))
     return (
         await group.leader() == leader and not isinstance(outcome, Ok) and group.lines("name=LEADER_TRANSFERRING") > 0
     )
