@@ -16,6 +16,9 @@ TRIES: Final = 600
 PAUSE_S: Final = 0.1
 
 
+NEXT: Final = Invocation(f="next", value={}, key=NAME)
+
+
 def applying(broker: int) -> Invocation:
     """Returns the request that gives a broker its id."""
     return Invocation(f="apply", value={"id": broker, "check": broker}, key=NAME)
@@ -30,18 +33,18 @@ class BrokerGroup:
 
     client: Client
 
-    async def apply(self, broker: int) -> None:
-        """Gives a broker its id; returns when a controller has answered so."""
-        outcome = await self._answer(applying(broker))
+    async def apply(self, broker: int, client: Client | None = None) -> None:
+        """Gives a broker its id, through another client if one is given; returns when a controller has answered so."""
+        outcome = await self._answer(applying(broker), client)
         assert outcome["code"] == SUCCESS, outcome
 
     async def next(self) -> int:
         """Returns the next id of the group."""
-        return int((await self._answer(Invocation(f="next", value={}, key=NAME)))["next"])
+        return int((await self._answer(NEXT, None))["next"])
 
-    async def _answer(self, invocation: Invocation) -> dict[str, int]:
+    async def _answer(self, invocation: Invocation, client: Client | None) -> dict[str, int]:
         for _ in range(TRIES):
-            outcome = await self.client.invoke(invocation)
+            outcome = await (client or self.client).invoke(invocation)
             if isinstance(outcome, Ok):
                 return dict(outcome.value)
             await asyncio.sleep(PAUSE_S)

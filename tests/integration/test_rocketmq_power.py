@@ -13,7 +13,7 @@ from clusters.systems.rocketmq.simulated import SimRocketMQController
 from clusters.systems.routing import Routing
 from harness.op import Ok
 from tests.artifacts import built
-from tests.broker_group import BrokerGroup, applying
+from tests.broker_group import NEXT, BrokerGroup, applying
 from tests.simulated_group import CUT, SimulatedGroup
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ ELECTED = "has been elected to be the leader"
 class Controllers(BrokerGroup, SimulatedGroup[SimRocketMQController]):
     """Three simulated controllers with a client that follows the leader."""
 
-    def __init__(self, seed: int, mend: str = "") -> None:
+    def __init__(self, seed: int, mend: str = "", *, process_read_event: bool = False) -> None:
         """Makes the controllers; none runs yet."""
         cluster = SimCluster(("n1", "n2", "n3"), seed)
         cluster.world.prepare_loss()
-        options = ControllerOptions(routing=Routing.LEADER, mend=mend)
+        options = ControllerOptions(routing=Routing.LEADER, mend=mend, process_read_event=process_read_event)
         super().__init__(cluster, built(SimRocketMQController(cluster, options, "broker-id")))
 
     async def leader(self) -> Node:
@@ -134,3 +134,28 @@ def test_a_transfer_to_a_dead_controller_ends_the_service() -> None:
     """Finding 12: the leader leads on, and waits for the answer of the dead process for good. With the mend, it serves."""
     assert Controllers(1).run(refuses_changes)
     assert not Controllers(1, mend="12").run(refuses_changes)
+
+
+async def reads_the_past(group: Controllers) -> bool:
+    """A leader is cut off while it moves the leadership. It does not hear of the next leader, and answers a read."""
+    await group.apply(1)
+    old = await group.leader()
+    new = group.others(old)[0]
+    old_client, new_client = (group.system.client(1, node, pinned=True) for node in (old, new))
+    status = (await group.system.statuses(old, 1.0))[0]
+    transfer = asyncio.create_task(group.system.transfer(old, status.term, new, 5.0))
+    await group.world.log_line({new.name}, "ChangeRoleToCandidate")
+    group.cut_off(old)
+    await group.world.log_line({new.name}, ELECTED)
+    await group.apply(2, new_client)
+    outcome = await old_client.invoke(NEXT)
+    await transfer
+    for client in (old_client, new_client):
+        await client.close()
+    return isinstance(outcome, Ok) and outcome.value["next"] == 2
+
+
+def test_a_transfer_lets_the_old_leader_answer_a_read() -> None:
+    """A default read is stale without a fault of clocks. With the setting for recent reads, it gets no success."""
+    assert Controllers(1).run(reads_the_past)
+    assert not Controllers(1, process_read_event=True).run(reads_the_past)
