@@ -154,21 +154,23 @@ class End:
 
     def _send(self, arrive: Callable[..., None], arguments: tuple[Any, ...], repeat_ns: int) -> None:
         """Sends a packet after all earlier ones."""
-        self._queue.append((arrive, arguments, repeat_ns))
-        if len(self._queue) == 1:
-            self._flush()
+        if self._queue or not self._carried(arrive, arguments, repeat_ns):
+            self._queue.append((arrive, arguments, repeat_ns))
 
     def _flush(self) -> None:
         """Sends the packets that wait, until the network loses one."""
-        while self._queue:
-            arrive, arguments, repeat_ns = self._queue[0]
-            if not self._carry(self.ordered, (self._sent, arrive, arguments)):
-                self._repeats_ns = min(self._repeats_ns * 2 or repeat_ns, MAX_REPEAT_NS)
-                self._world.later(self._repeats_ns, self._flush, ())
-                return
+        while self._queue and self._carried(*self._queue[0]):
             self._repeats_ns = 0
-            self._sent += 1
             self._queue.popleft()
+
+    def _carried(self, arrive: Callable[..., None], arguments: tuple[Any, ...], repeat_ns: int) -> bool:
+        """Sends the next packet, and returns whether it arrives. If the network loses it, `_flush` follows after a time-out."""
+        if self._carry(self.ordered, (self._sent, arrive, arguments)):
+            self._sent += 1
+            return True
+        self._repeats_ns = min(self._repeats_ns * 2 or repeat_ns, MAX_REPEAT_NS)
+        self._world.later(self._repeats_ns, self._flush, ())
+        return False
 
     def _carry(self, arrive: Callable[..., None], arguments: tuple[Any, ...]) -> bool:
         """Puts a packet on the network; returns whether it arrives."""
@@ -179,6 +181,10 @@ class End:
 
     def ordered(self, number: int, arrive: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """A packet of this end has arrived at the other one. Handles it when all earlier ones have arrived."""
+        if number == self._expected and not self._early:  # most packets
+            self._expected += 1
+            arrive(*arguments)
+            return
         if number < self._expected or number in self._early:
             return
         self._early[number] = (arrive, arguments)

@@ -118,7 +118,9 @@ class SimWorld:
         limit_ns = self.now_ns + MAX_WAIT_NS if deadline_s is None else int(deadline_s * NS_PER_S)
         self._woken = False
         for _ in range(self.turn_events):
-            if self.companion is not None and self._advanced(limit_ns):
+            until_ns = queue[0][0] if queue and queue[0][0] < limit_ns else limit_ns
+            if self.companion is not None and self.companion.next_ns <= until_ns:
+                self.companion.advance(until_ns, limit_ns)
                 if self._woken:
                     return self.now_ns / NS_PER_S
                 continue
@@ -136,15 +138,6 @@ class SimWorld:
         if deadline_s is not None:
             self.now_ns = max(self.now_ns, limit_ns)
         return deadline_s
-
-    def _advanced(self, limit_ns: int) -> bool:
-        """Lets the companion carry out its events up to the next one of this world. Returns whether it had some."""
-        companion, queue = self.companion, self.queue
-        until_ns = min(queue[0][0], limit_ns) if queue else limit_ns
-        if companion is None or companion.next_ns > until_ns:
-            return False
-        companion.advance(until_ns, limit_ns)
-        return True
 
     def inside(self, action: Callable[[], T]) -> T:
         """Calls a function where the events of this world happen: here, because this world has one thread."""

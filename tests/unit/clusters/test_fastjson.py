@@ -24,6 +24,23 @@ def test_legal_json_is_read_as_it_is(value: object) -> None:
     assert fastjson.read(json.dumps(value).encode()) == value
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"1e400",
+        b"1.0E5",
+        b'{"a":1,"a":2}',
+        b"[18446744073709551616]",
+        b'"\\ud800"',
+        b'"\xed\xa0\x80"',
+        "{}".encode("utf-16"),
+    ],
+)
+def test_what_the_json_of_python_reads(data: bytes) -> None:
+    """The value is that of `json`, also where the fast parser refuses."""
+    assert fastjson.read(data) == json.loads(data)
+
+
 @given(st.dictionaries(st.integers(-(2**63), 2**63), st.text(), min_size=1), st.booleans())
 def test_numbers_as_keys(table: dict[int, str], spaced: bool) -> None:
     """Bare keys become texts; other texts stay unchanged."""
