@@ -251,7 +251,7 @@ def _carrying_out(shared: HuntOptions, budget: _Budget, console: Console) -> Ite
 
     if shared.options.cluster.simulated:
         kinds = shared.options.faults.fault
-        with in_simulator(shared.simulated(), jobs=budget.jobs, kinds=kinds) as carry_out:
+        with in_simulator(shared.simulated(), runs=budget.runs, jobs=budget.jobs, kinds=kinds) as carry_out:
             yield carry_out
         return
 

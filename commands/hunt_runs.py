@@ -10,6 +10,7 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from clusters.sim.jvm import idle
 from commands.hunting import Behaviour, behaviour_of
 from harness.errors import InputError, InterruptedEarly, LabrysError
 from harness.outcome import RunOutcome
@@ -63,23 +64,26 @@ class HuntRun:
 
 
 @contextlib.contextmanager
-def in_simulator(options_of: OptionsOf, *, jobs: int, kinds: str | None) -> Iterator[CarryOut]:
+def in_simulator(options_of: OptionsOf, *, runs: int, jobs: int, kinds: str | None) -> Iterator[CarryOut]:
     """Yields a function that carries out simulated runs, and yields their outcomes in order.
 
     Args:
         options_of: Returns the options that runs share, and what a run draws, by parameter name.
+        runs: The most runs.
         jobs: The number of processes; one needs no pool.
         kinds: The place of kinds of faults of the user's own; None if there is none.
     """
     if jobs == 1:
+        idle.expect(runs)
         yield lambda draws: map(_simulated, draws, map(options_of, draws))
         return
-    with Pool(jobs, _begin, kinds) as pool:
+    with Pool(jobs, _begin, kinds, runs // jobs) as pool:
         yield lambda draws: pool.map(_simulated, draws, map(options_of, draws))
 
 
-def _begin(kinds: str | None) -> None:
-    """Prepares a process of the pool. It knows the kinds of faults that the hunt knows."""
+def _begin(kinds: str | None, runs: int) -> None:
+    """Prepares a process of the pool for a number of runs. It knows the kinds of faults that the hunt knows."""
+    idle.expect(runs)
     if kinds is not None:
         use(kinds)
 

@@ -3,7 +3,8 @@
 A run in such a JVM is the same as in a new one; `io.labrys.simjvm.run.Statics` explains how.
 
 A JVM that compiles little is ready soon. After many runs, another one takes its place, which compiles what is hot as well as it
-can. It needs about 7 s of processor time more until its 40th run, and a third less for each later run.
+can. It needs about 6 s of processor time more until its 40th run, and half as much for each later run. A caller that knows of
+many runs has such a JVM from the beginning; see `expect`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,14 @@ PREFIX: Final = "labrys-sim-"  # the id of the process follows
 MANY_RUNS: Final = 60
 
 _idle: list[Jvm] = []
+_many_follow = False
 os.register_at_fork(after_in_child=_idle.clear)  # they belong to the parent
+
+
+def expect(runs: int) -> None:
+    """Notes how many runs this process will have. If they are many, each new JVM is one for many runs."""
+    global _many_follow  # noqa: PLW0603 - as long as the process
+    _many_follow = runs >= MANY_RUNS
 
 
 def take(command: Sequence[str], lasting: Sequence[str] | None = None) -> Jvm:
@@ -36,7 +44,8 @@ def take(command: Sequence[str], lasting: Sequence[str] | None = None) -> Jvm:
 
     Args:
         command: The command line of a JVM that is ready soon.
-        lasting: The command line of the JVM that takes its place after `MANY_RUNS` runs; None if none does.
+        lasting: The command line of the JVM that takes its place after `MANY_RUNS` runs, or comes first if many follow; None if
+            none does.
 
     Raises:
         InfrastructureError: It cannot be started.
@@ -49,7 +58,7 @@ def take(command: Sequence[str], lasting: Sequence[str] | None = None) -> Jvm:
                 return jvm
             _close(jvm)
             return _started(many)
-    return _started(few)
+    return _started(many if _many_follow else few)
 
 
 def _started(command: Sequence[str]) -> Jvm:

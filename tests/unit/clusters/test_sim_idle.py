@@ -70,3 +70,17 @@ def test_another_jvm_has_the_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not taken[0].directory.exists()
     idle.close_all()
     assert not taken[2].directory.exists()
+
+
+@pytest.mark.parametrize(("runs", "lasts"), [(idle.MANY_RUNS - 1, False), (idle.MANY_RUNS, True)])
+def test_who_expects_many_runs_has_a_jvm_for_them(runs: int, *, lasts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first JVM is the one that lasts, and the later runs have it too."""
+    monkeypatch.setattr(idle, "_many_follow", not lasts)
+    few, many = [sys.executable, "-c", f"while True: {ENDS}"], [sys.executable, "-c", f"while 1: {ENDS}"]
+    idle.expect(runs)
+    taken = []
+    for _ in range(2):
+        taken.append(idle.take(few, many))
+        idle.give_back(taken[-1])
+    assert [jvm.command == tuple(many) for jvm in taken] == [lasts, lasts]
+    idle.close_all()
