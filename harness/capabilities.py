@@ -22,10 +22,11 @@ ROOT = "root"  # commands run as root, or sudo without a password
 
 NAMES = (IPTABLES, IP6TABLES, IPTABLES_STATISTIC, NETEM, TBF, CLOCK, FAKETIME, LOOP_DEVICES, DROP_CACHES, ROOT)
 
-# The capabilities of the system: it reports a leader, and it moves the leadership. No node is probed for them, so a node only
-# lacks them if `missing` has a reason.
+# The capabilities of the system: it reports a leader, it moves the leadership, and its processes are JVMs. No node is probed
+# for them, so a node only lacks them if `missing` has a reason.
 LEADER = "leader"
 TRANSFER = "transfer"
+JAVA = "java"
 
 # The disk of a simulated node, which faults can fill and damage. A node only lacks it if `missing` has a reason.
 SIMULATED_DISK = "simulated-disk"

@@ -53,6 +53,7 @@ class Daemon:
         environment: Additional environment variables.
         working_dir: The folder in which it starts; None for `data_dir`.
         config_files: Files that are written before each start: absolute path to content.
+        java_packages: If it is a JVM, the packages of its program, e.g. `org.example`. Faults of threads act only there.
         log_clock: How one of its logs tells the time, so that a clock fault can be proven by it; None: it does not.
     """
 
@@ -66,6 +67,7 @@ class Daemon:
     environment: Mapping[str, str] = field(default_factory=dict)
     working_dir: str | None = None
     config_files: Mapping[str, str] = field(default_factory=dict)
+    java_packages: Sequence[str] = ()
     log_clock: LogClock | None = None
 
     @property

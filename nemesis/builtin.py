@@ -8,7 +8,7 @@ from __future__ import annotations
 from harness.faults import RARE_MESSAGE
 from nemesis import conditions
 from nemesis import targets as tgt
-from nemesis.faults import clock, disk, egress, files, leadership, loss, partitions, process, succession
+from nemesis.faults import clock, disk, egress, files, leadership, loss, partitions, process, succession, threads
 from nemesis.kinds import Kind
 from nemesis.triggers import TriggerKind
 
@@ -55,6 +55,7 @@ KINDS = (
     Kind(name="minor-pause", fault=process.Pause, target=tgt.MINORITY, aliases=("minor-suspend",), in_all=False),
     Kind(name="major-pause", fault=process.Pause, target=tgt.MAJORITY, aliases=("major-suspend",), in_all=False),
     Kind(name="fixed-pause", fault=process.Pause, target=None, aliases=("fixed-suspend",), in_all=False),
+    Kind(name="thread-stall", fault=threads.HoldThreads, target=tgt.RANDOM, in_all=False),
     Kind(name="packet-loss", fault=loss.Loss, target=tgt.RANDOM, aliases=("random-loss", "loss", "flaky")),
     Kind(name="minor-loss", fault=loss.Loss, target=tgt.MINORITY, in_all=False),
     Kind(name="major-loss", fault=loss.Loss, target=tgt.MAJORITY, in_all=False),

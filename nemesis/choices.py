@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path  # noqa: TC003 - `harness.declare` reads the types
 from typing import TYPE_CHECKING, Any, Final
 
-from harness.capabilities import FAKETIME, LEADER, TRANSFER
+from harness.capabilities import FAKETIME, JAVA, LEADER, TRANSFER
 from harness.console import plugins
 from harness.console.documents import read_text, shown
 from harness.console.parameters import Completed, PluginName
@@ -404,6 +404,10 @@ def supported(
             f"the processes of {system.name} do not say their time, so another one could not be proven; docs/new-system.md "
             "says how they can (`clock`)"
         )
+    if not system.simulated and not any(
+        daemon.java_packages for node in system.cluster.nodes for daemon in system.daemons(node)
+    ):
+        missing[JAVA] = f"no process of {system.name} is a JVM whose packages are known (`Daemon.java_packages`)"
     if provable and not front.reports():
         missing[LEADER] = f"the {front.role} of {system.name} does not report its leader (`statuses`)"
     if provable and not front.moves_leadership:

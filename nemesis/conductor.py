@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from harness.capabilities import CLOCK, SIMULATED_POWER
+from harness.capabilities import CLOCK, JAVA, SIMULATED_POWER
 from harness.errors import InputError
 from harness.faults import ROLE
 from harness.healing import detach_volume, forget_environment, undo_everything
 from harness.slowness import slowed
 from harness.world import world_of
-from nemesis import fakeclock
+from nemesis import fakeclock, threadholds
 from nemesis import targets as tgt
 from nemesis.errors import FaultError
 from nemesis.evidence import STOPPED
@@ -59,12 +59,12 @@ class Conductor:
         self._prepared = False
 
     async def prepare(self, plan: Sequence[PlannedFault]) -> None:
-        """Puts the system's data on volumes of Labrys, and gives its processes their own clocks, if the plan needs this.
+        """Puts the system's data on volumes, and gives its processes their own clocks and debuggers, if the plan needs this.
 
         The system must be installed, and must not run. Healing keeps the volumes and the clocks; `release` removes them.
 
         Raises:
-            FaultError: A volume or a clock cannot be made.
+            FaultError: A volume, a clock or a debugger cannot be made.
             InputError: A program of the system reads the clock in a way that no clock fault changes, or the system does not
                 support a trigger.
         """
@@ -82,6 +82,9 @@ class Conductor:
         clocks = {role for kind, role in planned if CLOCK in kind.NEEDS}
         if clocks:
             await self._prepare_clocks(clocks)
+        debuggers = {role for kind, role in planned if JAVA in kind.OF_SYSTEM}
+        if debuggers:
+            await self._prepare_debuggers(debuggers)
 
     async def _prepare_clocks(self, roles: AbstractSet[str | None]) -> None:
         """Gives processes their own clocks: on nodes that share this machine's clock, and on the nodes of targeted roles."""
@@ -103,6 +106,19 @@ class Conductor:
         )
         if outcomes.failed:
             raise FaultError(f"the process cannot have a clock of its own: {sentence(outcomes.failed)}")
+
+    async def _prepare_debuggers(self, roles: AbstractSet[str | None]) -> None:
+        """Lets the JVMs of these roles start with a debugger; all JVMs if None is among the roles."""
+        self._prepared = True
+
+        def prepare(node: Node) -> None:
+            ports = threadholds.debugger_ports(self._field.roles_on(node))
+            known = [daemon.role for daemon in self._field.system.daemons(node) if daemon.java_packages]
+            threadholds.prepare(self._field.shell(node), {role: ports[role] for role in known if roles & {None, role}})
+
+        outcomes = await self._field.each(self._field.names, prepare)
+        if outcomes.failed:
+            raise FaultError(f"a JVM cannot have a debugger: {sentence(outcomes.failed)}")
 
     def _beyond_faketime(self, node: Node) -> list[str]:
         """Returns a sentence for each program of a node that libfaketime cannot reach."""
@@ -126,7 +142,7 @@ class Conductor:
             raise FaultError(f"the data directory could not be put on a volume: {sentence(outcomes.failed)}")
 
     async def release(self) -> None:
-        """Removes the clocks, and the volumes with their data. The system must not run.
+        """Removes the clocks, the debuggers, and the volumes with their data. The system must not run.
 
         Raises:
             FaultError: A volume is still there, or a node cannot be reached.

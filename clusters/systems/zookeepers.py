@@ -120,6 +120,7 @@ class ZooKeeperServers(jvm.JvmGroup):
             data_dir=DATA_DIR,
             log_files=(LOG,),
             config_files={CONFIG: self.configuration(node)},
+            java_packages=("org.apache.zookeeper",),
             log_clock=jvm.simple_log_clock(LOG),
         )
 

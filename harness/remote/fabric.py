@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CONNECT_TIMEOUT_S = 3.0
+LOOPBACK = "127.0.0.1"
 CHANNEL_TIMEOUT_S = 5.0
 DEAD_PEER_MS = 6000
 KEEPALIVE_S = 2
@@ -204,6 +205,19 @@ class FabricRemote:
             self._download(staged, remote, local)
         finally:
             self.run(f"rm -f {staged}")
+
+    def dial(self, port: int) -> paramiko.Channel:
+        """Connects to a TCP port of the node's loopback interface; see `harness.remote.Remote.dial`."""
+        what = f"connecting to port {port}"
+        with self._session(what) as connection:
+            try:
+                return connection.transport.open_channel(
+                    "direct-tcpip", (LOOPBACK, port), (LOOPBACK, 0), timeout=slowed(CHANNEL_TIMEOUT_S)
+                )
+            except paramiko.ChannelException as error:
+                raise NodeError(self.node, f"{what} failed: {error.text}") from error
+            except LOST as error:
+                raise self._lost(what, error) from error
 
     def close(self) -> None:
         """Closes the connection. A later call opens it again."""

@@ -35,6 +35,22 @@ class Result:
     stderr: str
 
 
+class Channel(Protocol):
+    """A connection to a TCP port of a node. Not for several threads."""
+
+    def sendall(self, data: bytes, /) -> None:
+        """Sends all bytes. Raises OSError, e.g. TimeoutError."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Returns some bytes; none at the end. Raises TimeoutError."""
+
+    def settimeout(self, timeout_s: float, /) -> None:
+        """Sets the time limit of both."""
+
+    def close(self) -> None:
+        """Ends the connection."""
+
+
 class Remote(Protocol):
     """A shell on one node. Safe to use from several threads at once.
 
@@ -79,6 +95,15 @@ class Remote(Protocol):
         Raises:
             FileNotFoundError: The node has no such file.
             InfrastructureError: The local file cannot be written.
+        """
+        ...
+
+    def dial(self, port: int) -> Channel:
+        """Connects to a TCP port of the node's loopback interface, through the SSH connection.
+
+        Raises:
+            NodeError: Nothing listens there, or sshd forwards no connection.
+            NodeUnreachable: The SSH connection is lost or cannot be made.
         """
         ...
 

@@ -70,5 +70,6 @@ def daemon(
         data_dir=f"{DATA_DIR}-{role}",
         log_files=(log_of(role),),
         config_files={config_of(role): lines_of(settings)},
+        java_packages=("org.apache.bookkeeper",),
         log_clock=jvm.simple_log_clock(log_of(role)),
     )

@@ -175,6 +175,7 @@ class DLedgerNodes(jvm.LedJvmSystem):
             ports=(PORT,),
             data_dir=DATA_DIR,
             log_files=LOGS,
+            java_packages=("io.openmessaging.storage.dledger",),
             log_clock=LogClock(path=LOG, pattern=r"(\S+Z) ", form="%Y-%m-%dT%H:%M:%S.%f%z", resolution_s=0.001),
         )
 

@@ -57,6 +57,7 @@ def daemon(service: Service, jars: str, properties: str) -> Daemon:
         data_dir=_data_dir(role),
         log_files=(log_of(role),),
         config_files={config: properties},
+        java_packages=("kafka", "org.apache.kafka"),
         log_clock=jvm.simple_log_clock(log_of(role)),
     )
 

@@ -116,6 +116,7 @@ class NacosSystem(jvm.JvmSystem):
             data_dir=DATA_DIR,
             log_files=(LOG, RAFT_LOG),
             config_files={f"{DATA_DIR}/conf/cluster.conf": members},
+            java_packages=("com.alibaba.nacos", "com.alipay.sofa.jraft"),
             log_clock=LogClock(
                 path=RAFT_LOG,
                 pattern=r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) ",

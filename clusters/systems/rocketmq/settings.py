@@ -116,6 +116,7 @@ def daemon(
         data_dir=data_dir(role),
         log_files=(launch_log(role), *(own_log(role, name) for name in logs)),
         config_files={config: text(settings)},
+        java_packages=("org.apache.rocketmq", "io.openmessaging.storage.dledger", "com.alipay.sofa.jraft"),
         log_clock=LogClock(
             path=own_log(role, logs[0]),
             pattern=r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) ",
