@@ -41,7 +41,6 @@ EVENTS: Final = (64, 100)
 BREAKPOINT: Final = 2  # a kind of events
 VM_DEATH: Final = 99
 HOLD_THREAD: Final = 1  # an event holds the thread that it is about
-ONCE: Final = struct.pack(">Bi", 1, 1)  # the modifier "count", with the count 1
 AT: Final = 7  # the modifier "location"
 CLASS: Final = 1  # the tag of a type that is a class
 NOT_PREPARED: Final = 21  # a code: the class is not prepared yet
@@ -175,15 +174,19 @@ class Debugger:
         pairs = [answer.unpack(">qi") for _ in range(answer.count())]
         return [Line(method=method, index=index, number=number) for index, number in pairs]
 
-    def hold_once(self, line: Line) -> int:
-        """Sets a breakpoint that holds the first thread that comes to a line. Returns its number."""
+    def hold(self, line: Line) -> int:
+        """Sets a breakpoint that holds each thread that comes to a line. Returns its number.
+
+        The protocol has breakpoints that vanish after a number of threads. Java 17 answers with a wrong number if a thread
+        comes there before the answer: it reads the number from memory that it has freed.
+        """
         place = (
             struct.pack(">BB", AT, CLASS)
             + self._id(line.method.of, self._type_bytes)
             + self._id(line.method.id, self._method_bytes)
             + struct.pack(">q", line.index)
         )
-        asked = struct.pack(">BBi", BREAKPOINT, HOLD_THREAD, 2) + place + ONCE
+        asked = struct.pack(">BBi", BREAKPOINT, HOLD_THREAD, 1) + place
         return self._ask(SET_EVENT, asked).count()
 
     def clear(self, request: int) -> None:

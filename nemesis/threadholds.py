@@ -1,7 +1,7 @@
 """Holds single threads of JVMs at drawn lines of their programs.
 
 The JVM must start with its debugger (`prepare`). It listens on the node's loopback interface only, and Labrys reaches it
-through the SSH connection. When the connection ends, the JVM removes all breakpoints, and lets all threads go on. So this effect
+through the SSH connection. When the connection ends, the JVM removes all breakpoints, and lets all threads go on. So the effect
 needs no undo note.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from harness.daemon import ENVIRONMENT
+from harness.errors import LabrysError
 from harness.slowness import slowed
 from nemesis.errors import FaultError
 from nemesis.jdwp import Debugger
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 FIRST_PORT: Final = 9390
 CONNECT_TIMEOUT_S: Final = 3.0  # a JVM listens again a moment after the last connection ended
-CONNECT_AGAIN_S: Final = 0.05
+CONNECT_AGAIN_S: Final = 0.2
 LOOK_S: Final = 0.1
 ARMED_S: Final = 5.0  # how long a line waits for a thread
 LEAST_MS: Final = 1.0
@@ -99,7 +100,7 @@ def connect(remote: Remote, port: int) -> Debugger:
     while True:
         try:
             return Debugger(remote.dial(port))
-        except (OSError, FaultError) as error:
+        except LabrysError as error:
             if time.monotonic() > deadline_s:
                 raise FaultError(f"the debugger of the JVM does not listen on port {port}: {error}") from error
             time.sleep(CONNECT_AGAIN_S)
@@ -173,7 +174,7 @@ class Holder:
             self._lines[method] = self.debugger.lines(method)
         if self._lines[method]:
             line = self.random.choice(self._lines[method])
-            request = self.debugger.hold_once(line)
+            request = self.debugger.hold(line)
             self._asked[request] = line
             self._open[request] = now_s + ARMED_S
         for request in [request for request, end_s in self._open.items() if end_s < now_s]:
@@ -185,8 +186,9 @@ class Holder:
         for hit in self.debugger.hits(until_s):
             line = self._asked.get(hit.request)
             if line is None:
-                raise FaultError("the JVM reports a breakpoint that nobody set")
-            self._open.pop(hit.request, None)
+                raise FaultError(f"the JVM reports the breakpoint {hit.request}, which nobody set")
+            if self._open.pop(hit.request, None) is not None:
+                self.debugger.clear(hit.request)
             now_s = time.monotonic()
             held_s = LEAST_MS / 1000 * (self.rate.most_s * 1000 / LEAST_MS) ** self.random.random()
             held = Held(

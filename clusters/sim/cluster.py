@@ -110,5 +110,9 @@ class SimRemote:
             raise FileNotFoundError(remote)
         local.write_text("\n".join(self._machine.lines) + "\n", encoding="utf-8")
 
+    def dial(self, port: int) -> NoReturn:
+        """Raises `NodeError`, as `run` does."""
+        self.run(f"connect to port {port}")
+
     def close(self) -> None:
         """Does nothing: there is no connection."""

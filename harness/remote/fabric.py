@@ -211,13 +211,14 @@ class FabricRemote:
         what = f"connecting to port {port}"
         with self._session(what) as connection:
             try:
-                return connection.transport.open_channel(
+                channel: paramiko.Channel = connection.transport.open_channel(
                     "direct-tcpip", (LOOPBACK, port), (LOOPBACK, 0), timeout=slowed(CHANNEL_TIMEOUT_S)
                 )
             except paramiko.ChannelException as error:
                 raise NodeError(self.node, f"{what} failed: {error.text}") from error
             except LOST as error:
                 raise self._lost(what, error) from error
+        return channel
 
     def close(self) -> None:
         """Closes the connection. A later call opens it again."""
