@@ -358,6 +358,10 @@ class System(abc.ABC):
             for node in service.nodes
         )
 
+    def runs_java(self) -> bool:
+        """Returns whether one of its processes is a JVM whose packages are known (`Daemon.java_packages`)."""
+        return any(service.daemon(node).java_packages for service in self.services() for node in service.nodes)
+
     def daemons(self, node: Node, role: str | None = None) -> Sequence[Daemon]:
         """Returns the processes of a node, in the order of their start."""
         return [

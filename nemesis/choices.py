@@ -404,9 +404,7 @@ def supported(
             f"the processes of {system.name} do not say their time, so another one could not be proven; docs/new-system.md "
             "says how they can (`clock`)"
         )
-    if not system.simulated and not any(
-        daemon.java_packages for node in system.cluster.nodes for daemon in system.daemons(node)
-    ):
+    if not system.simulated and not system.runs_java():
         missing[JAVA] = f"no process of {system.name} is a JVM whose packages are known (`Daemon.java_packages`)"
     if provable and not front.reports():
         missing[LEADER] = f"the {front.role} of {system.name} does not report its leader (`statuses`)"

@@ -313,8 +313,9 @@ def test_a_system_can_refuse_libfaketime(reason: str | None, *, faketime: bool, 
     """Then clock faults are refused by name on nodes that share this machine's clock, and `all` leaves them out."""
     front = SimpleNamespace(role="mine", reports=lambda: True, moves_leadership=True)
     mine: Any = SimpleNamespace(
-        name="mine", faketime=faketime, lacks={}, simulated=False, tells_time=lambda: tells, front=lambda: front
-    )
+        name="mine", faketime=faketime, lacks={}, simulated=False, tells_time=lambda: tells, runs_java=lambda: True,
+        front=lambda: front,
+    )  # fmt: skip
     shared = {"n1": Capabilities(available=frozenset(NAMES) - {CLOCK}, missing={CLOCK: "one clock for all"})}
     can = supported(mine, shared, provable=provable)
     if reason is None:
@@ -330,12 +331,26 @@ def test_a_system_can_refuse_libfaketime(reason: str | None, *, faketime: bool, 
     assert reason in left["clock-strobe"]
 
 
+def test_a_system_without_a_jvm_refuses_held_threads() -> None:
+    """The error says what the system would have to name."""
+    front = SimpleNamespace(role="mine", reports=lambda: True, moves_leadership=True)
+    mine: Any = SimpleNamespace(
+        name="mine", faketime=True, lacks={}, simulated=False, tells_time=lambda: True, runs_java=lambda: False,
+        front=lambda: front,
+    )  # fmt: skip
+    can = supported(mine, {"n1": Capabilities(available=frozenset(NAMES))}, provable=False)
+    reason = "n1 lacks java, which thread-stall needs: no process of mine is a JVM whose packages are known"
+    with pytest.raises(InputError, match=reason):
+        refuse_impossible(make(nemesis="thread-stall"), can, [Node(name="n1", address="192.0.2.1")])
+
+
 def test_all_leaves_out_what_needs_a_leader_that_no_node_reports() -> None:
     """A fault on the leader would never begin; a plan that names such a kind is not refused."""
     front = SimpleNamespace(role="mine", reports=lambda: False, moves_leadership=False)
     mine: Any = SimpleNamespace(
-        name="mine", faketime=True, lacks={}, simulated=False, tells_time=lambda: True, front=lambda: front
-    )
+        name="mine", faketime=True, lacks={}, simulated=False, tells_time=lambda: True, runs_java=lambda: True,
+        front=lambda: front,
+    )  # fmt: skip
     alone = {"n1": Capabilities(available=frozenset(NAMES))}
     found = supported(mine, alone, provable=True)
     left = {item.kind: item.missing for item in make(dict(found), nemesis="all").left_out}

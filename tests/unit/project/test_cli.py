@@ -394,7 +394,7 @@ def test_a_test_records_what_the_file_decides(
     system = SimpleNamespace(
         name="dledger", versions=dict, answers=(), refusals=(), services=lambda: (service,),
         front=lambda: service, faketime=True, lacks={}, simulated=False,
-        tells_time=lambda: True, telling_log_texts=(),
+        tells_time=lambda: True, runs_java=lambda: True, telling_log_texts=(),
     )  # fmt: skip
     monkeypatch.setattr(subjects, "system_of", lambda *_: system)
     monkeypatch.setattr(subjects, "builder_of", lambda _: None)
@@ -568,7 +568,7 @@ def test_what_all_leaves_out_is_told_before_the_run(
     system = SimpleNamespace(
         name="dledger", versions=dict, answers=(), refusals=(), services=lambda: (service,),
         front=lambda: service, faketime=True, lacks={}, simulated=False,
-        tells_time=lambda: True, telling_log_texts=(),
+        tells_time=lambda: True, runs_java=lambda: True, telling_log_texts=(),
     )  # fmt: skip
     monkeypatch.setattr(subjects, "system_of", lambda *_: system)
     monkeypatch.setattr(subjects, "builder_of", lambda _: None)
