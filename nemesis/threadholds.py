@@ -41,7 +41,7 @@ class Held:
 
     Attributes:
         at_s: When, in seconds since the beginning of the fault.
-        held_s: How long.
+        held_s: How long at least, by the clock of the control node.
         thread: The name of the thread.
         line: Where: method and line.
         reported: Whether the JVM reported the thread as suspended meanwhile.
@@ -55,6 +55,19 @@ class Held:
 
     def __str__(self) -> str:
         return f"{self.thread} in {self.line} for {self.held_s * 1000:.0f} ms at {self.at_s:.3f} s"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Holding:
+    """A thread that is held now; the one that goes on first is the least."""
+
+    end_s: float
+    number: int
+    since_s: float = field(compare=False)
+    thread: int = field(compare=False)
+    name: str = field(compare=False)
+    line: str = field(compare=False)
+    reported: bool = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +140,8 @@ class Holder:
     _lines: dict[Method, list[Line]] = field(default_factory=dict)
     _asked: dict[int, Line] = field(default_factory=dict)  # by breakpoint; a thread can be at one that was just removed
     _open: dict[int, float] = field(default_factory=dict)  # the breakpoints that wait, with the end of their time
-    _holding: list[tuple[float, int, Held]] = field(default_factory=list)
+    _holding: list[_Holding] = field(default_factory=list)
+    _hits: int = 0
 
     def look(self) -> int:
         """Looks up the methods of the program. Returns how many it found.
@@ -157,13 +171,13 @@ class Holder:
                 if now_s >= next_s:
                     self._arm(now_s)
                     next_s += self.random.expovariate(self.rate.per_second)
-                self._let_go(now_s)
-                first_s = self._holding[0][0] if self._holding else until_s
-                self._hold(min(next_s, first_s, until_s, now_s + LOOK_S), began_s)
+                self._let_go(now_s, began_s)
+                first_s = self._holding[0].end_s if self._holding else until_s
+                self._hold(min(next_s, first_s, until_s, now_s + LOOK_S))
             for request in self._open:
                 self.debugger.clear(request)
-            self._hold(0, began_s)  # those that came before their breakpoints went
-            self._let_go(float("inf"))
+            self._hold(0)  # those that came before their breakpoints went
+            self._let_go(float("inf"), began_s)
         finally:
             self.debugger.close()
 
@@ -181,28 +195,34 @@ class Holder:
             self.debugger.clear(request)
             del self._open[request]
 
-    def _hold(self, until_s: float, began_s: float) -> None:
-        """Waits for threads that come to lines, and notes how long they are held."""
+    def _hold(self, until_s: float) -> None:
+        """Waits for threads that come to lines, and draws how long they are held."""
         for hit in self.debugger.hits(until_s):
             line = self._asked.get(hit.request)
             if line is None:
                 raise FaultError(f"the JVM reports the breakpoint {hit.request}, which nobody set")
             if self._open.pop(hit.request, None) is not None:
                 self.debugger.clear(hit.request)
-            now_s = time.monotonic()
-            held_s = LEAST_MS / 1000 * (self.rate.most_s * 1000 / LEAST_MS) ** self.random.random()
-            held = Held(
-                at_s=now_s - began_s,
-                held_s=held_s,
-                thread=self.debugger.name_of(hit.thread),
+            since_s = time.monotonic()
+            lasts_s = LEAST_MS / 1000 * (self.rate.most_s * 1000 / LEAST_MS) ** self.random.random()
+            self._hits += 1
+            holding = _Holding(
+                end_s=since_s + lasts_s,
+                number=self._hits,
+                since_s=since_s,
+                thread=hit.thread,
+                name=self.debugger.name_of(hit.thread),
                 line=str(line),
                 reported=self.debugger.is_held(hit.thread),
             )
-            heapq.heappush(self._holding, (now_s + held_s, hit.thread, held))
+            heapq.heappush(self._holding, holding)
 
-    def _let_go(self, now_s: float) -> None:
+    def _let_go(self, now_s: float, began_s: float) -> None:
         """Lets the threads go on whose time is over."""
-        while self._holding and self._holding[0][0] <= now_s:
-            _, thread, held = heapq.heappop(self._holding)
-            self.debugger.resume(thread)
-            self.held.append(held)
+        while self._holding and self._holding[0].end_s <= now_s:
+            one = heapq.heappop(self._holding)
+            held_s = time.monotonic() - one.since_s
+            self.debugger.resume(one.thread)
+            self.held.append(
+                Held(at_s=one.since_s - began_s, held_s=held_s, thread=one.name, line=one.line, reported=one.reported)
+            )
