@@ -56,6 +56,11 @@ class Held:
     def __str__(self) -> str:
         return f"{self.thread} in {self.line} for {self.held_s * 1000:.0f} ms at {self.at_s:.3f} s"
 
+    @property
+    def brief(self) -> str:
+        """Returns it without the package and the time, e.g. `main in Log.append:7 for 3 ms`."""
+        return f"{self.thread} in {'.'.join(self.line.split('.')[-2:])} for {self.held_s * 1000:.0f} ms"
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Holding:

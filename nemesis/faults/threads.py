@@ -68,7 +68,13 @@ class HoldThreads(Fault):
     async def begin(self) -> Begun:
         """Connects to the debugger of each process, and begins to hold threads."""
         began_s = time.monotonic()
-        found = await self.act(self.targets, self._attach, "connecting to the debugger of the JVM")
+        try:
+            found = await self.act(self.targets, self._attach, "connecting to the debugger of the JVM")
+        except FaultError:
+            for holder in self._holders.values():
+                holder.debugger.close()
+            self._holders.clear()
+            raise
         until_s = began_s + self.planned.lasts_s + slowed(STOP_S)
         for label, holder in self._holders.items():
             self._work.append(asyncio.create_task(self._run(label, holder, began_s, until_s)))
@@ -121,7 +127,7 @@ class HoldThreads(Fault):
         for label, holder in sorted(self._holders.items()):
             reported = [held for held in holder.held if held.reported]
             if reported:
-                first = ", ".join(map(str, reported[:SHOWN]))
+                first = ", ".join(held.brief for held in reported[:SHOWN])
                 good[label] = f"held {len(reported)} times, e.g. {first}"
             elif label not in self.problems:
                 bad[label] = "has no thread that came to one of the lines"
