@@ -1,13 +1,15 @@
 """Java programs in the simulator: runs of the released DLedger, in one JVM for all runs, and in a new JVM for each run.
 
-`python -m benchmarks simjvm` does runs of 20 virtual seconds with faults on three nodes, checks included. The processor time is
-that of this process and of the JVMs, their starts included. With `--threads`, Java 17 and its threads run them, also where a
+`python -m benchmarks simjvm` does runs of 20 virtual seconds with faults on three nodes, checks included. In the second row, all
+clients follow the leader. The processor time is that of this process and of the JVMs, their starts included. That of the last
+quarter of many runs has no start in it. With `--threads`, Java 17 and its threads run them, also where a
 Java with continuations is installed. `--compare 200` compares the runs of 200 seeds in all kinds of JVMs.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import statistics
 import sys
@@ -15,6 +17,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -23,10 +26,14 @@ from benchmarks.simjvm.same import compare  # noqa: E402 - from the repository
 from clusters.sim.jvm import idle, javas  # noqa: E402
 from tests.trials import trials  # noqa: E402
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 WORDS = (
     "--cluster", "sim", "--system", "dledger", "--nodes", "3", "--time-limit", "20", "--rate", "8", "--nemesis",
     "leader-kill,partition-leader", "--fault-on", "0.5-2", "--fault-off", "0.5-2", "--fault-quiet", "1-3",
 )  # fmt: skip
+TO_THE_LEADER = ("--routing", "leader")
 MINUTE_S = 60
 
 
@@ -36,13 +43,13 @@ class Series:
 
     Attributes:
         walls_s: The time of each run.
-        processor_s: The processor time of all of them.
+        processor_s: The processor time of each run. The start of its JVM belongs to it.
         operations: The number of their operations.
         verdicts: How they ended.
     """
 
     walls_s: list[float]
-    processor_s: float
+    processor_s: list[float]
     operations: int
     verdicts: Counter[str]
 
@@ -69,45 +76,54 @@ def main() -> int:
         ("later", 8),
         ("processor", 10),
         ("a minute", 9),
-        ("and core", 9),
+        ("last", 8),
+        ("a minute", 9),
         ("operations", 11),
     )
-    print(" " * 18, *(f"{text:>{width}}" for text, width in heads))
-    for name, count, fresh in (("one JVM", given.runs, False), ("a JVM for each run", given.fresh, True)):
-        series = _series(count, fresh=fresh)
-        _print(name, series)
+    print(" " * 22, *(f"{text:>{width}}" for text, width in heads))
+    _print("one JVM", _series(WORDS, given.runs, fresh=False))
+    _print("one JVM, to the leader", _series((*WORDS, *TO_THE_LEADER), given.runs, fresh=False))
+    _print("a JVM for each run", _series(WORDS, given.fresh, fresh=True))
     return 0
 
 
-def _series(count: int, *, fresh: bool) -> Series:
-    walls_s, verdicts, operations = [], Counter[str](), 0
-    began_s = _processor_s()
-    runs = trials(*WORDS, seeds=range(1, count + 1))
+def _series(words: Sequence[str], count: int, *, fresh: bool) -> Series:
+    walls_s, processor_s, verdicts, operations = [], [], Counter[str](), 0
+    idle.expect(1 if fresh else count)
+    runs = trials(*words, seeds=range(1, count + 1))
     for _ in range(count):
         if fresh:
             idle.close_all()
-        start_s = time.monotonic()
+        start_s, used_s = time.monotonic(), _processor_s()
         trial = next(runs)
         walls_s.append(time.monotonic() - start_s)
+        processor_s.append(_processor_s() - used_s)
         verdicts[str(trial.outcome.verdict)] += 1
         operations += len(trial.operations)
     idle.close_all()
-    return Series(walls_s=walls_s, processor_s=_processor_s() - began_s, operations=operations, verdicts=verdicts)
+    return Series(walls_s=walls_s, processor_s=processor_s, operations=operations, verdicts=verdicts)
 
 
 def _processor_s() -> float:
-    """Returns the processor time of this process and of its children that have ended."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    """Returns the processor time of this process and of its children."""
+    ended = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()
+    running = (
+        Path("/proc", child, "stat").read_text(encoding="utf-8").rpartition(")")[2].split() for child in children
+    )
+    ticks = sum(int(fields[11]) + int(fields[12]) for fields in running)  # proc(5): utime and stime
+    return sum(each.ru_utime + each.ru_stime for each in ended) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _print(name: str, series: Series) -> None:
     count = len(series.walls_s)
     later_s = statistics.median(series.walls_s[1:] or series.walls_s)
-    each_s = series.processor_s / count
+    each_s = statistics.mean(series.processor_s)
+    last_s = statistics.mean(series.processor_s[-max(1, count // 4) :])
     print(
-        f"{name:<18} {count:>5} {series.walls_s[0]:>6.2f} s {later_s:>6.2f} s {each_s:>8.2f} s "
-        f"{MINUTE_S / later_s:>9.0f} {MINUTE_S / each_s:>9.0f} {series.operations / count:>11.0f}   {dict(series.verdicts)}"
+        f"{name:<22} {count:>5} {series.walls_s[0]:>6.2f} s {later_s:>6.2f} s {each_s:>8.2f} s {MINUTE_S / each_s:>9.0f} "
+        f"{last_s:>6.2f} s {MINUTE_S / last_s:>9.0f} {series.operations / count:>11.0f}   {dict(series.verdicts)}",
+        flush=True,
     )
 
 

@@ -5,6 +5,7 @@ import java.io.FileDescriptor;
 import java.io.FileFilter;
 import java.io.FilenameFilter;
 import java.io.IOException;
+import java.lang.management.RuntimeMXBean;
 import java.lang.ref.Cleaner;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
@@ -53,6 +54,11 @@ public final class Hooks {
     /** Returns the wall clock of the node. */
     public static Instant instant() {
         return Instant.ofEpochMilli(currentTimeMillis());
+    }
+
+    /** Returns how long the process has run, in milliseconds. */
+    public static long uptime(RuntimeMXBean ofJvm) {
+        return SimProcess.current().uptimeMillis();
     }
 
     /** Sleeps. */

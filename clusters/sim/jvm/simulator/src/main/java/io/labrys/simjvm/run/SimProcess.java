@@ -36,8 +36,10 @@ public final class SimProcess {
     private final Map<Long, Mailbox> connections = new HashMap<>();
     private final Map<Class<?>, Object> locals = new HashMap<>();
     private final List<MappedByteBuffer> mapped = new ArrayList<>();
+    private final List<byte[]> scratch = new ArrayList<>();
     private final ClassLoader loader;
     private final Disk disk;
+    private final long began;
     private Function<String, String> state;
     private long lastThread;
     private long unnamed;
@@ -65,7 +67,8 @@ public final class SimProcess {
         this.random = new Random(seed);
         this.loader = loader;
         this.disk = disk;
-        this.lastEvent = scheduler.now();
+        this.began = scheduler.now();
+        this.lastEvent = began;
     }
 
     /** Returns the process of the running thread. */
@@ -143,6 +146,8 @@ public final class SimProcess {
         Monitors.forget(this);
         mapped.forEach(Hooks::unmap);
         mapped.clear();
+        Scratch.free(scratch);
+        scratch.clear();
         disk.closeAll();
     }
 
@@ -169,6 +174,11 @@ public final class SimProcess {
     long wallMillis() {
         boolean isAhead = periodNanos == 0 || (scheduler.now() - setAt) / periodNanos % 2 == 0;
         return EPOCH_MILLIS + Math.floorDiv(scheduler.now() + (isAhead ? aheadNanos : 0), Scheduler.NANOS_PER_MILLI);
+    }
+
+    /** Returns how long it has run. */
+    long uptimeMillis() {
+        return (scheduler.now() - began) / Scheduler.NANOS_PER_MILLI;
     }
 
     /** Returns an object that the process has once, as a static field of a real process would hold it. */
@@ -233,6 +243,11 @@ public final class SimProcess {
 
     void add(MappedByteBuffer buffer) {
         mapped.add(buffer);
+    }
+
+    /** Notes a buffer that is free when the process has ended. */
+    void add(byte[] buffer) {
+        scratch.add(buffer);
     }
 
     /** Writes lines into the node's log. */

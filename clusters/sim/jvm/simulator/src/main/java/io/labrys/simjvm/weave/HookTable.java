@@ -18,6 +18,8 @@ final class HookTable {
     static final String HOOKS = RUN + "Hooks";
     /** The class that lets threads stall. */
     static final String STALLS = RUN + "Stalls";
+    /** The class with the large buffers. */
+    static final String SCRATCH = RUN + "Scratch";
     /** The class with the monitors. */
     static final String MONITORS = RUN + "Monitors";
 
@@ -87,10 +89,17 @@ final class HookTable {
         "java/nio/charset/Charset", "java/time/format/DateTimeFormatter", "java/time/Duration", "java/util/regex/Pattern",
         "jdk/internal/misc/Unsafe", "org/slf4j/Logger");
 
+    /**
+     * Types whose buffers are of {@link #SCRATCH}. This one has a buffer in each thread that appends an entry. It clears the buffer,
+     * puts the entry, and reads the bytes up to the end of the entry. (Source: DLedgerEntryCoder.encode of DLedger 0.4.0 and 0.3.1.2.)
+     */
+    private static final Set<String> SCRATCHING = Set.of("io/openmessaging/storage/dledger/store/file/DLedgerMmapFileStore");
+
     static {
         hook("java/lang/System.currentTimeMillis()J", "currentTimeMillis");
         hook("java/lang/System.nanoTime()J", "nanoTime");
         hook("java/time/Instant.now()Ljava/time/Instant;", "instant");
+        hook("java/lang/management/RuntimeMXBean.getUptime()J", "uptime");
         hook("java/util/concurrent/TimeUnit.sleep(J)V", "sleep");
         hook("java/lang/Math.random()D", "random");
         hook("java/util/UUID.randomUUID()Ljava/util/UUID;", "randomUuid");
@@ -176,6 +185,12 @@ final class HookTable {
     static String[] method(String owner, String name, String descriptor) {
         String found = METHODS.get(owner + "." + name + descriptor);
         return found == null ? null : found.split("\\.");
+    }
+
+    /** Returns whether a call of a type allocates a buffer that {@link #SCRATCH} has. */
+    static boolean isScratch(String caller, String owner, String name, String descriptor) {
+        return SCRATCHING.contains(caller)
+            && (owner + "." + name + descriptor).equals("java/nio/ByteBuffer.allocate(I)Ljava/nio/ByteBuffer;");
     }
 
     /** Returns the method of {@link #HOOKS} whose result a constructor gets as an argument; null if there is none. */

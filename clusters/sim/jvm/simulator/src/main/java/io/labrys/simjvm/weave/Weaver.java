@@ -116,6 +116,10 @@ final class Weaver {
             call.itf = false;
             return;
         }
+        if (HookTable.isScratch(type.name, call.owner, call.name, call.desc)) {
+            call.owner = HookTable.SCRATCH;
+            return;
+        }
         String argument = HookTable.argument(call.owner, call.name, call.desc);
         if (argument != null) {
             method.instructions.insertBefore(call,
