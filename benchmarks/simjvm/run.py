@@ -1,9 +1,9 @@
 """Java programs in the simulator: runs of the released DLedger, in one JVM for all runs, and in a new JVM for each run.
 
-`python -m benchmarks simjvm` does runs of 20 virtual seconds with faults on three nodes, checks included. In the second row, all
-clients follow the leader. The processor time is that of this process and of the JVMs, their starts included. That of the last
-quarter of many runs has no start in it. With `--threads`, Java 17 and its threads run them, also where a
-Java with continuations is installed. `--compare 200` compares the runs of 200 seeds in all kinds of JVMs.
+`python -m benchmarks simjvm` does runs of 20 virtual seconds with faults on three nodes, checks included. All clients of the
+second row follow the leader. The processor time is that of this process and of the JVMs, their starts included. The last
+quarter of many runs has no start in it. With `--threads`, Java 17 and its threads run them, also where a Java with
+continuations is installed. `--compare 200` compares the runs of 200 seeds in all kinds of JVMs.
 """
 
 from __future__ import annotations
