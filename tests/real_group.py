@@ -26,7 +26,7 @@ T = TypeVar("T")
 READY_S = 60.0
 FOUND_S = 60.0
 PAUSE_S = 0.1
-CUT, POWER = 0, 1  # the numbers of faults
+CUT, POWER, SECOND_CUT = range(3)  # the numbers of faults
 
 
 def planned(number: int, kind: str, *nodes: Node) -> PlannedFault:
@@ -118,9 +118,9 @@ class RealGroup(Generic[S]):
             return False
 
     @asynccontextmanager
-    async def cut_off(self, *nodes: Node) -> AsyncIterator[None]:
-        """Cuts nodes off the others, with a proof."""
-        cut = planned(CUT, "partition-random-halves", *nodes)
+    async def cut_off(self, *nodes: Node, number: int = CUT) -> AsyncIterator[None]:
+        """Cuts nodes off the others, with a proof. Two cuts at the same time need two numbers."""
+        cut = planned(number, "partition-random-halves", *nodes)
         await self.conductor.begin(cut)
         try:
             yield
