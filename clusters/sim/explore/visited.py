@@ -1,13 +1,14 @@
 """The visited states of a search, and whether one of them makes a new state needless.
 
 States with the same nodes and the same operations are in one group. A group can have tens of thousands of states, which differ
-in their messages under way. So their messages are rows of a matrix, and one operation compares a state with all rows. A state
-that equals a visited one is found by its hash first.
+in their messages under way. So a group knows for each message which of its states have it, as the bits of one number. A few
+operations on these numbers then find all states that have at least the messages of a new one. A state that equals a visited one
+is found by its hash first.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,12 +16,9 @@ from clusters.sim.explore.orders import DOMINATED
 from clusters.sim.explore.state import dominates, rest_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Iterable, Iterator
 
     from clusters.sim.explore.state import Rest, State
-
-_WORD_BYTES: Final = 8
-_FEW: Final = 48  # states that are compared one by one
 
 
 class Visited:
@@ -51,7 +49,7 @@ class Visited:
         if self._dominance:
             if group.dominates(rest):
                 return DOMINATED
-            group.rests.append(rest)
+            group.add(rest)
         group.numbers[rest] = number
         return None
 
@@ -64,41 +62,39 @@ class _Group:
         numbers: The numbers of the states.
     """
 
-    __slots__ = ("_matrix", "_rows", "numbers", "rests")
+    __slots__ = ("_having", "numbers", "rests")
 
     def __init__(self) -> None:
         self.rests: list[Rest] = []
         self.numbers: dict[Rest, int] = {}
-        self._rows = 0  # how many states are in the matrix
-        self._matrix: NDArray[np.uint64] | None = None
+        self._having: dict[int, int] = {}  # for each message, the states that have it under way: a bit for each state
+
+    def add(self, rest: Rest) -> None:
+        """Adds a state."""
+        own = 1 << len(self.rests)
+        for message in _bits(rest[0]):
+            self._having[message] = self._having.get(message, 0) | own
+        self.rests.append(rest)
 
     def dominates(self, rest: Rest) -> bool:
         """Returns whether one of the states dominates another one."""
-        bag = rest[0]
-        if len(self.rests) - self._rows > _FEW:
-            self._fill()
-        for own in self.rests[self._rows :] if self._rows else self.rests:
-            if not bag & ~own[0] and dominates(own, rest):
-                return True
-        if self._matrix is None:
-            return False
-        width = self._matrix.shape[1]
-        if bag.bit_length() > 8 * _WORD_BYTES * width:
-            return False  # no row has its last message
-        more = _row(bag, width) & ~self._matrix[: self._rows]
-        return any(dominates(self.rests[int(place)], rest) for place in np.flatnonzero(~more.any(axis=1)))
-
-    def _fill(self) -> None:
-        """Adds rows for all states."""
-        before = np.zeros((0, 1), np.uint64) if self._matrix is None else self._matrix
-        width = max(before.shape[1], *(-(-bag.bit_length() // 64) for bag, *_ in self.rests[self._rows :]))
-        if self._matrix is None or len(self.rests) > len(before) or width > before.shape[1]:
-            self._matrix = np.zeros((2 * len(self.rests), width), np.uint64)
-            self._matrix[: self._rows, : before.shape[1]] = before[: self._rows]
-        for place in range(self._rows, len(self.rests)):
-            self._matrix[place] = _row(self.rests[place][0], width)
-        self._rows = len(self.rests)
+        found = (1 << len(self.rests)) - 1
+        for message in _bits(rest[0]):
+            found &= self._having.get(message, 0)
+            if not found:
+                return False
+        return any(dominates(self.rests[place], rest) for place in _places(found))
 
 
-def _row(bag: int, width: int) -> NDArray[np.uint64]:
-    return np.frombuffer(bag.to_bytes(width * _WORD_BYTES, "little"), "<u8")
+def _bits(bag: int) -> Iterator[int]:
+    """Returns the bits of a number that are set, each as a power of two."""
+    while bag:
+        lowest = bag & -bag
+        yield lowest
+        bag ^= lowest
+
+
+def _places(bits: int) -> Iterable[int]:
+    """Returns the places of the bits that are set, from the lowest one on."""
+    content = np.frombuffer(bits.to_bytes(-(-bits.bit_length() // 8), "little"), np.uint8)
+    return np.flatnonzero(np.unpackbits(content, bitorder="little")).tolist()
