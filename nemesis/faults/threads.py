@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 SEEDS = 2**31 - 1
 PROVE_S = 5.0
 STOP_S = 10.0
-SHOWN = 3
 MEASURED = 40  # the most threads in the measurements of a process
 
 
@@ -127,8 +126,11 @@ class HoldThreads(Fault):
         for label, holder in sorted(self._holders.items()):
             reported = [held for held in holder.held if held.reported]
             if reported:
-                first = ", ".join(held.brief for held in reported[:SHOWN])
-                good[label] = f"held {len(reported)} times, e.g. {first}"
+                total_s = sum(held.held_s for held in reported)
+                longest = max(reported, key=lambda held: held.held_s)
+                good[label] = (
+                    f"held threads {len(reported)} times for {total_s:.2f} s in all, the longest {longest.brief}"
+                )
             elif label not in self.problems:
                 bad[label] = "has no thread that came to one of the lines"
         measured: dict[str, Value] = {

@@ -193,7 +193,7 @@ def test_a_process_that_ends_meanwhile_holds_nothing(bench: Bench, ticks: Ticks)
     ended = asyncio.run(through())
     assert "n1: the" in ended.reason
     assert "JVM" in ended.reason
-    assert "n2 held" in ended.reason
+    assert "n2 held threads" in ended.reason
 
 
 def test_a_program_without_its_debugger_is_refused(bench: Bench, ticks: Ticks) -> None:
