@@ -14,6 +14,7 @@ from commands.run_options import RUN
 from commands.test import recalled_options
 from harness.capabilities import LEADER as REPORTS_LEADER
 from harness.capabilities import Capabilities
+from harness.console.terminal import echo
 from harness.declare import hunted
 from harness.errors import InputError
 from nemesis.kinds import ALL_KINDS, WITHOUT, all_kinds, excluded, find_kind, impossible, parts_of
@@ -248,9 +249,13 @@ def _by_default(possible: Sequence[Kind], *, simulated: bool) -> Sequence[Kind]:
 
 
 def _capabilities(options: RunOptions) -> Mapping[str, Capabilities]:
-    """Returns the capabilities of the nodes with the system. It opens the cluster for it."""
+    """Returns the capabilities of the nodes with the system. It builds the system and opens the cluster for it."""
+    builder = subjects.builder_of(subjects.placed(options))
+    artifact = None if builder is None else builder(lambda text: echo(f"· {text}", err=True))
     with clusters.options.open_cluster(options.cluster, options.place, options.seed) as cluster:
-        return nemesis.choices.supported(subjects.system_of(cluster, options), cluster.capabilities(), provable=True)
+        return nemesis.choices.supported(
+            subjects.system_of(cluster, options, artifact), cluster.capabilities(), provable=True
+        )
 
 
 def named(possible: Sequence[Kind], among: str, by_default: Sequence[Kind]) -> Sequence[Kind]:
