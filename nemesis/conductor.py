@@ -61,7 +61,7 @@ class Conductor:
     async def prepare(self, plan: Sequence[PlannedFault]) -> None:
         """Puts the system's data on volumes, and gives its processes their own clocks and debuggers, if the plan needs this.
 
-        The system must be installed, and must not run. Healing keeps the volumes and the clocks; `release` removes them.
+        The system must be installed, and must not run. Healing keeps all of these; `release` removes them.
 
         Raises:
             FaultError: A volume, a clock or a debugger cannot be made.

@@ -177,8 +177,8 @@ class Debugger:
     def hold(self, line: Line) -> int:
         """Sets a breakpoint that holds each thread that comes to a line. Returns its number.
 
-        The protocol has breakpoints that vanish after a number of threads. Java 17 answers with a wrong number if a thread
-        comes there before the answer: it reads the number from memory that it has freed.
+        The protocol also has breakpoints that vanish after a number of threads. Java 17 answered one of 3,551 such requests
+        with a wrong number, perhaps since a thread came there before the answer.
         """
         place = (
             struct.pack(">BB", AT, CLASS)

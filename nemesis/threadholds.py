@@ -179,6 +179,8 @@ class Holder:
                 self._let_go(now_s, began_s)
                 first_s = self._holding[0].end_s if self._holding else until_s
                 self._hold(min(next_s, first_s, until_s, now_s + LOOK_S))
+                if not self.debugger.alive:
+                    raise FaultError("the JVM has ended")
             for request in self._open:
                 self.debugger.clear(request)
             self._hold(0)  # those that came before their breakpoints went

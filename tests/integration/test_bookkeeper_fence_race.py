@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from checker.columns import of_operations
-from clusters.local import LocalCluster
 from clusters.systems.answers import RefusedByCode
 from clusters.systems.bookkeeper.bookies import BOOKIE
 from clusters.systems.bookkeeper.fences import Fences
@@ -20,17 +18,17 @@ from clusters.systems.bookkeeper.process import Process
 from clusters.systems.bookkeeper.reads import inspected
 from clusters.systems.bookkeeper.system import BookKeeperSystem
 from clusters.systems.stored import entry_body
-from harness.cluster import on_all
 from nemesis import threadholds
-from tests.integration.bookkeeper_start import start
+from tests.integration.bookkeeper_start import serving_ledgers
 from tests.integration.test_bookkeeper_findings import ask
-from tests.software import obtained
 from tests.unit.workloads.logs import in_turn
-from workloads.ledger import LedgerOptions, LedgerWorkload
+from workloads.ledger import LedgerWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from clusters.local import LocalCluster
+    from clusters.systems.bookkeeper.system import BookKeeperSystem
     from harness.node import Node
     from nemesis.jdwp import Debugger, Line
 
@@ -58,13 +56,12 @@ OPTIONS = BookKeeperOptions(
 @pytest.fixture
 def system() -> Iterator[BookKeeperSystem]:
     """ZooKeeper at n1, bookies at n2 and n3, and client processes at n4 and n5, serving. n2 has a debugger."""
-    obtained("BookKeeper", lambda: BookKeeperSystem.build(OPTIONS, print))
-    with LocalCluster.up(f"bookkeeper-fence-{os.getpid()}", nodes=5) as cluster, cluster.entered():
-        made = BookKeeperSystem.made(cluster, OPTIONS, "ledger", LedgerOptions())
+
+    def with_debugger(cluster: LocalCluster) -> None:
         threadholds.prepare(cluster.remote(cluster.nodes[1]), {BOOKIE: PORT})
-        start(made, cluster)
+
+    with serving_ledgers("bookkeeper-fence", OPTIONS, nodes=5, before=with_debugger) as made:
         yield made
-        on_all(cluster.nodes, made.kill)
 
 
 class Held:

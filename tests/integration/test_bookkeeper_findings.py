@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from checker.columns import of_operations
-from clusters.local import LocalCluster
 from clusters.systems.answers import NoAnswer
 from clusters.systems.bookkeeper.fences import Fences
 from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.process import Process
 from clusters.systems.bookkeeper.reads import inspected
-from clusters.systems.bookkeeper.system import BookKeeperSystem
 from clusters.systems.stored import entry_body
-from harness.cluster import on_all
-from tests.integration.bookkeeper_start import start
-from tests.software import obtained
+from tests.integration.bookkeeper_start import serving_ledgers
 from tests.unit.workloads.logs import in_turn
-from workloads.ledger import LedgerOptions, LedgerWorkload
+from workloads.ledger import LedgerWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from clusters.systems.bookkeeper.system import BookKeeperSystem
     from harness.node import Node
 
 pytestmark = [pytest.mark.integration, pytest.mark.night]
@@ -48,12 +44,8 @@ OPTIONS = BookKeeperOptions(
 @pytest.fixture
 def system() -> Iterator[BookKeeperSystem]:
     """ZooKeeper at n1, bookies at n2 to n5, and client processes at n6 to n9, serving."""
-    obtained("BookKeeper", lambda: BookKeeperSystem.build(OPTIONS, print))
-    with LocalCluster.up(f"bookkeeper-two-{os.getpid()}", nodes=9) as cluster, cluster.entered():
-        made = BookKeeperSystem.made(cluster, OPTIONS, "ledger", LedgerOptions())
-        start(made, cluster)
+    with serving_ledgers("bookkeeper-two", OPTIONS, nodes=9) as made:
         yield made
-        on_all(cluster.nodes, made.kill)
 
 
 async def ask(node: Node, what: str, **arguments: Any) -> Any:

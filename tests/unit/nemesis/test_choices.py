@@ -300,6 +300,15 @@ def test_impossible_faults_are_refused_before_anything_starts() -> None:
         refuse_impossible(make(nemesis="packet-delay"), can, nodes)
 
 
+def own_system(*, faketime: bool = True, tells_time: bool = True, runs_java: bool = True, leads: bool = True) -> Any:
+    """Returns a system of real nodes; `leads`: it reports its leader, and moves the leadership."""
+    front = SimpleNamespace(role="mine", reports=lambda: leads, moves_leadership=leads)
+    return SimpleNamespace(
+        name="mine", faketime=faketime, lacks={}, simulated=False, tells_time=lambda: tells_time,
+        runs_java=lambda: runs_java, front=lambda: front,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("faketime", "tells", "provable", "reason"),
     [
@@ -311,11 +320,7 @@ def test_impossible_faults_are_refused_before_anything_starts() -> None:
 )
 def test_a_system_can_refuse_libfaketime(reason: str | None, *, faketime: bool, tells: bool, provable: bool) -> None:
     """Then clock faults are refused by name on nodes that share this machine's clock, and `all` leaves them out."""
-    front = SimpleNamespace(role="mine", reports=lambda: True, moves_leadership=True)
-    mine: Any = SimpleNamespace(
-        name="mine", faketime=faketime, lacks={}, simulated=False, tells_time=lambda: tells, runs_java=lambda: True,
-        front=lambda: front,
-    )  # fmt: skip
+    mine = own_system(faketime=faketime, tells_time=tells)
     shared = {"n1": Capabilities(available=frozenset(NAMES) - {CLOCK}, missing={CLOCK: "one clock for all"})}
     can = supported(mine, shared, provable=provable)
     if reason is None:
@@ -333,11 +338,7 @@ def test_a_system_can_refuse_libfaketime(reason: str | None, *, faketime: bool, 
 
 def test_a_system_without_a_jvm_refuses_held_threads() -> None:
     """The error says what the system would have to name."""
-    front = SimpleNamespace(role="mine", reports=lambda: True, moves_leadership=True)
-    mine: Any = SimpleNamespace(
-        name="mine", faketime=True, lacks={}, simulated=False, tells_time=lambda: True, runs_java=lambda: False,
-        front=lambda: front,
-    )  # fmt: skip
+    mine = own_system(runs_java=False)
     can = supported(mine, {"n1": Capabilities(available=frozenset(NAMES))}, provable=False)
     reason = "n1 lacks java, which thread-stall needs: no process of mine is a JVM whose packages are known"
     with pytest.raises(InputError, match=reason):
@@ -346,11 +347,7 @@ def test_a_system_without_a_jvm_refuses_held_threads() -> None:
 
 def test_all_leaves_out_what_needs_a_leader_that_no_node_reports() -> None:
     """A fault on the leader would never begin; a plan that names such a kind is not refused."""
-    front = SimpleNamespace(role="mine", reports=lambda: False, moves_leadership=False)
-    mine: Any = SimpleNamespace(
-        name="mine", faketime=True, lacks={}, simulated=False, tells_time=lambda: True, runs_java=lambda: True,
-        front=lambda: front,
-    )  # fmt: skip
+    mine = own_system(leads=False)
     alone = {"n1": Capabilities(available=frozenset(NAMES))}
     found = supported(mine, alone, provable=True)
     left = {item.kind: item.missing for item in make(dict(found), nemesis="all").left_out}
