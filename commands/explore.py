@@ -204,11 +204,12 @@ class _Subject:
             say(f"{counted(states, 'state')}, {counted(events, 'event')}; orders of {counted(depth, 'event')}")
 
         try:
-            return nodes, invariants, search.run(invariants.look, tell)
+            found = search.run(invariants.look, tell, lambda reason: say(f"the search begins anew: {reason}"))
         except FormError as error:
             raise InputError(
                 f"labrys explore cannot visit this system: {error}; docs/explore.md has the rules"
             ) from error
+        return nodes, invariants, found
 
 
 def _invocations(text: str, functions: Any) -> list[Invocation]:

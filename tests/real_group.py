@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from harness.cluster import on_all
 from harness.faults import PlannedFault
 from harness.leaders import leaders_by_term
+from nemesis import threadholds
 from nemesis.conductor import Conductor
+from tests.held_threads import HeldThreads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -26,7 +28,7 @@ T = TypeVar("T")
 READY_S = 60.0
 FOUND_S = 60.0
 PAUSE_S = 0.1
-CUT, POWER, SECOND_CUT = range(3)  # the numbers of faults
+CUT, SECOND_CUT, POWER, PREPARED = range(4)  # the numbers of faults
 
 
 def planned(number: int, kind: str, *nodes: Node) -> PlannedFault:
@@ -51,18 +53,17 @@ async def found_in_time(find: Callable[[], Awaitable[T | None]], what: str) -> T
 class RealGroup(Generic[S]):
     """Real nodes with a client that follows the leader."""
 
-    def __init__(self, cluster: LocalCluster, system: S, *, on_volumes: bool = False) -> None:
-        """Takes the nodes; none runs yet. With `on_volumes`, each has its data on a volume of its own, and can lose power."""
+    def __init__(self, cluster: LocalCluster, system: S, *, faults: Sequence[str] = ()) -> None:
+        """Takes the nodes; none runs yet. Faults of these kinds are possible, if they need a preparation."""
         self.cluster, self.system = cluster, system
         self.conductor = Conductor(cluster=cluster, system=system)
-        self._on_volumes = on_volumes
+        self._faults = faults
 
     def run(self, form: Callable[[Self], Awaitable[T]]) -> T:
         """Starts the nodes, and returns what a form finds."""
 
         async def live() -> T:
-            if self._on_volumes:
-                await self.conductor.prepare([planned(POWER, "power-loss", *self.cluster.nodes)])
+            await self.conductor.prepare([planned(PREPARED, kind, *self.cluster.nodes) for kind in self._faults])
             on_all(self.cluster.nodes, self.system.start)
             await self.system.until_ready(self.cluster.nodes, READY_S)
             self.client = self.system.client(0, self.cluster.nodes[0])
@@ -135,6 +136,17 @@ class RealGroup(Generic[S]):
         proof = await self.conductor.prove(loss)
         await self.conductor.end(loss)
         assert proof.effective, proof
+
+    @asynccontextmanager
+    async def debugged(self, node: Node) -> AsyncIterator[HeldThreads]:
+        """Connects to the debugger of a node's JVM; at the end, all its threads go on."""
+        (daemon,) = self.system.daemons(node)
+        port = threadholds.debugger_ports([daemon.role])[daemon.role]
+        debugger = await asyncio.to_thread(threadholds.connect, self.cluster.remote(node), port)
+        try:
+            yield HeldThreads(debugger)
+        finally:
+            debugger.close()
 
     def shell(self, node: Node, command: str) -> str:
         """Runs a command on a node, and returns its output."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +18,7 @@ from clusters.systems.bookkeeper.reads import inspected
 from clusters.systems.bookkeeper.system import BookKeeperSystem
 from clusters.systems.stored import entry_body
 from nemesis import threadholds
+from tests.held_threads import HeldThreads
 from tests.integration.bookkeeper_start import serving_ledgers
 from tests.integration.test_bookkeeper_findings import ask
 from tests.unit.workloads.logs import in_turn
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from clusters.local import LocalCluster
     from clusters.systems.bookkeeper.system import BookKeeperSystem
     from harness.node import Node
-    from nemesis.jdwp import Debugger, Line
 
 pytestmark = [pytest.mark.integration, pytest.mark.night]
 
@@ -44,7 +43,6 @@ FENCES = "org.apache.bookkeeper.bookie.LedgerDescriptorImpl.fenceAndLogInJournal
 CHECKED = (
     "org.apache.bookkeeper.bookie.BookieImpl.addEntry:1103"  # the ledger is not fenced, and the entry is not added yet
 )
-COMES_S = 10.0
 BLOCKED_S = 3.0
 ENDED_S = 30.0
 HEALTHY_S = 90.0
@@ -62,33 +60,6 @@ def system() -> Iterator[BookKeeperSystem]:
 
     with serving_ledgers("bookkeeper-fence", OPTIONS, nodes=5, before=with_debugger) as made:
         yield made
-
-
-class Held:
-    """Threads of a bookie that are held where the test says."""
-
-    def __init__(self, debugger: Debugger) -> None:
-        self._debugger = debugger
-        self._lines: dict[str, Line] = {}
-        for method in debugger.methods([place.rpartition(".")[0] for place in (BETWEEN, FENCES, CHECKED)]):
-            self._lines.update({str(line): line for line in debugger.lines(method)})
-
-    def at(self, place: str) -> int:
-        """Holds each thread that comes to a place. Returns the number of the breakpoint."""
-        return self._debugger.hold(self._lines[place])
-
-    async def next(self) -> int:
-        """Waits until a thread is held. Returns it."""
-        (hit,) = await asyncio.to_thread(self._debugger.hits, time.monotonic() + COMES_S)
-        return hit.thread
-
-    def no_more_at(self, breakpoint_: int) -> None:
-        """Removes a breakpoint."""
-        self._debugger.clear(breakpoint_)
-
-    def go_on(self, thread: int) -> None:
-        """Lets a thread go on."""
-        self._debugger.resume(thread)
 
 
 def body(entry: int) -> str:
@@ -115,25 +86,25 @@ async def inspection(system: BookKeeperSystem, reader: Node, bookies: Sequence[N
         process.close()
 
 
-async def race(system: BookKeeperSystem, held: Held) -> list[tuple[str, Any, Any]]:
+async def race(system: BookKeeperSystem, held: HeldThreads) -> list[tuple[str, Any, Any]]:
     """Lets the append of entry 0 and a recovery race at n2. Returns what clients were told, as operations."""
     first, second, writer, other = system.cluster.nodes[1:]
     ledger = await created(writer)
     between = held.at(BETWEEN)
     append = asyncio.create_task(ask(writer, "append", ledger=ledger, body=body(0)))
-    adding = await held.next()
+    adding = await held.next(between)
     await asyncio.sleep(1)  # n3 has the entry, and has answered
     await asyncio.to_thread(system.pause, second, BOOKIE)
     recovery = asyncio.create_task(ask(other, "recover", name=KEY, ledger=ledger))
-    fencing = await held.next()
+    fencing = await held.next(between)
     held.no_more_at(between)
     fences = held.at(FENCES)
     held.go_on(fencing)  # first, so the bookie keeps its descriptor: reads of a recovery fence too
-    fencing = await held.next()
+    fencing = await held.next(fences)
     held.no_more_at(fences)
     checked = held.at(CHECKED)
     held.go_on(adding)
-    adding = await held.next()
+    adding = await held.next(checked)
     held.no_more_at(checked)
     held.go_on(fencing)
     async with asyncio.timeout(ENDED_S):
@@ -146,7 +117,7 @@ async def race(system: BookKeeperSystem, held: Held) -> list[tuple[str, Any, Any
     return [("recover", None, last), ("append", VALUE, acknowledged), ("inspect", None, found)]
 
 
-async def no_race(system: BookKeeperSystem, held: Held) -> tuple[bool, int, int]:
+async def no_race(system: BookKeeperSystem, held: HeldThreads) -> tuple[bool, int, int]:
     """The same with entry 1, so the bookie has a descriptor.
 
     Returns whether the recovery waited, its last entry, and that of the append.
@@ -156,7 +127,7 @@ async def no_race(system: BookKeeperSystem, held: Held) -> tuple[bool, int, int]
     assert await ask(writer, "append", ledger=ledger, body=body(0)) == 0
     checked = held.at(CHECKED)
     append = asyncio.create_task(ask(writer, "append", ledger=ledger, body=body(1)))
-    adding = await held.next()
+    adding = await held.next(checked)
     await asyncio.sleep(1)
     await asyncio.to_thread(system.pause, second, BOOKIE)
     recovery = asyncio.create_task(ask(other, "recover", name=KEY, ledger=ledger))
@@ -175,7 +146,7 @@ def test_an_append_passes_the_fence(system: BookKeeperSystem) -> None:
     remote = system.cluster.remote(system.cluster.nodes[1])
     debugger = threadholds.connect(remote, PORT)
     try:
-        held = Held(debugger)
+        held = HeldThreads(debugger)
         assert asyncio.run(no_race(system, held)) == (True, 1, 1)
         operations = asyncio.run(race(system, held))
     finally:

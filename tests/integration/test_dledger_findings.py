@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,7 +20,7 @@ from tests.artifacts import built
 from tests.real_group import PAUSE_S, READY_S, RealGroup, found_in_time
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from harness.node import Node
 
@@ -31,6 +32,15 @@ ASKED = 100
 TRIES = 4
 PATIENT_MS = 4_000  # a heartbeat interval with which no follower elects another leader while its leader starts again
 KEYS = 1_000
+HOLDING = {"faults": ["thread-stall"]}
+ELECTOR = "io.openmessaging.storage.dledger.DLedgerLeaderElector"
+MAY_VOTE = f"{ELECTOR}.maintainAsCandidate:406"
+RAISED_TERM = f"{ELECTOR}.maintainAsCandidate:423"
+HEARTBEAT = f"{ELECTOR}.handleHeartBeat:108"
+HANDLER = "io.openmessaging.storage.dledger.DLedgerEntryPusher$EntryHandler"
+GOT_APPEND = f"{HANDLER}.handlePush:889"  # it has not kept the request yet
+LATE_S = 0.1  # the leader waits for 10 ms after the answer of a majority
+STUCK_S = 20.0
 TRUNCATES = "-p tcp -m string --algo bm --string TRUNCATE -j DROP"  # packets that have a request to truncate
 
 
@@ -49,13 +59,13 @@ class Group(RealGroup[DLedgerSystem]):
         nodes: int = 3,
         snapshot_threshold: int = 0,
         heartbeat_ms: int = 500,
-        on_volumes: bool = False,
+        faults: Sequence[str] = (),
     ) -> None:
         cluster = LocalCluster.up(f"dledger-findings-{os.getpid()}", nodes=nodes)
         options = DLedgerOptions(
             routing=Routing.LEADER, mend=mend, snapshot_threshold=snapshot_threshold, heartbeat_ms=heartbeat_ms
         )
-        super().__init__(cluster, built(DLedgerSystem(cluster, options, "register")), on_volumes=on_volumes)
+        super().__init__(cluster, built(DLedgerSystem(cluster, options, "register")), faults=faults)
         self._values = itertools.count()
 
     async def write(self, count: int) -> int:
@@ -202,6 +212,82 @@ async def obeys_an_old_leader(group: Group) -> bool:
     return any(group.lines(node, "[TRUNCATE] truncateIndex: 21,") > count for node, count in before.items())
 
 
+async def is_not_sent_an_entry_again(group: Group) -> bool:
+    """Finding 6: a new leader's requests with an entry of the term before, and with the first one of its own, do not get on."""
+    await group.write(10)
+    old = await group.leader()
+    last = await group.until_equal(*group.cluster.nodes)
+    follower, *more = group.others(old)
+    async with group.debugged(follower) as held:
+        group.shell(old, f"iptables -w -I OUTPUT -d {follower.address} -j DROP")
+        await group.write(1)
+        await group.until_equal(old, *more)
+        group.system.kill(old)
+        requests = held.at(GOT_APPEND)
+        await group.elected(*more)
+        for _ in range(2):
+            await held.next(requests)
+        held.no_more_at(requests)
+        await asyncio.sleep(STUCK_S)
+        return (await group.status(follower)).last_index == last
+
+
+async def stays_out_while_its_answers_are_late(group: Group) -> bool | None:
+    """Finding 8: a leader leads its old term again, and a node in the next term answers later than the other one."""
+    await group.write(5)
+    leader = await group.leader()
+    term = (await group.status(leader)).term or 0
+
+    async def leads_again() -> bool | None:
+        status = await group.status(leader)
+        return status.role == "leader" if status.role == "leader" or (status.term or 0) > term else None
+
+    last = await group.until_equal(*group.cluster.nodes)
+    node, voter = group.others(leader)
+    async with group.debugged(node) as held, group.debugged(voter) as held_voter:
+        raised, voter_may_vote = held.at(RAISED_TERM), held_voter.at(MAY_VOTE)
+        group.system.kill(leader)
+        candidate = await held.next(raised)
+        async with group.cut_off(node):
+            held.no_more_at(raised)
+            held.go_on(candidate)
+            group.system.start(leader)
+            if not await found_in_time(leads_again, "an election"):
+                return None  # the voter had voted for itself
+            held_voter.no_more_at(voter_may_vote)
+            for hit in await held_voter.arrived(0.0):
+                held_voter.go_on(hit)
+            await group.write(20)
+            heartbeats = held.at(HEARTBEAT)
+        end_s = time.monotonic() + STUCK_S
+        while time.monotonic() < end_s:
+            for hit in await held.arrived(1.0):
+                await asyncio.sleep(LATE_S)
+                held.go_on(hit)
+        found = await group.applied(node) == last
+        held.no_more_at(heartbeats)
+    await group.until_equal(*group.cluster.nodes)
+    return found
+
+
+async def resets_for_ten_seconds(group: Group) -> bool:
+    """Finding 13: a follower truncates entries that no other node has, and later installs a snapshot."""
+    old = await group.leader()
+    await group.write(10)
+    await group.until_equal(*group.cluster.nodes)
+    async with group.cut_off(old):
+        await group.write_unanswered(old, 5)
+        leader = group.system.node((await group.elected(*group.others(old))).node)
+        await group.write(1)
+    await group.until_equal(*group.cluster.nodes)
+    assert group.truncations(old)
+    async with group.cut_off(old):
+        await group.until_applied(leader, 2 * SNAPSHOT_ENTRIES + 2)
+    await group.until_equal(*group.cluster.nodes)
+    assert group.lines(old, "loaded the snapshot")
+    return group.lines(old, "destroy mapped file[REF:1]") >= 5
+
+
 async def overwrites_committed_entries(group: Group) -> bool | None:
     """Finding 7: a follower has entries of a leader that had installed a snapshot, and truncates its file in a wrong place."""
     leader = await group.leader()
@@ -340,16 +426,19 @@ def tried(mend: str, form: Callable[[Group], Awaitable[bool | None]], options: M
 @pytest.mark.parametrize(
     ("builds", "form", "options"),
     [
+        pytest.param((but(6), "all"), is_not_sent_an_entry_again, {"nodes": 5, **HOLDING}, id="6"),
         pytest.param((but(7), "all"), overwrites_committed_entries, {"nodes": 5, **SNAPSHOTS}, id="7"),
+        pytest.param(("", "8"), stays_out_while_its_answers_are_late, HOLDING, id="8"),
         pytest.param((but(9), "all"), keeps_contradicting_entries, SNAPSHOTS, id="9"),
         pytest.param((but(10, 14), but(14)), ends_at_entry_0, SNAPSHOTS, id="10"),
         pytest.param((but(11, 14), but(14)), does_not_know_the_term, SNAPSHOTS, id="11"),
         pytest.param(("", "12"), leads_without_writes, SNAPSHOTS, id="12"),
+        pytest.param((but(13), "all"), resets_for_ten_seconds, SNAPSHOTS, id="13"),
         pytest.param((but(14), "all"), truncates_committed_entries, SNAPSHOTS, id="14"),
         pytest.param((but(15, 16), "all"), obeys_an_old_leader, {"nodes": 5, "heartbeat_ms": 1_000}, id="15"),
         pytest.param(("", "15,16"), obeys_a_dead_leader, {"heartbeat_ms": PATIENT_MS}, id="16"),
         pytest.param(("", "17"), forgets_its_term, {}, id="17"),
-        pytest.param(("", "18"), has_two_leaders_of_a_term, {"on_volumes": True}, id="18"),
+        pytest.param(("", "18"), has_two_leaders_of_a_term, {"faults": ["power-loss"]}, id="18"),
     ],
 )
 def test_a_finding_is_there_without_its_mend_only(

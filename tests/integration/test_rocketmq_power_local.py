@@ -21,6 +21,8 @@ from tests.broker_group import BrokerGroup, applying
 from tests.real_group import PAUSE_S, READY_S, SECOND_CUT, RealGroup
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from harness.node import Node
 
 pytestmark = [pytest.mark.integration, pytest.mark.night]
@@ -34,11 +36,11 @@ UNTIL_ACKNOWLEDGED_S = 0.002  # from the write of an entry until its acknowledge
 class Controllers(BrokerGroup, RealGroup[RocketMQController]):
     """Three real controllers with a client that follows the leader."""
 
-    def __init__(self, mend: str, *, on_volumes: bool = True) -> None:
+    def __init__(self, mend: str, *, faults: Sequence[str] = ("power-loss",)) -> None:
         """Makes the nodes; no controller runs yet."""
         cluster = LocalCluster.up(f"rocketmq-power-{os.getpid()}", nodes=3)
         options = ControllerOptions(routing=Routing.LEADER, mend=mend)
-        super().__init__(cluster, built(RocketMQController(cluster, options, "broker-id")), on_volumes=on_volumes)
+        super().__init__(cluster, built(RocketMQController(cluster, options, "broker-id")), faults=faults)
 
 
 # Kills a process as soon as an entry follows the last one in a file. An entry begins with a number that is not 0, and its size.
@@ -163,5 +165,5 @@ def test_an_answered_change_is_on_a_disk_with_the_mend() -> None:
 
 def test_a_transfer_to_a_dead_controller_ends_the_service() -> None:
     """With the released jars, the leader refuses all changes afterwards. With the mend of finding 12, it goes on."""
-    assert Controllers("", on_volumes=False).run(refuses_changes)
-    assert not Controllers("12", on_volumes=False).run(refuses_changes)
+    assert Controllers("", faults=()).run(refuses_changes)
+    assert not Controllers("12", faults=()).run(refuses_changes)

@@ -102,33 +102,53 @@ class Search:
         self._events = 0
         self._lost_copies = False
 
-    def run(self, look: Callable[[int, Any], None], tell: Callable[[int, int, int], None]) -> Explored:
+    def run(
+        self,
+        look: Callable[[int, Any], None],
+        tell: Callable[[int, int, int], None],
+        anew: Callable[[str], object],
+    ) -> Explored:
         """Visits all states within the bounds, or those up to a violation.
 
         Args:
             look: See `Nodes.begin`.
             tell: Is called about every five seconds with the numbers of states, events, and events from the beginning.
+            anew: Is called with the reason when the search begins anew after more than five seconds.
         """
         began_s = time.monotonic()
         gc.disable()  # millions of states without circles: looking for circles takes a fifth of the time
         try:
-            return self._run(look, tell, began_s)
+            return self._run(look, tell, anew, began_s)
         finally:
             gc.enable()
 
-    def _run(self, look: Callable[[int, Any], None], tell: Callable[[int, int, int], None], began_s: float) -> Explored:
+    def _run(
+        self,
+        look: Callable[[int, Any], None],
+        tell: Callable[[int, int, int], None],
+        anew: Callable[[str], object],
+        began_s: float,
+    ) -> Explored:
         states, steps = self._nodes.begin(look)
         rules = self._rules
         while rules is not None:
+            pass_began_s = time.monotonic()
             try:
                 rules.begin()
                 found = self._visit(states, steps, began_s, tell)
                 if found.left or rules.are_right:
                     return found
+                reason = "a message that was left out can have an effect"
             except NoReactorError as error:
                 rules.reactors -= {error.place}
+                reason = (
+                    f"{self._nodes.names[error.place]} sends a message to another node that was taken for a reactor"
+                )
             except NotAlikeError:
                 rules.alike = ()
+                reason = "nodes that the system calls alike are not"
+            if time.monotonic() - pass_began_s > _TOLD_EVERY_S:
+                anew(reason)
             self._forget()
         return self._visit(states, steps, began_s, tell)
 

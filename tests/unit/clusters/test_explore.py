@@ -139,7 +139,9 @@ def explored(table: Table, bounds: Bounds, *, reads: int = 0, alike: Sequence[in
         matters=lambda number: states[number] != 0,
         alike=alike,
     )
-    return search.run(lambda number, live: states.__setitem__(number, live.process.state), lambda *told: None)
+    return search.run(
+        lambda number, live: states.__setitem__(number, live.process.state), lambda *told: None, lambda *told: None
+    )
 
 
 Whole = tuple[tuple[int, ...], tuple[tuple[int, int, int], ...], int]
@@ -352,7 +354,7 @@ def test_orders_that_can_be_counted_by_hand(
         return Search(
             nodes, (), bounds=Bounds(timers=0, reduced=reduces), outcome=lambda number, answer: Ok(),
             judge=lambda found: None, conflict=lambda one, two: None, matters=lambda number: False,
-        ).run(lambda number, live: None, lambda *told: None)  # fmt: skip
+        ).run(lambda number, live: None, lambda *told: None, lambda *told: None)  # fmt: skip
 
     assert [found(reduces=reduces).orders for reduces in (False, True)] == [full, reduced]
 
@@ -380,7 +382,7 @@ def test_with_one_clock_the_timer_that_is_due_first_fires(one_clock: bool, expec
         nodes, (), bounds=Bounds(timers=3, reduced=False, one_clock=one_clock), outcome=lambda number, answer: Ok(),
         judge=lambda found: None, conflict=lambda one, two: None, matters=lambda number: False,
     )  # fmt: skip
-    assert search.run(lambda number, live: None, lambda *told: None).orders == expected
+    assert search.run(lambda number, live: None, lambda *told: None, lambda *told: None).orders == expected
 
 
 def test_with_one_clock_a_message_arrives_at_the_time_of_the_last_timer() -> None:
@@ -405,7 +407,7 @@ def test_with_one_clock_a_message_arrives_at_the_time_of_the_last_timer() -> Non
     Search(
         nodes, (), bounds=Bounds(timers=2, one_clock=True), outcome=lambda number, answer: Ok(),
         judge=lambda found: None, conflict=lambda one, two: None, matters=lambda number: False,
-    ).run(lambda number, live: seen.update(live.process.noted), lambda *told: None)  # fmt: skip
+    ).run(lambda number, live: seen.update(live.process.noted), lambda *told: None, lambda *told: None)  # fmt: skip
     assert seen == {5, 7}
 
 
@@ -435,7 +437,7 @@ def test_a_duplicate_message_arrives_twice() -> None:
             conflict=lambda one, two: None,
             matters=lambda number: False,
         )
-        return search.run(lambda number, live: None, lambda *told: None).depth
+        return search.run(lambda number, live: None, lambda *told: None, lambda *told: None).depth
 
     assert [depth(duplicates) for duplicates in (0, 1, 2)] == [1, 2, 3]
 
@@ -461,7 +463,7 @@ def test_a_process_that_raises_is_a_violation() -> None:
         nodes, (), bounds=Bounds(timers=1), outcome=lambda number, answer: Ok(), judge=lambda found: None,
         conflict=lambda one, two: None, matters=lambda number: False,
     )  # fmt: skip
-    found = search.run(lambda number, live: None, lambda *told: None)
+    found = search.run(lambda number, live: None, lambda *told: None, lambda *told: None)
     assert found.violation is not None
     assert found.violation.reason == "the process of a dies: RuntimeError: lost its footing"
     assert [happened.event.kind for happened in found.violation.events] == [Kind.TIMER]
