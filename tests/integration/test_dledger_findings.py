@@ -270,17 +270,18 @@ async def stays_out_while_its_answers_are_late(group: Group) -> bool | None:
     return found
 
 
-async def resets_for_ten_seconds(group: Group) -> bool:
+async def resets_for_ten_seconds(group: Group) -> bool | None:
     """Finding 13: a follower truncates entries that no other node has, and later installs a snapshot."""
     old = await group.leader()
     await group.write(10)
-    await group.until_equal(*group.cluster.nodes)
+    last = await group.until_equal(*group.cluster.nodes)
     async with group.cut_off(old):
         await group.write_unanswered(old, 5)
         leader = group.system.node((await group.elected(*group.others(old))).node)
         await group.write(1)
     await group.until_equal(*group.cluster.nodes)
-    assert group.truncations(old)
+    if not any(index > last for index in group.truncations(old)):
+        return None  # it stepped down before it took the writes
     async with group.cut_off(old):
         await group.until_applied(leader, 2 * SNAPSHOT_ENTRIES + 2)
     await group.until_equal(*group.cluster.nodes)
@@ -433,7 +434,7 @@ def tried(mend: str, form: Callable[[Group], Awaitable[bool | None]], options: M
         pytest.param((but(10, 14), but(14)), ends_at_entry_0, SNAPSHOTS, id="10"),
         pytest.param((but(11, 14), but(14)), does_not_know_the_term, SNAPSHOTS, id="11"),
         pytest.param(("", "12"), leads_without_writes, SNAPSHOTS, id="12"),
-        pytest.param((but(13), "all"), resets_for_ten_seconds, SNAPSHOTS, id="13"),
+        pytest.param((but(13), "all"), resets_for_ten_seconds, {**SNAPSHOTS, "heartbeat_ms": 2_000}, id="13"),
         pytest.param((but(14), "all"), truncates_committed_entries, SNAPSHOTS, id="14"),
         pytest.param((but(15, 16), "all"), obeys_an_old_leader, {"nodes": 5, "heartbeat_ms": 1_000}, id="15"),
         pytest.param(("", "15,16"), obeys_a_dead_leader, {"heartbeat_ms": PATIENT_MS}, id="16"),
