@@ -213,7 +213,7 @@ async def obeys_an_old_leader(group: Group) -> bool:
 
 
 async def is_not_sent_an_entry_again(group: Group) -> bool:
-    """Finding 6: a new leader's requests with an entry of the term before, and with the first one of its own, do not get on."""
+    """Finding 6: a new leader's requests with an entry of the term before, and the first one of its own, are held."""
     await group.write(10)
     old = await group.leader()
     last = await group.until_equal(*group.cluster.nodes)
