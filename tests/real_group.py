@@ -54,7 +54,7 @@ class RealGroup(Generic[S]):
     """Real nodes with a client that follows the leader."""
 
     def __init__(self, cluster: LocalCluster, system: S, *, faults: Sequence[str] = ()) -> None:
-        """Takes the nodes; none runs yet. Faults of these kinds are possible, if they need a preparation."""
+        """Takes the nodes; none runs yet. `run` prepares them for faults of these kinds."""
         self.cluster, self.system = cluster, system
         self.conductor = Conductor(cluster=cluster, system=system)
         self._faults = faults
