@@ -188,7 +188,7 @@ def _space(
     can = _capabilities(hunt.options)
     possible = _possible(hunt, can)
     reports = not any(REPORTS_LEADER in each.missing for each in can.values())
-    by_default = _by_default(possible, simulated=simulated)
+    by_default = _by_default(possible, modelled=simulated and not subjects.placed(hunt.options).type.threaded)
     chosen = by_default if among is None else named(possible, among, by_default)
     kinds = {kind.name: kind for kind in chosen}
     needed = []
@@ -238,14 +238,14 @@ def _possible(hunt: HuntOptions, can: Mapping[str, Capabilities]) -> Sequence[Ki
     ]
 
 
-def _by_default(possible: Sequence[Kind], *, simulated: bool) -> Sequence[Kind]:
+def _by_default(possible: Sequence[Kind], *, modelled: bool) -> Sequence[Kind]:
     """Returns the kinds that a hunt draws from without `--among`.
 
-    These are the kinds of `all`, and those that aim at the leader. In the simulator, the kinds that damage files are included:
-    `sim-raft` must survive them. Few real systems promise that. The other kinds differ from one of these only in how many nodes
-    they hit.
+    These are the kinds of `all`, and those that aim at the leader. For systems that were written for the simulator, the kinds
+    that damage files are included: `sim-raft` must survive them. Few real systems promise that. The other kinds differ from one
+    of these only in how many nodes they hit.
     """
-    return [kind for kind in possible if kind.in_all or kind.target in BY_LEADER or (simulated and kind.fault.DAMAGES)]
+    return [kind for kind in possible if kind.in_all or kind.target in BY_LEADER or (modelled and kind.fault.DAMAGES)]
 
 
 def _capabilities(options: RunOptions) -> Mapping[str, Capabilities]:

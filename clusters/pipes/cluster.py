@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import tempfile
 from pathlib import Path
@@ -13,9 +14,8 @@ from clusters.pipes.pump import LivePump
 from clusters.pipes.transcript import Transcript
 from clusters.pipes.virtual import VirtualPump
 from clusters.sim.cluster import LOG_DIRECTORY, SimCluster, SimRemote
-from clusters.sim.disk import SimDisk
+from clusters.sim.folder import Folder
 from harness.capabilities import SIMULATED, SIMULATED_CLOCK, SIMULATED_DISK, SIMULATED_POWER, Capabilities
-from harness.world import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,30 +32,6 @@ LACKS: Final[Mapping[str, str]] = MappingProxyType(
         SIMULATED_CLOCK: "the programs of the nodes read the clock of this machine",
     }
 )
-
-
-class Folder(SimDisk):
-    """The disk of a node whose program writes into a folder of this machine."""
-
-    def __init__(self, node: str, cluster: PipesCluster) -> None:
-        super().__init__(node)
-        self._node = node
-        self._cluster = cluster
-
-    def lose_all(self) -> Lost:
-        """Removes all that is in the folder. Returns the loss."""
-        folder = self._cluster.directory(self._node)
-        before = [path.lstat().st_size for path in _files(folder)]
-        for path in folder.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
-        return Lost(files=len(before), changed=len(before) - len(_files(folder)), bytes=sum(before))
-
-
-def _files(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
 
 
 class PipesCluster(SimCluster):
@@ -86,7 +62,7 @@ class PipesCluster(SimCluster):
             super().__init__(names, seed, world=live)
             self.pump = LivePump(live)
         for name, machine in self.world.machines.items():
-            machine.disk = Folder(name, self)
+            machine.disk = Folder(name, functools.partial(self.directory, name))
         self._remotes = {name: PipesRemote(machine, self) for name, machine in self.world.machines.items()}
         self._transcripts: dict[str, Transcript] = {}
         self._directory: Path | None = None

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import select
 import time
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from clusters.pipes.kernel import Activity, Watch
-from harness.errors import InfrastructureError
 from harness.units import NS_PER_MS
 
 if TYPE_CHECKING:
@@ -119,14 +118,6 @@ class VirtualPump:
         self._world.now_ns = self._reached_ns = max(now_ns, self._world.now_ns)
         for program in dict.fromkeys(programs[descriptor] for descriptor, _ in ready):
             self.wrote(program)
-
-    def lose_power(self, node: str) -> NoReturn:
-        """Refuses: the programs use the disk of this machine.
-
-        Raises:
-            InfrastructureError: Always.
-        """
-        raise InfrastructureError(f"{node} runs a program of this machine, whose disk keeps what it wrote")
 
     def close(self) -> None:
         """Does nothing: the cluster ends the programs."""

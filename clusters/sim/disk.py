@@ -11,7 +11,7 @@ from harness.randomness import stream
 from harness.world import Changed, Lost
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 DATA_DIRECTORY = "/data"
 _PROBE = ".labrys-room"
@@ -137,13 +137,12 @@ class SimDisk:
         name = self._picked(pattern, pick)
         before = bytes(self._data(name))
         after = bytearray(before)
-        draws = stream(seed, "bits")
-        places = draws.sample(range(_written(before)), min(amount, _written(before)))
-        for place in places:
-            after[place] ^= 1 << draws.randrange(8)
+        flipped = flips(_written(before), amount, seed)
+        for place, bit in flipped.items():
+            after[place] ^= bit
         self._damage(name, after)
         now = self._data(name)
-        differ = tuple(place for place in sorted(places) if now[place] != before[place])
+        differ = tuple(place for place in sorted(flipped) if now[place] != before[place])
         return Changed(file=_path(name), before_bytes=len(before), after_bytes=len(now), places=differ)
 
     def _damage(self, name: str, data: bytearray) -> None:
@@ -171,6 +170,19 @@ class SimDisk:
         if file is None:
             file = self._files[name] = _File()
         return file
+
+
+def flips(size: int, amount: int, seed: int) -> Mapping[int, int]:
+    """Returns the bits that change in a file: for each place, the value to which only its bit is set.
+
+    Args:
+        size: The size of the part of the file that was written.
+        amount: The number of places; at most `size` are returned.
+        seed: The seed of the draws.
+    """
+    draws = stream(seed, "bits")
+    places = draws.sample(range(size), min(amount, size))
+    return {place: 1 << draws.randrange(8) for place in places}
 
 
 def _written(data: Sequence[int]) -> int:

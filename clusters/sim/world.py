@@ -59,10 +59,6 @@ class Companion(Protocol):
         """
         ...
 
-    def lose_power(self, node: str) -> Lost:
-        """Removes all that the processes of a node wrote and did not sync, but for a random part."""
-        ...
-
     def close(self) -> None:
         """Ends it."""
         ...
@@ -301,8 +297,6 @@ class SimWorld:
 
     def lose_power(self, node: str) -> Lost:
         """Removes everything from a node's disk that was written and not synced."""
-        if self.companion is not None:
-            return self.companion.lose_power(node)
         return self.machines[node].disk.lose_power()
 
     def wipe_files(self, node: str) -> Lost:

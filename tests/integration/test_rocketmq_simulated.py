@@ -180,13 +180,11 @@ def test_the_calls_without_a_hook() -> None:
 
 
 def test_what_the_simulator_lacks_is_refused(tmp_path: Path) -> None:
-    """Controllers on jraft, and full disks, are errors that say so."""
+    """Controllers on jraft are an error that says so."""
     words = ["test", "--cluster", "sim", "--system", "rocketmq-controller", "--workload", "elect", "--nodes", "3"]
     words += ["--time-limit", "30", "--store", str(tmp_path)]
     with pytest.raises(InputError, match="--cluster sim has controllers on dledger only, not on jraft"):
         cli.invoke([*words, "--consensus", "jraft", "--nemesis", "none"])
-    with pytest.raises(InputError, match="n1 lacks simulated-disk, which disk-full needs: the files of Java programs"):
-        cli.invoke([*words, "--nemesis", "disk-full"])
 
 
 def test_controllers_lose_their_power() -> None:

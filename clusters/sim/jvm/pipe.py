@@ -37,7 +37,7 @@ _KIND_AND_LENGTH = struct.Struct(">Bi")
 _LOSS = struct.Struct(">iiq")
 _READ = 1 << 14  # most frames are shorter
 
-LISTENS, CONNECTS, SENDS, CLOSES, LOGS, DIES, FAILS, TRACES, LOSES = b"LCDXGEFTW"
+LISTENS, CONNECTS, SENDS, CLOSES, LOGS, DIES, FAILS, TRACES, LOSES, TAKES = b"LCDXGEFTWM"
 
 
 class Event(NamedTuple):
@@ -47,7 +47,7 @@ class Event(NamedTuple):
         kind: One of the constants of this module, e.g. `SENDS`.
         node: The node; empty for `FAILS` and `TRACES`.
         number: The connection of `CONNECTS`, `SENDS` and `CLOSES`; the port of `LISTENS`; the digest of `TRACES`; the
-            lost bytes of `LOSES`.
+            lost bytes of `LOSES`; 1 if the disk of `TAKES` has room for a small file, else 0.
         text: The address of `CONNECTS`, the lines of `LOGS`, the reason of `DIES` and `FAILS`; the number of decisions of
             `TRACES`; for `LOSES`, the number of files, and how many changed, with a space between.
         data: The bytes of `SENDS`.
@@ -133,6 +133,18 @@ class Jvm:
     def wipe(self, at_ns: int, node: str) -> None:
         """Tells that the files of a node were removed."""
         self._add(b"V", at_ns, node)
+
+    def damaged(self, at_ns: int, node: str, path: str) -> None:
+        """Tells that a fault has changed a file. The path begins in the working directory. No process may run on the node."""
+        self._add(b"F", at_ns, node, _text(path))
+
+    def fill(self, at_ns: int, node: str, *, full: bool) -> None:
+        """Fills the disk of a node, or frees it again."""
+        self._add(b"U", at_ns, node, bytes((full,)))
+
+    def try_room(self, at_ns: int, node: str) -> None:
+        """Tries to write a small file on the disk of a node. The next answer has an event `TAKES`."""
+        self._add(b"M", at_ns, node)
 
     def pause(self, at_ns: int, node: str) -> None:
         """Stops the process of a node."""

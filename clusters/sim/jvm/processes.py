@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from clusters.sim.jvm import idle, pipe
 from clusters.sim.streams import End
+from harness.errors import InfrastructureError
 from harness.randomness import stream
-from harness.units import NS_PER_MS
+from harness.units import NS_PER_MS, NS_PER_S
 from harness.world import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from clusters.sim.host import Host
     from clusters.sim.machine import Machine
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from clusters.sim.world import Event, SimWorld
 
 STRETCH_NS: Final = 8 * NS_PER_MS
+TURN_EVENTS: Final = 10_000  # the loop looks for signals in each 64th turn
+MOST_EVENTS: Final = 500_000  # in a second of virtual time; runs have some hundreds
 SEED_BITS: Final = 63
 MOST_FORESEEN: Final = 6  # packets in a frame; the threads seldom take more before they do something
 
@@ -57,6 +60,7 @@ class Java:
         Raises:
             InfrastructureError: The JVM cannot be started.
         """
+        world.turn_events = TURN_EVENTS
         self._jvm = idle.take(*commands)
         self.directory = self._jvm.directory
         self._world = world
@@ -64,6 +68,8 @@ class Java:
         self._processes: dict[str, JavaProcess] = {}
         self._accepted = 0
         self._losses: list[Lost] = []
+        self._rooms: list[bool] = []
+        self._second = self._events = 0
         seed = stream(world.seed, "sim/jvm").getrandbits(SEED_BITS)
         self._jvm.begin(seed, threads=threads, stretch_ns=STRETCH_NS, loses_power=world.loses_power)
 
@@ -88,6 +94,7 @@ class Java:
         if foreseen:
             until_ns = min(queue[0][0], limit_ns) if queue else limit_ns
         now_ns, happened = self._jvm.advance(until_ns)
+        self._count(len(happened))
         for event, packet in foreseen[: self._jvm.waited]:
             self._world.now_ns = event[0]
             if isinstance(packet.content, str):
@@ -100,6 +107,20 @@ class Java:
             self._world.now_ns = max(self._world.now_ns, now_ns)
             for each in happened:
                 self._carry_out(each)
+
+    def _count(self, events: int) -> None:
+        """Counts the events of a second.
+
+        Raises:
+            InfrastructureError: They are so many that the run would not end.
+        """
+        second = self._world.now_ns // NS_PER_S
+        self._second, self._events = second, events + (self._events if second == self._second else 0)
+        if self._events > MOST_EVENTS:
+            raise InfrastructureError(
+                f"the processes do more than {MOST_EVENTS:,} things in second {second} of virtual time, in which code takes no "
+                "time: each message or line of a log causes others at once. So the run ends here; confirm it on real nodes"
+            )
 
     def _foresee(self, queue: list[Event], limit_ns: int) -> Sequence[tuple[Event, Foreseen]]:
         """Takes the next events that are only packets for processes, and tells the JVM of them."""
@@ -126,15 +147,31 @@ class Java:
         self.advance(self._world.now_ns, limit_ns=-1)  # takes no events
         return self._losses.pop()
 
-    def wipe(self, node: str) -> None:
-        """Removes the files of a node."""
-        shutil.rmtree(self.directory / node, ignore_errors=True)
+    def fill_disk(self, node: str, *, full: bool) -> None:
+        """Fills the disk of a node, or frees it again."""
+        self._jvm.fill(self._world.now_ns, node, full=full)
+
+    def disk_takes(self, node: str) -> bool:
+        """Tries to write a small file on the disk of a node. Returns whether that works."""
+        self._jvm.try_room(self._world.now_ns, node)
+        self.advance(self._world.now_ns, limit_ns=-1)
+        return self._rooms.pop()
+
+    def damaged(self, node: str, path: Path) -> None:
+        """Notes that a fault has changed a file of a node."""
+        self._jvm.damaged(self._world.now_ns, node, str(path.relative_to(self.directory)))
+
+    def emptied(self, node: str) -> None:
+        """Notes that the files of a node are gone."""
         self._jvm.wipe(self._world.now_ns, node)
 
     def _carry_out(self, event: pipe.Event) -> None:
         if event.kind == pipe.LOSES:
             files, changed = event.text.split()
             self._losses.append(Lost(files=int(files), changed=int(changed), bytes=event.number))
+            return
+        if event.kind == pipe.TAKES:
+            self._rooms.append(bool(event.number))
             return
         process = self._processes.get(event.node)
         if process is None:

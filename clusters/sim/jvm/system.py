@@ -16,11 +16,11 @@ from msgspec.json import decode as json_decode
 
 from clusters.sim.cluster import LOG_FILE
 from clusters.sim.jvm import javas
+from clusters.sim.jvm.disk import DATA, JavaDisk
 from clusters.sim.jvm.processes import ClientStream, Java, JavaProcess, Program
 from clusters.sim.system import SimNodes
 from clusters.systems.jvm import compiler, java, maven, maven_build
 from clusters.systems.remoting import Connection, NotSent
-from harness.capabilities import SIMULATED_DISK, SIMULATED_FILES
 from harness.console.documents import shown
 from harness.errors import InfrastructureError
 
@@ -109,16 +109,6 @@ class JavaNodes(SimNodes):
     """
 
     threaded: ClassVar[bool] = True
-    lacks: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            SIMULATED_DISK: (
-                "the files of Java programs in the simulator are in this machine's memory, where no fault fills or damages them"
-            ),
-            SIMULATED_FILES: (
-                "the files of Java programs in the simulator are in this machine's memory, where no fault removes them"
-            ),
-        }
-    )
     main: str
     _java: Java | None = None
 
@@ -141,6 +131,8 @@ class JavaNodes(SimNodes):
             threads = cast("SimCluster", self.cluster).threads
             self._java = Java(self.world, self.commands(), addresses, threads)
             self.world.companion = self._java
+            for node in self.nodes:
+                self.world.machines[node.name].disk = JavaDisk(node.name, self._java)
         return self._java
 
     def commands(self) -> tuple[Sequence[str], Sequence[str]]:
@@ -158,7 +150,7 @@ class JavaNodes(SimNodes):
     def factory(self, node: Node) -> Factory:
         """Returns the function that makes the process of a node."""
         java_ = self.java()
-        arguments = self.node_arguments(node, f"{node.name}/data", f"{node.name}/log")
+        arguments = self.node_arguments(node, f"{node.name}/{DATA}", f"{node.name}/log")
         program = Program(main=self.main, arguments=arguments, message=self.message)
 
         def make(host: Host) -> JavaProcess:
@@ -188,12 +180,6 @@ class JavaNodes(SimNodes):
             state, role=told.role, term=told.term, last=_index(told.last), last_term=_index(told.last_term),
             committed=_index(told.committed), value=None if told.value is None else str(told.value),
         )  # fmt: skip
-
-    def wipe(self, node: Node, role: str | None = None) -> None:
-        """Removes the node's data and log."""
-        super().wipe(node, role)
-        if self._java is not None:
-            self._java.wipe(node.name)
 
     async def open_connection(self, host: str, port: int, timeout_s: float) -> Connection:
         """Connects a client to a node; see `Connection.open`.

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from clusters.sim.jvm.disk import DATA
 from clusters.sim.jvm.system import COMPILER, JavaNodes, known_simulator, simulated, simulator
 from clusters.systems.dledger_messages import Messages
 from clusters.systems.jvm import JvmGroup, maven_build
@@ -94,6 +95,6 @@ class SimRocketMQController(JavaNodes, RocketMQController):
         """Writes the configuration file of a node. Returns the function that makes its process."""
         folder = self.java().directory / node.name
         folder.mkdir(exist_ok=True)
-        own = {"rocketmqHome": node.name, **self.processes.settings(node, f"{node.name}/data")}
+        own = {"rocketmqHome": node.name, **self.processes.settings(node, f"{node.name}/{DATA}")}
         (folder / CONFIG).write_text(settings.text(own), encoding="utf-8")
         return super().factory(node)

@@ -145,7 +145,10 @@ public final class Main {
             case 'P' -> process(node).pause();
             case 'R' -> process(node).resume();
             case 'W' -> output.lost(node, disk(node).losePower());
-            case 'V' -> disks.remove(node);
+            case 'V' -> wipe(node);
+            case 'F' -> disk(node).damaged(Path.of(Input.text(in)));
+            case 'U' -> disk(node).fill(in.get() != 0);
+            case 'M' -> output.takes(node, disk(node).takesFile());
             case 'C' -> process(node).setClock(in.getLong(), in.getLong(), in.getLong());
             case 'A' -> process(node).accept(in.getInt(), in.getLong(), Input.text(in));
             case 'O' -> deliver(node, in.getLong(), NetEvent.Kind.OPENED, "", null);
@@ -208,6 +211,12 @@ public final class Main {
     private Disk disk(String node) {
         return disks.computeIfAbsent(node,
             name -> new Disk(Path.of(name), scheduler.seed() * 31 + name.hashCode(), losesPower));
+    }
+
+    /** Takes a new disk, which is as full as the old one: what fills it is no file of the process. */
+    private void wipe(String node) {
+        Disk old = disks.remove(node);
+        disk(node).fill(old != null && old.isFull());
     }
 
     private void kill(String node) {

@@ -29,6 +29,7 @@ import java.util.stream.Stream;
  */
 public final class Disk {
     private static final int PAGE_BYTES = 4096;
+    private static final String PROBE = ".labrys-room";
     private static final byte[] EMPTY = {};
 
     private final Path root;
@@ -42,6 +43,7 @@ public final class Disk {
     /** The mapped files of the process, by the addresses of their first bytes. */
     private final NavigableMap<Long, Mapping> mappings = new TreeMap<>();
     private int links;
+    private boolean full;
 
     /** The content of a file. */
     private static final class Content {
@@ -97,6 +99,48 @@ public final class Disk {
 
     private static Path key(Path path) {
         return path.toAbsolutePath().normalize();
+    }
+
+    /** Fills the disk, or frees it again. A full disk takes no further byte; files without content, and longer ones with holes, are possible. */
+    public void fill(boolean now) {
+        full = now;
+    }
+
+    /** Returns whether the disk is full. */
+    public boolean isFull() {
+        return full;
+    }
+
+    /** Tries to write a small file, and removes it. Returns whether that worked. */
+    public boolean takesFile() throws IOException {
+        try {
+            needRoom(PROBE.length());
+        } catch (IOException refused) {
+            return false;
+        }
+        Files.delete(Files.writeString(Files.createDirectories(root).resolve(PROBE), PROBE));
+        return true;
+    }
+
+    /** Comes before a write of bytes into a file. */
+    void needRoom(int length) throws IOException {
+        if (full && length > 0) {
+            throw new IOException("No space left on device");
+        }
+    }
+
+    /** Notes that a fault has changed a file while no process ran. The change is durable. */
+    public void damaged(Path path) {
+        Content content = names.get(key(path));
+        if (content == null) {
+            return;
+        }
+        if (content.isMapped()) {
+            content.pages.clear();
+        } else {
+            content.synced = read(path);
+            content.later.clear();
+        }
     }
 
     /** Notes that a program has opened a file, which may be new; {@code handle} is the object that leads to it. */
@@ -199,6 +243,9 @@ public final class Disk {
 
     /** Notes that a program will now write to a buffer, which can be a part of a mapped file, from its position on. */
     void touched(ByteBuffer buffer, int position, int length) {
+        if (full) {
+            MissingPages.find(buffer, position, length);
+        }
         if (!keeps || length == 0) {
             return;
         }

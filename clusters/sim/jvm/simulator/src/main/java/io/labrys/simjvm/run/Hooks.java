@@ -244,6 +244,7 @@ public final class Hooks {
     /** Writes to a file. */
     public static int write(FileChannel channel, ByteBuffer bytes) throws IOException {
         fileOperation();
+        SimProcess.current().disk().needRoom(bytes.remaining());
         int count = channel.write(bytes);
         SimProcess.current().disk().written(channel);
         return count;
@@ -252,6 +253,7 @@ public final class Hooks {
     /** Writes to a place in a file. */
     public static int write(FileChannel channel, ByteBuffer bytes, long position) throws IOException {
         fileOperation();
+        SimProcess.current().disk().needRoom(bytes.remaining());
         int count = channel.write(bytes, position);
         SimProcess.current().disk().written(channel);
         return count;
@@ -301,39 +303,39 @@ public final class Hooks {
     // ------------------------------------------------------------ writes into a buffer, which can be a mapped part of a file
 
     public static ByteBuffer put(ByteBuffer buffer, byte[] bytes, int offset, int length) {
-        return writes(buffer, buffer.position(), length).put(bytes, offset, length);
+        return stored(writes(buffer, buffer.position(), length).put(bytes, offset, length));
     }
 
     public static ByteBuffer put(ByteBuffer buffer, byte[] bytes) {
-        return writes(buffer, buffer.position(), bytes.length).put(bytes);
+        return stored(writes(buffer, buffer.position(), bytes.length).put(bytes));
     }
 
     public static ByteBuffer put(ByteBuffer buffer, ByteBuffer from) {
-        return writes(buffer, buffer.position(), from.remaining()).put(from);
+        return stored(writes(buffer, buffer.position(), from.remaining()).put(from));
     }
 
     public static ByteBuffer put(ByteBuffer buffer, byte value) {
-        return writesNumber(buffer, buffer.position(), Byte.BYTES).put(value);
+        return stored(writesNumber(buffer, buffer.position(), Byte.BYTES).put(value));
     }
 
     public static ByteBuffer put(ByteBuffer buffer, int index, byte value) {
-        return writesNumber(buffer, index, Byte.BYTES).put(index, value);
+        return stored(writesNumber(buffer, index, Byte.BYTES).put(index, value));
     }
 
     public static ByteBuffer putInt(ByteBuffer buffer, int value) {
-        return writesNumber(buffer, buffer.position(), Integer.BYTES).putInt(value);
+        return stored(writesNumber(buffer, buffer.position(), Integer.BYTES).putInt(value));
     }
 
     public static ByteBuffer putInt(ByteBuffer buffer, int index, int value) {
-        return writesNumber(buffer, index, Integer.BYTES).putInt(index, value);
+        return stored(writesNumber(buffer, index, Integer.BYTES).putInt(index, value));
     }
 
     public static ByteBuffer putLong(ByteBuffer buffer, long value) {
-        return writesNumber(buffer, buffer.position(), Long.BYTES).putLong(value);
+        return stored(writesNumber(buffer, buffer.position(), Long.BYTES).putLong(value));
     }
 
     public static ByteBuffer putLong(ByteBuffer buffer, int index, long value) {
-        return writesNumber(buffer, index, Long.BYTES).putLong(index, value);
+        return stored(writesNumber(buffer, index, Long.BYTES).putLong(index, value));
     }
 
     /** Writes of bytes can take time. */
@@ -347,6 +349,13 @@ public final class Hooks {
     private static ByteBuffer writesNumber(ByteBuffer buffer, int position, int length) {
         if (buffer instanceof MappedByteBuffer) {
             SimProcess.current().disk().touched(buffer, position, length);
+        }
+        return buffer;
+    }
+
+    private static ByteBuffer stored(ByteBuffer buffer) {
+        if (buffer instanceof MappedByteBuffer) {
+            MissingPages.drop(buffer);
         }
         return buffer;
     }

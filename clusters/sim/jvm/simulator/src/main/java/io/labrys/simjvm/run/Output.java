@@ -87,6 +87,11 @@ public final class Output {
         event('W', node).putInt(lost.files()).putInt(lost.changed()).putLong(lost.bytes());
     }
 
+    /** Tells whether a disk has room for a small file. */
+    public void takes(String node, boolean room) {
+        event('M', node).putLong(room ? 1 : 0);
+    }
+
     /** Tells that the run cannot go on. */
     public void failed(String why) {
         event('F', "");

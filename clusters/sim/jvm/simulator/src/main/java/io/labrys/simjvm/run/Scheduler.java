@@ -49,6 +49,7 @@ public final class Scheduler {
     private final double slowNanos;
     private final double pageFaults;
     private final Random pages;
+    private final Random faults;
     private final Stalls stalls;
     private final ThreadGroup group = Thread.currentThread().getThreadGroup();
     private final Carrier.Maker carriers;
@@ -95,6 +96,8 @@ public final class Scheduler {
         this.slowNanos = disks.nextBoolean() ? LEAST_SLOW_NANOS * Math.pow(SLOW_RANGE, disks.nextDouble()) : 0;
         this.pageFaults = pageFaults;
         this.pages = new Random(seed + 2);
+        this.faults = new Random(seed + 3);
+        MissingPages.reset();
         this.stalls = new Stalls(this, seed + 3, stalls);
         one = this;
     }
@@ -206,6 +209,11 @@ public final class Scheduler {
         return output.isEmpty() && timers.isEmpty() ? NEVER : output.isEmpty() ? timers.peek().at : now;
     }
 
+    /** Draws when the error for a write into a missing page comes, from 0 to 1. */
+    double drawFault() {
+        return faults.nextDouble();
+    }
+
     /** Notes that a process ends itself. The driver kills it before any other thread runs. */
     void end(SimProcess process) {
         ending.add(process);
@@ -285,6 +293,7 @@ public final class Scheduler {
      * <p>In the initializer of a class it does nothing, and draws nothing: what runs there depends on the version of the JVM.
      */
     void maybeSwitch() {
+        MissingPages.point();
         SimThread me = current();
         if (stalls.areUsed()) {
             stalls.reach(me);

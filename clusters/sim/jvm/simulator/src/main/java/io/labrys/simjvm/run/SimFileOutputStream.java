@@ -42,6 +42,7 @@ public class SimFileOutputStream extends FileOutputStream {
     @Override
     public void write(int value) throws IOException {
         Hooks.fileOperation();
+        disk.needRoom(1);
         super.write(value);
         disk.written(descriptor);
     }
@@ -54,6 +55,7 @@ public class SimFileOutputStream extends FileOutputStream {
     @Override
     public void write(byte[] bytes, int from, int length) throws IOException {
         Hooks.fileOperation();
+        disk.needRoom(length);
         super.write(bytes, from, length);
         disk.written(descriptor);
     }

@@ -53,6 +53,8 @@ public class SimThread implements Runnable {
     /** The class initializers on the stack, the innermost first. */
     final Deque<Statics.Initializer> initializers = new ArrayDeque<>(2);
     boolean interrupted;
+    /** How many points there are until the error for a write into a missing page; 0 if none comes. See {@link MissingPages}. */
+    int pointsToFault;
     /** The order among the threads that are ready, the highest first, if threads have priorities; see {@link Stalls}. */
     long rank;
     /** The end of a wait that the scheduler has prolonged; see {@link Scheduler}. */

@@ -59,6 +59,7 @@ public final class Stalls {
         if (armed) {
             Scheduler.get().stalls().reach(Scheduler.get().current());
         }
+        MissingPages.point();
     }
 
     /** Returns whether threads have priorities. */

@@ -1,0 +1,61 @@
+"""The disk of a node whose processes run in the JVM of the simulator. The JVM knows what is durable, and refuses writes."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Final
+
+from clusters.sim.folder import Folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from clusters.sim.jvm.processes import Java
+    from harness.world import Lost
+
+DATA: Final = "data"  # in the folder of the node
+
+
+class JavaDisk(Folder):
+    """The disk of a node; see `clusters.sim.disk.SimDisk`."""
+
+    _full: bool = False
+
+    def __init__(self, node: str, java: Java) -> None:
+        """Makes the disk of a node."""
+        self._java = java
+        super().__init__(node, lambda: java.directory / node / DATA)
+
+    @property
+    def full(self) -> bool:
+        """Whether the disk is full. A full disk takes no further byte."""
+        return self._full
+
+    @full.setter
+    def full(self, full: bool) -> None:
+        if full != self._full:
+            self._full = full
+            self._java.fill_disk(self._node, full=full)
+
+    def has_room(self) -> bool:
+        """Tries to write a small file. Returns whether that works."""
+        return self._java.disk_takes(self._node)
+
+    def wipe(self) -> None:
+        """Removes the folder of the node."""
+        shutil.rmtree(self._java.directory / self._node, ignore_errors=True)
+        self._java.emptied(self._node)
+
+    def lose_power(self) -> Lost:
+        """Removes what processes wrote and did not sync, but for a random part. Returns the loss."""
+        return self._java.lose_power(self._node)
+
+    def lose_all(self) -> Lost:
+        """Removes all data. Returns the loss."""
+        lost = super().lose_all()
+        self._java.emptied(self._node)
+        return lost
+
+    def damaged(self, path: Path) -> None:
+        """Notes that a fault has changed a file."""
+        self._java.damaged(self._node, path)
