@@ -23,6 +23,7 @@ from harness.errors import ExitCode, InfrastructureError
 from harness.op import Invocation, Ok
 from harness.verdict import Verdict
 from tests.artifacts import built
+from tests.catches.hunts import Hunt
 from tests.trials import trial
 
 if TYPE_CHECKING:
@@ -316,6 +317,16 @@ def test_full_disks_of_all_nodes(seed: int, recovers: bool, tmp_path: Path) -> N
     results = json.loads((folder / "results.json").read_text())
     invalid = [name for name, part in results["parts"].items() if part["valid"] is False]
     assert invalid == ([] if recovers else ["recovered"])
+
+
+def test_a_hunt_leaves_the_disks_alone() -> None:
+    """By default, a hunt takes the power, and neither fills disks nor damages files. `--among` can name these kinds."""
+    words = ("--cluster", "sim", "--nodes", "3")
+    kinds = Hunt(words, seed=SEED, system="dledger").space.kinds
+    assert "power-loss" in kinds
+    assert not {"disk-full", "file-bitflip", "file-truncate"}.intersection(kinds)
+    named = Hunt(words, seed=SEED, among="disk-full,file-bitflip", system="dledger").space.kinds
+    assert set(named) == {"disk-full", "file-bitflip"}
 
 
 def test_damage_outlives_a_loss_of_power() -> None:
