@@ -28,7 +28,7 @@ import java.util.stream.Stream;
  * <p>Mapped files can be large and almost empty. So the disk keeps no copy of them, but the durable bytes of each page that is about to be written.
  */
 public final class Disk {
-    private static final int PAGE_BYTES = 4096;
+    static final int PAGE_BYTES = 4096;
     private static final String PROBE = ".labrys-room";
     private static final byte[] EMPTY = {};
 

@@ -13,7 +13,6 @@ import java.util.List;
  * has only zeros counts as one that was never written.
  */
 final class MissingPages {
-    private static final int PAGE_BYTES = 4096;
     private static final int MOST_POINTS = 200;
 
     /** How many threads have an error to come. It is static so that a point costs one look. */
@@ -46,9 +45,9 @@ final class MissingPages {
     /** Comes before a write into a buffer of a full disk, which is at least a part of a mapped file. */
     static void find(ByteBuffer buffer, int position, int length) {
         long address = Addresses.of(buffer);
-        long first = (address + position) / PAGE_BYTES * PAGE_BYTES - address;
-        for (long page = first; page < position + length; page += PAGE_BYTES) {
-            int end = (int) Math.min(buffer.capacity(), page + PAGE_BYTES);
+        long first = (address + position) / Disk.PAGE_BYTES * Disk.PAGE_BYTES - address;
+        for (long page = first; page < position + length; page += Disk.PAGE_BYTES) {
+            int end = (int) Math.min(buffer.capacity(), page + Disk.PAGE_BYTES);
             int at = (int) Math.max(0, page);
             while (at < end && buffer.get(at) == 0) {
                 at++;
