@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import stat
@@ -113,8 +114,10 @@ def _written(path: Path) -> int:
         while place < size:
             try:
                 begin = os.lseek(file, place, os.SEEK_DATA)
-            except OSError:
-                break  # there is only a hole from here on
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # lseek(2): there is only a hole from here on
+                    raise
+                break
             place = os.lseek(file, begin, os.SEEK_HOLE)
             parts.append((begin, place))
         for begin, end in reversed(parts):

@@ -13,7 +13,7 @@ import pytest
 
 import cli
 from clusters.sim.cluster import SimCluster
-from clusters.sim.jvm import idle, javas, pipe
+from clusters.sim.jvm import idle, javas, pipe, processes
 from clusters.sim.jvm.system import FEW_RUNS, JAR, simulator
 from clusters.sim.threads import Threads
 from clusters.systems.dledger.options import DLedgerOptions
@@ -222,6 +222,22 @@ def test_the_log_loses_what_a_new_leader_truncates() -> None:
     assert "Element 525 is lost" in str(found.outcome.reason)
 
 
+async def _serving(cluster: SimCluster, system: SimDLedger) -> None:
+    """Starts the nodes, and waits until they serve."""
+    for node in cluster.nodes:
+        system.start(node)
+    await system.until_ready(cluster.nodes, 30.0)
+
+
+def test_messages_without_end_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says so. The JVM is ready for the next run."""
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "MOST_EVENTS", 10)
+        with pytest.raises(InfrastructureError, match=r"cause more than 10 events in second 0 of virtual time"):
+            Run(SEED)
+    assert isinstance(Run(SEED).outcomes[0], Ok)
+
+
 def test_a_loss_of_power_takes_what_is_not_synced() -> None:
     """The log of the library is synced, and its term is not. So a write outlives a loss of power on all nodes."""
     cluster = SimCluster(("n1", "n2", "n3"), SEED)
@@ -230,9 +246,7 @@ def test_a_loss_of_power_takes_what_is_not_synced() -> None:
 
     async def live() -> tuple[list[Lost], Outcome]:
         world.prepare_loss()
-        for node in cluster.nodes:
-            system.start(node)
-        await system.until_ready(cluster.nodes, 30.0)
+        await _serving(cluster, system)
         client = system.client(0, cluster.nodes[0])
         assert isinstance(await client.invoke(Invocation(f="write", value=5, key="key")), Ok)
         await asyncio.sleep(1.0)
@@ -240,9 +254,7 @@ def test_a_loss_of_power_takes_what_is_not_synced() -> None:
         for node in cluster.nodes:
             system.kill(node)
             losses.append(world.lose_power(node.name))
-        for node in cluster.nodes:
-            system.start(node)
-        await system.until_ready(cluster.nodes, 30.0)
+        await _serving(cluster, system)
         for _ in range(100):  # until the client has found the leader
             outcome = await client.invoke(Invocation(f="read", key="key"))
             if isinstance(outcome, Ok):
@@ -296,7 +308,7 @@ def test_faults_of_files_have_proofs_and_repeat(kinds: str, seed: int, tmp_path:
     ("seed", "recovers"), [(2, True), pytest.param(3, False, marks=[pytest.mark.night, pytest.mark.timeout(900)])]
 )
 def test_full_disks_of_all_nodes(seed: int, recovers: bool, tmp_path: Path) -> None:
-    """The JVM skips writes into pages without space, and throws an error later, as on real nodes; see finding 14."""
+    """The JVM skips writes into pages without space, and throws an error later, as on real nodes; see finding 19."""
     words = [
         "--cluster",
         "sim",
@@ -337,9 +349,7 @@ def test_damage_outlives_a_loss_of_power() -> None:
 
     async def live() -> tuple[Changed, Changed]:
         world.prepare_loss()
-        for node in cluster.nodes:
-            system.start(node)
-        await system.until_ready(cluster.nodes, 30.0)
+        await _serving(cluster, system)
         await asyncio.sleep(1.0)
         system.kill(cluster.nodes[0])
         term = world.truncate_file("n1", pattern="currterm", pick=0.0, amount=5)

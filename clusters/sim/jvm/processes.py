@@ -118,8 +118,8 @@ class Java:
         self._second, self._events = second, events + (self._events if second == self._second else 0)
         if self._events > MOST_EVENTS:
             raise InfrastructureError(
-                f"the processes do more than {MOST_EVENTS:,} things in second {second} of virtual time, in which code takes no "
-                "time: each message or line of a log causes others at once. So the run ends here; confirm it on real nodes"
+                f"the processes cause more than {MOST_EVENTS:,} events in second {second} of virtual time. Code takes no time "
+                "there, and each message or log line causes others at once, so the run would not end. Confirm it on real nodes"
             )
 
     def _foresee(self, queue: list[Event], limit_ns: int) -> Sequence[tuple[Event, Foreseen]]:
