@@ -17,7 +17,7 @@ from harness.slowness import slowed
 from nemesis import options as opt
 from nemesis import volume
 from nemesis.errors import FaultError
-from nemesis.fault import DISK, PROCESS, Fault, brief
+from nemesis.fault import DISK, PROCESS, Fault, Occupied, brief
 from nemesis.faults.process import Kill
 from nemesis.simulated import machine, process
 from nemesis.undo import SHELL_TIMEOUT_S, making, undoing
@@ -193,6 +193,12 @@ class DiskFull(Fault):
             raise FaultError(f"{node.name} runs no process of the system")
         return rooms
 
+    def killed(self) -> frozenset[str]:
+        """Returns the targets whose processes another fault has killed. That fault starts them again at its end."""
+        processes = Occupied(groups=frozenset({PROCESS}), role=self.role, nodes=frozenset(self.targets))
+        kills = [other for other in self.field.holders(processes) if isinstance(other, Kill)]
+        return frozenset().union(*(kill.occupied.shared(processes) for kill in kills))
+
     async def prove(self) -> Proof:
         """Reads the free space, tries to write, and looks for files of the processes."""
         by_node = (await self.act(self.targets, self._rooms, "looking at the disk")).done
@@ -227,12 +233,14 @@ class DiskFull(Fault):
         """
         waiting = dict.fromkeys(self.targets, "was not looked at")
         died: list[str] = []
+        killed = self.killed()
 
         def make_room(node: Node) -> bool:
             self.field.shell(node).run(undoing(self.name), timeout_s=SHELL_TIMEOUT_S)
             writable = all(room.writable for room in self._rooms(node))
             states = self.field.system.process_states(node, self.role)
-            if writable and any(states.get(role) is None for role in self.roles_on(node)):
+            survives = node.name in killed or all(states.get(role) is not None for role in self.roles_on(node))
+            if writable and not survives:
                 died.append(node.name)
                 self.field.system.start(node, self.role)
             return writable

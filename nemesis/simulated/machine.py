@@ -13,6 +13,7 @@ from nemesis.simulated.effect import Effect
 
 if TYPE_CHECKING:
     from harness.op import Value
+    from nemesis.faults.disk import DiskFull
 
 SAMPLES = 24
 
@@ -21,6 +22,7 @@ class Full(Effect):
     """`disk-full`."""
 
     NEEDS: ClassVar[frozenset[str]] = frozenset({SIMULATED_DISK})
+    fault: DiskFull
 
     async def begin(self) -> Begun:
         """Fills the disk of every target."""
@@ -43,9 +45,10 @@ class Full(Effect):
         """
         field = self.fault.field
         died = []
+        killed = self.fault.killed()
         for name in self.targets:
             self.world.fill_disk(name, full=False)
-            if not self.world.listens(name):
+            if name not in killed and not self.world.listens(name):
                 died.append(name)
                 field.system.start(field.node(name), self.fault.role)
         full = [name for name in self.targets if not self.world.disk_takes(name)]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 import pytest
 
 from harness.capabilities import SIMULATED, Capabilities
 from nemesis.builtin import KINDS
 from nemesis.kinds import left_out
 from tests.trials import TOY, trial
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WITHOUT_EFFECT = {"packet-rate"}
 OF_REAL_NODES = {"thread-stall"}  # `all` never has it, and `--stalls` does the same in the simulator
@@ -42,6 +48,27 @@ def test_a_kind_takes_effect_and_heals(kind: str) -> None:
     assert record.proof.effective, record.proof.reason
     assert found.result.recovery is not None
     assert found.result.recovery.error is None
+
+
+def test_the_end_of_a_full_disk_leaves_killed_processes_alone(tmp_path: Path) -> None:
+    """Another fault has killed the process, and starts it again at its own end."""
+    kill = {"id": 0, "kind": "kill", "target": ["n2"], "start_s": 1.0, "end_s": 5.0, "options": {}}
+    full = {"id": 1, "kind": "disk-full", "target": ["n2"], "start_s": 2.0, "end_s": 3.0, "options": {}}
+    plan = {
+        "format": "labrys-plan",
+        "version": 2,
+        "nodes": ["n1", "n2", "n3", "n4", "n5"],
+        "seed": 1,
+        "time_limit_s": 8.0,
+    }
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps({**plan, "faults": [kill, full]}), encoding="utf-8")
+    found = trial(*TOY[2:], "--plan", str(file))
+    assert [(record.planned.kind, record.error) for record in found.result.faults] == [
+        ("kill", None),
+        ("disk-full", None),
+    ]
+    assert all(record.proof is not None and record.proof.effective for record in found.result.faults)
 
 
 def test_a_kind_without_an_effect_is_refused_by_name() -> None:
