@@ -165,12 +165,53 @@ async def stays_out(group: Group) -> bool:
     return (await group.system.statuses(out, 1.0))[0].role == "candidate"
 
 
+async def refuses_each_write(group: Group) -> bool:
+    """Finding 19: on a full disk, an entry is written without being counted, and the place of the next one is wrong."""
+    await group.write(40)
+    leader = await group.leader()
+    group.world.fill_disk(leader.name, full=True)
+    for value in range(100, 109):
+        await group.client.invoke(Invocation(f="write", value=value, key="key"))
+    group.world.fill_disk(leader.name, full=False)
+    return not isinstance(await group.client.invoke(Invocation(f="write", value=0, key="key")), Ok)
+
+
+async def votes_without_storing(group: Group) -> bool:
+    """Finding 20: nodes with full disks elect a leader, and vote again in that term after a restart."""
+    await group.write(5)
+    first = await group.leader()
+    others = group.others(first)
+    elected = "has been elected to be the leader"
+    before = group.lines(elected)
+    for node in others:
+        group.world.fill_disk(node.name, full=True)
+    group.system.kill(first)
+    await asyncio.sleep(10.0)
+    if group.lines(elected) > before:
+        second = await group.leader()
+        term = (await group.system.statuses(second, 1.0))[0].term
+        (voter,) = group.others(first, second)
+        group.cut_off(second)
+        group.system.kill(voter)
+    for node in others:
+        group.world.fill_disk(node.name, full=False)
+    if group.lines(elected) == before:
+        await group.write(1)
+        return False
+    group.system.start(voter)
+    group.system.start(first)
+    await asyncio.sleep(15.0)
+    return group.lines(f"{elected} in term {term}") > 1
+
+
 @pytest.mark.parametrize(
     ("number", "form", "seed"),
     [
         pytest.param("1", drops_logs, 1, id="1"),
         pytest.param("4", stays_behind, 1, id="4", marks=pytest.mark.night),
         pytest.param("8", stays_out, 14, id="8", marks=pytest.mark.night),
+        pytest.param("19", refuses_each_write, 2, id="19"),
+        pytest.param("20", votes_without_storing, 1, id="20"),
     ],
 )
 def test_a_mend_removes_the_smallest_form(number: str, form: Callable[[Group], Awaitable[bool]], seed: int) -> None:

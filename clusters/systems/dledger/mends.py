@@ -31,6 +31,8 @@ MENDS: Final[Mapping[int, str]] = MappingProxyType(
         16: "a node that starts again does not lead in the term in which it voted for itself",
         17: "a node that is killed while it stores its term keeps the term and the vote",
         18: "a node that loses its power keeps the term and the vote",
+        19: "an entry gets space on the disk before it is written, so a full disk refuses it",
+        20: "a node takes no term and gives no vote that it cannot store",
     }
 )
 DLEDGER: Final = Mends(program="dledger", software="DLedger", texts=MENDS)
@@ -39,6 +41,6 @@ DLEDGER: Final = Mends(program="dledger", software="DLedger", texts=MENDS)
 OLDER: Final = Mends(
     program="dledger",
     software="DLedger 0.3.1.2",
-    texts=MappingProxyType({number: MENDS[number] for number in (8, 17, 18)}),
+    texts=MappingProxyType({number: MENDS[number] for number in (8, 17, 18, 19, 20)}),
 )
 BY_VERSION: Final[Mapping[str, Mends]] = MappingProxyType({"0.4.0": DLEDGER, "0.3.1.2": OLDER})

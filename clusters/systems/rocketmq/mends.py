@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 MENDS: Final[Mapping[int, str]] = MappingProxyType(
     {
         4: "a controller that leads steps down on an answer with a higher term, also if a majority follows it",
+        6: "an entry gets space on the disk before it is written, so a full disk refuses it",
         9: "a controller that leads decides no change while an earlier one waits in the log",
         10: "a controller that is killed or loses its power keeps the term and the vote",
         11: "a controller counts and acknowledges an entry after it has synced the entry",
         12: "a transfer of the leadership ends if the connection to its target fails",
+        13: "a controller takes no term and gives no vote that it cannot store",
     }
 )
 CONTROLLER: Final = Mends(program="controller", software="RocketMQ's controllers", texts=MENDS)

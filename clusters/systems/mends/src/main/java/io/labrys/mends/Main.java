@@ -84,12 +84,10 @@ public final class Main {
                 put(to, entry, entry.getName(), data);
                 last = entry;
             }
-            for (Mend mend : mends) {
-                for (String called : mend.called()) {
-                    String name = Code.ours(called) + ".class";
-                    try (InputStream in = Main.class.getResourceAsStream("/" + name)) {
-                        put(to, last, name, in.readAllBytes());
-                    }
+            for (String called : mends.stream().flatMap(mend -> mend.called().stream()).distinct().toList()) {
+                String name = Code.ours(called) + ".class";
+                try (InputStream in = Main.class.getResourceAsStream("/" + name)) {
+                    put(to, last, name, in.readAllBytes());
                 }
             }
         }

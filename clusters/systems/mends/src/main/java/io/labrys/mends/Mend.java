@@ -83,8 +83,29 @@ enum Mend {
     /** A file is on the disk before a node goes on, so that a node without power keeps its term and vote. */
     SYNC_FILES("dledger-18", Names.FILES, Mend::syncFiles, "Syncs"),
 
+    /** An entry gets space on the disk before it is written, so that a full disk refuses it. */
+    ALLOCATE_PAGES("dledger-19", Names.MAPPED_FILE, FullDiskMends::allocatePages, "Pages"),
+
+    /** An entry for which a full disk has space, and none for its index, does not stay in the log. */
+    DROP_WITHOUT_INDEX("dledger-19", Names.STORE, FullDiskMends::dropWithoutIndex, "Stores"),
+
+    /** A node takes no term and gives no vote that it cannot store. */
+    STORE_OR_TAKE_BACK("dledger-20", Names.STATE, FullDiskMends::storeOrTakeBack),
+
+    /** A node answers a request for its vote by the vote that it has stored. */
+    ANSWER_BY_VOTE("dledger-20", Names.ELECTOR, FullDiskMends::answerByVote, "Elections"),
+
+    /** A candidate that cannot store its term waits before it tries again. */
+    WAIT_AFTER_FAILURE("dledger-20", Names.MAINTAINER, FullDiskMends::waitAfterFailure, "Elections"),
+
     /** A controller steps down on any answer with a higher term, also if a majority follows it. */
     CONTROLLER_STEPS_DOWN("controller-4", Names.ELECTOR, Mend::stepDown),
+
+    /** An entry of a controller gets space on the disk before it is written, so that a full disk refuses it. */
+    CONTROLLER_ALLOCATES_PAGES("controller-6", Names.MAPPED_FILE, FullDiskMends::allocatePages, "Pages"),
+
+    /** An entry of a controller for which a full disk has space, and none for its index, does not stay in the log. */
+    CONTROLLER_DROPS_WITHOUT_INDEX("controller-6", Names.STORE, FullDiskMends::dropWithoutIndex, "Stores"),
 
     /** A controller decides no change while an earlier one can be in the log without an answer. */
     WAIT_FOR_ENTRY("controller-9", Names.CONTROLLER, ControllerMends::waitForEntry, "Appends"),
@@ -99,7 +120,16 @@ enum Mend {
     SYNC_ENTRIES("controller-11", Names.STORE, ControllerMends::syncEntries, "Stores"),
 
     /** The answer to a transfer of the leadership ends when the connection to the target fails. */
-    ANSWER_TRANSFER("controller-12", Names.SERVICE, ControllerMends::answerTransfer, "Transfers");
+    ANSWER_TRANSFER("controller-12", Names.SERVICE, ControllerMends::answerTransfer, "Transfers"),
+
+    /** A controller takes no term and gives no vote that it cannot store. */
+    CONTROLLER_STORES_OR_TAKES_BACK("controller-13", Names.STATE, FullDiskMends::storeOrTakeBack),
+
+    /** A controller answers a request for its vote by the vote that it has stored. */
+    CONTROLLER_ANSWERS_BY_VOTE("controller-13", Names.ELECTOR, FullDiskMends::answerByVote, "Elections"),
+
+    /** A controller that cannot store its term waits before it tries again. */
+    CONTROLLER_WAITS_AFTER_FAILURE("controller-13", Names.MAINTAINER, FullDiskMends::waitAfterFailure, "Elections");
 
     private static final class Names {
         static final String LIBRARY = "io/openmessaging/storage/dledger/";
@@ -108,9 +138,12 @@ enum Mend {
         static final String HANDLER = PUSHER + "$EntryHandler";
         static final String SNAPSHOTS = LIBRARY + "snapshot/SnapshotManager";
         static final String STORE = LIBRARY + "store/file/DLedgerMmapFileStore";
+        static final String MAPPED_FILE = LIBRARY + "store/file/DefaultMmapFile";
         static final String RESULT = LIBRARY + "store/file/SelectMmapBufferResult";
         static final String ELECTOR = LIBRARY + "DLedgerLeaderElector";
+        static final String MAINTAINER = ELECTOR + "$StateMaintainer";
         static final String REQUEST = LIBRARY + "protocol/PushEntryRequest";
+        static final String STATE = LIBRARY + "MemberState";
         static final String SERVICE = LIBRARY + "DLedgerRpcNettyService";
         static final String FILES = LIBRARY + "utils/IOUtils";
         static final String MAP = "java/util/concurrent/ConcurrentMap";

@@ -5,6 +5,7 @@ import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.MappedByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -14,8 +15,10 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
+import java.util.NavigableSet;
 import java.util.Random;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.stream.Stream;
 
 /**
@@ -42,6 +45,10 @@ public final class Disk {
     private final Map<Object, Content> handles = new IdentityHashMap<>();
     /** The mapped files of the process, by the addresses of their first bytes. */
     private final NavigableMap<Long, Mapping> mappings = new TreeMap<>();
+    /** Where the first byte of a mapped file is or would be in the memory, by the channel that last mapped a part of the file. */
+    private final Map<Object, Long> addresses = new IdentityHashMap<>();
+    /** The addresses of pages of mapped files that the process wrote by a channel. They have space, even if they have only zeros. */
+    private final NavigableSet<Long> allocated = new TreeSet<>();
     private int links;
     private boolean full;
 
@@ -126,6 +133,56 @@ public final class Disk {
     void needRoom(int length) throws IOException {
         if (full && length > 0) {
             throw new IOException("No space left on device");
+        }
+    }
+
+    /**
+     * Comes before a write at a place of a file. Returns how many of the bytes the disk takes. A full disk takes those of the first pages, which
+     * have space.
+     */
+    int takes(FileChannel channel, long position, int length) throws IOException {
+        Long address = addresses.get(channel);
+        int taken = length;
+        if (full) {
+            taken = 0;
+            long page = position / PAGE_BYTES;
+            while (taken < length && hasSpace(channel, page, address)) {
+                taken = (int) Math.min(length, ++page * PAGE_BYTES - position);
+            }
+            needRoom(length > 0 && taken == 0 ? length : 0);
+        }
+        if (address != null && taken > 0) {
+            Content content = handles.get(channel);
+            for (long page = position / PAGE_BYTES; page * PAGE_BYTES < position + taken; page++) {
+                allocated.add(address + page * PAGE_BYTES);
+                if (content != null) {
+                    content.pages.computeIfAbsent((int) page, number -> page(content, number));
+                }
+            }
+        }
+        return taken;
+    }
+
+    private boolean hasSpace(FileChannel channel, long page, Long address) throws IOException {
+        if (address != null && allocated.contains(address + page * PAGE_BYTES)) {
+            return true;
+        }
+        ByteBuffer bytes = ByteBuffer.allocate(PAGE_BYTES);
+        channel.read(bytes, page * PAGE_BYTES);
+        bytes.flip();
+        while (bytes.hasRemaining()) {
+            if (bytes.get() != 0) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Notes that a program has written at a place of an open file. */
+    void writtenAt(FileChannel channel) {
+        Content content = handles.get(channel);
+        if (content != null && !content.isMapped()) {
+            written(channel);
         }
     }
 
@@ -214,7 +271,11 @@ public final class Disk {
     }
 
     /** Notes that a program has mapped an open file, which has at least the size of the mapped part since. */
-    void mapped(Object handle, MappedByteBuffer buffer, long position) throws IOException {
+    void mapped(FileChannel handle, MappedByteBuffer buffer, long position) throws IOException {
+        long begin = Addresses.of(buffer);
+        long end = begin + buffer.capacity();
+        addresses.put(handle, begin - position);
+        allocated.subSet(begin, end).clear(); // of a file that the program has unmapped
         Content content = handles.get(handle);
         if (content == null) {
             return;
@@ -235,8 +296,6 @@ public final class Disk {
             Files.createLink(content.kept, nameOf(content));
         }
         handles.put(buffer, content);
-        long begin = Addresses.of(buffer);
-        long end = begin + buffer.capacity();
         mappings.entrySet().removeIf(each -> each.getKey() < end && begin < each.getValue().end()); // the program has unmapped these
         mappings.put(begin, new Mapping(end, content));
     }
@@ -244,7 +303,7 @@ public final class Disk {
     /** Notes that a program will now write to a buffer, which can be a part of a mapped file, from its position on. */
     void touched(ByteBuffer buffer, int position, int length) {
         if (full) {
-            MissingPages.find(buffer, position, length);
+            MissingPages.find(buffer, position, length, allocated);
         }
         if (!keeps || length == 0) {
             return;
@@ -280,6 +339,8 @@ public final class Disk {
     void closeAll() {
         handles.clear();
         mappings.clear();
+        addresses.clear();
+        allocated.clear();
     }
 
     /** Loses what is not durable, but for a random part. No process may run. */

@@ -253,9 +253,11 @@ public final class Hooks {
     /** Writes to a place in a file. */
     public static int write(FileChannel channel, ByteBuffer bytes, long position) throws IOException {
         fileOperation();
-        SimProcess.current().disk().needRoom(bytes.remaining());
-        int count = channel.write(bytes, position);
-        SimProcess.current().disk().written(channel);
+        Disk disk = SimProcess.current().disk();
+        int taken = disk.takes(channel, position, bytes.remaining());
+        int count = channel.write(bytes.slice(bytes.position(), taken), position);
+        bytes.position(bytes.position() + count);
+        disk.writtenAt(channel);
         return count;
     }
 

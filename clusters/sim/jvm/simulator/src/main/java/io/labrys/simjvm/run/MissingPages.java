@@ -3,6 +3,7 @@ package io.labrys.simjvm.run;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 
 /**
  * Writes into pages of mapped files for which a full disk has no space.
@@ -10,7 +11,7 @@ import java.util.List;
  * <p>A page of a sparse file takes space when it is first written. If there is none, the kernel sends a signal. The JVM skips the
  * store, and throws an {@link InternalError} at some later instruction of the thread. So of the bytes of one write, those in other
  * pages are stored. Here the error comes at one of the next {@value #MOST_POINTS} points of the thread; see {@link Stalls}. A page that
- * has only zeros counts as one that was never written.
+ * has only zeros counts as one that was never written, unless the program has written the zeros by a channel.
  */
 final class MissingPages {
     private static final int MOST_POINTS = 200;
@@ -42,8 +43,8 @@ final class MissingPages {
         missing = null;
     }
 
-    /** Comes before a write into a buffer of a full disk, which is at least a part of a mapped file. */
-    static void find(ByteBuffer buffer, int position, int length) {
+    /** Comes before a write into a buffer of a full disk, which is at least a part of a mapped file. Some pages have space for sure. */
+    static void find(ByteBuffer buffer, int position, int length, Set<Long> allocated) {
         long address = Addresses.of(buffer);
         long first = (address + position) / Disk.PAGE_BYTES * Disk.PAGE_BYTES - address;
         for (long page = first; page < position + length; page += Disk.PAGE_BYTES) {
@@ -52,7 +53,7 @@ final class MissingPages {
             while (at < end && buffer.get(at) == 0) {
                 at++;
             }
-            if (at == end) {
+            if (at == end && !allocated.contains(address + page)) {
                 missing = missing == null ? new ArrayList<>() : missing;
                 missing.add(new int[] {(int) Math.max(position, page), Math.min(position + length, end)});
             }

@@ -13,6 +13,7 @@ import java.nio.charset.StandardCharsets;
 public final class Output {
     private static final int MAX_TEXT = 60_000;
     private static final int CAPACITY = 8192;
+    private static final int MOST_BYTES = 32 << 20;
     /** The length, the time, the time of the next timer, and the number of commands {@code T}. */
     private static final int HEAD = 2 * Integer.BYTES + 2 * Long.BYTES;
 
@@ -119,6 +120,11 @@ public final class Output {
     }
 
     private ByteBuffer room(int size) {
+        if (events.position() > MOST_BYTES) {
+            events.position(HEAD);
+            throw Scheduler.get().guard().broken("the processes send and log more than " + MOST_BYTES + " bytes in one instant of virtual time."
+                + " Code takes no time there, so a loop without a wait does not end. Confirm it on real nodes");
+        }
         if (events.remaining() < size) {
             events = ByteBuffer.allocate(Math.max(2 * events.capacity(), events.position() + size)).put(events.flip());
         }
