@@ -16,11 +16,16 @@ LEFT_OUT = (
     "--fault-off", "0.5-3", "--fault-quiet", "0.5-3", "--time-limit", "10",
 )  # fmt: skip
 TWO_FIRST_MASTERS = (*CONTROLLERS, "--plan", PLAN, "--max-in-flight", "1", "--time-limit", "6.952")
+FULL_DISKS = (
+    "--cluster", "sim", "--system", "rocketmq-controller", "--workload", "broker-id", "--nodes", "3", "--nemesis",
+    "disk-full:all", "--fault-on", "4-5", "--fault-off", "0.5-3", "--fault-quiet", "0.5-3", "--time-limit", "8", "--rate", "20",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("finding", "words", "seed", "part"),
     [
+        ("6", FULL_DISKS, 6, "recovered"),
         ("4", LEFT_OUT, 577543130896587572, "recovered"),
         ("9", TWO_FIRST_MASTERS, 1221919709868472333, "linearizable"),
     ],

@@ -1,4 +1,4 @@
-"""Controllers that lose their power or their target of a transfer, in virtual time: what their group does then."""
+"""Controllers that lose their power, their disks or their target of a transfer, in virtual time: what their group does then."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ from clusters.systems.routing import Routing
 from harness.op import Ok
 from tests.artifacts import built
 from tests.broker_group import NEXT, BrokerGroup, applying
-from tests.simulated_group import CUT, SimulatedGroup
+from tests.simulated_group import CUT, ELECTED, DLedgerGroup
 
 if TYPE_CHECKING:
     from harness.node import Node
 
 pytestmark = pytest.mark.integration
 
-ELECTED = "has been elected to be the leader"
 
-
-class Controllers(BrokerGroup, SimulatedGroup[SimRocketMQController]):
+class Controllers(BrokerGroup, DLedgerGroup[SimRocketMQController]):
     """Three simulated controllers with a client that follows the leader."""
 
     def __init__(self, seed: int, mend: str = "", *, process_read_event: bool = False) -> None:
@@ -111,6 +109,18 @@ def test_a_change_is_answered_before_it_is_on_a_disk() -> None:
     """Finding 11: a change that was answered with success is gone after one loss of power. With the mend, it is kept."""
     assert Controllers(4).run(loses_a_change)
     assert not Controllers(4, mend="11").run(loses_a_change)
+
+
+async def votes_without_storing(group: Controllers) -> bool:
+    """A controller with a full disk votes twice in a term."""
+    await group.apply(1)
+    return await group.votes_without_storing()
+
+
+def test_a_controller_votes_without_storing() -> None:
+    """The released controllers have finding 13: two of them lead in one term. Mended ones do not vote on a full disk."""
+    assert Controllers(1).run(votes_without_storing)
+    assert not Controllers(1, mend="13").run(votes_without_storing)
 
 
 async def refuses_changes(group: Controllers) -> bool:

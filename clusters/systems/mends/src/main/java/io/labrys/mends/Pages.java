@@ -12,7 +12,7 @@ public final class Pages {
 
     /**
      * Gets space on the disk for the bytes that come next in a mapped file. The file is sparse, and a write into mapped memory cannot report that
-     * the disk is full. A write to the file can.
+     * the disk is full. A write to the file can. It writes what the pages have, because the library also writes in front of entries.
      *
      * @param file the mapped file
      * @param from the position of the first byte; the page of the byte before it has space
@@ -26,10 +26,15 @@ public final class Pages {
         if (first >= end) {
             return true;
         }
-        ByteBuffer zeros = ByteBuffer.allocate(end - first);
+        ByteBuffer bytes = ByteBuffer.allocate(end - first);
         try {
-            while (zeros.hasRemaining()) {
-                file.write(zeros, first + zeros.position());
+            int count = 0;
+            while (bytes.hasRemaining() && count >= 0) {
+                count = file.read(bytes, first + bytes.position());
+            }
+            bytes.clear(); // behind the end of the file are zeros
+            while (bytes.hasRemaining()) {
+                file.write(bytes, first + bytes.position());
             }
             return true;
         } catch (IOException full) {
