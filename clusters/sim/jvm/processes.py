@@ -398,6 +398,10 @@ class ClientStream:
     async def drain(self) -> None:
         """Returns at once: the connection takes all bytes."""
 
+    def close(self) -> None:
+        """Closes the connection. The other end receives all bytes first."""
+        self._end.close()
+
     def is_closing(self) -> bool:
         """Returns whether the connection is closed."""
         return not self._end.open

@@ -181,8 +181,10 @@ class JavaNodes(SimNodes):
             committed=_index(told.committed), value=None if told.value is None else str(told.value),
         )  # fmt: skip
 
-    async def open_connection(self, host: str, port: int, timeout_s: float) -> Connection:
-        """Connects a client to a node; see `Connection.open`.
+    async def open_stream(
+        self, host: str, port: int, timeout_s: float
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connects a client to a node, as `asyncio.open_connection` does on real nodes.
 
         Raises:
             NotSent: The node refuses the connection, or does not accept it in time.
@@ -197,4 +199,12 @@ class JavaNodes(SimNodes):
             raise NotSent(f"{where} did not accept a connection in {timeout_s:g} s") from error
         except OSError as error:
             raise NotSent(f"{where} refused a connection: {error}") from error
-        return Connection(stream.reader, cast("asyncio.StreamWriter", stream), where)
+        return stream.reader, cast("asyncio.StreamWriter", stream)
+
+    async def open_connection(self, host: str, port: int, timeout_s: float) -> Connection:
+        """Connects a client of RocketMQ's remoting to a node; see `Connection.open`.
+
+        Raises:
+            NotSent: The node refuses the connection, or does not accept it in time.
+        """
+        return Connection(*await self.open_stream(host, port, timeout_s), f"{host}:{port}")

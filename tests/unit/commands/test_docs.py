@@ -71,6 +71,17 @@ def test_the_code_of_a_page_is_that_of_the_template(page: str, kind: str) -> Non
         assert text.strip() in ELSEWHERE or any(text in each for each in written), text
 
 
+def test_the_code_of_another_library_is_that_of_the_example() -> None:
+    """`tests/integration/test_sockets.py` runs the example."""
+    example = ROOT / "examples" / "microraft"
+    written = [path.read_text() for path in (example / "system.py", *example.glob("src/**/*.java"))]
+    code = [text for language, text in blocks("real-code-by-seed.md") if language in {"java", "python"}]
+    assert len(code) == 5
+    for text in code:
+        lines = [line.strip() for line in text.strip().splitlines()]
+        assert any("\n".join(lines) in "\n".join(line.strip() for line in each.splitlines()) for each in written), text
+
+
 @pytest.mark.parametrize("page", ["new-system.md", "new-workload.md"])
 def test_the_commands_of_a_page_are_those_of_the_package(page: str) -> None:
     """Each `labrys test` line of the page is in the template's README too."""

@@ -150,7 +150,7 @@ public final class Main {
             case 'U' -> disk(node).fill(in.get() != 0);
             case 'M' -> output.takes(node, disk(node).takesFile());
             case 'C' -> process(node).setClock(in.getLong(), in.getLong(), in.getLong());
-            case 'A' -> process(node).accept(in.getInt(), in.getLong(), Input.text(in));
+            case 'A' -> accept(node, in.getInt(), in.getLong(), Input.text(in));
             case 'O' -> deliver(node, in.getLong(), NetEvent.Kind.OPENED, "", null);
             case 'X' -> deliver(node, in.getLong(), NetEvent.Kind.CLOSED, Input.text(in), null);
             case 'D' -> deliver(node, in.getLong(), NetEvent.Kind.DATA, "", Input.bytes(in));
@@ -223,6 +223,12 @@ public final class Main {
         SimProcess process = processes.remove(node);
         if (process != null) {
             process.kill();
+        }
+    }
+
+    private void accept(String node, int port, long connection, String peer) {
+        if (!process(node).accept(port, connection, peer)) {
+            output.close(node, connection); // the process has closed the port
         }
     }
 

@@ -68,7 +68,8 @@ public final class Output {
         bytes(data);
     }
 
-    void close(String node, long connection) {
+    /** Tells that a process has closed a connection. */
+    public void close(String node, long connection) {
         event('X', node).putLong(connection);
     }
 

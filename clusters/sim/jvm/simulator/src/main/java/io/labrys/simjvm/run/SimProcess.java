@@ -225,8 +225,13 @@ public final class SimProcess {
         }
     }
 
+    /** Notes who accepts connections to a port; null for nobody any more. */
     void listen(int port, Mailbox mailbox) {
         listening.put(port, mailbox);
+    }
+
+    boolean listens(int port) {
+        return listening.get(port) != null;
     }
 
     void connect(long connection, Mailbox mailbox) {

@@ -33,6 +33,8 @@ final class HookTable {
         Map.entry("java/io/FileOutputStream", RUN + "SimFileOutputStream"),
         Map.entry("java/io/FileWriter", RUN + "SimFileWriter"),
         Map.entry("java/io/RandomAccessFile", RUN + "SimRandomAccessFile"),
+        Map.entry("java/net/Socket", RUN + "SimSocket"),
+        Map.entry("java/net/ServerSocket", RUN + "SimServerSocket"),
         // The common pool of a machine with two processors has one thread, and CompletableFuture does not use such a pool.
         Map.entry("java/util/concurrent/ForkJoinPool", INSIDE + "ForkJoinPool"),
         Map.entry("java/util/concurrent/ForkJoinPool$ManagedBlocker", INSIDE + "ForkJoinPool$ManagedBlocker"),
@@ -66,7 +68,7 @@ final class HookTable {
         "java/util/Random.<init>()V", "seed", "java/util/Date.<init>()V", "currentTimeMillis");
 
     /** Types whose methods leave the simulation. The guard ends a run that calls one. */
-    private static final Set<String> FORBIDDEN = Set.of("java/net/Socket", "java/net/ServerSocket", "java/net/DatagramSocket",
+    private static final Set<String> FORBIDDEN = Set.of("javax/net/SocketFactory", "javax/net/ServerSocketFactory", "java/net/DatagramSocket",
         "java/nio/channels/SocketChannel", "java/nio/channels/ServerSocketChannel", "java/nio/channels/DatagramChannel",
         "java/nio/channels/AsynchronousFileChannel", "java/nio/channels/Selector", "java/lang/ProcessBuilder",
         "java/lang/Thread$Builder");

@@ -1,0 +1,142 @@
+"""Java programs with plain sockets in the simulator: what their calls return, and a released Raft library on top of them."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cli
+from clusters.sim.cluster import SimCluster
+from clusters.sim.jvm.system import JavaNodes, simulator
+from harness.verdict import Verdict
+from tests.trials import trial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.node import Node
+
+pytestmark = pytest.mark.integration
+
+SOURCE = Path(__file__).parents[1] / "data" / "java" / "Calls.java"
+MICRORAFT = (
+    *("--cluster", "sim", "--system", "examples/microraft/system.py:MicroRaft", "--nodes", "3", "--nemesis"),
+    *(
+        "partition-random-halves,pause",
+        "--fault-on",
+        "2-4",
+        "--fault-off",
+        "1-2",
+        "--fault-quiet",
+        "2-5",
+        "--time-limit",
+        "16",
+    ),
+)
+MARK = "calls: "
+PORT = 7000
+SERVER = [
+    "second port: java.net.BindException: Address already in use",
+    "got 1 255 -1",
+    "got 2 3 4",
+    "accept: java.net.SocketTimeoutException: Accept timed out",
+]
+CALLER = [
+    "read: java.net.SocketTimeoutException: Read timed out",
+    "closed: Socket closed, interrupted true",
+    "answer 2 7 8, then -1",
+    "write: java.net.SocketException: Broken pipe",
+    "connect: java.net.ConnectException: Connection refused",
+]
+
+
+class Calls(JavaNodes):
+    """Nodes that run `Calls`."""
+
+    name = "calls"
+    main = "Calls"
+    folder: Path
+
+    def jars(self) -> Sequence[Path]:
+        """Returns the compiled program."""
+        return (self.folder / "calls.jar",)
+
+    def node_arguments(self, node: Node, directory: str, log_directory: str) -> Sequence[str]:
+        """Returns the node, and where the first one serves."""
+        return (node.name, self.nodes[0].address, str(PORT))
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Has nothing to wait for."""
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> Any:
+        """Has no clients."""
+        raise NotImplementedError
+
+
+@pytest.fixture(name="folder", scope="module")
+def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compiles the program."""
+    folder = tmp_path_factory.mktemp("calls")
+    subprocess.run(["javac", "--release", "17", "-d", folder, SOURCE], check=True)
+    subprocess.run(["jar", "cf", folder / "calls.jar", "-C", folder, "."], check=True)
+    return folder
+
+
+def said(lines: Sequence[str]) -> list[str]:
+    """Returns what the program says in the lines of a log."""
+    return [line.split(MARK, 1)[1].rstrip() for line in lines if MARK in line]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_plain_sockets(seed: int, folder: Path) -> None:
+    """Calls return and throw in virtual time what they do on this machine."""
+    simulator(print)
+    cluster = SimCluster(("n1", "n2"), seed)
+    system = Calls(cluster, None, "register")
+    system.folder = folder
+
+    async def live() -> None:
+        for node in cluster.nodes:
+            system.start(node)
+        await asyncio.sleep(20.0)
+
+    try:
+        cluster.world.run(live())
+        assert [said(machine.lines) for machine in cluster.world.machines.values()] == [SERVER, CALLER]
+    finally:
+        cluster.close()
+
+
+def test_the_same_calls_on_this_machine(folder: Path) -> None:
+    """The program says the same with the sockets of the kernel."""
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", str(folder), "Calls"]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    server = subprocess.Popen([*command, "n1", "127.0.0.1", port], stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stderr is not None
+        first = next(line for line in server.stderr if MARK in line)  # it serves now
+        caller = subprocess.run(
+            [*command, "n2", "127.0.0.1", port], stderr=subprocess.PIPE, text=True, timeout=60, check=True
+        )
+        _, log = server.communicate(timeout=60)
+    finally:
+        server.kill()
+    assert [said([first, *log.splitlines()]), said(caller.stderr.splitlines())] == [SERVER, CALLER]
+
+
+def test_a_released_library_runs_and_repeats(tmp_path: Path) -> None:
+    """The seed of a run with MicroRaft repeats its history."""
+    found = trial(*MICRORAFT, seed=1)
+    assert found.outcome.verdict is Verdict.VALID
+    histories = []
+    for count in range(2):
+        store = tmp_path / str(count)
+        cli.labrys.main(["test", *MICRORAFT, "--seed", "1", "--store", str(store)], standalone_mode=False)
+        histories.append(next(store.glob("*/2*/history.jsonl")).read_bytes())
+    assert histories[0] == histories[1]
