@@ -39,8 +39,8 @@ def test_other_texts_are_refused(text: str) -> None:
 
 def test_an_older_library_has_fewer_mends() -> None:
     """A mend is for the versions that have its finding."""
-    assert DLedgerLogOptions(library_version="0.3.1.2", mend="8,17,18").mend
-    with pytest.raises(InputError, match="one of 8, 17, 18, or all"):
+    assert DLedgerLogOptions(library_version="0.3.1.2", mend="8,17,18,19,20").mend
+    with pytest.raises(InputError, match="one of 8, 17, 18, 19, 20, or all"):
         DLedgerLogOptions(library_version="0.3.1.2", mend="1")
 
 
