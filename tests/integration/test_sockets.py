@@ -1,4 +1,4 @@
-"""Java programs with plain sockets in the simulator: what their calls return, and a released Raft library on top of them."""
+"""Java programs of a test in the simulator: plain sockets, a loop without a wait, and a released Raft library."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 import cli
 from clusters.sim.cluster import SimCluster
 from clusters.sim.jvm.system import JavaNodes, simulator
+from harness.errors import InfrastructureError
 from harness.verdict import Verdict
 from tests.trials import trial
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
-SOURCE = Path(__file__).parents[1] / "data" / "java" / "Calls.java"
+SOURCES = sorted((Path(__file__).parents[1] / "data" / "java").glob("*.java"))
 MICRORAFT = (
     *("--cluster", "sim", "--system", "examples/microraft/system.py:MicroRaft", "--nodes", "3", "--nemesis"),
     *(
@@ -82,7 +83,7 @@ class Calls(JavaNodes):
 def _folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Compiles the program."""
     folder = tmp_path_factory.mktemp("calls")
-    subprocess.run(["javac", "--release", "17", "-d", folder, SOURCE], check=True)
+    subprocess.run(["javac", "--release", "17", "-d", folder, *SOURCES], check=True)
     subprocess.run(["jar", "cf", folder / "calls.jar", "-C", folder, "."], check=True)
     return folder
 
@@ -110,6 +111,21 @@ def test_plain_sockets(seed: int, folder: Path) -> None:
         assert [said(machine.lines) for machine in cluster.world.machines.values()] == [SERVER, CALLER]
     finally:
         cluster.close()
+
+
+def test_a_loop_without_a_wait_ends_the_run(folder: Path) -> None:
+    """The error says so. Without a limit, the JVM would end without memory."""
+    cluster = SimCluster(("n1",), 1)
+    system = Calls(cluster, None, "register")
+    system.folder, system.main = folder, "Endless"
+
+    async def live() -> None:
+        system.start(cluster.nodes[0])
+        await asyncio.sleep(1.0)
+
+    with pytest.raises(InfrastructureError, match="in one instant of virtual time"):
+        cluster.world.run(live())
+    cluster.close()
 
 
 def test_the_same_calls_on_this_machine(folder: Path) -> None:

@@ -13,7 +13,7 @@ import java.nio.charset.StandardCharsets;
 public final class Output {
     private static final int MAX_TEXT = 60_000;
     private static final int CAPACITY = 8192;
-    private static final int MOST_BYTES = 32 << 20;
+    private static final int MOST_BYTES = 96 << 20;
     /** The length, the time, the time of the next timer, and the number of commands {@code T}. */
     private static final int HEAD = 2 * Integer.BYTES + 2 * Long.BYTES;
 
