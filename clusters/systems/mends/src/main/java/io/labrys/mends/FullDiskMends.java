@@ -71,7 +71,7 @@ final class FullDiskMends {
             .getNext();
     }
 
-    /** Takes back a term or a vote that cannot be stored. A term then ends what needs it, with an exception. */
+    /** Takes back a term or a vote that cannot be stored. A request for a term then throws; the answer to a request for a vote shows the vote. */
     static void storeOrTakeBack(ClassNode node) {
         MethodNode store = node.methods.stream().filter(FullDiskMends::stores).findFirst().orElseThrow();
         AbstractInsnNode said = only(store, each -> each instanceof MethodInsnNode call && call.name.equals("error"));
@@ -79,8 +79,8 @@ final class FullDiskMends {
         fail.add(said.getPrevious().clone(null)); // loads the exception
         fail.add(new InsnNode(Opcodes.ATHROW));
         store.instructions.insert(said, fail);
-        takeBackAfterFailure(node, method(node, "nextTerm"), false);
-        takeBackAfterFailure(node, method(node, "setCurrVoteFor"), true);
+        takeBackAfterFailure(node, method(node, "nextTerm"));
+        takeBackAfterFailure(node, method(node, "setCurrVoteFor"));
     }
 
     /** Answers a request for a vote by the vote that is stored. */
@@ -114,8 +114,8 @@ final class FullDiskMends {
         return false;
     }
 
-    /** Puts a method in the place of one, which calls it and takes back the term and the vote if it throws. */
-    private static void takeBackAfterFailure(ClassNode node, MethodNode changes, boolean goesOn) {
+    /** Puts a method in the place of one, which calls it and takes back the term and the vote if it throws. That of a vote then returns. */
+    private static void takeBackAfterFailure(ClassNode node, MethodNode changes) {
         MethodNode takesBack = new MethodNode(changes.access, changes.name, changes.desc, null, changes.exceptions.toArray(new String[0]));
         changes.name += "$stored";
         LabelNode begin = new LabelNode();
@@ -136,7 +136,7 @@ final class FullDiskMends {
             1, new Object[] {"java/lang/Throwable"}));
         restore(code, node, "currTerm", "J", Opcodes.LLOAD, TERM);
         restore(code, node, "currVoteFor", "L" + STRING + ";", Opcodes.ALOAD, VOTE);
-        code.add(new InsnNode(goesOn ? Opcodes.RETURN : Opcodes.ATHROW));
+        code.add(new InsnNode(isVote ? Opcodes.RETURN : Opcodes.ATHROW));
         takesBack.tryCatchBlocks.add(new TryCatchBlockNode(begin, end, end, null));
         node.methods.add(takesBack);
     }
