@@ -77,29 +77,22 @@ class MicroRaft(JavaNodes):
         """Returns a client, which looks for the leader unless it is pinned."""
         return Client(self, node, (node,) if pinned else tuple(self.nodes))
 
-    async def ask(self, node: Node, *words: str) -> Sequence[str] | None:
-        """Asks a node over a new connection; returns None if no answer comes in time."""
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Asks the node what it believes; returns none if no readable answer comes in time."""
         connection = Connection(self)
         try:
-            async with asyncio.timeout(TIMEOUT_S):
-                return await connection.ask(node, words)
-        except (LabrysError, OSError, EOFError):  # a TimeoutError is an OSError
-            return None
+            async with asyncio.timeout(timeout_s):
+                role, term, leader, committed = await connection.ask(node, ("status",))
+            return (
+                NodeStatus(
+                    node=node.name, role=role, term=int(term), leader=None if leader == "-" else leader,
+                    committed_index=int(committed),
+                ),
+            )  # fmt: skip
+        except (LabrysError, OSError, EOFError, ValueError):  # a TimeoutError is an OSError
+            return ()
         finally:
             connection.close()
-
-    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:  # noqa: ARG002
-        """Asks the node what it believes."""
-        answer = await self.ask(node, "status")
-        if answer is None or len(answer) != 4:
-            return ()
-        role, term, leader, committed = answer
-        return (
-            NodeStatus(
-                node=node.name, role=role, term=int(term), leader=None if leader == "-" else leader,
-                committed_index=int(committed),
-            ),
-        )  # fmt: skip
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
         """Waits until all nodes follow the same leader."""
