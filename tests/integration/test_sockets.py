@@ -126,6 +126,25 @@ def test_a_loop_without_a_wait_ends_the_run(folder: Path) -> None:
     cluster.close()
 
 
+def test_a_loop_that_logs_takes_time(folder: Path) -> None:
+    """Other threads run meanwhile. A loop without a wait logs some thousand lines in a second, and not without end."""
+    cluster = SimCluster(("n1",), 1)
+    system = Calls(cluster, None, "register")
+    system.folder, system.main = folder, "Busy"
+
+    async def live() -> None:
+        system.start(cluster.nodes[0])
+        await asyncio.sleep(2.0)
+
+    try:
+        cluster.world.run(live())
+        lines = cluster.world.machines["n1"].lines
+    finally:
+        cluster.close()
+    assert said(lines) == ["a second has passed"]
+    assert 2_000 < sum("again" in line for line in lines) < 20_000
+
+
 def test_the_same_calls_on_this_machine(folder: Path) -> None:
     """The program says the same with the sockets of the kernel."""
     command = ["java", "-XX:TieredStopAtLevel=1", "-cp", str(folder), "Calls"]

@@ -177,9 +177,9 @@ public final class Hooks {
         return DISK_BYTES;
     }
 
-    /** Returns the free space of the disk, the same on all machines. */
+    /** Returns the free space of the disk: none if it is full, and else the same on all machines. */
     public static long freeSpace(File file) {
-        return FREE_BYTES;
+        return SimProcess.current().disk().isFull() ? 0 : FREE_BYTES;
     }
 
     /** Lets the operation on a file that follows take time, on a slow disk. A kill at that time comes before the operation. */

@@ -24,6 +24,9 @@ import java.util.function.Supplier;
  * <p>For half of all seeds, disks are slow: {@link #SLOW_SHARE} of the operations on files take time. The mean is the same in the
  * whole run, and is drawn from 1 to 30 ms. A write into a mapped file takes time with the probability {@code pageFaults}, 10 ms in
  * the mean, before it changes a byte.
+ *
+ * <p>A thread that sends or logs {@link #MOST_ACTS} times in one instant waits for {@link #ACTS_NANOS}. So a loop without a wait
+ * takes time, as it does on a real machine, and others run meanwhile.
  */
 public final class Scheduler {
     /** The end of a wait without a limit. */
@@ -36,6 +39,8 @@ public final class Scheduler {
     private static final double LEAST_SLOW_NANOS = NANOS_PER_MILLI;
     private static final double SLOW_RANGE = 30;
     private static final double PAGE_FAULT_NANOS = 10 * NANOS_PER_MILLI;
+    private static final int MOST_ACTS = 2_000;
+    private static final long ACTS_NANOS = 400 * NANOS_PER_MILLI;
 
     private static Scheduler one;
 
@@ -258,6 +263,16 @@ public final class Scheduler {
     void pass() {
         SimThread me = current();
         block(me, SimThread.Wait.NOTHING, now + PASS_NANOS);
+    }
+
+    /** Comes after a thread has sent or logged. It takes time only for a thread that does so again and again in one instant. */
+    void acted() {
+        SimThread me = current();
+        me.acts = me.actedAt == now ? me.acts + 1 : 1;
+        me.actedAt = now;
+        if (me.acts >= MOST_ACTS && !me.initializes() && !me.looks()) {
+            block(me, SimThread.Wait.BUSY, after(ACTS_NANOS));
+        }
     }
 
     /** Comes before an operation on a file, which takes time on a slow disk. A kill at that time comes before the operation. */

@@ -259,6 +259,7 @@ public final class SimProcess {
     public void log(String lines) {
         if (!scheduler.current().initializes()) {
             scheduler.output().log(name, lines);
+            scheduler.acted();
         }
     }
 

@@ -23,11 +23,11 @@ public class SimThread implements Runnable {
 
     /** What a blocked thread waits for. */
     enum Wait {
-        NOTHING, PARK, SLEEP, NOTIFY, MONITOR, MAILBOX, DISK, STALL, END;
+        NOTHING, PARK, SLEEP, NOTIFY, MONITOR, MAILBOX, DISK, BUSY, STALL, END;
 
         /** Returns whether the wait takes just as long as the simulator has drawn. */
         boolean isExact() {
-            return this == DISK || this == STALL;
+            return this == DISK || this == BUSY || this == STALL;
         }
     }
 
@@ -55,6 +55,9 @@ public class SimThread implements Runnable {
     boolean interrupted;
     /** How many points there are until the error for a write into a missing page; 0 if none comes. See {@link MissingPages}. */
     int pointsToFault;
+    /** How many times this thread has sent or logged in the instant {@link #actedAt}. */
+    int acts;
+    long actedAt;
     /** The order among the threads that are ready, the highest first, if threads have priorities; see {@link Stalls}. */
     long rank;
     /** The end of a wait that the scheduler has prolonged; see {@link Scheduler}. */

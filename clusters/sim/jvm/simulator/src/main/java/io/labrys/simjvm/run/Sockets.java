@@ -35,6 +35,7 @@ public final class Sockets {
             return false;
         }
         Scheduler.get().output().data(process.name(), connection, data);
+        Scheduler.get().acted();
         return true;
     }
 
