@@ -43,6 +43,8 @@ SERVER = [
     "second port: java.net.BindException: Address already in use",
     "got 1 255 -1",
     "got 2 3 4",
+    "got 5 6 7",
+    "got 5 6 7",
     "accept: java.net.SocketTimeoutException: Accept timed out",
 ]
 CALLER = [
@@ -50,6 +52,10 @@ CALLER = [
     "closed: Socket closed, interrupted true",
     "answer 2 7 8, then -1",
     "write: java.net.SocketException: Broken pipe",
+    "closed after a byte: java.net.SocketException: Socket closed",
+    "available: java.net.SocketException: Socket closed",
+    "closed after the end: -1",
+    "available: java.net.SocketException: Socket closed",
     "connect: java.net.ConnectException: Connection refused",
 ]
 

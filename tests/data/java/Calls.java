@@ -31,7 +31,7 @@ public final class Calls {
                 say("second port: " + e);
             }
             server.setSoTimeout(10_000);
-            for (int count = 0; count < 2; count++) {
+            for (int count = 0; count < 4; count++) {
                 try (Socket socket = server.accept()) {
                     InputStream in = socket.getInputStream();
                     say("got " + in.read() + " " + in.read() + " " + in.read());
@@ -86,10 +86,35 @@ public final class Calls {
         } catch (IOException | InterruptedException e) {
             say("write: " + e);
         }
+        sayWhatFollowsClose("a byte", server, 1);
+        sayWhatFollowsClose("the end", server, 3);
         try (Socket socket = new Socket(server, port + 1)) {
             say("connected");
         } catch (IOException e) {
             say("connect: " + e);
+        }
+    }
+
+    private static void sayWhatFollowsClose(String what, String server, int reads) {
+        InputStream in;
+        try (Socket socket = new Socket(server, port)) {
+            socket.getOutputStream().write(new byte[] {5, 6, 7});
+            in = socket.getInputStream();
+            for (int count = 0; count < reads; count++) {
+                in.read();
+            }
+        } catch (IOException e) {
+            throw new IllegalStateException(e);
+        }
+        try {
+            say("closed after " + what + ": " + in.read());
+        } catch (IOException e) {
+            say("closed after " + what + ": " + e);
+        }
+        try {
+            say("available: " + in.available());
+        } catch (IOException e) {
+            say("available: " + e);
         }
     }
 }

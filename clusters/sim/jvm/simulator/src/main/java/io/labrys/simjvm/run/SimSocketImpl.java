@@ -125,17 +125,22 @@ final class SimSocketImpl extends SocketImpl {
     /** Waits for the next event, as long as the option says. */
     private NetEvent next() throws IOException {
         NetEvent event = closed ? null : mailbox.take((int) options.getOrDefault(SocketOptions.SO_TIMEOUT, 0));
-        if (closed) {
-            throw new SocketException("Socket closed");
-        }
+        requireOpen();
         if (event == null) {
             throw new SocketTimeoutException(accepts ? "Accept timed out" : "Read timed out");
         }
         return event;
     }
 
+    private void requireOpen() throws IOException {
+        if (closed) {
+            throw new SocketException("Socket closed");
+        }
+    }
+
     @Override
-    protected int available() {
+    protected int available() throws IOException {
+        requireOpen();
         return bytes.length - taken;
     }
 
@@ -167,6 +172,9 @@ final class SimSocketImpl extends SocketImpl {
                 if (length == 0) {
                     return 0;
                 }
+                if (end == null) {
+                    requireOpen(); // as in the JDK, the end can be read again
+                }
                 while (taken == bytes.length && end == null) {
                     NetEvent event = next();
                     if (event.kind() == NetEvent.Kind.CLOSED) {
@@ -189,7 +197,7 @@ final class SimSocketImpl extends SocketImpl {
             }
 
             @Override
-            public int available() {
+            public int available() throws IOException {
                 return SimSocketImpl.this.available();
             }
 
@@ -210,9 +218,7 @@ final class SimSocketImpl extends SocketImpl {
 
             @Override
             public void write(byte[] from, int at, int length) throws IOException {
-                if (closed) {
-                    throw new SocketException("Socket closed");
-                }
+                requireOpen();
                 if (length == 0 || Sockets.send(connection, Arrays.copyOfRange(from, at, at + length))) {
                     return;
                 }
