@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from harness.cluster import on_all
@@ -15,6 +15,7 @@ from tests.held_threads import HeldThreads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
     from typing import Self
 
     from clusters.local import LocalCluster
@@ -28,7 +29,7 @@ T = TypeVar("T")
 READY_S = 60.0
 FOUND_S = 60.0
 PAUSE_S = 0.1
-CUT, SECOND_CUT, POWER, PREPARED = range(4)  # the numbers of faults
+CUT, SECOND_CUT, POWER, FULL, KILL, PREPARED = range(6)  # the numbers of faults
 
 
 def planned(number: int, kind: str, *nodes: Node) -> PlannedFault:
@@ -119,23 +120,47 @@ class RealGroup(Generic[S]):
             return False
 
     @asynccontextmanager
-    async def cut_off(self, *nodes: Node, number: int = CUT) -> AsyncIterator[None]:
-        """Cuts nodes off the others, with a proof. Two cuts at the same time need two numbers."""
-        cut = planned(number, "partition-random-halves", *nodes)
-        await self.conductor.begin(cut)
+    async def faulted(self, kind: str, *nodes: Node, number: int) -> AsyncIterator[None]:
+        """Injects a fault, with a proof. Two faults at the same time need two numbers."""
+        fault = planned(number, kind, *nodes)
+        await self.conductor.begin(fault)
         try:
             yield
-            assert (await self.conductor.prove(cut)).effective
+            proof = await self.conductor.prove(fault)
+            assert proof.effective, proof
         finally:
-            await self.conductor.end(cut)
+            await self.conductor.end(fault)
+
+    def cut_off(self, *nodes: Node, number: int = CUT) -> AbstractAsyncContextManager[None]:
+        """Cuts nodes off the others, with a proof."""
+        return self.faulted("partition-random-halves", *nodes, number=number)
 
     async def lose_power(self, node: Node) -> None:
         """Turns the power of a node off and on, with a proof."""
-        loss = planned(POWER, "power-loss", node)
-        await self.conductor.begin(loss)
-        proof = await self.conductor.prove(loss)
-        await self.conductor.end(loss)
-        assert proof.effective, proof
+        async with self.faulted("power-loss", node, number=POWER):
+            pass
+
+    async def votes_without_storing(self) -> bool:
+        """Fills the disks of the followers. They elect one of them; it is cut off, and the other one starts again.
+
+        Returns:
+            Whether a term has two leaders. Nodes that refuse to vote on a full disk elect nobody.
+        """
+        first = await self.leader()
+        followers = self.others(first)
+        async with AsyncExitStack() as cut:
+            async with AsyncExitStack() as killed, self.faulted("disk-full", *followers, number=FULL):
+                self.system.kill(first)
+                try:
+                    second = await self.elected(*followers)
+                except TimeoutError:
+                    return False
+                leader = self.system.node(second.node)
+                (voter,) = self.others(first, leader)
+                await cut.enter_async_context(self.cut_off(leader))
+                await killed.enter_async_context(self.faulted("kill", voter, number=KILL))
+            self.system.start(first)
+            return (await self.elected(first, voter)).term == second.term
 
     @asynccontextmanager
     async def debugged(self, node: Node) -> AsyncIterator[HeldThreads]:

@@ -415,6 +415,12 @@ async def has_two_leaders_of_a_term(group: Group) -> bool:
         return (await group.elected(first, voter)).term == term
 
 
+async def votes_without_storing(group: Group) -> bool:
+    """Finding 20: a node with a full disk votes twice in a term. In finding 16, the old leader leads its term again."""
+    await group.write(5)
+    return await group.votes_without_storing()
+
+
 def tried(mend: str, form: Callable[[Group], Awaitable[bool | None]], options: Mapping[str, Any]) -> bool:
     """Returns what a form finds, as soon as its steps lead where they should."""
     for _ in range(TRIES):
@@ -440,6 +446,7 @@ def tried(mend: str, form: Callable[[Group], Awaitable[bool | None]], options: M
         pytest.param(("", "15,16"), obeys_a_dead_leader, {"heartbeat_ms": PATIENT_MS}, id="16"),
         pytest.param(("", "17"), forgets_its_term, {}, id="17"),
         pytest.param(("", "18"), has_two_leaders_of_a_term, {"faults": ["power-loss"]}, id="18"),
+        pytest.param(("16", "16,20"), votes_without_storing, {"faults": ["disk-full"]}, id="20"),
     ],
 )
 def test_a_finding_is_there_without_its_mend_only(

@@ -1,4 +1,4 @@
-"""Controllers that lose their power or their target of a transfer, on real nodes: findings with their mends and without."""
+"""Controllers without power, space, or a target of a transfer, on real nodes: findings with their mends and without."""
 
 from __future__ import annotations
 
@@ -102,6 +102,12 @@ async def has_two_leaders_of_a_term(group: Controllers) -> bool:
         return (await group.elected(first, voter)).term == term
 
 
+async def votes_without_storing(group: Controllers) -> bool:
+    """Finding 13: a controller with a full disk votes twice in a term."""
+    await group.apply(1)
+    return await group.votes_without_storing()
+
+
 async def changes_are_lost(group: Controllers) -> list[bool]:
     """Finding 11: the only other controller with a change loses its power as it acknowledges it, and the leader is cut off.
 
@@ -149,6 +155,12 @@ def test_a_controller_forgets_its_vote() -> None:
     """With the released jars, two controllers lead in one term. With the mend of finding 10, the second has a later term."""
     assert Controllers("").run(has_two_leaders_of_a_term)
     assert not Controllers("10").run(has_two_leaders_of_a_term)
+
+
+def test_a_controller_votes_without_storing() -> None:
+    """With the released jars, two controllers lead in one term. With the mend of finding 13, nobody votes on a full disk."""
+    assert Controllers("", faults=("disk-full",)).run(votes_without_storing)
+    assert not Controllers("13", faults=("disk-full",)).run(votes_without_storing)
 
 
 def test_a_change_is_answered_before_it_is_on_a_disk() -> None:
