@@ -64,7 +64,6 @@ class Calls(JavaNodes):
     """Nodes that run `Calls`."""
 
     name = "calls"
-    main = "Calls"
     folder: Path
 
     def jars(self) -> Sequence[Path]:
@@ -97,56 +96,41 @@ def said(lines: Sequence[str]) -> list[str]:
     return [line.split(MARK, 1)[1].rstrip() for line in lines if MARK in line]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_plain_sockets(seed: int, folder: Path) -> None:
-    """Calls return and throw in virtual time what they do on this machine."""
+def logs(folder: Path, main: str, *nodes: str, seed: int = 1, time_s: float) -> list[Sequence[str]]:
+    """Lets a program run on simulated nodes. Returns the lines of the log of each."""
     simulator(print)
-    cluster = SimCluster(("n1", "n2"), seed)
+    cluster = SimCluster(nodes, seed)
     system = Calls(cluster, None, "register")
-    system.folder = folder
+    system.folder, system.main = folder, main
 
     async def live() -> None:
         for node in cluster.nodes:
             system.start(node)
-        await asyncio.sleep(20.0)
+        await asyncio.sleep(time_s)
 
     try:
         cluster.world.run(live())
-        assert [said(machine.lines) for machine in cluster.world.machines.values()] == [SERVER, CALLER]
+        return [machine.lines for machine in cluster.world.machines.values()]
     finally:
         cluster.close()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_plain_sockets(seed: int, folder: Path) -> None:
+    """Calls return and throw in virtual time what they do on this machine."""
+    found = logs(folder, "Calls", "n1", "n2", seed=seed, time_s=20.0)
+    assert [said(lines) for lines in found] == [SERVER, CALLER]
 
 
 def test_a_loop_without_a_wait_ends_the_run(folder: Path) -> None:
     """The error says so. Without a limit, the JVM would end without memory."""
-    cluster = SimCluster(("n1",), 1)
-    system = Calls(cluster, None, "register")
-    system.folder, system.main = folder, "Endless"
-
-    async def live() -> None:
-        system.start(cluster.nodes[0])
-        await asyncio.sleep(1.0)
-
     with pytest.raises(InfrastructureError, match="in one instant of virtual time"):
-        cluster.world.run(live())
-    cluster.close()
+        logs(folder, "Endless", "n1", time_s=1.0)
 
 
 def test_a_loop_that_logs_takes_time(folder: Path) -> None:
     """Other threads run meanwhile. A loop without a wait logs some thousand lines in a second, and not without end."""
-    cluster = SimCluster(("n1",), 1)
-    system = Calls(cluster, None, "register")
-    system.folder, system.main = folder, "Busy"
-
-    async def live() -> None:
-        system.start(cluster.nodes[0])
-        await asyncio.sleep(2.0)
-
-    try:
-        cluster.world.run(live())
-        lines = cluster.world.machines["n1"].lines
-    finally:
-        cluster.close()
+    (lines,) = logs(folder, "Busy", "n1", time_s=2.0)
     assert said(lines) == ["a second has passed"]
     assert 2_000 < sum("again" in line for line in lines) < 20_000
 
