@@ -61,7 +61,7 @@ CALLER = [
 
 
 class Calls(JavaNodes):
-    """Nodes that run `Calls`."""
+    """Nodes that run a program of the tests."""
 
     name = "calls"
     folder: Path
