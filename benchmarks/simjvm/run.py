@@ -3,7 +3,8 @@
 `python -m benchmarks simjvm` does runs of 20 virtual seconds with faults on three nodes, checks included. All clients of the
 second row follow the leader. The processor time is that of this process and of the JVMs, their starts included. The last
 quarter of many runs has no start in it. With `--threads`, Java 17 and its threads run them, also where a Java with
-continuations is installed. `--compare 200` compares the runs of 200 seeds in all kinds of JVMs.
+continuations is installed. With `--free`, the kernel chooses the cores, and a run has none of its own. `--compare 200`
+compares the runs of 200 seeds in all kinds of JVMs.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.simjvm.same import compare  # noqa: E402 - from the repository
 from clusters.sim.jvm import idle, javas  # noqa: E402
+from clusters.sim.world import SimWorld  # noqa: E402
 from tests.trials import trials  # noqa: E402
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20, help="how many runs share a JVM")
     parser.add_argument("--fresh", type=int, default=5, help="how many runs have a JVM of their own")
     parser.add_argument("--threads", action="store_true", help="run them with Java 17")
+    parser.add_argument("--free", action="store_true", help="let the kernel choose the cores")
     parser.add_argument(
         "--compare", type=int, metavar="N", help="compare the runs of N seeds in all these JVMs instead"
     )
@@ -69,6 +72,8 @@ def main() -> int:
     if given.threads:
         old = [java for java in javas.installed() if java.version == javas.COPIED]
         javas.installed = lambda: old
+    if given.free:
+        SimWorld.share_core = lambda _: None  # type: ignore[assignment,method-assign]
     print(f"Java {javas.chosen(javas.installed())[0].version}")
     heads = (
         ("runs", 5),

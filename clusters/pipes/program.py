@@ -101,6 +101,7 @@ class Program(abc.ABC):
 
     def start(self) -> None:
         """Starts the process."""
+        self.machine.world.share_core()
         self.child = Child(self._launch.command, self._launch.directory, self._launch.environment)
         self._pump.add(self)
         self.began()

@@ -13,6 +13,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
+from clusters.sim.cores import Core
 from clusters.sim.host import Reply, Request
 from clusters.sim.links import Links
 from clusters.sim.machine import Machine
@@ -97,13 +98,27 @@ class SimWorld:
         self.queue: list[Event] = []
         self._scheduled = 0  # the number of events so far, which orders the events of one time
         self._woken = False
+        self._runs = False
+        self._core: Core | None = None
         self._mended: dict[int, Mapping[Pair, int]] = {}
         # Those who wait for a line in a log: the nodes and the pattern.
         self._readers: dict[asyncio.Future[tuple[str, str]], tuple[AbstractSet[str], re.Pattern[str]]] = {}
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Runs `main` to its end in this world's time."""
-        return run_virtual(main, self)
+        self._runs = True
+        try:
+            return run_virtual(main, self)
+        finally:
+            self._runs = False
+            if self._core is not None:
+                self._core.free()
+                self._core = None
+
+    def share_core(self) -> None:
+        """Lets the programs that the run starts share a core with this thread, until its end; see `clusters.sim.cores`."""
+        if self._runs and self._core is None:
+            self._core = Core()
 
     def pass_until(self, deadline_s: float | None) -> float | None:
         """Handles events, in order, until one wakes the loop; see `harness.clock.Events`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cli
+from clusters.sim import cores
 from clusters.sim.cluster import SimCluster
 from clusters.sim.jvm import idle, javas, pipe, processes
 from clusters.sim.jvm.system import FEW_RUNS, JAR, simulator
@@ -158,6 +160,27 @@ def test_a_jvm_with_both_compilers_gives_the_same_run(run: Run, monkeypatch: pyt
     assert again.logs == run.logs
     assert again.trace == run.trace
     assert again.outcomes == run.outcomes
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="the machine has one core, which all share")
+def test_the_threads_of_a_run_share_a_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take turns with this process. The compilers of the JVM work beside them."""
+    monkeypatch.setattr(cores, "cache", lambda: tmp_path)  # other runs of this machine may have all cores
+    before = os.sched_getaffinity(0)
+    of_thread: dict[str, set[int]] = {}
+
+    class Looking(Run):
+        async def _live(self) -> list[Outcome]:
+            outcomes = await super()._live()
+            self.mine = os.sched_getaffinity(0)
+            of_thread.update(_cores_of_threads(self._system.java().jvm.pid))
+            return outcomes
+
+    again = Looking(SEED)
+    assert len(again.mine) == 1
+    assert again.mine in of_thread.values()
+    assert [used for name, used in of_thread.items() if name.startswith("C1 Compiler")] == [before]
+    assert os.sched_getaffinity(0) == before
 
 
 @pytest.mark.skipif(not RECENT, reason=f"needs Java {javas.CONTINUATIONS} or later beside Java {javas.COPIED}")
@@ -437,6 +460,12 @@ def test_the_calls_without_a_hook() -> None:
     """The scan finds what the library and its node could call, and what would end a run. No run has met these calls."""
     found = _scan("io.openmessaging.", "io.labrys.")
     assert found == [], "\n".join(found)
+
+
+def _cores_of_threads(process: int) -> dict[str, set[int]]:
+    """Returns the cores that the threads of a process can use, by the name of the thread."""
+    threads = Path(f"/proc/{process}/task").iterdir()
+    return {(each / "comm").read_text(encoding="utf-8"): os.sched_getaffinity(int(each.name)) for each in threads}
 
 
 def _without_frames(logs: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

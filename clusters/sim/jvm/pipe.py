@@ -66,6 +66,7 @@ class Jvm:
     Attributes:
         command: Its command line.
         directory: Its working directory.
+        pid: The id of its process.
         next_ns: The time of its next timer; `NEVER` if it has none. After a command, the time of the command.
         runs: How many runs it has had.
         waited: How many of the calls of `wait_until` before the last `advance` ended without an event.
@@ -88,6 +89,7 @@ class Jvm:
         self.runs = 0
         self.waited = 0
         self.usable = True
+        self._thread: int | None = None
         self._log = directory / LOG_FILE
         self._commands: list[bytes] = []
         with self._log.open("wb") as log:
@@ -95,6 +97,7 @@ class Jvm:
                 self._process = subprocess.Popen(
                     command, bufsize=0, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
                 )
+                self.pid = self._process.pid
                 self._pipes = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
                 self._to, self._from = (pipe.fileno() for pipe in self._pipes)
             except OSError as error:
@@ -187,6 +190,17 @@ class Jvm:
             InfrastructureError: The JVM has ended.
         """
         return self._exchanged(b"Q" + _text(node) + _text(key)).decode(errors="replace")
+
+    def follow(self) -> None:
+        """Lets the threads of the processes run on the cores of this thread. The compilers of the JVM use all.
+
+        Raises:
+            InfrastructureError: The JVM has ended.
+        """
+        if self._thread is None:
+            self._thread = int(self._exchanged(b"H"))
+        with contextlib.suppress(ProcessLookupError):  # it has ended; the next command says so
+            os.sched_setaffinity(self._thread, os.sched_getaffinity(0))
 
     def wait_until(self, at_ns: int) -> None:
         """Lets the threads run until a time. If that has an event, the commands after this do not count; see `waited`."""

@@ -15,6 +15,7 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -32,8 +33,9 @@ import java.util.logging.SimpleFormatter;
  * <p>A frame from the controller has commands. The last one is {@code T}, which lets the threads run until a time. The answer is one
  * frame; see {@link Output}. Before it, there can be others: the commands after a {@code T} are for the case that no thread has an
  * output until its time. With an output, the rest of the frame does not count, and the answer tells how many were carried out.
- * {@code Q} is alone in its frame: it asks for the state of a process, and its answer is a text. Numbers are big-endian. A JVM has
- * one run after the other, and each is as in a new JVM.
+ * {@code Q} is alone in its frame: it asks for the state of a process, and its answer is a text. {@code H} is alone in its frame too:
+ * it asks for the id of the thread of the driver. Numbers are big-endian. A JVM has one run after the other, and each is as in a new
+ * JVM.
  */
 public final class Main {
     private final Output output;
@@ -131,6 +133,10 @@ public final class Main {
             SimProcess process = processes.get(Input.text(in));
             String key = Input.text(in);
             output.answer(process == null ? "" : process.state(key));
+            return;
+        }
+        if (command == 'H') {
+            output.answer(Files.readSymbolicLink(Path.of("/proc/thread-self")).getFileName().toString());
             return;
         }
         if (command == 'Z') {
