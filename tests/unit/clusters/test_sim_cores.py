@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clusters.pipes.live import LiveWorld
-from clusters.sim.cores import Core
+from clusters.sim.cores import FOLDER, Core
 from clusters.sim.world import SimWorld
 
 if TYPE_CHECKING:
@@ -61,6 +61,22 @@ def test_each_run_has_a_core_of_its_own_while_one_is_free() -> None:
         for pool, (core, _) in zip(pools, found, strict=True):
             pool.submit(core.free).result()
             pool.shutdown()
+
+
+@pytest.mark.parametrize("number", ["", *map(str, ALL)])
+def test_a_core_that_cannot_be_locked_is_not_taken(number: str, tmp_path: Path) -> None:
+    """With one such core, a run takes another one. Without a folder for the locks, it has no core of its own."""
+    folder = tmp_path / "labrys" / FOLDER
+    folder.parent.mkdir()
+    if number:
+        (folder / number).mkdir(parents=True)
+    else:
+        folder.touch()
+    core = Core()
+    mine = os.sched_getaffinity(0)
+    core.free()
+    assert mine == ALL if not number else (len(mine) == 1 and int(number) not in mine)
+    assert os.sched_getaffinity(0) == ALL
 
 
 def test_a_run_shares_its_core_with_the_programs_that_it_starts() -> None:
