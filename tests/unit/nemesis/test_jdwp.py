@@ -16,6 +16,7 @@ from nemesis.jdwp import HANDSHAKE, Debugger
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+JOIN_S = 10
 SIZES = struct.pack(">5i", 8, 8, 8, 8, 8)
 
 
@@ -32,10 +33,12 @@ class Peer:
 
     def __init__(self) -> None:
         self.here, self._there = socket.socketpair()
+        self._answers: threading.Thread | None = None
 
     def says(self, answers: Sequence[bytes]) -> Debugger:
         """Starts the answers, and returns a debugger that talks to it."""
-        threading.Thread(target=self._answer, args=(list(answers),), daemon=True).start()
+        self._answers = threading.Thread(target=self._answer, args=(list(answers),), daemon=True)
+        self._answers.start()
         return Debugger(self.here)
 
     def _answer(self, answers: list[bytes]) -> None:
@@ -46,8 +49,10 @@ class Peer:
         self._there.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Ends both sides."""
+        """Ends both sides. The answers end when this side is closed."""
         self.here.close()
+        if self._answers is not None:
+            self._answers.join(JOIN_S)
         self._there.close()
 
 
