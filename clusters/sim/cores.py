@@ -7,12 +7,13 @@ lock one, the kernel chooses: the run is the same, and slower.
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.cache import cache
+from harness.cache import cache, locked
+from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,13 +32,16 @@ class Core:
             InfrastructureError: The cache cannot be made.
         """
         self._before = os.sched_getaffinity(0)
-        self._lock: int | None = None
+        self._lock = contextlib.ExitStack()
         folder = cache() / FOLDER
         for core in self._candidates():
             try:
                 folder.mkdir(exist_ok=True)
-                self._take(core, folder / str(core))
-            except OSError:  # another run has it, or another user made the file
+                with contextlib.ExitStack() as stack:
+                    stack.enter_context(locked(folder / str(core), timeout_s=0.0))
+                    os.sched_setaffinity(0, {core})
+                    self._lock = stack.pop_all()
+            except (OSError, InfrastructureError):  # another user made the file, or another run has the core
                 continue
             break
 
@@ -49,24 +53,7 @@ class Core:
         here = int(state.rpartition(")")[2].split()[_CORE_FIELD])
         return sorted(self._before, key=lambda core: (core != here, core))
 
-    def _take(self, core: int, path: Path) -> None:
-        """Locks the file of a core, and moves the thread there.
-
-        Raises:
-            OSError: One of both failed.
-        """
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.sched_setaffinity(0, {core})
-        except OSError:
-            os.close(lock)
-            raise
-        self._lock = lock
-
     def free(self) -> None:
         """Frees the core. The thread can use all cores of before."""
-        if self._lock is not None:
-            os.sched_setaffinity(0, self._before)
-            os.close(self._lock)
-            self._lock = None
+        os.sched_setaffinity(0, self._before)
+        self._lock.close()

@@ -192,7 +192,7 @@ class Jvm:
         return self._exchanged(b"Q" + _text(node) + _text(key)).decode(errors="replace")
 
     def follow(self) -> None:
-        """Lets the threads of the processes run on the cores of this thread. The compilers of the JVM use all.
+        """Lets the threads of the processes run on the cores of this thread only. The compilers of the JVM use all cores.
 
         Raises:
             InfrastructureError: The JVM has ended.
