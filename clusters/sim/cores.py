@@ -1,8 +1,8 @@
 """A core for each run whose nodes are programs beside this process: they take turns, so one core is enough.
 
-The kernel wakes a thread on an idle core. So the turns would move between the cores, which takes longer than many turns
-themselves; `python -m benchmarks simjvm --free` shows it. A run takes a core that no other run of this user has. If it cannot
-lock one, the kernel chooses: the run is the same, and slower.
+The kernel wakes a thread on an idle core. So the turns would move between the cores, which costs time; `python -m benchmarks
+simjvm --free` measures it. A run takes a core that no other run of this user has. If it cannot lock one, the kernel chooses the
+cores, and the run is the same.
 """
 
 from __future__ import annotations

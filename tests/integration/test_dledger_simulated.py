@@ -167,19 +167,19 @@ def test_the_threads_of_a_run_share_a_core(tmp_path: Path, monkeypatch: pytest.M
     """They take turns with this process. The compilers of the JVM work beside them."""
     monkeypatch.setattr(cores, "cache", lambda: tmp_path)  # other runs of this machine may have all cores
     before = os.sched_getaffinity(0)
-    of_thread: dict[str, set[int]] = {}
+    of_threads: list[tuple[str, set[int]]] = []
 
     class Looking(Run):
         async def _live(self) -> list[Outcome]:
             outcomes = await super()._live()
             self.mine = os.sched_getaffinity(0)
-            of_thread.update(_cores_of_threads(self._system.java().jvm.pid))
+            of_threads.extend(_cores_of_threads(self._system.java().jvm.pid))
             return outcomes
 
     again = Looking(SEED)
     assert len(again.mine) == 1
-    assert again.mine in of_thread.values()
-    assert [used for name, used in of_thread.items() if name.startswith("C1 Compiler")] == [before]
+    assert again.mine in [used for _, used in of_threads]
+    assert [used for name, used in of_threads if name.startswith("C1 Compiler")] == [before]
     assert os.sched_getaffinity(0) == before
 
 
@@ -462,10 +462,10 @@ def test_the_calls_without_a_hook() -> None:
     assert found == [], "\n".join(found)
 
 
-def _cores_of_threads(process: int) -> dict[str, set[int]]:
-    """Returns the cores that the threads of a process can use, by the name of the thread."""
+def _cores_of_threads(process: int) -> list[tuple[str, set[int]]]:
+    """Returns the names of the threads of a process, each with the cores that it can use."""
     threads = Path(f"/proc/{process}/task").iterdir()
-    return {(each / "comm").read_text(encoding="utf-8"): os.sched_getaffinity(int(each.name)) for each in threads}
+    return [((each / "comm").read_text(encoding="utf-8"), os.sched_getaffinity(int(each.name))) for each in threads]
 
 
 def _without_frames(logs: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

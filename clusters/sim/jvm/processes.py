@@ -67,7 +67,6 @@ class Java:
         self._addresses = addresses
         self._processes: dict[str, JavaProcess] = {}
         self._accepted = 0
-        self._placed = False
         self._losses: list[Lost] = []
         self._rooms: list[bool] = []
         self._second = self._events = 0
@@ -90,10 +89,6 @@ class Java:
         A round trip to the JVM costs more than most events. So it gets the packets that arrive next together with their times.
         It takes them until a thread does something to the world. The others stay in the world's queue.
         """
-        if not self._placed:
-            self._placed = True
-            self._world.share_core()
-            self._jvm.follow()
         queue = self._world.queue
         foreseen = self._foresee(queue, limit_ns)
         if foreseen:
@@ -271,6 +266,8 @@ class JavaProcess:
     def start(self) -> None:
         """Starts the process."""
         world = self.machine.world
+        world.share_core()
+        self._java.jvm.follow()
         self._java.add(self)
         self._java.jvm.start(
             world.now_ns, self.name, seed=self._host.random.getrandbits(SEED_BITS), main=self._program.main,
