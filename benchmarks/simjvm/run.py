@@ -5,6 +5,10 @@ second row follow the leader. The processor time is that of this process and of 
 quarter of many runs has no start in it. With `--threads`, Java 17 and its threads run them, also where a Java with
 continuations is installed. With `--free`, the kernel chooses the cores, and a run has none of its own. `--compare 200`
 compares the runs of 200 seeds in all kinds of JVMs.
+
+The speed of a machine changes from hour to hour. So a run of the peer follows each run: `sim-raft`, a Raft in Python, as in the
+benchmark `simulator`. The last column is the processor time of the last quarter, as a multiple of its peer's. The aims are 300
+runs a minute and core, and 100 with Java 17, of a machine that does 660 of the peer. They are multiples of 2.2 and 6.6.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.simjvm.same import compare  # noqa: E402 - from the repository
+from benchmarks.simulator.run import WORDS as OF_SIMULATOR  # noqa: E402
 from clusters.sim.jvm import idle, javas  # noqa: E402
 from clusters.sim.world import SimWorld  # noqa: E402
 from tests.trials import trials  # noqa: E402
@@ -36,6 +41,7 @@ WORDS = (
     "leader-kill,partition-leader", "--fault-on", "0.5-2", "--fault-off", "0.5-2", "--fault-quiet", "1-3",
 )  # fmt: skip
 TO_THE_LEADER = ("--routing", "leader")
+PEER = (*OF_SIMULATOR, "--system", "sim-raft")
 MINUTE_S = 60
 
 
@@ -46,12 +52,14 @@ class Series:
     Attributes:
         walls_s: The time of each run.
         processor_s: The processor time of each run. The start of its JVM belongs to it.
+        peers_s: The processor time of the run of the peer after each run.
         operations: The number of their operations.
         verdicts: How they ended.
     """
 
     walls_s: list[float]
     processor_s: list[float]
+    peers_s: list[float]
     operations: int
     verdicts: Counter[str]
 
@@ -75,6 +83,7 @@ def main() -> int:
     if given.free:
         SimWorld.share_core = lambda _: None  # type: ignore[assignment,method-assign]
     print(f"Java {javas.chosen(javas.installed())[0].version}")
+    next(trials(*PEER, seeds=range(1, 2)))  # imports
     heads = (
         ("runs", 5),
         ("first", 8),
@@ -84,6 +93,7 @@ def main() -> int:
         ("last", 8),
         ("a minute", 9),
         ("operations", 11),
+        ("of peer", 8),
     )
     print(" " * 22, *(f"{text:>{width}}" for text, width in heads))
     _print("one JVM", _series(WORDS, given.runs, fresh=False))
@@ -93,9 +103,9 @@ def main() -> int:
 
 
 def _series(words: Sequence[str], count: int, *, fresh: bool) -> Series:
-    walls_s, processor_s, verdicts, operations = [], [], Counter[str](), 0
+    walls_s, processor_s, peers_s, verdicts, operations = [], [], [], Counter[str](), 0
     idle.expect(1 if fresh else count)
-    runs = trials(*words, seeds=range(1, count + 1))
+    runs, peers = (trials(*each, seeds=range(1, count + 1)) for each in (words, PEER))
     for _ in range(count):
         if fresh:
             idle.close_all()
@@ -105,8 +115,11 @@ def _series(words: Sequence[str], count: int, *, fresh: bool) -> Series:
         processor_s.append(_processor_s() - used_s)
         verdicts[str(trial.outcome.verdict)] += 1
         operations += len(trial.operations)
+        began_s = time.process_time()
+        next(peers)
+        peers_s.append(time.process_time() - began_s)
     idle.close_all()
-    return Series(walls_s=walls_s, processor_s=processor_s, operations=operations, verdicts=verdicts)
+    return Series(walls_s=walls_s, processor_s=processor_s, peers_s=peers_s, operations=operations, verdicts=verdicts)
 
 
 def _processor_s() -> float:
@@ -124,10 +137,11 @@ def _print(name: str, series: Series) -> None:
     count = len(series.walls_s)
     later_s = statistics.median(series.walls_s[1:] or series.walls_s)
     each_s = statistics.mean(series.processor_s)
-    last_s = statistics.mean(series.processor_s[-max(1, count // 4) :])
+    last_s, peer_s = (statistics.mean(each[-max(1, count // 4) :]) for each in (series.processor_s, series.peers_s))
     print(
         f"{name:<22} {count:>5} {series.walls_s[0]:>6.2f} s {later_s:>6.2f} s {each_s:>8.2f} s {MINUTE_S / each_s:>9.0f} "
-        f"{last_s:>6.2f} s {MINUTE_S / last_s:>9.0f} {series.operations / count:>11.0f}   {dict(series.verdicts)}",
+        f"{last_s:>6.2f} s {MINUTE_S / last_s:>9.0f} {series.operations / count:>11.0f} "
+        f"{last_s / peer_s:>8.2f}   {dict(series.verdicts)}",
         flush=True,
     )
 
