@@ -5,7 +5,8 @@ A test must get it before it enters the network of the nodes, which leads nowher
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -14,14 +15,20 @@ from harness.errors import InfrastructureError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+NETWORK: Final = Path("/proc/thread-self/ns/net")
+OUTSIDE: Final = NETWORK.readlink()
+
 
 def obtained(name: str, get: Callable[[], object]) -> None:
     """Gets the software of a system. If it cannot be had, the test is skipped by the name of the system.
+
+    It fails in the network of nodes, where a fixture of earlier tests has left the process: nothing can be had there.
 
     Args:
         name: The name of the system.
         get: Gets it from the cache, or builds or downloads it.
     """
+    assert NETWORK.readlink() == OUTSIDE, f"expected the network in which the tests began, to get {name}"
     try:
         get()
     except InfrastructureError as error:
