@@ -22,7 +22,7 @@ OUTSIDE: Final = NETWORK.readlink()
 def obtained(name: str, get: Callable[[], object]) -> None:
     """Gets the software of a system. If it cannot be had, the test is skipped by the name of the system.
 
-    It fails in the network of nodes, where a fixture of earlier tests has left the process: nothing can be had there.
+    The test fails if an earlier fixture has left the process in the network of nodes, where nothing can be had.
 
     Args:
         name: The name of the system.
