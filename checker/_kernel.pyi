@@ -124,6 +124,7 @@ def solve(
     *,
     algorithm: str,
     time_limit_s: float | None,
+    processor_limit_s: float | None,
     memory_limit: int | None,
     threads: int,
     want_order: bool,

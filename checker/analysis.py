@@ -21,6 +21,7 @@ from checker.models import model as model_of
 from checker.near.necessary import ANALYZER as FLOW
 from checker.near.necessary import lack
 from checker.result import EMPTY, Analysis
+from checker.search.allowance import Allowance
 from checker.search.certificate import replay
 from checker.search.configurations import configurations, final_paths
 from checker.search.encode import Encoded, encode
@@ -136,7 +137,7 @@ def conclude(
     counterexample: bool,
     part: bool = False,
     makers: Sequence[Operation] | None = None,
-    limit_s: float = SHRINK_S,
+    allowance: Allowance | None = None,
     hints: Hints | None = None,
 ) -> Analysis:
     """Makes a result from the kernel's outcome, and checks it as far as that is quick.
@@ -150,7 +151,7 @@ def conclude(
         counterexample: See `analysis`.
         part: See `analysis`.
         makers: See `analysis`.
-        limit_s: The maximum time for a small counterexample, in seconds.
+        allowance: The budget for a small counterexample; None for `SHRINK_S`.
         hints: What is known about the system's own order.
 
     Raises:
@@ -190,7 +191,7 @@ def conclude(
     if not outcome["configs"]:
         fields["configs"] = _configurations_before(model, known, op)
     fields["final_paths"] = final_paths(model, fields["configs"], op)
-    why = reason(model, encoded, outcome, limit_s=limit_s)
+    why = reason(model, encoded, outcome, allowance or Allowance.of(SHRINK_S))
     fields["counterexample"] = why.operations
     fields["culprit"] = why.culprit
     fields["kind"] = why.kind or outcome["kind"]
@@ -254,7 +255,7 @@ def _configurations_before(model: Model, known: Sequence[Operation], op: Operati
     if len(until) > _CONFIGS_OPERATIONS:
         return ()
     encoded = encode(model, until)
-    [outcome] = solve([encoded.problem], Limits(algorithm="linear", time_limit_s=_CONFIGS_S))
+    [outcome] = solve([encoded.problem], Allowance.of(_CONFIGS_S).limits("linear"))
     if outcome["verdict"] != "invalid" or outcome["op"] is None or encoded.operations[outcome["op"]] != op:
         return ()
     return configurations(model, encoded.operations, outcome["configs"])
@@ -268,5 +269,5 @@ def _final_states(model: Model, known: Sequence[Operation], op: Operation, *, pa
     failed = next((i for i, each in enumerate(encoded.operations) if each is op), None)
     if failed is None:
         return []
-    found = reach(encoded, there(encoded, failed), failed, time.monotonic() + _CONFIGS_S)
+    found = reach(encoded, there(encoded, failed), failed, Allowance.of(_CONFIGS_S))
     return [encoded.table.state(state) for state in found.states] if found is not None and found.complete else []

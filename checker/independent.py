@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from checker.analysis import conclude, confirm
 from checker.explain.counterexample import SHRINK_S
@@ -16,9 +16,10 @@ from checker.explain.effort import effort
 from checker.keyed import EXPLAINED, KeyedAnalysis
 from checker.models import Model
 from checker.models import model as model_of
+from checker.search.allowance import Allowance
 from checker.search.encode import encode
 from checker.search.hints import solve_by_hints
-from checker.search.solving import Limits
+from checker.search.solving import LEAST_S, Limits
 from harness.verdict import Verdict, worst
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from checker._kernel import Cancellation
     from checker.formats.plain import Plain
     from harness.op import Operation
-
-_LEAST_S: Final = 1e-3
 
 
 def check_keys(
@@ -65,7 +64,7 @@ def check_keys(
         fail_fast: Whether one invalid key is enough; other keys may then end as unknown.
         explain: The maximum number of invalid keys with a counterexample; those with the earliest violations.
         explain_s: Seconds for all counterexamples together; later keys get none. The first key always gets one. None: two
-            seconds for each.
+            seconds of processor time for each.
         empty: See `analysis`.
         explain_model: Whether to return the effort of the slowest key.
         cancellation: See `analysis`.
@@ -115,7 +114,7 @@ def check_keys(
             by_key[key],
             certificate=certificate,
             counterexample=budget.allows(key),
-            limit_s=budget.share_s(),
+            allowance=budget.share(),
             hints=hints[key],
         )
         for key in [*first, *(key for key, outcome in by_key.items() if outcome["verdict"] != "invalid")]
@@ -150,7 +149,7 @@ def _left(limits: Limits, began_s: float) -> Limits:
     """Returns the limits with the time that is left."""
     if limits.time_limit_s is None:
         return limits
-    return replace(limits, time_limit_s=max(limits.time_limit_s - (time.perf_counter() - began_s), _LEAST_S))
+    return replace(limits, time_limit_s=max(limits.time_limit_s - (time.perf_counter() - began_s), LEAST_S))
 
 
 class Budget:
@@ -171,9 +170,9 @@ class Budget:
         """Returns whether a key gets a counterexample."""
         return key in self._keys and (key in self._first or time.monotonic() < self._end_s)
 
-    def share_s(self) -> float:
-        """Returns the maximum time for the next counterexample, in seconds."""
-        return min(SHRINK_S, max(self._end_s - time.monotonic(), 0.0))
+    def share(self) -> Allowance:
+        """Returns the budget of the next counterexample."""
+        return Allowance.of(SHRINK_S, self._end_s)
 
 
 def _failed_at(known: list[Operation], op: int | None) -> int:

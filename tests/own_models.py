@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -153,6 +154,20 @@ class LeaseLock(Model):
         if op.ok and op.result != token + 1:
             return Inconsistent(f"the next token is {token + 1}")
         return token + 1, True
+
+
+def waiting(kind: type[Model], seconds: float) -> Model:
+    """Returns a model that waits at each step, as each step does on a machine that is busy with other work."""
+
+    class Waiting(kind):  # type: ignore[misc, valid-type]
+        """See the function."""
+
+        def step(self, state: Any, op: Call) -> Any:
+            """See `Model`."""
+            time.sleep(seconds)
+            return super().step(state, op)
+
+    return Waiting()
 
 
 class Broken(Model):

@@ -16,7 +16,6 @@ The search starts with the simplest reasons on a register (`checker.near.pattern
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -45,9 +44,10 @@ from checker.models.opcodes import (
 from checker.near.necessary import ANALYZER as FLOW
 from checker.near.necessary import IMPOSSIBLE, SEARCH
 from checker.near.patterns import patterns
+from checker.search.allowance import Allowance
 from checker.search.brute import linearizable
 from checker.search.reach import Refusals, known, reach, reasons_of
-from checker.search.solving import Limits, solve
+from checker.search.solving import solve
 from harness.op import OpType
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from checker.search.reach import Reach
     from harness.op import Operation
 
-SHRINK_S: Final = 2.0
-_TEST_S: Final = 0.5
+SHRINK_S: Final = 2.0  # of processor time, for a small part
+_TEST_S: Final = 0.5  # likewise, for one search
 _REACH_SHARE: Final = 0.25  # of the time, for the final states of the whole history
 _FAITHFUL_SHARE: Final = 0.6  # of the rest, for a part that leads only to such states
 _FEW: Final = 4  # the maximum number of operations of such a part for which no other part is tried
@@ -95,61 +95,56 @@ class Reason:
     refusals: Refusals | None = None
 
 
-def reason(model: Model, encoded: Encoded, outcome: Outcome, *, limit_s: float = SHRINK_S) -> Reason:
+def reason(model: Model, encoded: Encoded, outcome: Outcome, allowance: Allowance) -> Reason:
     """Returns why a history is invalid, in as few operations as possible.
 
     Args:
         model: The model of the object.
         encoded: The history.
         outcome: The kernel's outcome for it.
-        limit_s: The maximum time to make a part smaller, in seconds.
+        allowance: The budget to make a part smaller.
 
     Raises:
         Disagreement: The brute force finds a legal order of the part.
     """
     if encoded.coder.step is not None and outcome["op"] is not None:
-        return _of_own_model(model, encoded, outcome, outcome["op"], time.monotonic() + limit_s)
+        return _of_own_model(model, encoded, outcome, outcome["op"], allowance)
     pattern = next(iter(patterns(encoded)), None)
     if pattern is not None:
         _confirm_by_brute_force(model, f"{pattern.kind} pattern", pattern.operations)
         return Reason(operations=pattern.operations, culprit=pattern.saw, kind=pattern.kind, pattern=pattern)
-    part = _Part(model, encoded, outcome, time.monotonic() + limit_s)
+    part = _Part(model, encoded, outcome, allowance)
     kept = part.shrunk(outcome["core"])
     small = tuple(encoded.operations[i] for i in kept)
     _confirm_by_brute_force(model, outcome["analyzer"], small)
-    [again] = solve([encoded.part(kept, part.end)], Limits(time_limit_s=_TEST_S, threads=1))
+    [again] = solve([encoded.part(kept, part.end)], Allowance.of(_TEST_S).limits())
     core = tuple(small[i] for i in again["core"])
     # The part is minimal, so it contradicts itself only from its last return on.
     return Reason(operations=small, culprit=max(small, key=_returned), kind=again["kind"], core=core)
 
 
-def _of_own_model(model: Model, encoded: Encoded, outcome: Outcome, op: int, deadline_s: float) -> Reason:
+def _of_own_model(model: Model, encoded: Encoded, outcome: Outcome, op: int, allowance: Allowance) -> Reason:
     """Returns why a history of a user's own model is invalid, with the reasons of the model."""
     culprit = encoded.operations[op]
     if outcome["analyzer"] == FLOW:
         core = outcome["core"]
-        simpler = None if len(core) <= _MOST_TAKERS else smallest(encoded, op, deadline_s)
+        simpler = None if len(core) <= _MOST_TAKERS else smallest(encoded, op, allowance)
         if simpler is None or len(simpler) >= len(core):
             small = tuple(encoded.operations[i] for i in core)
             _confirm_by_step(model, culprit, small, "impossible" if outcome["kind"] == IMPOSSIBLE else "flow")
             return Reason(operations=small, culprit=culprit, kind=outcome["kind"], core=small)
-    left_s = deadline_s - time.monotonic()
-    whole = reach(encoded, there(encoded, op), op, deadline_s - (1 - _REACH_SHARE) * left_s) or known(encoded, outcome)
-    left_s = deadline_s - time.monotonic()
-    kept: list[int] | None = (
-        None if whole is None else faithful(encoded, op, whole, deadline_s - (1 - _FAITHFUL_SHARE) * left_s)
-    )
+    whole = reach(encoded, there(encoded, op), op, allowance.part(_REACH_SHARE)) or known(encoded, outcome)
+    kept: list[int] | None = None if whole is None else faithful(encoded, op, whole, allowance.part(_FAITHFUL_SHARE))
     other = None
     if kept is None or len(kept) > _FEW:
-        left_s = deadline_s - time.monotonic()
         within = None if whole is None else whole.states
-        other = whatever_else(encoded, op, within, deadline_s - (0 if within is None else left_s / 2))
+        other = whatever_else(encoded, op, within, allowance if within is None else allowance.part(0.5))
         if other is None and within is not None:
-            other = whatever_else(encoded, op, None, deadline_s)
+            other = whatever_else(encoded, op, None, allowance)
         if other is not None and (kept is None or 2 * len(other) < len(kept)):
             kept = other
     if kept is None:
-        kept = _Part(model, encoded, outcome, deadline_s).shrunk([])
+        kept = _Part(model, encoded, outcome, allowance).shrunk([])
     small = tuple(encoded.operations[i] for i in kept)
     _confirm_by_brute_force(model, outcome["analyzer"], small)
     return Reason(operations=small, culprit=culprit, kind=SEARCH, refusals=_refusals(encoded, op, kept, whole, other))
@@ -159,7 +154,7 @@ def _refusals(
     encoded: Encoded, op: int, kept: list[int], whole: Reach | None, other: list[int] | None
 ) -> Refusals | None:
     """Returns the reasons for which the model refuses `op` after the whole history, or else after the shown part of it."""
-    alone = reach(encoded, kept, op, time.monotonic() + _TEST_S)
+    alone = reach(encoded, kept, op, Allowance.of(_TEST_S))
     of_part = () if alone is None else _reasons(encoded, alone, op)
     if whole is not None:
         return Refusals.of(of_part, _reasons(encoded, whole, op), complete=whole.complete)
@@ -195,12 +190,12 @@ class _Part:
         end: The index of that return; None if there is none.
     """
 
-    def __init__(self, model: Model, encoded: Encoded, outcome: Outcome, deadline_s: float) -> None:
+    def __init__(self, model: Model, encoded: Encoded, outcome: Outcome, allowance: Allowance) -> None:
         self._model = model
         self._encoded = encoded
         self._operations = encoded.operations
         self._codes = encoded.codes
-        self._deadline_s = deadline_s
+        self._allowance = allowance
         op = outcome["op"]
         self.end = None if op is None else encoded.operations[op].complete_index
 
@@ -216,16 +211,15 @@ class _Part:
         return self.minimal(closed if closed and self.invalid(closed) else kept)
 
     def invalid(self, kept: Sequence[int]) -> bool:
-        left_s = self._deadline_s - time.monotonic()
-        if left_s <= 0:
+        if self._allowance.is_over():
             return False
         problem = self._encoded.part(kept, self.end)
-        [outcome] = solve([problem], Limits(time_limit_s=min(left_s, _TEST_S), threads=1))
+        [outcome] = solve([problem], self._allowance.most(_TEST_S).limits())
         return outcome["verdict"] == "invalid"
 
     def minimal(self, kept: Sequence[int]) -> list[int]:
         current = list(kept)
-        while time.monotonic() < self._deadline_s:
+        while not self._allowance.is_over():
             units = self._removable(current)
             smaller = self._without_some(current, units) or self._without_overwritten(current)
             if smaller is None:
@@ -239,7 +233,7 @@ class _Part:
             return None
         removed = False
         for i in [i for i in current if self._codes[i].f == WRITE]:
-            if time.monotonic() >= self._deadline_s:
+            if self._allowance.is_over():
                 break
             trial = [j for j in current if j != i]
             if self._made_twice(i, trial) and self._hidden(i, trial) and self.invalid(trial):
@@ -269,7 +263,7 @@ class _Part:
         """Leaves out units in ever smaller chunks; None if none could be left out."""
         size = max(len(units) // 2, 1)
         removed = False
-        while units and time.monotonic() < self._deadline_s:
+        while units and not self._allowance.is_over():
             place = 0
             while place < len(units):
                 gone = {i for unit in units[place : place + size] for i in unit}

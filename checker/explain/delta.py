@@ -5,27 +5,28 @@ Zeller and Hildebrandt, *Simplifying and isolating failure-inducing input*, IEEE
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from checker.search.allowance import Allowance
 
-def smaller(kept: Sequence[int], op: int, holds: Callable[[list[int]], bool], deadline_s: float) -> list[int]:
+
+def smaller(kept: Sequence[int], op: int, holds: Callable[[list[int]], bool], allowance: Allowance) -> list[int]:
     """Returns a part of a list without most of what the property does not need.
 
     Args:
         kept: The list; the property holds for it.
         op: The member that stays.
         holds: The property.
-        deadline_s: The end, on the clock `time.monotonic`.
+        allowance: The budget.
     """
     kept = list(kept)
     size = max(len(kept) // 2, 1)
-    while time.monotonic() < deadline_s:
+    while not allowance.is_over():
         place, removed = 0, False
-        while place < len(kept) and time.monotonic() < deadline_s:
+        while place < len(kept) and not allowance.is_over():
             chunk = frozenset(kept[place : place + size])
             trial = [i for i in kept if i == op or i not in chunk]
             if len(trial) < len(kept) and holds(trial):

@@ -11,7 +11,6 @@ operations that ended before it began, the nearest first, then by all others. `c
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from checker.search.reach import reach
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from checker.search.allowance import Allowance
     from checker.search.encode import Encoded
     from checker.search.reach import Reach
 
@@ -31,18 +31,18 @@ def there(encoded: Encoded, op: int) -> list[int]:
     return [i for i, start in enumerate(encoded.starts) if start <= end]
 
 
-def faithful(encoded: Encoded, op: int, whole: Reach, deadline_s: float) -> list[int] | None:
+def faithful(encoded: Encoded, op: int, whole: Reach, allowance: Allowance) -> list[int] | None:
     """Returns a small faithful part, by positions; None if there is none in time.
 
     Args:
         encoded: The history, with a table of the model.
         op: The operation at whose return it fails.
         whole: Final states of the whole history.
-        deadline_s: The end of the search for the part, on the clock `time.monotonic`.
+        allowance: The budget of the search for the part.
     """
-    search = _Faithful(encoded, op, whole, deadline_s)
+    search = _Faithful(encoded, op, whole, allowance)
     for kept in search.candidates():
-        if time.monotonic() >= deadline_s:
+        if allowance.is_over():
             return None
         if search.is_faithful(kept):
             return search.shrunk(kept)
@@ -50,11 +50,11 @@ def faithful(encoded: Encoded, op: int, whole: Reach, deadline_s: float) -> list
 
 
 class _Faithful:
-    def __init__(self, encoded: Encoded, op: int, whole: Reach, deadline_s: float) -> None:
+    def __init__(self, encoded: Encoded, op: int, whole: Reach, allowance: Allowance) -> None:
         self._encoded = encoded
         self._op = op
         self._whole = whole
-        self._deadline_s = deadline_s
+        self._allowance = allowance
 
     def candidates(self) -> Iterator[list[int]]:
         """Yields parts with `op`: ways to its states, and then parts that grow; the last one is all."""
@@ -101,7 +101,7 @@ class _Faithful:
 
     def is_faithful(self, kept: Sequence[int]) -> bool:
         """Returns whether a part has final states, and only those of the whole history."""
-        found = reach(self._encoded, kept, self._op, self._deadline_s)
+        found = reach(self._encoded, kept, self._op, self._allowance)
         return found is not None and found.complete and found.states <= self._whole.states
 
     def shrunk(self, kept: list[int]) -> list[int]:
@@ -110,7 +110,7 @@ class _Faithful:
         changing = [i for i in kept if i == self._op or not observes[self._encoded.codes[i].a]]
         if len(changing) < len(kept) and self.is_faithful(changing):
             kept = changing
-        return smaller(kept, self._op, self.is_faithful, self._deadline_s)
+        return smaller(kept, self._op, self.is_faithful, self._allowance)
 
     def _sorted(self, kept: list[int]) -> list[int]:
         starts = self._encoded.starts

@@ -43,7 +43,8 @@ from checker.models.opcodes import (
     WRITE,
 )
 from checker.near.necessary import unseen
-from checker.search.solving import Limits, solve
+from checker.search.allowance import Allowance
+from checker.search.solving import solve
 from harness.console.plain import one_line
 
 if TYPE_CHECKING:
@@ -323,7 +324,7 @@ def _broken_condition(ended: Ended) -> Finding | None:
     """Returns the condition of the near-linear analyzer that a history breaks; None if there is no such analyzer."""
     if ended.own:
         return None
-    [outcome] = solve([ended.problem], Limits(algorithm="zones", time_limit_s=_NEAR_S, threads=1))
+    [outcome] = solve([ended.problem], Allowance.of(_NEAR_S).limits("zones"))
     find = _CONDITIONS.get(outcome["unsuited"] or "")
     return None if find is None else find(ended)
 

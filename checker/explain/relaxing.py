@@ -24,7 +24,6 @@ those that were open beside it. `checker.explain.delta` makes the result smaller
 
 from __future__ import annotations
 
-import time
 from array import array
 from collections import Counter
 from typing import TYPE_CHECKING, Final
@@ -32,20 +31,21 @@ from typing import TYPE_CHECKING, Final
 from checker._kernel import REFUSED, Problem
 from checker.explain.delta import smaller
 from checker.models.opcodes import CUSTOM, INFINITE
-from checker.search.solving import AUTO, Limits, solve
+from checker.search.solving import AUTO, solve
 from harness.op import OpType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from checker._kernel import Outcome
+    from checker.search.allowance import Allowance
     from checker.search.encode import Encoded
 
 ANALYZER: Final = "relaxed"
 _ATTEMPT: Final = 0.15  # the share of the time for one attempt
 _MOST_STATES: Final = 2000
 _MOST_STEPS: Final = 50_000  # steps of the model to compute all possible states
-_STATES_S: Final = 0.3  # the time for that
+_STATES_S: Final = 0.3  # the processor time for that
 _MOST_CONFIGS: Final = 10  # with more, a part would have too many states at its beginning
 _WIDEST: Final = 512
 _FIRST: Final = -1  # the moment before the history
@@ -55,38 +55,38 @@ class _TooMany(Exception):  # noqa: N818 - not an error: the attempt ends
     """The object has more possible states than the limit."""
 
 
-def smallest(encoded: Encoded, op: int, deadline_s: float) -> list[int] | None:
+def smallest(encoded: Encoded, op: int, allowance: Allowance) -> list[int] | None:
     """Returns a small part of an invalid history without a linearization, by positions; None if there is none in time.
 
     Args:
         encoded: The history, of a user's own model.
         op: The operation at whose return no linearization is left.
-        deadline_s: The end of the search for the part, on the clock `time.monotonic`.
+        allowance: The budget of the search for the part.
     """
-    return _Reasons(encoded, op, deadline_s).smallest()
+    return _Reasons(encoded, op, allowance).smallest()
 
 
-def whatever_else(encoded: Encoded, op: int, within: frozenset[int] | None, deadline_s: float) -> list[int] | None:
+def whatever_else(encoded: Encoded, op: int, within: frozenset[int] | None, allowance: Allowance) -> list[int] | None:
     """Returns a few operations that contradict each other whatever the others do, and whenever; None if there are none in time.
 
     Args:
         encoded: The history, of a user's own model.
         op: As in `smallest`.
         within: If given, the relaxed part must not lead to other states than these before `op` returns.
-        deadline_s: As in `smallest`.
+        allowance: As in `smallest`.
     """
-    return _Reasons(encoded, op, deadline_s, within).smallest(late=False)
+    return _Reasons(encoded, op, allowance, within).smallest(late=False)
 
 
 class _Reasons:
     """Parts of one history up to the return of one operation."""
 
-    def __init__(self, encoded: Encoded, op: int, deadline_s: float, within: frozenset[int] | None = None) -> None:
+    def __init__(self, encoded: Encoded, op: int, allowance: Allowance, within: frozenset[int] | None = None) -> None:
         self._encoded = encoded
         self._op = op
         self._within = within
-        self._deadline_s = deadline_s
-        self._attempt_s = max((deadline_s - time.monotonic()) * _ATTEMPT, 0.0)
+        self._allowance = allowance
+        self._attempt_s = allowance.left_s * _ATTEMPT
         operations = encoded.operations
         last = operations[op].complete_index
         self._last = INFINITE if last is None else last
@@ -137,7 +137,7 @@ class _Reasons:
             begin = begin if later is None else later
             return later is not None
 
-        return smaller(kept, self._op, holds, self._deadline_s)
+        return smaller(kept, self._op, holds, self._allowance)
 
     def _begin_of(self, kept: Sequence[int], begin: int) -> int | None:
         """Returns the `begin` of a part that contradicts itself; None if it does not."""
@@ -146,8 +146,7 @@ class _Reasons:
 
     def contradicts(self, kept: Sequence[int], begin: int) -> bool:
         """Returns whether a relaxed part certainly has no linearization."""
-        left_s = self._time_left()
-        if left_s <= 0:
+        if self._allowance.is_over():
             return False
         free = self._free(frozenset(kept), begin)
         try:
@@ -156,7 +155,7 @@ class _Reasons:
                 return False
             relaxed = _Relaxed(self, states, free, self._closures.setdefault(free, {}))
             algorithm = AUTO if self._within is None else "linear"
-            limits = Limits(algorithm=algorithm, time_limit_s=min(left_s, self._attempt_s), threads=1)
+            limits = self._allowance.most(self._attempt_s).limits(algorithm)
             [outcome] = solve([self._problem(relaxed, kept, begin)], limits)
             if self._within is not None and not self._is_within(relaxed, kept, outcome):
                 return False
@@ -215,7 +214,7 @@ class _Reasons:
 
         Later operations are in the problem as open ones, so the kernel never merges states that they can distinguish.
         """
-        limits = Limits(algorithm="linear", time_limit_s=min(max(self._time_left(), 1e-3), self._attempt_s))
+        limits = self._allowance.most(self._attempt_s).limits("linear")
         [outcome] = solve([self._encoded.part(self._there, begin - 1)], limits)
         if outcome["verdict"] != "valid" or len(outcome["configs"]) >= _MOST_CONFIGS:
             return None
@@ -235,11 +234,11 @@ class _Reasons:
         reached = set(states)
         work = list(reached)
         steps = 0
-        end_s = min(time.monotonic() + _STATES_S, self._deadline_s)
+        allowance = self._allowance.most(_STATES_S)
         while work:
             state = work.pop()
             steps += len(classes)
-            if len(reached) > _MOST_STATES or steps > _MOST_STEPS or time.monotonic() > end_s:
+            if len(reached) > _MOST_STATES or steps > _MOST_STEPS or allowance.is_over():
                 raise _TooMany
             for cls in classes:
                 after = self.after(state, cls)
@@ -247,9 +246,6 @@ class _Reasons:
                     reached.add(after)
                     work.append(after)
         return frozenset(reached)
-
-    def _time_left(self) -> float:
-        return self._deadline_s - time.monotonic()
 
 
 class _Relaxed:

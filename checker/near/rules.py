@@ -18,8 +18,8 @@ length:
 
 from __future__ import annotations
 
-import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from checker.models.opcodes import DEQUEUE, DEQUEUE_EMPTY, ENQUEUE, INFINITE
@@ -28,6 +28,7 @@ from checker.near.necessary import SEARCH
 from checker.near.pairing import Queue
 from checker.near.sums import Counts, rises
 from checker.near.walking import MOST_STATES, Budget
+from checker.search.allowance import Allowance
 from checker.search.solving import outcome
 
 if TYPE_CHECKING:
@@ -95,11 +96,10 @@ def _walk(
     """Returns the outcome of a walk through a history."""
     began_s = time.perf_counter()
     budget = Budget(
-        deadline_s=math.inf if limits.time_limit_s is None else time.monotonic() + limits.time_limit_s,
+        allowance=Allowance.within(limits),
         most_states=MOST_STATES
         if limits.memory_limit is None
         else min(MOST_STATES, limits.memory_limit // _STATE_BYTES),
-        cancellation=limits.cancellation,
     )
     whole = range(len(events.members))
     found = kind(events, whole).search(budget, want_order=want_order)
@@ -118,8 +118,8 @@ def _walk(
         return None
     core: list[int] = []
     if kind is Queue:
-        brief = budget.until(time.monotonic() + _SHRINK_S)
-        core = _shrunk(events, until, lambda kept: not brief.is_over() and fails(kept, until, brief) is True)
+        brief = replace(budget, allowance=budget.allowance.most(_SHRINK_S))
+        core = _shrunk(events, until, lambda kept: not brief.allowance.is_over() and fails(kept, until, brief) is True)
     seconds = time.perf_counter() - began_s
     return outcome("invalid", analyzer, op=until[1], kind=SEARCH, core=core, steps=found.steps, seconds=seconds)
 

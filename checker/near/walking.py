@@ -8,19 +8,16 @@ several operations may come next, they are tried in turn.
 
 from __future__ import annotations
 
-import math
-import time
 from bisect import bisect_left
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from checker.models.opcodes import INFINITE
+from checker.search.allowance import UNLIMITED, Allowance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
-
-    from checker._kernel import Cancellation
 
 BEFORE: Final = -(2**63) + 1  # earlier than all events of a history
 LAST: Final = (INFINITE, 0)  # later than all returns
@@ -128,24 +125,12 @@ class Budget:
     """The limits of a walk.
 
     Attributes:
-        deadline_s: The end, by `time.monotonic`.
+        allowance: The time.
         most_states: The maximum number of remembered states.
-        cancellation: Ends the walk from another thread.
     """
 
-    deadline_s: float = math.inf
+    allowance: Allowance = UNLIMITED
     most_states: int = MOST_STATES
-    cancellation: Cancellation | None = None
-
-    def is_over(self) -> bool:
-        """Returns whether the time is over, or the walk was cancelled."""
-        return time.monotonic() > self.deadline_s or (
-            self.cancellation is not None and self.cancellation.is_cancelled()
-        )
-
-    def until(self, deadline_s: float) -> Budget:
-        """Returns a budget that ends at a moment, or earlier if this one does."""
-        return replace(self, deadline_s=min(self.deadline_s, deadline_s))
 
 
 class _State(Protocol):
@@ -208,7 +193,7 @@ def walk(
             del path[length:]
             step = options.pop()
         steps += 1
-        if not steps % _CLOCK_EVERY and budget.is_over():
+        if not steps % _CLOCK_EVERY and budget.allowance.is_over():
             return Walked(valid=None, steps=steps)
         path.append(step)
         state = after(state, step)

@@ -16,7 +16,6 @@ it took.
 
 from __future__ import annotations
 
-import time
 from array import array
 from bisect import bisect_left
 from itertools import accumulate
@@ -24,18 +23,17 @@ from typing import TYPE_CHECKING, Final
 
 from checker.models.base import Inconsistent
 from checker.models.opcodes import DEQUEUE_ANY, INFINITE
+from checker.search.allowance import Allowance
 from checker.search.placement import Placed
-from checker.search.solving import AUTO, Limits, positions, solve
+from checker.search.solving import positions, solve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from checker.models.base import Model
     from checker.search.encode import Encoded
-    from checker.search.placement import Allowance
 
-_LEAST_S: Final = 1e-3
-_REASON_S: Final = 0.5
+_REASON_S: Final = 0.5  # of processor time
 
 
 def follow(model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], allowance: Allowance) -> Placed | None:
@@ -56,13 +54,7 @@ def follow(model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], allow
         return Placed(exhausted=False)
     starts, ends = _intervals(encoded, chain)
     problem = encoded.with_intervals(starts, ends)
-    limits = Limits(
-        algorithm=AUTO,
-        time_limit_s=max(min(allowance.left_s, allowance.wall_end_s - time.monotonic()), _LEAST_S),
-        threads=1,
-        cancellation=allowance.cancellation,
-    )
-    [outcome] = solve([problem], limits, want_order=True)
+    [outcome] = solve([problem], allowance.limits(), want_order=True)
     if outcome["verdict"] == "valid" and outcome["order"] is not None:
         order = list(positions(outcome["order"]))
         return Placed(order=order) if in_time(encoded, order) else None
@@ -71,8 +63,7 @@ def follow(model: Model, encoded: Encoded, chain: Sequence[Sequence[int]], allow
         return Placed(exhausted=outcome["verdict"] == "invalid")
     done = sum(end < ends[failed] for end in ends)
     if not outcome["configs"]:
-        limits = Limits(algorithm="linear", time_limit_s=_REASON_S, threads=1)
-        [outcome] = solve([problem], limits)
+        [outcome] = solve([problem], Allowance.of(_REASON_S).limits("linear"))
     for path, *_ in outcome["configs"] if outcome["op"] == failed else ():
         message = _message(model, encoded, path, failed)
         if message is not None:

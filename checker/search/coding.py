@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from checker.columns import ColumnReader, Columns
     from checker.models.base import NativeModel
     from checker.near.necessary import Lack
+    from checker.search.allowance import Allowance
     from harness.op import Value
 
     Int64s = npt.NDArray[np.int64]
@@ -109,7 +110,7 @@ class Arrays:
         part = (f, a, b, s, np.where(e < end, e, NEVER))
         return Problem(self._family, *part, initial=self.initial), kept.tolist()
 
-    def reason(self, op: int, deadline_s: float) -> list[int] | None:  # noqa: ARG002 - only for a user's own model
+    def reason(self, op: int, allowance: Allowance) -> list[int] | None:  # noqa: ARG002 - only for a user's own model
         """See `checker.search.deciding.History`."""
         return None
 

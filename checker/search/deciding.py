@@ -7,8 +7,8 @@ Only `auto` works like this; any other `--algorithm` runs alone.
 3. A rule for a family decides, if one applies (`checker.near.rules`). Rules that walk take turns with the search.
 4. The search decides. If it takes long on a user's own model, Labrys looks for a small reason at the furthest return that it
    reached (`checker.explain.relaxing`). All earlier returns are explained, so if there is a reason, this is the first return
-   after which no linearization is left. If there is none, the search starts again with more time, because a busy machine may
-   have given it little. After three such turns, it has all the remaining time.
+   after which no linearization is left. If there is none, the search starts again with more time. After three such turns,
+   it has all the remaining time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from checker.explain.relaxing import smallest
 from checker.near.elements import is_connected
 from checker.near.necessary import ANALYZER, SEARCH, lack
 from checker.near.rules import by_rule, by_walk, has_walk
-from checker.search.solving import AUTO, Limits, solve
+from checker.search.allowance import Allowance
+from checker.search.solving import AUTO, LEAST_S, Limits, solve
 from checker.search.solving import outcome as made
 
 if TYPE_CHECKING:
@@ -35,12 +36,11 @@ if TYPE_CHECKING:
 
 _NEAR: Final = "zones"
 _SEARCH: Final = "search"
-# By turns: how long the search runs, and then the search for a reason; the last turn has all the remaining time.
+# By turns: the processor time of the search, and then of the search for a reason; the last turn has all the remaining time.
 _TURNS: Final = ((0.5, 1.0), (4.0, 4.0), (32.0, 16.0), (None, 0.0))
-# For a history that a rule can walk through, by turns: how long the search runs, and then the walk.
+# For a history that a rule can walk through, by turns: the processor time of the search, and then of the walk.
 _WALKS: Final = ((0.1, 2.0), (4.0, 60.0))
-_EARLIER_S: Final = 0.3  # how long to search for a return before that of a violated condition
-_LEAST_S: Final = 1e-3
+_EARLIER_S: Final = 0.3  # how much processor time to search for a return before that of a violated condition
 
 
 class History(Protocol):
@@ -70,7 +70,7 @@ class History(Protocol):
     def before(self, end: int) -> tuple[Problem, Sequence[int]]:
         """Returns the operations that began before a moment, with their state right before it, and their positions."""
 
-    def reason(self, op: int, deadline_s: float) -> list[int] | None:
+    def reason(self, op: int, allowance: Allowance) -> list[int] | None:
         """Returns a small reason; see `checker.explain.relaxing.smallest`."""
 
 
@@ -109,9 +109,9 @@ class Objects:
         kept = [i for i, start in enumerate(self.encoded.starts) if start < end]
         return self.encoded.part(kept, end - 1), kept
 
-    def reason(self, op: int, deadline_s: float) -> list[int] | None:
+    def reason(self, op: int, allowance: Allowance) -> list[int] | None:
         """See `History`."""
-        return smallest(self.encoded, op, deadline_s)
+        return smallest(self.encoded, op, allowance)
 
 
 def decide_all(
@@ -173,10 +173,9 @@ class _Clock:
         self._end_s = None if limits.time_limit_s is None else time.monotonic() + limits.time_limit_s
 
     def limits(self, algorithm: str, most_s: float | None) -> Limits:
-        """Returns the limits of a call that takes at most so many seconds; None for all the remaining time."""
-        left_s = None if self._end_s is None else max(self._end_s - time.monotonic(), _LEAST_S)
-        known = [seconds for seconds in (left_s, most_s) if seconds is not None]
-        return replace(self._limits, algorithm=algorithm, time_limit_s=min(known, default=None))
+        """Returns the remaining time, with at most so many seconds of processor time for a history; None for no such limit."""
+        left_s = None if self._end_s is None else max(self._end_s - time.monotonic(), LEAST_S)
+        return replace(self._limits, algorithm=algorithm, time_limit_s=left_s, processor_limit_s=most_s)
 
     def is_over(self) -> bool:
         """Returns whether no time is left."""
@@ -233,9 +232,7 @@ def _reasoned(history: History, outcome: Outcome, clock: _Clock, reason_s: float
     """Returns the outcome of a history that a small reason at the furthest return refutes; None if there is no reason."""
     if outcome["op"] is None:
         return None
-    seconds = clock.limits(_SEARCH, reason_s).time_limit_s
-    assert seconds is not None  # noqa: S101 - `reason_s` is a limit
-    core = history.reason(outcome["op"], time.monotonic() + seconds)
+    core = history.reason(outcome["op"], Allowance.within(clock.limits(_SEARCH, reason_s)))
     if core is None:
         return None
     return made(

@@ -34,11 +34,12 @@ from checker.errors import Disagreement
 from checker.explain.words import sentence, span
 from checker.models.base import Inconsistent, NativeModel
 from checker.models.opcodes import INFINITE
+from checker.search.allowance import Allowance
 from checker.search.certificate import replay
 from checker.search.chained import follow, in_time, is_suited
 from checker.search.deciding import Objects, decide_all
-from checker.search.placement import Allowance, Placed, end_of, place
-from checker.search.solving import AUTO
+from checker.search.placement import Placed, end_of, place
+from checker.search.solving import AUTO, LEAST_S
 from harness.console.plain import one_line
 from harness.verdict import Verdict
 
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 ANALYZER: Final = "hints"
 LIMIT_S: Final = 10.0  # of processor time, for all objects of a history
 _MOMENT_S: Final = 0.5  # for the first attempt with the order, and for the first attempt without it
-_LEAST_S: Final = 0.001
 _ORDER: Final = attrgetter("order")
 _NOT_LEGAL: Final = "the system's own order is not a legal one: "
 
@@ -184,7 +184,7 @@ class _Both:
         if self._limits.time_limit_s is None:
             return self._limits
         used_s = time.monotonic() - self._began_s
-        return replace(self._limits, time_limit_s=max(self._limits.time_limit_s - used_s, _LEAST_S))
+        return replace(self._limits, time_limit_s=max(self._limits.time_limit_s - used_s, LEAST_S))
 
     def search(self, places: Sequence[int], limits: Limits) -> dict[int, Outcome]:
         """Returns the outcomes of some histories without their order."""

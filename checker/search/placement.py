@@ -24,11 +24,9 @@ minimum end. So there are at most as many as processes, and the set of operation
 
 from __future__ import annotations
 
-import math
-import time
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from checker._kernel import REFUSED, Transitions
 from checker.models.opcodes import INFINITE
@@ -37,8 +35,8 @@ from harness.op import OpType
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from checker._kernel import Cancellation
     from checker.models.base import Model
+    from checker.search.allowance import Allowance
     from checker.search.encode import Encoded
 
 CONFIGURATIONS: Final = 200_000
@@ -46,41 +44,6 @@ CONFIGURATIONS_PER_OPERATION: Final = 20
 IN_A_ROW: Final = (1, 2, 4, 2**63)  # the bound of each round
 
 Path: TypeAlias = "tuple[int, Path] | None"
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """The budget of a search: processor time, so that a busy machine changes no answer, and a wall-clock limit.
-
-    Attributes:
-        processor_end_s: The end by the clock of this thread.
-        wall_end_s: The end by the monotonic clock.
-        cancellation: Ends it from another thread.
-    """
-
-    processor_end_s: float
-    wall_end_s: float = math.inf
-    cancellation: Cancellation | None = None
-
-    @classmethod
-    def of(cls, limit_s: float, wall_end_s: float = math.inf, cancellation: Cancellation | None = None) -> Self:
-        """Returns a budget of so many seconds of processor time from now on."""
-        return cls(time.thread_time() + limit_s, wall_end_s, cancellation)
-
-    @property
-    def left_s(self) -> float:
-        """The remaining processor time in seconds."""
-        return max(self.processor_end_s - time.thread_time(), 0.0)
-
-    def part(self, share: float) -> Allowance:
-        """Returns a share of the remaining budget."""
-        return self.of(self.left_s * share, self.wall_end_s, self.cancellation)
-
-    def is_over(self) -> bool:
-        """Returns whether nothing is left."""
-        if self.cancellation is not None and self.cancellation.is_cancelled():
-            return True
-        return time.thread_time() > self.processor_end_s or time.monotonic() > self.wall_end_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

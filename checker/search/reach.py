@@ -11,24 +11,23 @@ have to. So the open operations take effect here: in any order, each once or nev
 
 from __future__ import annotations
 
-import time
 from collections import Counter, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from checker._kernel import REFUSED
 from checker.explain.words import value_text
-from checker.search.solving import Limits, solve
+from checker.search.solving import solve
 from harness.console.plain import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from checker._kernel import Outcome, Transitions
+    from checker.search.allowance import Allowance
     from checker.search.encode import Encoded
 
 _MOST_STEPS: Final = 20_000
-_LEAST_S: Final = 1e-3
 _MOST_PATHS: Final = 4
 
 
@@ -97,20 +96,19 @@ def _shortest(paths: Iterable[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted(set(map(tuple, paths)), key=len)[:_MOST_PATHS])
 
 
-def reach(encoded: Encoded, kept: Sequence[int], op: int, deadline_s: float) -> Reach | None:
+def reach(encoded: Encoded, kept: Sequence[int], op: int, allowance: Allowance) -> Reach | None:
     """Returns the final states of some operations, right before one of them returns.
 
     Args:
         encoded: The history, with a table of the model.
         kept: The positions of the operations, with `op`.
         op: The position of the operation.
-        deadline_s: The end of the search, on the clock `time.monotonic`.
+        allowance: The budget of the search.
 
     Returns:
         None if the operations have an order with `op`, fail at an earlier return, or are too many for the time.
     """
-    limits = Limits(algorithm="linear", time_limit_s=max(deadline_s - time.monotonic(), _LEAST_S), threads=1)
-    [outcome] = solve([encoded.part(kept, encoded.operations[op].complete_index)], limits)
+    [outcome] = solve([encoded.part(kept, encoded.operations[op].complete_index)], allowance.limits("linear"))
     failed = outcome["op"]
     if outcome["verdict"] != "invalid" or failed is None or kept[failed] != op:
         return None

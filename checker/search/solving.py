@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 AUTO: Final = "auto"
+LEAST_S: Final = 1e-3  # a limit of time of which nothing is left, because a limit has to be positive
 # The user's name of an algorithm, and the kernel's.
 ALGORITHMS: Final[Mapping[str, str]] = {
     AUTO: "auto",
@@ -31,7 +32,9 @@ class Limits:
 
     Attributes:
         algorithm: One of `ALGORITHMS`.
-        time_limit_s: Wall time; None for no limit.
+        time_limit_s: Wall time of all histories together; None for no limit.
+        processor_limit_s: Processor time of the search of one history; None for no limit. A busy machine does not change what
+            is found within it.
         memory_limit: Bytes for the searches; None for half of the available memory.
         threads: None for all cores.
         cancellation: Ends the check from another thread.
@@ -39,6 +42,7 @@ class Limits:
 
     algorithm: str = AUTO
     time_limit_s: float | None = None
+    processor_limit_s: float | None = None
     memory_limit: int | None = None
     threads: int | None = None
     cancellation: _kernel.Cancellation | None = None
@@ -51,7 +55,11 @@ class Limits:
         """
         if self.algorithm not in ALGORITHMS:
             raise ModelError(f"expected one of the algorithms {', '.join(ALGORITHMS)}, found {self.algorithm!r}")
-        for name, value in (("time limit", self.time_limit_s), ("memory limit", self.memory_limit)):
+        for name, value in (
+            ("time limit", self.time_limit_s),
+            ("limit of processor time", self.processor_limit_s),
+            ("memory limit", self.memory_limit),
+        ):
             if value is not None and not value > 0:
                 raise ModelError(f"expected a positive {name}, found {value}")
 
@@ -69,6 +77,7 @@ def solve(
             problems,
             algorithm=ALGORITHMS[limits.algorithm],
             time_limit_s=limits.time_limit_s,
+            processor_limit_s=limits.processor_limit_s,
             memory_limit=limits.memory_limit,
             threads=limits.threads if limits.threads is not None else len(os.sched_getaffinity(0)),
             want_order=want_order,

@@ -254,13 +254,14 @@ impl Cancellation {
 
 /// Decides problems; see `checker/_kernel.pyi`.
 #[pyfunction]
-#[pyo3(signature = (problems, *, algorithm, time_limit_s, memory_limit, threads, want_order, fail_fast, cancellation = None))]
+#[pyo3(signature = (problems, *, algorithm, time_limit_s, processor_limit_s, memory_limit, threads, want_order, fail_fast, cancellation = None))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
 fn solve<'py>(
     py: Python<'py>,
     problems: Vec<Py<Problem>>,
     algorithm: &str,
     time_limit_s: Option<f64>,
+    processor_limit_s: Option<f64>,
     memory_limit: Option<usize>,
     threads: usize,
     want_order: bool,
@@ -269,17 +270,11 @@ fn solve<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     let name = algorithm;
     let algorithm = Algorithm::of(name).ok_or_else(|| PyValueError::new_err(format!("{name:?} is no algorithm")))?;
-    let deadline = match time_limit_s {
-        None => None,
-        Some(seconds) => {
-            let limit = Duration::try_from_secs_f64(seconds)
-                .map_err(|_| PyValueError::new_err(format!("{seconds} is no time limit in seconds")))?;
-            Instant::now().checked_add(limit)
-        }
-    };
+    let deadline = duration(time_limit_s)?.and_then(|limit| Instant::now().checked_add(limit));
+    let processor = duration(processor_limit_s)?;
     let borrowed: Vec<&Problem> = problems.iter().map(Py::get).collect();
     let flag = cancellation.as_ref().map(|cancellation| &cancellation.get().0);
-    let wanted = Wanted { algorithm, want_order, fail_fast, threads, deadline, memory_limit };
+    let wanted = Wanted { algorithm, want_order, fail_fast, threads, deadline, processor, memory_limit };
     let outcomes = py.detach(|| run(&borrowed, &wanted, flag))?;
     for problem in &borrowed {
         if let Some(custom) = &problem.custom {
@@ -304,11 +299,23 @@ struct Wanted {
     fail_fast: bool,
     threads: usize,
     deadline: Option<Instant>,
+    processor: Option<Duration>,
     memory_limit: Option<usize>,
 }
 
+impl Wanted {
+    fn limits<'a>(&self) -> Limits<'a> {
+        Limits::new(self.deadline, self.memory_limit).with_processor_time(self.processor)
+    }
+}
+
+fn duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    let limit = seconds.map(Duration::try_from_secs_f64).transpose();
+    limit.map_err(|_| PyValueError::new_err(format!("{} is no time limit in seconds", seconds.unwrap_or_default())))
+}
+
 fn run(problems: &[&Problem], wanted: &Wanted, flag: Option<&Arc<AtomicBool>>) -> PyResult<Outcomes> {
-    let &Wanted { algorithm, want_order, fail_fast, threads, deadline, memory_limit } = wanted;
+    let &Wanted { algorithm, want_order, fail_fast, threads, .. } = wanted;
     let questions: Vec<Question> = problems
         .iter()
         .map(|problem| Question {
@@ -321,11 +328,11 @@ fn run(problems: &[&Problem], wanted: &Wanted, flag: Option<&Arc<AtomicBool>>) -
         .collect();
     if let ([question], false) = (&questions[..], algorithm == Algorithm::Competition) {
         let caller = Caller::new(flag);
-        let limits = Limits::new(deadline, memory_limit).with_watch(&caller);
+        let limits = wanted.limits().with_watch(&caller);
         let outcomes = solve_all(&[*question], algorithm, want_order, &limits, 1, fail_fast);
         return caller.interruption().map_or(Ok(outcomes), Err);
     }
-    let limits = Limits::new(deadline, memory_limit);
+    let limits = wanted.limits();
     let mut outcomes = solve_quickly(&questions, algorithm, want_order, &limits, fail_fast);
     let missing: Vec<usize> = (0..questions.len()).filter(|&i| outcomes[i].is_none()).collect();
     if !missing.is_empty() {

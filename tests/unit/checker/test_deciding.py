@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,8 @@ import pytest
 from checker.search.coding import Arrays, KernelColumns
 from checker.search.deciding import Objects, decide_all
 from checker.search.encode import encode
-from checker.search.solving import Limits
-from tests.own_models import SilentMaxRegister, max_history, operation
+from checker.search.solving import Limits, solve
+from tests.own_models import SilentMaxRegister, max_history, operation, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +62,18 @@ def test_the_time_limit_is_for_all_turns_together() -> None:
     encoded = encode(model, operations)
     [outcome] = decide_all([Objects(model, encoded)], Limits(time_limit_s=1e-9, threads=1))
     assert (outcome["verdict"], outcome["cause"]) in {("unknown", "timeout"), ("valid", None)}
+
+
+def test_a_limit_of_processor_time_ends_work_and_no_wait() -> None:
+    """The kernel looks at the clock of the thread at the first step, and then after some thousand."""
+    encoded = encode(waiting(SilentMaxRegister, 0.02), max_history(Random("waits"), 3_000, greatest=5, wrong=10_000))
+    began_s = time.monotonic()
+    [decided] = solve([encoded.problem], Limits(algorithm="search", processor_limit_s=0.1, threads=1))
+    assert time.monotonic() - began_s > 0.1
+    assert decided["steps"] > 2_048
+    assert decided["verdict"] == "valid"
+    [ended] = solve([encoded.problem], Limits(algorithm="search", processor_limit_s=1e-9, threads=1))
+    assert (ended["verdict"], ended["cause"]) == ("unknown", "timeout")
 
 
 def test_one_failure_is_enough_where_that_is_asked_for() -> None:

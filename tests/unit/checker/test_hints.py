@@ -25,11 +25,12 @@ from checker.linearizable import ORDER_PART, linearizability, order_part
 from checker.models import Call, Inconsistent, Model, names
 from checker.presentation import as_edn, as_json, as_text
 from checker.search import brute
+from checker.search.allowance import Allowance
 from checker.search.certificate import replay
 from checker.search.chained import follow
 from checker.search.encode import encode
 from checker.search.hints import examine
-from checker.search.placement import Allowance, place
+from checker.search.placement import place
 from harness.event_lines import LineEncoder
 from harness.op import Operation, OpType
 from harness.pairing import events_of

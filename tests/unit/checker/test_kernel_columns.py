@@ -66,6 +66,7 @@ def solved(problem: _kernel.Problem, algorithm: str) -> _kernel.Outcome:
         [problem],
         algorithm=algorithm,
         time_limit_s=60,
+        processor_limit_s=None,
         memory_limit=1 << 30,
         threads=1,
         want_order=False,

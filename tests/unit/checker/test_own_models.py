@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from checker.explain import relaxing
 from checker.independent import check_keys
 from checker.near.necessary import lack
 from checker.search import brute
+from checker.search.allowance import Allowance
 from checker.search.configurations import configurations
 from checker.search.encode import encode
 from checker.search.solving import Limits, solve
@@ -85,7 +85,7 @@ def test_a_small_reason_is_never_found_in_a_valid_history(make: Callable[[], Mod
         valid = brute.linearizable(model, operations)
         for op, end in enumerate(encoded.ends):
             if operations and encoded.operations[op].complete_index == end:
-                kept = relaxing.smallest(encoded, op, time.monotonic() + 5)
+                kept = relaxing.smallest(encoded, op, Allowance.of(5.0))
                 assert not (kept and valid), operations
                 if kept:
                     found_some += 1
@@ -105,7 +105,7 @@ def test_states_that_another_search_has_seen_are_reached_anew() -> None:
     operations.sort(key=lambda op: op.invoke_index)
     model = BoundedStack()
     for op in range(len(operations)):
-        reasons = relaxing._Reasons(encode(model, operations), op, time.monotonic() + 5)
+        reasons = relaxing._Reasons(encode(model, operations), op, Allowance.of(5.0))
         reasons.closure([0], sorted(set(reasons._class)))
         reasons._many = True
         assert reasons.smallest() is None

@@ -19,6 +19,7 @@ from checker.near.pairing import Queue
 from checker.near.rules import by_rule, by_walk, has_walk
 from checker.near.walking import LAST, Budget
 from checker.search import brute
+from checker.search.allowance import Allowance
 from checker.search.certificate import replay
 from checker.search.encode import encode
 from checker.search.solving import Limits, positions, solve
@@ -240,7 +241,7 @@ def test_a_walk_hears_a_cancellation() -> None:
     object_ = model("fifo-queue")
     operations = simulated(object_, Random("cancelled"), draw_queue(3), answer, count=2_000, processes=8)
     events = encode(object_, operations).events
-    walked = Queue(events, range(len(events.members))).search(Budget(cancellation=cancellation))
+    walked = Queue(events, range(len(events.members))).search(Budget(allowance=Allowance(cancellation=cancellation)))
     assert walked.valid is None
     assert walked.steps < 1_000
     found = analysis("fifo-queue", operations, cancellation=cancellation)

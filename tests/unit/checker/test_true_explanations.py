@@ -276,16 +276,30 @@ def test_a_model_without_reasons_is_explained_by_its_states() -> None:
     assert found.explanation.endswith(": the state is [1 2].")
 
 
-def test_two_leases_are_shown_without_the_forty_before_them() -> None:
-    """If a faithful part is long, operations that contradict each other whatever the others do are shown instead."""
+def leases(count: int) -> list[Operation]:
+    """Returns one lease after another, and at the end a second one beside the last."""
     operations = []
-    for token in range(1, 40):
+    for token in range(1, count):
         operations.append(made(0, "acquire", None, 10 * token, 10 * token + 1, token))
         operations.append(made(0, "release", token, 10 * token + 4, 10 * token + 5))
-    operations += [made(0, "acquire", None, 1000, 1001, 40), made(1, "acquire", None, 1002, 1003, 41)]
+    operations.append(made(0, "acquire", None, 1000, 1001, count))
+    operations.append(made(1, "acquire", None, 1002, 1003, count + 1))
+    return operations
+
+
+def test_two_leases_are_shown_without_the_forty_before_them() -> None:
+    """If a faithful part is long, operations that contradict each other whatever the others do are shown instead."""
+    operations = leases(40)
     found = analysis(own_models.LeaseLock(), operations)
     assert found.counterexample == tuple(operations[-2:])
     assert found.explanation.endswith(": it is leased with token 40.")
+
+
+def test_a_machine_that_is_busy_with_other_work_shows_the_same_operations() -> None:
+    """The budgets are processor time, so a wait costs nothing. In wall time, the computation of states ends after 0.3 s."""
+    operations = leases(12)
+    found = analysis(own_models.waiting(own_models.LeaseLock, 0.002), operations)
+    assert found.counterexample == tuple(operations[-2:])
 
 
 def test_a_key_that_is_told_in_short_has_a_true_reason() -> None:

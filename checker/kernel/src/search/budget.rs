@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::OnceLock;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::machine::Machine;
 
 /// Why a search ended without a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The time limit.
+    /// The limit of wall time or of processor time.
     Timeout,
     /// The memory limit.
     OutOfMemory,
@@ -43,6 +43,8 @@ const SMALL_MEMORY: usize = 64 << 20;
 /// Limits for all searches of one call.
 pub struct Limits<'a> {
     deadline: Option<Instant>,
+    /// Processor time of one search.
+    processor: Option<Duration>,
     /// Bytes; empty until the limit is needed, if it is half of the free memory.
     memory: OnceLock<usize>,
     /// The limit for one search.
@@ -66,6 +68,7 @@ impl<'a> Limits<'a> {
     pub fn new(deadline: Option<Instant>, memory: Option<usize>) -> Self {
         Self {
             deadline,
+            processor: None,
             memory: memory.map_or_else(OnceLock::new, OnceLock::from),
             steps: u64::MAX,
             watch: None,
@@ -78,7 +81,15 @@ impl<'a> Limits<'a> {
     /// The same limits, with a limit of steps for each search.
     #[must_use]
     pub fn with_steps(&self, steps: u64) -> Self {
-        Self { steps, watch: self.watch, ..Self::new(self.deadline, self.memory.get().copied()) }
+        let Self { deadline, processor, watch, .. } = *self;
+        Self { processor, steps, watch, ..Self::new(deadline, self.memory.get().copied()) }
+    }
+
+    /// The same limits, with a limit of processor time for each search. A busy machine does not change what a search
+    /// finds within it.
+    #[must_use]
+    pub fn with_processor_time(self, processor: Option<Duration>) -> Self {
+        Self { processor, ..self }
     }
 
     /// The same limits, with a caller that may want an end.
@@ -128,6 +139,15 @@ impl<'a> Limits<'a> {
     }
 }
 
+/// The processor time of this thread so far.
+fn processor_time() -> Duration {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes to `now`, which lives longer than the call.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
+    assert_eq!(failed, 0, "each thread has a clock");
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+}
+
 /// Half of the free memory in bytes; 4 GiB if it is unknown.
 fn half_of_memory() -> usize {
     let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -136,10 +156,12 @@ fn half_of_memory() -> usize {
     kib.map_or(4 << 30, |kib| kib * 1024 / 2)
 }
 
-/// The meter of one search: counts its steps and its bytes.
+/// The meter of one search, on one thread: counts its steps, its processor time and its bytes.
 pub struct Meter<'a> {
     limits: &'a Limits<'a>,
     stop: Option<&'a AtomicBool>,
+    /// The end by the clock of this thread.
+    processor_end: Option<Duration>,
     /// Model steps so far.
     pub steps: u64,
     /// Bytes besides those passed to `tick`: the memory of the other searches that take turns.
@@ -154,7 +176,8 @@ const CHECK_EVERY: u64 = 2048;
 impl<'a> Meter<'a> {
     /// A meter for shared limits; `stop` ends only this search.
     pub fn new(limits: &'a Limits<'a>, stop: Option<&'a AtomicBool>) -> Self {
-        Self { limits, stop, steps: 0, beside: 0, next_check: 0, bytes: 0 }
+        let processor_end = limits.processor.map(|most| processor_time().saturating_add(most));
+        Self { limits, stop, processor_end, steps: 0, beside: 0, next_check: 0, bytes: 0 }
     }
 
     /// All work so far: steps, and the cost of the model's answers.
@@ -178,6 +201,8 @@ impl<'a> Meter<'a> {
             Some(Cause::Cancelled)
         } else if self.steps >= self.limits.steps {
             Some(Cause::Steps)
+        } else if self.processor_end.is_some_and(|end| processor_time() >= end) {
+            Some(Cause::Timeout)
         } else {
             self.limits.exceeded()
         };
