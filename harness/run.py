@@ -319,6 +319,7 @@ class _Run:
         before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         if before[signal.SIGHUP] is signal.SIG_IGN:
             del before[signal.SIGHUP]  # under `nohup`, a run outlives its terminal
+        wakeups = signal.set_wakeup_fd(-1)  # the loop has its own, and leaves none
         for number in before:
             loop.add_signal_handler(number, on_signal)
         try:
@@ -327,6 +328,7 @@ class _Run:
             for number, handler in before.items():
                 loop.remove_signal_handler(number)
                 signal.signal(number, handler)
+            signal.set_wakeup_fd(wakeups, warn_on_full_buffer=False)
 
     async def _set_up(self) -> None:
         system, nodes = self.test.system, self.nodes

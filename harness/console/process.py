@@ -9,7 +9,8 @@ Invariants:
 - A reader that closes its pipe, as `head` does, has read what it wanted. This is no loss: the code stays, without a message.
 - A daemon thread that still writes does not change the exit code.
 - SIGTERM and SIGHUP end a command as Ctrl-C does. A signal that the parent ignores, as with `nohup`, stays ignored. A signal
-  that arrives while Python cannot raise an exception, in a callback of its own, is sent again.
+  that arrives while Python cannot raise an exception, in a callback of its own, is sent again. One that another thread gets
+  ends the wait of the main thread (`harness.console.wakeups`).
 
 This module and its imports need only the standard library, so that it can report any other failed import.
 """
@@ -30,6 +31,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from harness.console.plain import message, plain
+from harness.console.wakeups import wake_main_thread
 from harness.errors import ExitCode, LabrysError, Terminated, sentence
 
 if TYPE_CHECKING:
@@ -134,6 +136,7 @@ def end_with(command: Callable[[], int]) -> NoReturn:
         if own:
             _keep_streams()
             sys.unraisablehook = _resend_signal
+            wake_main_thread(_ENDING)
         _on_signals(_ENDING)
         code = _carry_out(command)
     if own:

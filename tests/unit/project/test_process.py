@@ -242,6 +242,52 @@ def test_a_signal_ends_a_command_as_ctrl_c_does(place: Path, number: signal.Sign
         assert (server.returncode, b"Traceback" in err) == (ExitCode.VALID, False)
 
 
+WAITS = """
+import queue, threading
+from harness.console import process
+
+def command():
+    for _ in range(3):
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+    {wait}
+    return 0
+
+process.end_with(command)
+"""
+
+
+@pytest.mark.parametrize(
+    "wait",
+    ["queue.SimpleQueue().get()", "threading.Event().wait()", "__import__('subprocess').run(['sleep', '60'])"],
+)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_signal_to_a_stopped_command_ends_it(tmp_path: Path, wait: str, number: signal.Signals) -> None:
+    """As Ctrl-Z and then `kill %1`: another thread may get the signal, and the main thread waits all the same."""
+    program = tmp_path / "waits.py"
+    program.write_text(WAITS.format(wait=wait))
+    for _ in range(3):
+        with subprocess.Popen([sys.executable, str(program)], env=environment(), cwd=ROOT) as waiting:
+            try:
+                _when_it_waits(waiting.pid)
+                for each in (signal.SIGSTOP, number, signal.SIGCONT):
+                    waiting.send_signal(each)
+                    time.sleep(0.02)
+                assert waiting.wait(DEADLINE_S) == ExitCode.INTERRUPTED
+            finally:
+                waiting.kill()
+
+
+def _when_it_waits(pid: int) -> None:
+    """Returns when all threads of a process that has at least four sleep."""
+    deadline_s = time.monotonic() + DEADLINE_S
+    while True:
+        states = [stat.read_text().rpartition(")")[2].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
+        if len(states) > 3 and set(states) == {"S"}:
+            return
+        assert time.monotonic() < deadline_s, "it never waited"
+        time.sleep(0.05)
+
+
 LOST = """
 import os, signal, time
 from harness.console import process
