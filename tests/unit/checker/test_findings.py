@@ -15,6 +15,7 @@ from nemesis.planfile import from_json
 
 FINDINGS = Path(__file__).parents[2] / "data" / "findings"
 DROPPED = FINDINGS / "dledger-0.4.0-log-dropped"
+KEPT = FINDINGS / "dledger-0.4.0-kept-entries"
 STUCK = FINDINGS / "dledger-0.4.0-followers-stuck"
 SET_DROPPED = FINDINGS / "dledger-log-0.4.0-log-dropped"
 PARTITIONS = FINDINGS / "dledger-log-0.4.0-partitions"
@@ -41,6 +42,20 @@ def test_the_writes_that_dledger_lost_are_found_lost() -> None:
     found = json.loads(done.stdout)
     assert "(5 of 33 keys are invalid.)" in json.dumps(found)
     assert "process 76's cas from 857 to 932 had completed at 14.999 s" in json.dumps(found)
+
+
+def test_the_entries_that_a_follower_kept_are_found() -> None:
+    """Two replicas have a write that nobody else took, and the third one lacks it. The last reads go through each node."""
+    done = CliRunner().invoke(
+        check,
+        [str(KEPT / "history.jsonl.gz"), "--model", "cas-register", "--format", "json"],
+        catch_exceptions=False,
+    )
+
+    assert done.exit_code == ExitCode.INVALID
+    found = json.dumps(json.loads(done.stdout))
+    assert "(1 of 12 keys is invalid.)" in found
+    assert "Process 59 read 405 at 31.073 s, but process 64 read nil at 31.341 s." in found
 
 
 def test_the_log_that_plain_servers_dropped_is_found_lost() -> None:
@@ -137,6 +152,7 @@ def test_the_second_first_master_of_a_group_is_found(finding: Path, keys: str, g
     [
         (DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leader-kill", "leader-pause"}),
         (STUCK, ["n1", "n2", "n3"], {"partition-leader"}),
+        (KEPT, ["n1", "n2", "n3"], {"leader-kill", "partition-leader"}),
         (SET_DROPPED, ["n1", "n2", "n3", "n4", "n5"], {"leaders-kill"}),
         (PARTITIONS, ["n1", "n2", "n3", "n4", "n5"], {"partition-random-halves"}),
         (POWER_LOSS, ["n1", "n2", "n3", "n4", "n5"], {"partition-leader", "power-loss"}),
