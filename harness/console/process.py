@@ -144,7 +144,17 @@ def end_with(command: Callable[[], int]) -> NoReturn:
     with contextlib.suppress(KeyboardInterrupt):
         if _report_losses(code) and code == ExitCode.VALID:
             code = int(ExitCode.INTERNAL)
+    _forget_interruption()
     sys.exit(code)
+
+
+def _forget_interruption() -> None:
+    """Makes Python keep the exit code after an interruption.
+
+    If an interruption leaves code that `exec` gets as text, as that of a dataclass during an import, `python -m` ends with
+    SIGINT whatever happens later (`unhandled_keyboard_interrupt` in Python's `pythonrun.c`). The next such code undoes this.
+    """
+    exec("")  # noqa: S102
 
 
 def say(text: str) -> None:

@@ -288,6 +288,32 @@ def _when_it_waits(pid: int) -> None:
         time.sleep(0.05)
 
 
+INSIDE = """
+from harness.console import process
+
+def command():
+    exec("import os, signal; os.kill(os.getpid(), signal.{name}); [None for _ in range(1000)]")
+    return 0
+
+process.end_with(command)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_inside_of_code_that_is_text_ends_a_module_with_its_code(tmp_path: Path, name: str) -> None:
+    """The code of a dataclass is such a text, so this happens during imports; Python would end itself with SIGINT."""
+    (tmp_path / "inside.py").write_text(INSIDE.format(name=name))
+    path = f"{tmp_path}:{ROOT}"
+    done = subprocess.run(
+        [sys.executable, "-m", "inside"],
+        env=environment(PYTHONPATH=path),
+        timeout=DEADLINE_S,
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (ExitCode.INTERRUPTED, b"")
+
+
 LOST = """
 import os, signal, time
 from harness.console import process
