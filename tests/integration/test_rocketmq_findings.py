@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.op import Value
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.night]
 
 READY_S = 90.0
 ANSWER_S = 6.0
@@ -37,7 +37,7 @@ LONG_MS = 600_000
 REGISTER, HEARTBEAT = 1003, 904
 
 
-@pytest.fixture(scope="module", params=[pytest.param(Consensus.DLEDGER, marks=pytest.mark.night), Consensus.JRAFT])
+@pytest.fixture(scope="module", params=[Consensus.DLEDGER, Consensus.JRAFT])
 def system(request: pytest.FixtureRequest) -> Iterator[RocketMQController]:
     """Three controllers on one consensus, serving; the tests run where their addresses can be reached."""
     with LocalCluster.up(f"findings-{os.getpid()}", nodes=3) as cluster, cluster.entered():
