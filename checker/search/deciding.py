@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 
 _NEAR: Final = "zones"
 _SEARCH: Final = "search"
-# By turns: the processor time of the search, and then of the search for a reason; the last turn has all the remaining time.
+# For each history, by turns: the processor time of the search, and then of that for a reason; the last one has all the rest.
 _TURNS: Final = ((0.5, 1.0), (4.0, 4.0), (32.0, 16.0), (None, 0.0))
-# For a history that a rule can walk through, by turns: the processor time of the search, and then of the walk.
+# For histories that a rule can walk through, by turns: the processor time of the search of all, and then of each walk.
 _WALKS: Final = ((0.1, 2.0), (4.0, 60.0))
+_LEAST_SEARCH_S: Final = 0.01  # the share of a history, if there are many
 _EARLIER_S: Final = 0.3  # how much processor time to search for a return before that of a violated condition
 
 
@@ -141,7 +142,7 @@ def decide_all(
     for search_s, walk_s in _WALKS:
         if not hard:
             break
-        wanted = clock.limits(_SEARCH, search_s)
+        wanted = clock.limits(_SEARCH, max(search_s / len(hard), _LEAST_SEARCH_S))
         _put(outcomes, hard, solve([problems[i] for i in hard], wanted, want_order=want_order, fail_fast=fail_fast))
         hard = [i for i in hard if outcomes[i]["cause"] == "timeout" and not clock.is_over()]
         hard = _put(outcomes, hard, [_walked(histories[i], clock, walk_s, want_order=want_order) for i in hard])
