@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from clusters.local import LocalCluster
+from clusters.systems.bookkeeper.bookies import AUTO_RECOVERY
 from clusters.systems.bookkeeper.system import BookKeeperSystem
 from harness.cluster import on_all
 from tests.software import obtained
@@ -25,12 +26,15 @@ READY_S: Final = 120.0
 def start(system: BookKeeperSystem, cluster: LocalCluster) -> None:
     """Builds, installs and starts BookKeeper, and waits until it serves.
 
-    All services but ZooKeeper start together, which takes half the time of a run's start.
+    Bookies and clients start together, which takes less time than a run's start. Auto-recovery ends itself if it comes before
+    the first bookie, so it starts last.
     """
     system.artifact = BookKeeperSystem.build(system.options, print)
     on_all(cluster.nodes, system.install)
     metadata, *others = system.services()
-    for services in ([metadata], others):
+    first = [service for service in others if service.role != AUTO_RECOVERY]
+    last = [service for service in others if service.role == AUTO_RECOVERY]
+    for services in ([metadata], first, last):
         for service in services:
             on_all(service.nodes, service.initialise)
             on_all(service.nodes, partial(system.start, role=service.role))
