@@ -30,30 +30,23 @@ OLD_ENSEMBLE = FINDINGS / "bookkeeper-4.17.3-old-ensemble"
 REPLACED = FINDINGS / "bookkeeper-4.17.3-replaced-bookies"
 
 
+def checked(history: Path, *options: str, code: ExitCode = ExitCode.INVALID) -> str:
+    """Returns what `labrys check` prints of a history as JSON in one line; it ends with the expected code."""
+    done = CliRunner().invoke(check, [str(history), *options, "--format", "json"], catch_exceptions=False)
+    assert done.exit_code == code
+    return json.dumps(json.loads(done.stdout))
+
+
 def test_the_writes_that_dledger_lost_are_found_lost() -> None:
     """Five of 33 keys are invalid. The first message has the write, the cas that replaced it, and the read 70 s later."""
-    done = CliRunner().invoke(
-        check,
-        [str(DROPPED / "history.jsonl.gz"), "--model", "cas-register", "--format", "json"],
-        catch_exceptions=False,
-    )
-
-    assert done.exit_code == ExitCode.INVALID
-    found = json.loads(done.stdout)
-    assert "(5 of 33 keys are invalid.)" in json.dumps(found)
-    assert "process 76's cas from 857 to 932 had completed at 14.999 s" in json.dumps(found)
+    found = checked(DROPPED / "history.jsonl.gz", "--model", "cas-register")
+    assert "(5 of 33 keys are invalid.)" in found
+    assert "process 76's cas from 857 to 932 had completed at 14.999 s" in found
 
 
 def test_the_entries_that_a_follower_kept_are_found() -> None:
     """Two replicas have a write that nobody else took, and the third one lacks it. The last reads go through each node."""
-    done = CliRunner().invoke(
-        check,
-        [str(KEPT / "history.jsonl.gz"), "--model", "cas-register", "--format", "json"],
-        catch_exceptions=False,
-    )
-
-    assert done.exit_code == ExitCode.INVALID
-    found = json.dumps(json.loads(done.stdout))
+    found = checked(KEPT / "history.jsonl.gz", "--model", "cas-register")
     assert "(1 of 12 keys is invalid.)" in found
     assert "Process 59 read 405 at 31.073 s, but process 64 read nil at 31.341 s." in found
 
@@ -61,10 +54,8 @@ def test_the_entries_that_a_follower_kept_are_found() -> None:
 def test_the_log_that_plain_servers_dropped_is_found_lost() -> None:
     """A read after the last fault still has 7,449 elements. Later reads, without any fault, have 58."""
     history = SET_DROPPED / "history.jsonl.gz"
-    done = CliRunner().invoke(check, [str(history), "--workload", "set", "--format", "json"], catch_exceptions=False)
-
-    assert done.exit_code == ExitCode.INVALID
-    assert "7369 acknowledged, 43 ok, 15 recovered, 0 stale, 7406 lost" in json.dumps(json.loads(done.stdout))
+    found = checked(history, "--workload", "set")
+    assert "7369 acknowledged, 43 ok, 15 recovered, 0 stale, 7406 lost" in found
     with gzip.open(history, "rt") as lines:
         events = [json.loads(line) for line in lines][1:]
     healed = max(event["time"] for event in events if event["process"] == "nemesis")
@@ -76,10 +67,7 @@ def test_the_log_that_plain_servers_dropped_is_found_lost() -> None:
 def test_the_offsets_that_a_broker_gave_again_are_found() -> None:
     """601 messages were acknowledged with offsets that other acknowledged messages have had for minutes."""
     history = OFFSETS_AGAIN / "history.jsonl.gz"
-    done = CliRunner().invoke(check, [str(history), "--workload", "log", "--format", "json"], catch_exceptions=False)
-
-    assert done.exit_code == ExitCode.INVALID
-    found = json.dumps(json.loads(done.stdout))
+    found = checked(history, "--workload", "log")
     assert "Offset 2160 has two entries" in found
     assert "601 conflict" in found
 
@@ -87,10 +75,7 @@ def test_the_offsets_that_a_broker_gave_again_are_found() -> None:
 def test_entries_that_bookkeeper_left_on_the_old_ensemble_are_found() -> None:
     """Two acknowledged entries are on no bookie that the metadata name, and fifteen on fewer than the ack quorum."""
     history = OLD_ENSEMBLE / "history.jsonl.gz"
-    done = CliRunner().invoke(check, [str(history), "--workload", "ledger", "--format", "json"], catch_exceptions=False)
-
-    assert done.exit_code == ExitCode.INVALID
-    found = json.dumps(json.loads(done.stdout))
+    found = checked(history, "--workload", "ledger")
     assert "process 62's append of 1109 was acknowledged with offset 58 at 15.531 s" in found
     assert "15 under-replicated" in found
 
@@ -98,11 +83,7 @@ def test_entries_that_bookkeeper_left_on_the_old_ensemble_are_found() -> None:
 def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong() -> None:
     """From the second cut of one of three nodes on, no write succeeds, even after healing. All reads are right."""
     history = STUCK / "history.jsonl.gz"
-    done = CliRunner().invoke(
-        check, [str(history), "--model", "cas-register", "--format", "json"], catch_exceptions=False
-    )
-
-    assert done.exit_code == ExitCode.VALID
+    checked(history, "--model", "cas-register", code=ExitCode.VALID)
     with gzip.open(history, "rt") as lines:
         events = [json.loads(line) for line in lines][1:]
     cuts = [event for event in events if event["f"] == "start-partition-leader" and event["value"]["targets"]]
@@ -114,14 +95,8 @@ def test_where_the_service_ended_no_write_is_acknowledged_and_no_read_is_wrong()
 
 def test_the_old_reads_of_a_controller_are_found() -> None:
     """A cut-off leader with a clock set back answers that a group has no brokers, after the group got one."""
-    done = CliRunner().invoke(
-        check,
-        [str(OLD_READ / "history.jsonl.gz"), "--model", "workloads.controller.model:BrokerGroup", "--format", "json"],
-        catch_exceptions=False,
-    )
-
-    assert done.exit_code == ExitCode.INVALID
-    assert "2 of 92 keys are invalid" in json.dumps(json.loads(done.stdout))
+    found = checked(OLD_READ / "history.jsonl.gz", "--model", "workloads.controller.model:BrokerGroup")
+    assert "2 of 92 keys are invalid" in found
 
 
 @pytest.mark.parametrize(
@@ -129,14 +104,7 @@ def test_the_old_reads_of_a_controller_are_found() -> None:
 )
 def test_the_second_first_master_of_a_group_is_found(finding: Path, keys: str, group: str) -> None:
     """Two elections without an answer both took effect, and one group is in epoch 2. No other key is invalid."""
-    done = CliRunner().invoke(
-        check,
-        [str(finding / "history.jsonl.gz"), "--model", "workloads.controller.model:BrokerGroup", "--format", "json"],
-        catch_exceptions=False,
-    )
-
-    assert done.exit_code == ExitCode.INVALID
-    found = json.dumps(json.loads(done.stdout))
+    found = checked(finding / "history.jsonl.gz", "--model", "workloads.controller.model:BrokerGroup")
     assert f"{keys} is invalid" in found
     assert f"Key {group}: " in found
     with gzip.open(finding / "history.jsonl.gz", "rt") as lines:
@@ -173,9 +141,6 @@ def test_the_plan_of_a_finding_can_be_read(finding: Path, nodes: list[str], kind
 def test_appends_to_a_closed_ledger_that_replaced_bookies_acknowledged_are_found() -> None:
     """Three appends are acknowledged beyond the end of their ledger, and no recovery has them."""
     history = REPLACED / "history.jsonl.gz"
-    done = CliRunner().invoke(check, [str(history), "--workload", "ledger", "--format", "json"], catch_exceptions=False)
-
-    assert done.exit_code == ExitCode.INVALID
-    found = json.dumps(json.loads(done.stdout))
+    found = checked(history, "--workload", "ledger")
     assert "process 13 recovered the ledger to the last entry 0 at 147.906 s, and process 1 appended entry 1" in found
     assert "3 beyond-end" in found
