@@ -131,7 +131,10 @@ def solve(
     fail_fast: bool,
     cancellation: Cancellation | None = None,
 ) -> list[Outcome]:
-    """Decides problems on that many threads, without the interpreter lock; without a limit half of the free memory is used."""
+    """Decides problems on that many threads, without the interpreter lock; without a limit half of the free memory is used.
+
+    `time_limit_s` is wall time of the call, and `processor_limit_s` is processor time of each search.
+    """
 
 def transactions(
     workload: str,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 PAIRS: Final = "pairs"
 SUMS: Final = "sums"
 COPIES: Final = "copies"
-_SHRINK_S: Final = 1.0
+_SHRINK_S: Final = 1.0  # of processor time
 _STATE_BYTES: Final = 500
 
 
