@@ -26,8 +26,8 @@ READY_S: Final = 120.0
 def start(system: BookKeeperSystem, cluster: LocalCluster) -> None:
     """Builds, installs and starts BookKeeper, and waits until it serves.
 
-    Bookies and clients start together, which takes less time than a run's start. Auto-recovery ends itself if it comes before
-    the first bookie, so it starts last.
+    Bookies and clients start together, unlike in a run. Auto-recovery ends itself if it comes before the first bookie, so it
+    starts last.
     """
     system.artifact = BookKeeperSystem.build(system.options, print)
     on_all(cluster.nodes, system.install)
