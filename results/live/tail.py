@@ -1,21 +1,20 @@
 """The progress of a running test, from the new lines of its history.
 
-Another process writes the file; this module only reads, without locks or waiting. It reads an incomplete line the next time. It
-counts and skips a malformed line, because bad content must not end the view. A run writes further data, such as its leader, to
-`live.json`, and a suite to its `suite.json`.
+Another process writes the file; this module only reads, without locks or waiting. It reads an incomplete line the next time.
+Bad content must not end the view. So it counts and passes over a line that `harness.event_lines` refuses, as all readers do.
+A run writes further data, such as its leader, to `live.json`, and a suite to its `suite.json`.
 """
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from harness.console import below
-from harness.event_lines import FORMAT
+from harness.event_lines import FORMAT, MAX_LINE_BYTES, decode_event, decode_object
 from harness.fault_events import fault_event
 from harness.op import NEMESIS, OpType
 from harness.units import NS_PER_MS, NS_PER_S
@@ -26,10 +25,9 @@ from results.store.suites import State, read_suite
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.op import Value
+    from harness.op import Op, Process, Value
     from results.store.store import Run, Store
 
-MAX_READ = 8 << 20
 MAX_SECONDS = 900
 MAX_OPEN = 100_000
 RECENT = 400
@@ -63,49 +61,52 @@ class Tail:
     past: int = 0
     strange: int = 0
     last_ns: int = 0
-    _open: dict[int, int] = field(default_factory=dict)
+    _passing: bool = False  # the bytes up to the next newline belong to a line that is too long
+    _open: dict[Process, int] = field(default_factory=dict)
     _recent_ms: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
 
     def read(self) -> None:
-        """Reads what was appended since the last call, at most `MAX_READ` bytes."""
+        """Reads what was appended since the last call, at most `MAX_LINE_BYTES`."""
         try:
             with below.open_file(self.path.parent, self.path) as file:
                 file.seek(self.at)
-                data = file.read(MAX_READ)
+                data = file.read(MAX_LINE_BYTES)
         except OSError:
             return
-        whole = data.rfind(b"\n") + 1
-        self.at += whole
-        for line in data[:whole].splitlines():
+        *lines, rest = data.split(b"\n")
+        if not lines and len(data) == MAX_LINE_BYTES:
+            self.strange += not self._passing
+            self._passing = True
+            self.at += len(data)
+            return
+        self.at += len(data) - len(rest)
+        if lines and self._passing:
+            self._passing = False
+            del lines[0]
+        for line in lines:
             try:
-                event = json.loads(line)
-            except (ValueError, RecursionError):
-                event = None
-            if not isinstance(event, dict) or not self._add(event):
+                self._add(decode_object(line))
+            except ValueError:
                 self.strange += 1
 
-    def _add(self, event: dict[str, Value]) -> bool:
-        """Counts an event; returns False if it is none."""
-        if event.get("format") == FORMAT:
-            return True
-        time_ns, kind, process = event.get("time"), event.get("type"), event.get("process")
-        if not isinstance(time_ns, int) or time_ns < 0 or not isinstance(kind, str):
-            return False
-        self.last_ns = max(self.last_ns, time_ns)
-        if process == NEMESIS:
-            return self._add_fault(event)
-        if not isinstance(process, int) or kind not in set(OpType):
-            return False
-        if kind != OpType.INVOKE:
-            error = event.get("error")
-            known = error if isinstance(error, str) else None
-            self._add_completion(time_ns, outcome(kind, known, self.codes), process)
-        elif len(self._open) < MAX_OPEN:
-            scheduled = event.get("scheduled")
-            self._open[process] = scheduled if isinstance(scheduled, int) else time_ns
-        return True
+    def _add(self, fields: dict[str, Any]) -> None:
+        """Counts an event; the header of a history counts as none.
 
-    def _add_completion(self, time_ns: int, kind: str, process: int) -> None:
+        Raises:
+            ValueError: It is neither.
+        """
+        if fields.get("format") == FORMAT:
+            return
+        op = decode_event(fields, fields.get("index", -1))  # a line that was passed over leaves a gap
+        self.last_ns = max(self.last_ns, op.time_ns)
+        if op.process == NEMESIS:
+            self._add_fault(op)
+        elif op.type is not OpType.INVOKE:
+            self._add_completion(op.time_ns, outcome(op.type, op.error, self.codes), op.process)
+        elif len(self._open) < MAX_OPEN:
+            self._open[op.process] = op.time_ns if op.scheduled_ns is None else op.scheduled_ns
+
+    def _add_completion(self, time_ns: int, kind: str, process: Process) -> None:
         self.counts[kind] += 1
         row = self.rates.setdefault(time_ns // NS_PER_S, [0] * len(_COLUMNS))
         row[_COLUMNS[kind]] += 1
@@ -115,16 +116,14 @@ class Tail:
         if wanted_ns is not None and kind == OpType.OK:
             self._recent_ms.append((time_ns - wanted_ns) / NS_PER_MS)
 
-    def _add_fault(self, event: dict[str, Value]) -> bool:
-        f, value = event.get("f"), event.get("value")
-        found = fault_event(f, value)
-        if found is None:
-            return isinstance(f, str) and isinstance(value, dict)
-        if found.begins:
-            self.faults[found.fault] = (found.kind[:80], [target[:80] for target in found.targets[:20]])
-        elif self.faults.pop(found.fault, None) is not None:
+    def _add_fault(self, op: Op) -> None:
+        event = fault_event(op.f, op.value)
+        if event is None:
+            return
+        if event.begins:
+            self.faults[event.fault] = (event.kind[:80], [target[:80] for target in event.targets[:20]])
+        elif self.faults.pop(event.fault, None) is not None:
             self.past += 1
-        return True
 
     def state(self) -> dict[str, Value]:
         """Returns the data of the live page, as JSON values."""
@@ -150,7 +149,7 @@ def run_state(run: Run) -> dict[str, Value]:
         **{
             key: document[key][:MAX_TEXT] if isinstance(document.get(key), str) else None for key in ("phase", "leader")
         },
-        "term": term if isinstance(term, int) else None,
+        "term": term if type(term) is int else None,
     }
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.event_lines import MAX_LINE_BYTES
 from results.live.tail import MAX_SECONDS, Tail, refusals_of, run_state, suite_state
 from results.store.store import Run, Store, point
 from tests.unit.results.stored import suite_document
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from results.store.record import RunRecord
 
@@ -84,6 +84,53 @@ def test_nonsense_is_counted_and_passed_over(tmp_path_factory: pytest.TempPathFa
     assert tail.state()["counts"]["ok"] == 1
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "ok", "time": 10**400},
+        {"type": "invoke", "time": 1, "scheduled": -(10**400)},
+        {"type": "invoke", "time": 1, "process": 2**63},
+        {"type": "ok", "time": True},
+    ],
+)
+def test_numbers_beyond_any_run_are_no_events(tmp_path: Path, event: dict[str, Any]) -> None:
+    """A line whose numbers no reader of a history takes is counted, and the state of the others is shown."""
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(line(**event) + line(type="invoke", time=5) + line(type="ok", time=7))
+    tail = Tail(path)
+    tail.read()
+    state = json.loads(json.dumps(tail.state(), allow_nan=False))
+    assert (state["seconds"], state["counts"]["ok"], state["open"], state["strange"]) == (7e-9, 1, 0, 1)
+
+
+@pytest.mark.parametrize("characters", [MAX_LINE_BYTES - 200, MAX_LINE_BYTES, 2 * MAX_LINE_BYTES + 5])
+def test_a_long_line_does_not_stop_the_view(tmp_path: Path, characters: int) -> None:
+    """The view reads each line that a history may have. It passes over a longer one, and counts it once."""
+    path = tmp_path / "history.jsonl"
+    long = line(type="invoke", process=1, value="x" * characters)
+    path.write_bytes(long + line(type="invoke", time=5) + line(type="ok", time=7))
+    tail = Tail(path)
+    for _ in range(5):
+        tail.read()
+    state = tail.state()
+    fits = len(long) <= MAX_LINE_BYTES
+    assert (state["seconds"], state["counts"]["ok"]) == (7e-9, 1)
+    assert (state["open"], state["strange"]) == (int(fits), int(not fits))
+
+
+def test_a_long_line_that_still_grows_is_waited_for(tmp_path: Path) -> None:
+    """A line is too long once it has passed the limit, and not because its end has not been written yet."""
+    path = tmp_path / "history.jsonl"
+    long = line(type="invoke", process=1, value="x" * (MAX_LINE_BYTES - 200))
+    path.write_bytes(long[:-9])
+    tail = Tail(path)
+    tail.read()
+    with path.open("ab") as file:
+        file.write(long[-9:])
+    tail.read()
+    assert (tail.state()["open"], tail.state()["strange"]) == (1, 0)
+
+
 def test_a_long_run_stays_small(tmp_path: Path) -> None:
     """Only the last quarter of an hour of rates is kept."""
     path = tmp_path / "history.jsonl"
@@ -142,5 +189,7 @@ def test_a_run_says_who_leads(tmp_path: Path) -> None:
     assert run_state(run) == silent
     run.live_json.write_text('{"phase": "workload", "leader": "n2", "term": 7}')
     assert run_state(run) == {"phase": "workload", "leader": "n2", "term": 7}
+    run.live_json.write_text('{"phase": "workload", "leader": "n2", "term": true}')
+    assert run_state(run)["term"] is None
     run.live_json.write_text('{"phase": 3, "leader": [], "term": "7"}')
     assert run_state(run) == silent
