@@ -17,6 +17,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
+from harness.console.plain import counted, counted_of
 from results.page.formatting import percent
 from results.page.plots import FAINT, GRID, INK, OPERATION_COLOURS, STYLE, VERDICT_COLOURS, WIDTH_IN
 from results.page.rows import NOT_JUDGED, Cell, Strip, Trend, TrendRun, short
@@ -107,24 +108,26 @@ def _cells(axes: Axes, places: Sequence[tuple[int, int]], width_s: float, *, col
 
 
 def matrix(cells: Sequence[Cell]) -> Figure:
-    """Draws a cell for each fault and workload: the colour of its outcome, its number of runs, and its availability."""
+    """Draws a cell for each fault and workload: the colour of its worst outcome, the runs by outcome, and its availability."""
     rows = sorted({cell.row for cell in cells})
     columns = sorted({cell.column for cell in cells})
     with mpl.rc_context(STYLE):
         names = [short(name, 34) for name in rows]
         figure, (axes,) = _figure(
-            "matrix", [0.46 * max(len(rows), 1)], left_in=_room_in(names, 9), top_in=0.3, bottom_in=0.05
+            "matrix", [0.6 * max(len(rows), 1)], left_in=_room_in(names, 9), top_in=0.3, bottom_in=0.05
         )
         for cell in cells:
             x, y = columns.index(cell.column), rows.index(cell.row)
-            colour = OUTCOME_COLOURS.get(cell.outcome or "", FAINT)
+            colour = OUTCOME_COLOURS[next(iter(cell.outcomes)) or "undecided"]
             axes.broken_barh([(x + 0.03, 0.94)], (y + 0.06, 0.88), facecolor=colour, alpha=0.17, linewidth=0)
             axes.broken_barh([(x + 0.03, 0.008)], (y + 0.06, 0.88), facecolor=colour, linewidth=0)
-            runs = f"{cell.runs} run{'' if cell.runs == 1 else 's'}"
-            text = f"{cell.unexpected} of {runs} unexpected" if cell.unexpected else f"{runs} {_outcome(cell.outcome)}"
-            axes.text(x + 0.06, y + 0.36, text, va="center", fontsize=8.5, color=INK)
-            answered = "" if cell.availability is None else f"{percent(cell.availability, 1)} answered"
-            axes.text(x + 0.06, y + 0.7, answered, va="center", fontsize=7.5, color=FAINT)
+            worst, *others = _counted(cell.outcomes)
+            answered = [] if cell.availability is None else [f"{percent(cell.availability, 1)} answered"]
+            below = [", ".join(others)] if others else []
+            texts = [(worst, 8.5, INK), *((text, 7.5, FAINT) for text in [*below, *answered])]
+            for line, (text, size, ink) in enumerate(texts):
+                at = y + 0.5 + 0.26 * (line - (len(texts) - 1) / 2)
+                axes.text(x + 0.06, at, text, va="center", fontsize=size, color=ink)
         axes.set_xlim(0, max(len(columns), 1))
         axes.set_ylim(max(len(rows), 1), 0)
         axes.set_xticks([x + 0.5 for x in range(len(columns))], [short(name, 30) for name in columns])
@@ -135,6 +138,14 @@ def matrix(cells: Sequence[Cell]) -> Figure:
             spine.set_visible(False)
         axes.tick_params(length=0, labelcolor=INK)
         return figure
+
+
+def _counted(outcomes: Mapping[str | None, int]) -> list[str]:
+    """Returns the runs with each outcome in words; the first text has the number of all runs."""
+    runs = sum(outcomes.values())
+    first, *others = outcomes.items()
+    whole = counted(runs, "run") if len(outcomes) == 1 else counted_of(first[1], runs, "run")
+    return [f"{whole} {_outcome(first[0])}", *(f"{number} {_outcome(outcome)}" for outcome, number in others)]
 
 
 def trend(runs: Sequence[TrendRun], trends: Sequence[Trend]) -> Figure:

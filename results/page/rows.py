@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from harness.console.plain import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 NAME_CHARACTERS = 22
 NOT_JUDGED = "not judged"
@@ -39,17 +39,14 @@ class Cell:
     Attributes:
         row: The fault.
         column: The workload.
-        outcome: The worst outcome of the runs, by the names of `CaseOutcome`; None if none was judged.
-        runs: The number of runs.
-        unexpected: How many of them had an unexpected outcome.
+        outcomes: The number of runs with each outcome, by the names of `CaseOutcome`, the worst outcome first; None stands
+            for runs that were not judged.
         availability: The share of operations answered during the fault; None without operations.
     """
 
     row: str
     column: str
-    outcome: str | None
-    runs: int
-    unexpected: int
+    outcomes: Mapping[str | None, int]
     availability: float | None
 
 

@@ -108,15 +108,25 @@ def _of_line(rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {name: trend[name] for name in TRENDS.names}
 
 
+def verdict_of(keys: str | None, said: str | None) -> Verdict | None:
+    """Returns the verdict of a run: the worse one of its keys' verdict and that in its `results.json`; None without both.
+
+    Args:
+        keys: The worst verdict of its keys; None if none was judged.
+        said: The verdict in `results.json`; None without one.
+    """
+    verdicts = [Verdict(verdict) for verdict in (keys, said) if verdict is not None]
+    return worst(verdicts) if verdicts else None
+
+
 def outcome_of(row: Mapping[str, Any]) -> CaseOutcome | None:
     """Returns the outcome of a run, compared with what its suite expects; a run outside suites is expected to be valid.
 
-    The worse verdict counts of those in `results.json` and of the keys. None if there is neither.
+    None if the run has no verdict.
     """
     keys = next((verdict for verdict in Verdict if verdict.severity == row["severity"]), None)
-    own = None if row["said_verdict"] is None else Verdict(row["said_verdict"])
-    verdicts = [verdict for verdict in (keys, own) if verdict is not None]
-    if not verdicts:
+    verdict = verdict_of(keys, row["said_verdict"])
+    if verdict is None:
         return None
     failures = [*(row["said_failures"] or ())]
     if keys is Verdict.INVALID and not any(_is_of_keys(failure) for failure in failures):
@@ -129,7 +139,7 @@ def outcome_of(row: Mapping[str, Any]) -> CaseOutcome | None:
     )
     return expectation.outcome(
         Shown(
-            verdict=worst(verdicts),
+            verdict=verdict,
             failures=failures,
             fault_violations=row["said_fault_violations"],
             crossed=row["said_crossed"] or (),

@@ -15,12 +15,14 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from harness.console.plain import plain
+from harness.suites.expectation import CaseOutcome
+from harness.verdict import Verdict
 from results.page.pages import environment
-from results.pipeline.measure.trends import DEVIATIONS, HISTORY
+from results.pipeline.measure.trends import DEVIATIONS, HISTORY, verdict_of
 from results.pipeline.write.pictures import SHOWN_RUNS, chosen, lines_of, needs_pictures, of_faults, of_lines, of_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from results.page.drawing import Draw, Picture
     from results.pipeline.write.gathered import Gathered
@@ -77,6 +79,8 @@ def render(
         quarantined=found.quarantined,
         history=HISTORY,
         deviations=f"{DEVIATIONS:g}",
+        verdict_of=verdict_of,
+        notes=_notes,
         lines=lines[:SHOWN_ROWS],
         more_lines=max(len(lines) - SHOWN_ROWS, 0),
         shown_dots=SHOWN_DOTS,
@@ -93,6 +97,21 @@ def render(
         pictured=[{"row": run.row, "pictures": shown(run.pictures)} for run in pictured],
     )
     return {PAGE: page.encode(), **files}
+
+
+def _notes(row: Mapping[str, Any]) -> Iterator[str]:
+    """Yields what stands below the verdict of a run: thresholds, what was expected, and which source says something else."""
+    verdict, keys, said = verdict_of(row["verdict"], row["said_verdict"]), row["verdict"], row["said_verdict"]
+    if row["crossed"]:
+        yield f"{'thresholds unknown' if row['behind'] else 'crossed'} {'; '.join(row['crossed'])}"
+    if row["outcome"] == CaseOutcome.KNOWN:
+        yield "known failure"
+    elif row["expects"] in {Verdict.INVALID, Verdict.UNKNOWN}:
+        yield "as expected" if row["outcome"] == CaseOutcome.EXPECTED else f"expected {row['expects']}"
+    if keys is not None and keys != verdict:
+        yield f"its keys are {keys}"
+    elif said is not None and said != verdict:
+        yield f"its results.json says {said}"
 
 
 def _links(out: str, trends: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -6,6 +6,7 @@ The rule: the number of buckets, functions, keys and shown runs bounds the rows 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -36,6 +37,7 @@ SHOWN_TRENDS: Final = 60
 SHOWN_FUNCTIONS: Final = 6
 SHOWN_FAULTS: Final = 200
 SHOWN_CELLS: Final = 120
+SHOWN_WORKLOADS: Final = 5  # side by side; a picture more has the next ones
 NO_FAULT: Final = "no fault"
 _QUANTILE_NAMES: Final = ("p50", "p95", "p99", "max")
 _TITLES: Final[Mapping[str, tuple[str, float]]] = {
@@ -258,22 +260,31 @@ def of_faults(trends: Sequence[Mapping[str, Any]], by_kind: Sequence[Mapping[str
             for each in kinds.get(row["run"], [{"kind": NO_FAULT, "asked": 0, "answered": 0}]):
                 met.setdefault((each["kind"], row["workload"]), []).append((row, each))
     cells = [_cell(*names, met[names]) for names in met]
-    if not cells:
-        return []
-    cells.sort(key=lambda cell: (0 if cell.outcome is None else -_severity(cell.outcome), cell.row, cell.column))
-    figure = partial(_figure, "overviews:matrix", cells[:SHOWN_CELLS])
-    return [Picture(name="faults", title="Faults and workloads", figure=figure)]
+    cells.sort(key=lambda cell: (-_severity(next(iter(cell.outcomes))), cell.row, cell.column))
+    shown = cells[:SHOWN_CELLS]
+    few = f", the worst {SHOWN_CELLS} of {len(cells):,} cells" if len(cells) > SHOWN_CELLS else ""
+    workloads = sorted({cell.column for cell in shown})
+    return [
+        Picture(
+            name=f"faults-{first // SHOWN_WORKLOADS + 1}" if first else "faults",
+            title=f"Faults and workloads{few}",
+            figure=partial(
+                _figure,
+                "overviews:matrix",
+                [cell for cell in shown if cell.column in workloads[first : first + SHOWN_WORKLOADS]],
+            ),
+        )
+        for first in range(0, len(workloads), SHOWN_WORKLOADS)
+    ]
 
 
 def _cell(kind: str, workload: str, met: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Cell:
-    outcomes = [CaseOutcome(row["outcome"]) for row, _ in met if row["outcome"] is not None]
+    outcomes = Counter(row["outcome"] for row, _ in met)
     asked, answered = (sum(each[name] for _, each in met) for name in ("asked", "answered"))
     return Cell(
         row=kind,
         column=workload,
-        outcome=max(outcomes, key=lambda outcome: outcome.severity, default=None),
-        runs=len(met),
-        unexpected=outcomes.count(CaseOutcome.UNEXPECTED),
+        outcomes=dict(sorted(outcomes.items(), key=lambda item: (-_severity(item[0]), item[0] is None, item[0]))),
         availability=answered / asked if asked else None,
     )
 

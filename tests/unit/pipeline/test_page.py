@@ -9,10 +9,11 @@ import pytest
 
 from harness.verdict import Verdict
 from results.page.drawing import Drawn
+from results.page.plots import svg
 from results.pipeline.measure.trends import trends
 from results.pipeline.write.gathered import Gathered
 from results.pipeline.write.page import PAGE, render
-from results.pipeline.write.pictures import SHOWN_LINES, lines_of, of_lines
+from results.pipeline.write.pictures import SHOWN_LINES, lines_of, of_faults, of_lines
 from results.pipeline.write.summary import Summary
 from tests.unit.pipeline.test_trends import of_case
 
@@ -58,6 +59,60 @@ def test_the_colour_of_the_page_is_that_of_outcomes(
     shown = page(tmp_path, rows, **outcomes)[PAGE].decode()
     assert f'<header class="verdict {colour}">' in shown
     assert title in shown
+
+
+@pytest.mark.parametrize(
+    ("keys", "said", "shown"),
+    [
+        ("valid", {"said_verdict": "invalid", "said_failures": ["recovered=invalid"]}, ["✗ invalid", "its keys are valid"]),
+        ("valid", {"said_verdict": "unknown", "said_failures": ["lost=unknown"]}, ["? unknown", "its keys are valid"]),
+        ("unknown", {"said_verdict": "invalid", "said_failures": ["lost=invalid"]}, ["✗ invalid", "its keys are unknown"]),
+        ("invalid", {}, ["✗ invalid", "its results.json says valid"]),
+        ("valid", {}, ["✓ valid"]),
+        (None, {"said_verdict": "invalid"}, ["✗ invalid"]),
+        ("valid", {"said_verdict": "invalid", "expects": "invalid"}, ["✗ invalid", "as expected", "its keys are valid"]),
+        ("valid", {"expects": "invalid"}, ["✓ valid", "expected invalid"]),
+    ],
+)  # fmt: skip
+def test_the_verdict_of_a_run_is_that_of_all_its_parts(
+    tmp_path: Path, keys: str | None, said: dict[str, Any], shown: list[str]
+) -> None:
+    """Valid keys in a run that is invalid or unknown do not make it valid: in both tables, with what differs below."""
+    severity = None if keys is None else Verdict(keys).severity
+    text = page(tmp_path, trends([of_case("1", severity=severity, **said)]), unexpected=1)[PAGE].decode()
+    cells = re.findall(r'<td><span class="mark \w+">([^<]*)</span>(.*?)</td>', text)
+    assert [[verdict, *re.findall(r'<span class="quiet">([^<]*)</span>', notes)] for verdict, notes in cells] == [
+        shown
+    ] * 2
+
+
+def test_undecided_runs_are_counted_beside_unexpected_ones(tmp_path: Path) -> None:
+    """The head and the matrix of faults count the same outcomes as the table of runs."""
+    rows = trends(
+        [
+            of_case("1", "a", workload="register"),
+            of_case("2", "b", workload="register", severity=Verdict.INVALID.severity),
+            *(of_case(run, run, workload="register", said_verdict="unknown") for run in "34"),
+            of_case("5", "c", workload="register", severity=None, said_verdict=None),
+        ]
+    )
+    shown = page(tmp_path, rows, as_expected=1, unexpected=1, undecided=2)[PAGE].decode()
+    assert "1 of 5 runs came out unexpectedly" in shown
+    assert "3 of 5 runs are undecided" in shown
+    kinds = [{"run": run, "kind": "kill", "asked": 1, "answered": 1} for run in "12345"]
+    (picture,) = of_faults(rows, kinds)
+    drawn = svg(picture.figure())
+    assert ">1 of 5 runs unexpected<" in drawn
+    assert ">2 undecided, 1 not judged, 1 as expected<" in drawn
+
+
+def test_each_workload_has_room_in_the_matrix_of_faults() -> None:
+    """Five workloads stand side by side; the next ones are in a picture of their own."""
+    rows = trends([of_case(f"{number}", workload=f"w{number}") for number in range(7)])
+    pictures = of_faults(rows, [])
+    assert [picture.name for picture in pictures] == ["faults", "faults-2"]
+    drawn = "".join(svg(picture.figure()) for picture in pictures)
+    assert all(f">w{number}<" in drawn for number in range(7))
 
 
 def test_a_run_leads_to_its_report_where_it_has_one(tmp_path: Path) -> None:

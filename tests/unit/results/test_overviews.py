@@ -47,7 +47,7 @@ def drawn_heat() -> Figure:
 
 def drawn_matrix() -> Figure:
     """Draws one fault on one workload."""
-    return matrix([Cell(row="kill", column="register", outcome="as-expected", runs=3, unexpected=0, availability=0.4)])
+    return matrix([Cell(row="kill", column="register", outcomes={"as-expected": 3}, availability=0.4)])
 
 
 @pytest.mark.parametrize(
