@@ -24,6 +24,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NoReturn, TypeAlias, final
 
+from checker.edn.spellings import usual
+
 EdnValue: TypeAlias = Any  # one of the types in the table above
 
 _WORD: Final = r"[^\s,\"()\[\]{};\\^`~@/\x00-\x1f\x7f]"
@@ -170,7 +172,11 @@ def ratio(numerator: int, denominator: int) -> Ratio | int:
 
 @final
 class Tagged(_Pair):
-    """A value with a tag; the tag is never interpreted: `#inst "..."`, `#jepsen.history.Op{...}`."""
+    """A value with a tag: `#inst "..."`, `#jepsen.history.Op{...}`.
+
+    Only the tags of EDN itself are interpreted, and only to compare values: `#inst` and `#uuid` have several spellings of one
+    value (`checker.edn.spellings`).
+    """
 
     __slots__ = ()
 
@@ -275,8 +281,10 @@ def canonical(value: EdnValue) -> Any:
         form = (tuple, *map(canonical, value))
     elif kind is EdnMap or kind is EdnSet:
         form = value._form  # noqa: SLF001 - cached there
-    elif kind is Tagged or kind is Ratio:
-        form = (kind, *map(canonical, value._members))  # noqa: SLF001 - of the same module
+    elif kind is Tagged:
+        form = (kind, value.tag, canonical(usual(value.tag, value.value)))
+    elif kind is Ratio:
+        form = (kind, *value._members)  # noqa: SLF001 - of the same module
     else:
         raise TypeError(f"a {kind.__name__} is no EDN value")
     return form

@@ -8,7 +8,7 @@ order; otherwise none has, and positions are the indexes. The same holds for `:t
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from checker.edn.lines import Row
 from checker.edn.reader import Reader
@@ -16,6 +16,7 @@ from checker.edn.values import EdnMap, Keyword, Symbol, Tagged
 from checker.edn.writer import dumps
 from checker.formats.conventions import MEMBER, parsed
 from checker.formats.errors import BadHistory
+from checker.formats.jsonl import CAS, CAS_OF_THREE, IN_VAIN
 from checker.formats.transactional import NOBODY
 from checker.formats.values import PlainValues
 from harness.errors import InputError
@@ -51,7 +52,6 @@ KEYS: Final = (
     Keyword("order"),
 )
 _VALUE_PLACE: Final = KEYS.index(_VALUE)
-_IN_VAIN: Final = frozenset({OpType.FAIL, OpType.INFO})
 _AS_THEY_ARE: Final = frozenset({int, type(None)})
 _TUPLE_TAGS: Final = frozenset({"jepsen.independent/tuple", "jepsen.independent.Tuple"})
 _NEMESES: Final = (Keyword(NEMESIS), NEMESIS)
@@ -176,12 +176,13 @@ class JepsenEvents:
         if get(_KEY) is not None:
             return False
         name = str(getattr(f, "name", f)) if isinstance(f, Keyword | str) else None
-        if name == _TRANSACTION and isinstance(value, tuple) and value:
+        members = value if isinstance(value, tuple) else ()
+        if members and (name == _TRANSACTION or self._transactional):
             # Each member of a transaction is a micro-operation; the key of a tuple is none.
-            return len(value) == 2 and not isinstance(value[0], tuple) and isinstance(value[1], tuple)
-        if name not in _OBSERVERS:
-            return None
-        return isinstance(value, tuple) and len(value) == 2 and value[0] is not None and value[1] is None
+            return len(members) == 2 and not isinstance(members[0], tuple) and isinstance(members[1], tuple)
+        if name in _OBSERVERS:
+            return len(members) == 2 and members[0] is not None and members[1] is None
+        return True if name == CAS and len(members) == CAS_OF_THREE else None
 
     def _learn(self, keys: tuple[Keyword, ...]) -> None:
         """Stores the places of the keys of the next events."""
@@ -222,10 +223,15 @@ class JepsenEvents:
         try:
             if not is_client:
                 value = key = None
-            elif self.keyed and value is None and op_type in _IN_VAIN:
-                has_value = False  # the completion of a failed operation may lack the key
             elif self.keyed:
-                key, value = self._tuple(value)
+                pair = _pair(name, value)
+                if pair is None and op_type in IN_VAIN:
+                    value, has_value = (
+                        None,
+                        False,
+                    )  # the completion of a failed operation may have a reason, and lack the key
+                else:
+                    key, value = pair or self._no_pair(value)
             if type(value) not in _AS_THEY_ARE:
                 value = self._plain.value(value)
             if key is not None:
@@ -241,7 +247,7 @@ class JepsenEvents:
             )
         except (ValueError, InputError) as problem:
             raise self._bad(line, str(problem)) from None
-        event: Event = _new(Event, (line, op, has_value))
+        event: Event = _new(Event, (line, op, has_value, self.keyed))
         return event
 
     def _place(self, line: int, index: EdnValue, time: EdnValue) -> tuple[int, int]:
@@ -309,10 +315,8 @@ class JepsenEvents:
                 return _shown(f)
             raise self._bad(line, str(error)) from None
 
-    def _tuple(self, value: EdnValue) -> tuple[EdnValue, EdnValue]:
-        pair = value.value if isinstance(value, Tagged) and value.tag in _TUPLE_TAGS else value
-        if isinstance(pair, tuple) and len(pair) == 2 and pair[0] is not None:
-            return pair[0], pair[1]
+    @staticmethod
+    def _no_pair(value: EdnValue) -> NoReturn:
         raise ValueError(
             f"expected a value [key value], because this history is taken to be keyed, found {_shown(value)}; "
             "--no-keyed takes values as they are"
@@ -320,6 +324,16 @@ class JepsenEvents:
 
     def _bad(self, line: int, reason: str) -> BadHistory:
         return BadHistory(self._name, line, reason)
+
+
+def _pair(f: str, value: EdnValue) -> tuple[EdnValue, EdnValue] | None:
+    """Returns the key and the value in a tuple; None for another form. A cas may have both of its values after the key."""
+    members = value.value if isinstance(value, Tagged) and value.tag in _TUPLE_TAGS else value
+    if not isinstance(members, tuple) or not members or members[0] is None:
+        return None
+    if f == CAS and len(members) == CAS_OF_THREE:
+        return members[0], members[1:]
+    return members if len(members) == 2 else None
 
 
 def conventions_at(source: Source) -> Mapping[str, str]:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 EVENT: Final = frozenset({"type", "process", "f"})  # members that each event has, and no header
 TYPE_ONLY: Final = frozenset({"type"})
+IN_VAIN: Final = frozenset({OpType.FAIL, OpType.INFO})
+CAS: Final = "cas"
+CAS_OF_THREE: Final = 3  # a key, the expected and the new value
 
 
 class JsonlEvents:
@@ -104,7 +107,8 @@ class JsonlEvents:
         if self._may_be_keyed and self._bare and _asks_for_key(op):
             self._may_be_keyed = False
             self.warnings.append(asks_for_key_warning(self._source.line))
-        return Event(self._source.line, lifted(op) if self._keyed else op)
+        event = Event(self._source.line, op)
+        return lifted(event) if self._keyed else event
 
     def _begin_bare(self, first: Mapping[str, Any]) -> None:
         """Sets the state for a history without a header, and determines whether it has times."""
@@ -120,19 +124,30 @@ class JsonlEvents:
         return {"value": None, "time": 0, **fields, "index": self._lines.count}
 
 
-def lifted(op: Op) -> Op:
+def lifted(event: Event) -> Event:
     """Returns an event of a keyed history with its key apart from its value.
+
+    A cas may have its key, the expected and the new value in one list. An operation that did not succeed may have a reason.
 
     Raises:
         ValueError: Its value is no pair of a key and a value.
     """
+    op = event.op
     if op.key is not None or op.process == NEMESIS:
-        return op
-    if isinstance(op.value, list) and len(op.value) == 2 and isinstance(op.value[0], str):
-        return op._replace(key=op.value[0], value=op.value[1])
+        return event
+    value = with_pair(op.f, op.value)
+    if isinstance(value, list) and len(value) == 2 and isinstance(value[0], str):
+        return event._replace(op=op._replace(key=value[0], value=value[1]), is_lifted=True)
+    if op.type in IN_VAIN:
+        return event._replace(op=op._replace(value=None), has_value=False, is_lifted=True)
     raise ValueError(
         "expected a value [key, value] with a text key, because this history is keyed (--keyed, or its conventions)"
     )
+
+
+def with_pair(f: str, value: Value) -> Value:
+    """Returns the value of an operation of a keyed history; that of a cas of three as a key with `[expected, new]`."""
+    return [value[0], value[1:]] if f == CAS and isinstance(value, list) and len(value) == CAS_OF_THREE else value
 
 
 def _asks_for_key(op: Op) -> bool:

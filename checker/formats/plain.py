@@ -28,7 +28,7 @@ from checker.formats.values import PlainValues
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES, decode_object
 from harness.op import OpType
-from harness.pairing import back_warning, changed_warning, made, torn_warning
+from harness.pairing import back_warning, changed_warnings, made, torn_warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -231,15 +231,11 @@ def _made(
         value, result = _values(found["value"], typed), _values(found["result"], typed)
     else:
         value, result = _as_they_are(found["value"]), _as_they_are(found["result"])
-    changed = []
+    changed: dict[OpType, list[int]] = {}
     for row, line, failed, kind, first, second in found["changed"]:
         now = tuple(typed[first].tolist()) if kind == OTHER else (kind, first, second)
-        if now == (value.kind[row], value.first[row], value.second[row]):
-            continue
-        if failed:
-            return None
-        if now[0] != NOTHING:
-            changed.append(line)
+        if now[0] != NOTHING and now != (value.kind[row], value.first[row], value.second[row]):
+            changed.setdefault(OpType.FAIL if failed else OpType.INFO, []).append(line)
     back = found["back_line"]
     kind = np.frombuffer(found["type"], np.int8) - np.int8(1)
     complete = _int64s(found["end"])
@@ -275,7 +271,7 @@ def _made(
         warnings=[
             *warnings,
             *([] if back is None else [back_warning(back)]),
-            *([changed_warning(len(changed), changed[0])] if changed else []),
+            *changed_warnings(changed),
         ],
         conventions=conventions or {},
     )

@@ -6,7 +6,6 @@ Elle and similar checkers need only the completions. So these are accepted here,
 - an event without a process; then it is not known which process the transaction belongs to;
 - a process that works again after an `info`;
 - a read without a place for its result, `[:r x]`, as elle-cli's examples have it;
-- a `fail` with another value than its invoke, which no check uses;
 - an `info` whose value has the results of reads. They count if the transaction happened (`happened`).
 
 A history that lacks an edge's data says so (`lacks`).
@@ -47,7 +46,7 @@ class TransactionPairing(Pairing):
     def __init__(self, refused: Callable[[int, str], InputError], *, unit: str = "line") -> None:
         """See `Pairing`."""
         super().__init__(refused, unit=unit)
-        self._alone = self._nobody = self._again = self._results = 0
+        self._alone = self._nobody = self._again = 0
         self._last = NOBODY  # the greatest number of a process
         self._shown: dict[int, Value] = {}  # by place of an operation: the value of its info, with results of reads
 
@@ -83,9 +82,6 @@ class TransactionPairing(Pairing):
             return
         place, invoke = self._open[op.process]
         before = invoke.op.value
-        if op.type is OpType.FAIL and op.value != before:
-            self._results += 1
-            event = event._replace(has_value=False)
         if op.type is OpType.INFO and op.value != before and requested(op.value) == requested(before):
             self._shown[place] = op.value
             event = event._replace(has_value=False)
@@ -104,10 +100,6 @@ class TransactionPairing(Pairing):
             (self._alone, "completions have no event of type invoke, so it is not known when they began"),
             (self._nobody, "events have no process, so each counts as one of a process of its own"),
             (self._again, "times a process worked again after an info"),
-            (
-                self._results,
-                "failed transactions have another value than their invoke; the invoke's value is what counts",
-            ),
             (
                 used,
                 "transactions without an answer show results of reads, and another one read what they wrote; so these count",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from checker.edn.spellings import usual
 from checker.edn.values import EdnMap, EdnSet, Keyword, Symbol, Tagged, canonical
 from checker.edn.writer import dumps
 from checker.formats.parquet import json_text
@@ -57,11 +58,13 @@ class PlainValues:
         if isinstance(value, EdnMap):
             return {self.text(key): self.value(member) for key, member in value.items()}
         if isinstance(value, Tagged):
-            return {f"#{value.tag}": self.value(value.value)}
+            return {f"#{value.tag}": self.value(usual(value.tag, value.value))}
         return self.text(value)
 
     def text(self, value: EdnValue) -> str:
         """Returns a text for this value alone: its name or its characters if no other value has them."""
+        if isinstance(value, Tagged):
+            value = Tagged(value.tag, usual(value.tag, value.value))
         form = canonical(value)
         known = self._texts.get(form)
         if known is not None:

@@ -150,14 +150,22 @@ class CasRegister(Register):
     def _pair(self, op: Call) -> tuple[Value, Value]:
         argument = op.argument
         if not isinstance(argument, Sequence) or isinstance(argument, str) or len(argument) != 2:
+            hint = (
+                "; --keyed takes it as a key, the expected and the new value, in EDN and JSON"
+                if isinstance(argument, Sequence) and not isinstance(argument, str) and len(argument) == 3
+                else ""
+            )
             raise ModelError(
-                f"model {self.name}: expected [expected, new] as the value of cas, found {value_text(argument)}"
+                f"model {self.name}: expected [expected, new] as the value of cas, found {value_text(argument)}{hint}"
             )
         return argument[0], argument[1]
 
 
 class MultiRegister(NativeModel):
-    """Several registers by name; `txn` executes a list of [read, name, value] and [write, name, value] atomically."""
+    """Several registers by name; `txn` executes a list of [read, name, value] and [write, name, value] atomically.
+
+    The value tells a transaction; its function may have another name.
+    """
 
     name: ClassVar[str] = "multi-register"
     family: ClassVar[str] = "multi-register"
@@ -214,9 +222,9 @@ class MultiRegister(NativeModel):
 
     def _micros(self, op: Call) -> list[tuple[int, str, Value]]:
         value = op.value
-        if op.f != "txn" or not isinstance(value, Sequence) or isinstance(value, str):
+        if not isinstance(value, Sequence) or isinstance(value, str):
             raise ModelError(
-                f"model {self.name}: expected f txn with a list of operations, found {value_text(op.f)} {value!r}"
+                f"model {self.name}: expected a list of operations, found {value_text(op.f)} {value_text(value)}"
             )
         micros: list[tuple[int, str, Value]] = []
         for micro in value:

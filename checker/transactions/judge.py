@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from checker.columns import Columns, Int64s, Values
     from harness.op import Value
 
-FUNCTION: Final = "txn"
 _FORMS: Final = {
     "list-append": "[r key null] or [append key element]",
     "rw-register": "[r key null] or [w key value]",
@@ -65,7 +64,7 @@ def judge(
     """Decides the transactions of a history.
 
     Args:
-        history: The operations; each has the function `txn`.
+        history: The operations; their values are lists of micro-operations, whatever their functions are.
         workload: The micro-operations: `list-append` or `rw-register`.
         model: The name or an alias of a consistency model.
         sources: For registers, what the order of versions follows from besides the initial version: `writes-follow-reads`,
@@ -79,7 +78,6 @@ def judge(
     question = Question(workload=workload, model=find(model).name, sources=tuple(sources), anomalies=anomalies)
     _hold_sources(history, sources)
     history = _in_order(history)
-    _hold_function(history)
     found = transactions(
         workload,
         kind=history.type,
@@ -138,18 +136,6 @@ def _in_order(history: Columns) -> Columns:
     if len(history) and (np.diff(history.start) < 0).any():
         return history.only(np.argsort(history.start, kind="stable"))
     return history
-
-
-def _hold_function(history: Columns) -> None:
-    place = {name: number for number, name in enumerate(history.functions)}.get(FUNCTION, -1)
-    other = np.flatnonzero(history.function != place)
-    if len(other):
-        row = int(other[0])
-        found = shown(history.functions[int(history.function[row])])
-        raise InputError(
-            f"event {history.start[row]}: expected the function {FUNCTION}, whose value is a list of micro-operations, found "
-            f"{found}"
-        )
 
 
 def _places(values: Values) -> Int64s:

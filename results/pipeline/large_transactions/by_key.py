@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from checker._kernel import transaction_dependencies, transaction_parts
 from checker.columns import FAIL, INFO, OK, ColumnReader, Values
 from checker.formats.parquet import decode_value, json_text
-from checker.transactions.judge import FUNCTION
 from checker.transactions.models import searched
 from harness.errors import LabrysError
 from results.pipeline.large_transactions.pieces import (
@@ -91,9 +90,6 @@ def _parts(batch: pa.RecordBatch, question: Question) -> pa.RecordBatch:
     nothing = np.zeros(batch.num_rows, np.int64)
     none = Values(kind=nothing.astype(np.int8), first=nothing, second=nothing)
     columns = ColumnReader("the history").of_batch(batch, value=none, result=none)
-    other = np.flatnonzero(np.array([name != FUNCTION for name in columns.functions])[columns.function])
-    if len(other):
-        return _told({"wrong": "function"}, int(columns.start[other].min()))
     order = np.argsort(columns.start, kind="stable")
     batch, columns = batch.take(pa.array(order)), columns.only(order)
     found = transaction_parts(

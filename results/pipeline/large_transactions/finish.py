@@ -55,9 +55,7 @@ class Found:
 
     def wrong(self) -> tuple[int, str] | None:
         """Returns the start of the first transaction that the workload cannot judge, and what is wrong; None for none."""
-        wrong = [(each["start"], each["wrong"]) for each in self.told if "wrong" in each]
-        others = [each for each in wrong if each[1] == "function"]
-        return min(others or wrong, default=None)
+        return min(((each["start"], each["wrong"]) for each in self.told if "wrong" in each), default=None)
 
     def hold(self) -> None:
         """Raises InputError if a row is no operation."""

@@ -291,7 +291,8 @@ def _event_of(line: bytes, number: int, last: int, *, keyed: bool) -> Event | No
     hold_to_bounds(op.value)
     if not last < op.index:
         raise ValueError(_indexes(op.index, last))
-    return fitting(Event(number, lifted(op) if keyed else op))
+    event = Event(number, op)
+    return fitting(lifted(event) if keyed else event)
 
 
 def _indexes(found: int, last: int) -> str:

@@ -164,7 +164,7 @@ def _row(what: str, begin: int, run: str, **columns: Any) -> pa.RecordBatch:
 
 
 def _operations(found: Mapping[str, Any], run: str, file: str) -> pa.RecordBatch | None:
-    """Returns the kernel's operations as rows (`ROWS`); None if a failed one has another value than its invoke."""
+    """Returns the kernel's operations as rows (`ROWS`); None if a time is too great for them."""
     count = len(found["type"])
     longs = {name: _int64s(found[name]) for name in ("process", "start", "end", "start_ns", "end_ns", "scheduled_ns")}
     if any((longs[name] >= MOST_NS).any() for name in ("start_ns", "end_ns", "scheduled_ns")):
@@ -172,11 +172,6 @@ def _operations(found: Mapping[str, Any], run: str, file: str) -> pa.RecordBatch
     texts = _canonical(found["values"])
     names = _names(found["names"])
     value = _values(found["value"], texts)
-    for row, _, failed, kind, first, second in found["changed"]:
-        one = np.array([kind], np.int8).tobytes()
-        parts = (one, np.array([first], np.int64).tobytes(), np.array([second], np.int64).tobytes())
-        if failed and _values(parts, texts)[0] != value[row]:
-            return None
     order = np.zeros(count, np.int64)
     has_order = np.zeros(count, bool)
     for row, number in found["order"]:
@@ -337,7 +332,7 @@ def joined(
             if event.op.process == NEMESIS:
                 others.append(fault_row(event))
             else:
-                crossing.append(event._replace(op=lifted(event.op) if keyed else event.op))
+                crossing.append(lifted(event) if keyed else event)
         crossing.sort(key=lambda event: event.op.index)
         for event in crossing:
             pairing.add(event)

@@ -433,12 +433,15 @@ def test_an_answer_of_another_form_is_a_fault_of_the_system(request_: Any, answe
     assert (anomaly.rows, anomaly.decisive) == ((0,), 0)
 
 
-def test_another_function_is_refused() -> None:
-    """The message has the event and the function."""
-    wrong = transaction(0, OpType.OK, [], start=4, end=5)
-    object.__setattr__(wrong, "f", "read")
-    with pytest.raises(InputError, match="event 4: expected the function txn, whose value is a list"):
-        judged([wrong])
+def test_a_value_tells_a_transaction() -> None:
+    """Its function may have any name; a value that is no transaction is refused with its event."""
+    named = transaction(0, OpType.OK, [["append", "x", 1]], start=0, end=1)
+    object.__setattr__(named, "f", "write")
+    found = judged([named, transaction(1, OpType.OK, [["r", "x", [1]]], start=2, end=3)])
+    assert (found.verdict, found.counts) == (Verdict.VALID, {"transactions": 2})
+    object.__setattr__(named, "value", 1)
+    with pytest.raises(InputError, match="event 0: expected a list of micro-operations, found 1"):
+        judged([named])
 
 
 def test_strange_keys_and_elements_are_themselves() -> None:
