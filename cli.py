@@ -38,6 +38,7 @@ COMMANDS = {
     "explore": ("commands.explore:explore", "Visit every order of events of a simulated system, within bounds."),
     "faults": ("commands.listing:faults", "List the kinds of faults."),
     "hunt": ("commands.hunt:hunt", "Run many seeds in the simulator until a run is invalid."),
+    "logs": ("commands.logs:show_logs", "Print all logs of a run in one order."),
     "new": ("commands.new:new", "Make a package for a system or a workload of your own."),
     "plan": ("commands.plan:show_plan", "Print the faults and first operations of a seed."),
     "replay": ("commands.replay:replay_run", "Run the plan of a run again."),

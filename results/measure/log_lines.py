@@ -1,10 +1,8 @@
 """Lines of the nodes' logs with the time of the run, so that they stand beside the operations.
 
-A node writes its own time. `results.measure.time_stamps` reads it, and the offset and the zone of the node's clock, measured
-before the workload, turn it into the time of the run. A fault can change a clock later; then a sentence says so. If the
-system names telling texts, only lines with one of them are read; else all lines near the moments that a page is about.
-Successive lines that differ only in their numbers become one. Logs are foreign: no link is followed, lines and files have
-limits, and what was not read is told.
+`results.measure.log_times` turns the time that a node wrote into the time of the run. If the system names telling texts, only
+lines with one of them are read; else all lines near the moments that a page is about. Successive lines that differ only in
+their numbers become one. Logs are foreign: no link is followed, lines and files have limits, and what was not read is told.
 """
 
 from __future__ import annotations
@@ -18,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 from harness.console import below
 from harness.console.plain import counted, name
 from harness.units import NS_PER_S
-from results.measure.time_stamps import stamp_of
+from results.measure.log_times import UNKNOWN, log_times
+from results.measure.transcripts import FILE as TRANSCRIPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from harness.counterexample import Counterexample
-    from harness.node_clocks import Clocks
+    from results.measure.log_times import LogTimes
     from results.store.record import RunRecord
     from results.store.store import Run
 
@@ -43,9 +42,6 @@ BATCH: Final = 256
 MAX_NEAR: Final = 16
 NEAR_NS: Final = 2 * NS_PER_S
 ALIKE_NS: Final = 5 * NS_PER_S
-CLOCK_FAULTS: Final = "clock"
-WITHOUT_CLOCKS: Final = ("sim", "pipes")  # clusters whose nodes have the time of the run in their logs
-UNKNOWN: Final = "The clocks of the nodes were not read, so the lines of their logs have no time of the run."
 _NUMBER: Final = re.compile(rb"\d+")
 
 
@@ -106,28 +102,21 @@ def read_logs(run: Run, record: RunRecord, spans: Sequence[Span]) -> Logs:
         record: The run's record.
         spans: The moments that a page is about, as starts and ends; they matter if the system names no telling texts.
     """
-    files = list(log_files(run))
-    if record.clocks is None:
-        simulated = record.test.options.get("cluster_kind") in WITHOUT_CLOCKS
-        return Logs(notes=[UNKNOWN] if files and not simulated else [])
-    notes = [f"The clock of {name(node)} is unknown: {name(why, 200)}" for node, why in record.clocks.unknown.items()]
-    changed = sorted(
-        {node for fault in record.faults if fault.planned.kind.startswith(CLOCK_FAULTS) for node in fault.targets}
-    )
-    if changed:
-        notes.append(
-            f"A fault changed the clock of {', '.join(map(name, changed))}, so the times of its log may be wrong."
-        )
+    files = [path for path in log_files(run) if path.name != TRANSCRIPT]
+    times = log_times(record)
+    if times is None:
+        return Logs(notes=[UNKNOWN] if files else [])
+    notes = list(times.notes)
     texts = [text.encode() for text in record.test.log_texts[:MAX_TEXTS] if text]
     lines: list[LogLine] = []
     left = MAX_TOTAL_BYTES
     for path in files:
-        if path.parent.name not in record.clocks.nodes:
+        if not times.knows(path.parent.name):
             continue
         try:
             with below.open_file(run.path, path) as file:
                 room = min(left, MAX_BYTES)
-                lines += _lines(file, path.parent.name, record.clocks, texts=texts, spans=spans, room=room)
+                lines += _lines(file, path.parent.name, times, texts=texts, spans=spans, room=room)
                 read = file.tell()
                 if file.read(1):
                     notes.append(
@@ -148,8 +137,8 @@ def spans_of(example: Counterexample) -> list[Span]:
     return [(operation.start_ns, operation.last_ns) for operation in example.operations]
 
 
-def log_files(run: Run) -> Iterator[Path]:
-    """Yields the log files of all nodes in a run's folder, a bounded number of them."""
+def log_files(run: Run, *, most: int | None = MAX_FILES) -> Iterator[Path]:
+    """Yields the log files of all nodes in a run's folder, at most a number of them; None: all."""
     if not below.is_folder(run.path, run.nodes_dir):
         return
     yield from islice(
@@ -158,7 +147,7 @@ def log_files(run: Run) -> Iterator[Path]:
             for path, about in below.walk(run.path, run.nodes_dir, deepest=1)
             if path.parent.parent == run.nodes_dir and not stat.S_ISDIR(about.st_mode)
         ),
-        MAX_FILES,
+        most,
     )
 
 
@@ -199,18 +188,17 @@ class _Alike:
 
 
 def _lines(
-    file: BinaryIO, node: str, clocks: Clocks, *, texts: Sequence[bytes], spans: Sequence[Span], room: int
+    file: BinaryIO, node: str, times: LogTimes, *, texts: Sequence[bytes], spans: Sequence[Span], room: int
 ) -> list[LogLine]:
     """Returns the lines of one log, similar successive ones as one."""
-    clock, began_ns = clocks.nodes[node], clocks.began_ns
 
     def read(raw: bytes) -> LogLine | None:
         text = raw.decode("utf-8", errors="replace")
-        stamp = stamp_of(text, zone_s=clock.zone_s, near_ns=began_ns)
+        stamp = times.stamp(node, text)
         if stamp is None:
             return None
         line = LogLine(
-            time_ns=stamp.time_ns - clock.ahead_ns - began_ns,
+            time_ns=stamp.time_ns,
             node=name(node),
             text=name(text[stamp.end :].strip(" \t\r\n]>,:-"), MAX_TEXT),
         )

@@ -21,8 +21,8 @@ from harness.units import NS_PER_MS, NS_PER_S
 from harness.verdict import Verdict
 from results.measure.fates import fate
 from results.measure.log_lines import log_files, spans_of
+from results.measure.log_times import world_ns
 from results.measure.transcripts import FILE, lines_of
-from results.store.record import WORLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -136,7 +136,7 @@ def messages_near(run: Run, record: RunRecord, example: Counterexample | None) -
         record: The run's record.
         example: The violation; None: the first message against the protocol, if there is one.
     """
-    ready_ns = round(record.timings.get(WORLD, record.timings.get("ready", 0.0)) * NS_PER_S)
+    ready_ns = world_ns(record)
     spans = _of_protocol(record, ready_ns) if example is None else [_around(*span) for span in spans_of(example)]
     if not spans:
         return NO_MESSAGES

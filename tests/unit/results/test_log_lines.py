@@ -13,7 +13,8 @@ from harness.node_clocks import Clocks, NodeClock
 from harness.units import NS_PER_S as S
 from harness.verdict import Verdict
 from results.measure import log_lines as module
-from results.measure.log_lines import UNKNOWN, read_logs, spans_of
+from results.measure.log_lines import read_logs, spans_of
+from results.measure.log_times import UNKNOWN
 from results.page.counterexample import counterexamples_of
 from results.page.report import render
 from results.page.story import LOG, story
@@ -132,7 +133,7 @@ def test_what_is_uncertain_or_missing_is_said(
     assert "secret" not in str(found.lines)
     assert read_logs(run, valid_record, [(0, S)]).notes == [UNKNOWN]
     simulated = replace(valid_record, test=replace(valid_record.test, options={"cluster_kind": "sim"}))
-    assert read_logs(run, simulated, [(0, S)]).notes == []
+    assert UNKNOWN not in read_logs(run, simulated, [(0, S)]).notes
 
 
 def test_a_log_without_lines_or_with_long_ones_is_bounded(valid_record: RunRecord, tmp_path: Path) -> None:
@@ -142,6 +143,19 @@ def test_a_log_without_lines_or_with_long_ones_is_bounded(valid_record: RunRecor
     found = read_logs(run, replace(valid_record, clocks=clocks(n1=EXACT)), [(0, 2 * S)])
     assert [len(line.text) < 300 for line in found.lines] == [True, True]
     assert "\x1b" not in str(found.lines[0].text)
+
+
+def test_the_log_of_a_simulated_node_has_the_time_of_its_world(valid_record: RunRecord, tmp_path: Path) -> None:
+    """The workload began when the world was 1.5 s old. The transcript of a program is no log."""
+    folder = tmp_path / "nodes" / "n1"
+    folder.mkdir(parents=True)
+    (folder / "node.log").write_text("0.000000 start 1\n3.750000 leads term 2\n  at x\n9.5 short\n")
+    (folder / "messages.log").write_text('3.750000 > {"body": {}}\n')
+    record = replace(
+        valid_record, test=replace(valid_record.test, options={"cluster_kind": "sim"}), timings={"world": 1.5}
+    )
+    found = read_logs(Run(tmp_path), record, [(2 * S, 3 * S)])
+    assert [(line.time_ns, line.shown) for line in found.lines] == [(2_250_000_000, "n1 logs: leads term 2")]
 
 
 def test_lines_stand_beside_the_operations(stale_record: RunRecord, tmp_path: Path) -> None:
