@@ -1,8 +1,8 @@
 """Lines of the nodes' logs with the time of the run, so that they stand beside the operations.
 
 `results.measure.log_times` turns the time that a node wrote into the time of the run. If the system names telling texts, only
-lines with one of them are read; else all lines near the moments that a page is about. Successive lines that differ only in
-their numbers become one. Logs are foreign: no link is followed, lines and files have limits, and what was not read is told.
+lines with one of them are read; else all lines near the moments that a page is about. Three or more successive lines that
+differ only in their numbers become one. Logs are foreign: no link is followed, lines and files have limits, and what was not read is told.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class LogLine:
         text: The line without its time; of several lines, the first.
         more: How many similar lines follow.
         last_ns: The time of the last of them.
+        last: The text of the last of them.
     """
 
     time_ns: int
@@ -62,14 +63,22 @@ class LogLine:
     text: str
     more: int = 0
     last_ns: int = 0
+    last: str = ""
 
     @property
     def shown(self) -> str:
         """Returns the line as a sentence of a story, without its time."""
-        again = (
-            f" ({counted(self.more, 'more line')} like this until {self.last_ns / NS_PER_S:.3f} s)" if self.more else ""
-        )
-        return f"{self.node} logs: {self.text}{again}"
+        if not self.more:
+            return f"{self.node} logs: {self.text}"
+        until = f"{counted(self.more, 'more line')} like this until {self.last_ns / NS_PER_S:.3f} s"
+        return f"{self.node} logs: {self.text} ({until}, the last: {self.last})"
+
+    def apart(self) -> list[LogLine]:
+        """Returns two lines as two, because their numbers may tell more than the first one; else the line itself."""
+        if self.more != 1:
+            return [self]
+        last = replace(self, time_ns=self.last_ns, text=self.last, more=0, last_ns=0, last="")
+        return [replace(self, more=0, last_ns=0, last=""), last]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,11 +179,11 @@ class _Alike:
         """Adds the lines that wait."""
         last = read(self.waiting[-1]) if self.waiting else None
         if last is not None and self._near(last):
-            self._extend(len(self.waiting), last.time_ns)
+            self._extend(len(self.waiting), last)
         else:
             for line in filter(None, map(read, self.waiting)):
                 if self._near(line):
-                    self._extend(1, line.time_ns)
+                    self._extend(1, line)
                 else:
                     self.lines.append(line)
         self.waiting.clear()
@@ -183,8 +192,8 @@ class _Alike:
         newest = self.lines[-1]
         return 0 <= line.time_ns - max(newest.time_ns, newest.last_ns) <= ALIKE_NS
 
-    def _extend(self, count: int, last_ns: int) -> None:
-        self.lines[-1] = replace(self.lines[-1], more=self.lines[-1].more + count, last_ns=last_ns)
+    def _extend(self, count: int, last: LogLine) -> None:
+        self.lines[-1] = replace(self.lines[-1], more=self.lines[-1].more + count, last_ns=last.time_ns, last=last.text)
 
 
 def _lines(
@@ -221,7 +230,7 @@ def _lines(
             group.settle(read)
     for group in groups.values():
         group.settle(read)
-    return [line for group in groups.values() for line in group.lines]
+    return [line for group in groups.values() for alike in group.lines for line in alike.apart()]
 
 
 def _distance(line: LogLine, spans: Sequence[Span]) -> int:

@@ -27,7 +27,9 @@ CLOCK_FAULTS: Final = "clock"
 OF_WORLDS: Final = ("sim", "pipes")  # clusters whose nodes write the time of their world
 # Sentences about nodes whose clocks were not read.
 UNKNOWN: Final = "The clocks of the nodes were not read, so the lines of their logs have no time of the run."
-ASSUMED: Final = "The clocks of the nodes were not read. Times and order of the lines are those of the nodes' own clocks, as if in UTC."
+ASSUMED: Final = (
+    "The clocks of the nodes were not read: times and order of the lines are those of the nodes, taken as UTC."
+)
 _WORLD: Final = re.compile(r"(\d{1,9})\.(\d{6})(?: |$)")
 _OWN: Final = NodeClock(offset_ns=0, uncertain_ns=0, zone_s=0)
 

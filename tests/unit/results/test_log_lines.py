@@ -94,7 +94,20 @@ def test_lines_that_differ_in_numbers_become_one(valid_record: RunRecord, tmp_pa
     record = replace(valid_record, clocks=clocks(n1=EXACT))
     lines = read_logs(run, record, [(9 * S, 31 * S)]).lines
     assert [line.text for line in lines] == ["Reset write index to 0", "became follower", "Reset write index to 7"]
-    assert lines[0].shown == "n1 logs: Reset write index to 0 (899 more lines like this until 10.899 s)"
+    more = "899 more lines like this until 10.899 s, the last: Reset write index to 899"
+    assert lines[0].shown == f"n1 logs: Reset write index to 0 ({more})"
+
+
+def test_two_lines_that_differ_in_numbers_stay_two(valid_record: RunRecord, tmp_path: Path) -> None:
+    """The number is often the term: the second election of a node must not vanish behind the first one."""
+    run = write(tmp_path, "n1", (10.0, "leads term 2"), (11.0, "follows"), (12.0, "leads term 4"))
+    record = replace(valid_record, clocks=clocks(n1=EXACT))
+    lines = read_logs(run, record, [(9 * S, 13 * S)]).lines
+    assert [(line.time_ns // S, line.shown) for line in lines] == [
+        (10, "n1 logs: leads term 2"),
+        (11, "n1 logs: follows"),
+        (12, "n1 logs: leads term 4"),
+    ]
 
 
 @pytest.mark.parametrize("batch", [1, 3, 256])
