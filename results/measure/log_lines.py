@@ -2,7 +2,8 @@
 
 `results.measure.log_times` turns the time that a node wrote into the time of the run. If the system names telling texts, only
 lines with one of them are read; else all lines near the moments that a page is about. Three or more successive lines that
-differ only in their numbers become one. Logs are foreign: no link is followed, lines and files have limits, and what was not read is told.
+differ only in their numbers become one. Logs are foreign: no link is followed, lines and files have limits, and what was not
+read is told.
 """
 
 from __future__ import annotations
