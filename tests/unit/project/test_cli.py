@@ -86,7 +86,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["cluster", "statsu"], "No such command 'statsu'. Did you mean 'status'?"),
         (
             ["zzzz"],
-            "Known are: analyze, build, check, cluster, doctor, explain, explore, faults, hunt, logs, new, plan, replay, report, ",
+            "Known are: analyze, build, check, cluster, doctor, explain, explore, faults, hunt, logs, new, plan, replay, ",
         ),
         (["plan", "--sed", "4"], "--seed"),
         (["plan", "--read-mode", "unsave"], "unsafe"),
