@@ -149,7 +149,7 @@ def independent(stream: Stream, keys: Callable[[], str | None], child: Source) -
 
 
 class KeysInTurn:
-    """The keys `k0`, `k1`, ... one after the other, each for a limited number of operations.
+    """The keys `k0`, `k1`, ... or with other names, one after the other, each for a limited number of operations.
 
     As many streams share a key as the number of operations allows. They divide its operations in advance, so a stream goes on
     to the next key of its group without waiting for the others. Neighbouring streams are in one group, since they use different
@@ -162,9 +162,18 @@ class KeysInTurn:
         place: The place of the latest operation among those of its stream on its key, from 0; -1 before the first one.
     """
 
-    __slots__ = ("_count", "group", "groups", "place", "share")
+    __slots__ = ("_count", "_first", "_prefix", "group", "groups", "place", "share")
 
-    def __init__(self, stream: Stream, ops_per_key: int) -> None:
+    def __init__(self, stream: Stream, ops_per_key: int, *, prefix: str = "k", first: int = 0) -> None:
+        """Makes the keys.
+
+        Args:
+            stream: The stream that uses them.
+            ops_per_key: The largest number of operations on a key.
+            prefix: What each key begins with.
+            first: The number of the first key.
+        """
+        self._prefix, self._first = prefix, first
         size = min(stream.streams, max(1, ops_per_key // MIN_OPS_PER_STREAM))
         self.groups = -(-stream.streams // size)
         self.group = stream.number * self.groups // stream.streams
@@ -176,7 +185,7 @@ class KeysInTurn:
         """Returns the key of the next operation."""
         turn, self.place = divmod(self._count, self.share)
         self._count += 1
-        return f"k{turn * self.groups + self.group}"
+        return f"{self._prefix}{self._first + turn * self.groups + self.group}"
 
 
 def on_update(update: Callable[[Op], None], child: Source) -> Generator:

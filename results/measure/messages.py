@@ -11,7 +11,7 @@ import json
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from harness.console import below
 from harness.console.documents import parse_json
@@ -126,6 +126,25 @@ class Nearby:
 
 
 NO_MESSAGES: Final = Nearby()
+_Key: TypeAlias = "tuple[str, str, str]"
+"""The sender in a message, its receiver, and its body as JSON: the same in the transcripts of both nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A message of a transcript.
+
+    Attributes:
+        message: It; `sent_ns` is the time of the line.
+        key: Finds the line of the other node.
+        is_out: Whether the node wrote it.
+        is_handed_on: Whether the node wrote it with the name of another sender.
+    """
+
+    message: Message
+    key: _Key
+    is_out: bool
+    is_handed_on: bool
 
 
 def messages_near(run: Run, record: RunRecord, example: Counterexample | None) -> Nearby:
@@ -140,36 +159,30 @@ def messages_near(run: Run, record: RunRecord, example: Counterexample | None) -
     spans = _of_protocol(record, ready_ns) if example is None else [_around(*span) for span in spans_of(example)]
     if not spans:
         return NO_MESSAGES
-    nodes = set(record.test.nodes)
-    sent: list[tuple[Message, str]] = []
+    lines = list(_read(run, set(record.test.nodes), ready_ns, spans))
+    handed = {line.key for line in lines if line.is_out and line.is_handed_on}
+    sent: list[tuple[Message, _Key]] = []
     timers = 0
-    arrived: dict[tuple[str, str, str], deque[int]] = defaultdict(deque)
-    for path in log_files(run):
-        if path.name != FILE or path.parent.name not in nodes:
-            continue
-        for time_ns, is_out, raw in _lines(run, path, ready_ns, spans):
-            read = _message(raw, time_ns, nodes)
-            if read is None:
-                continue
-            message, whole = read
-            if TIMER in {message.source, message.target}:
-                timers += _near(time_ns, spans)
-            elif is_out or not message.between:
-                if _near(time_ns, spans):
-                    sent.append((message, whole))
-            else:
-                arrived[message.source, message.target, whole].append(time_ns)
+    arrived: dict[_Key, deque[int]] = defaultdict(deque)
+    for line in lines:
+        message, is_near = line.message, _near(line.message.sent_ns, spans)
+        if TIMER in {message.source, message.target}:
+            timers += is_near
+        elif not line.is_out and (message.between or line.key in handed):
+            arrived[line.key].append(message.sent_ns)
+        elif is_near:
+            sent.append((message, line.key))
     found = list(_arrived(sorted(sent, key=lambda each: each[0].sent_ns), arrived, record.faults))
     kept = _nearest(found, example, spans)
     return Nearby(messages=kept, spans=spans, left_out=len(found) - len(kept), timers=timers)
 
 
 def _arrived(
-    sent: Sequence[tuple[Message, str]], arrived: dict[tuple[str, str, str], deque[int]], faults: Sequence[FaultRecord]
+    sent: Sequence[tuple[Message, _Key]], arrived: dict[_Key, deque[int]], faults: Sequence[FaultRecord]
 ) -> Iterator[Message]:
     """Yields the messages with the time of their arrival, or with the reason of their loss."""
-    for message, whole in sent:
-        times = arrived[message.source, message.target, whole]
+    for message, key in sent:
+        times = arrived[key]
         while times and times[0] < message.sent_ns:
             times.popleft()
         arrived_ns = times.popleft() if message.between and times else None
@@ -237,6 +250,27 @@ def _lines(run: Run, path: Path, ready_ns: int, spans: Sequence[Span]) -> list[t
     except OSError:
         return []
     return found
+
+
+def _read(run: Run, nodes: set[str], ready_ns: int, spans: Sequence[Span]) -> Iterator[_Line]:
+    """Yields the messages of all nodes near some spans. A message that a node hands on for a client is from this node."""
+    for path in log_files(run):
+        node = path.parent.name
+        if path.name != FILE or node not in nodes:
+            continue
+        for time_ns, is_out, raw in _lines(run, path, ready_ns, spans):
+            read = _message(raw, time_ns, nodes)
+            if read is None:
+                continue
+            message, whole = read
+            key = (message.source, message.target, whole)
+            is_handed_on = is_out and message.source != node
+            if is_handed_on:
+                message = replace(
+                    message, source=node, text=f"{message.text} as {message.source}",
+                    brief=f"{message.brief} as {message.source}"[:MAX_BRIEF], between=message.target in nodes,
+                )  # fmt: skip
+            yield _Line(message=message, key=key, is_out=is_out, is_handed_on=is_handed_on)
 
 
 def _message(raw: bytes, time_ns: int, nodes: set[str]) -> tuple[Message, str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.combinators import each_stream, independent, mix, on_update
 from harness.declare import hold_bounds, option
@@ -59,13 +59,18 @@ class LogOptions:
 
 
 class LogWorkload(JudgedWorkload[LogOptions]):
-    """Appends and reads by offset, one log for each key; see `harness.workload.Workload` and `checker.judging.Judge`."""
+    """Appends and reads by offset, one log for each key; see `harness.workload.Workload` and `checker.judging.Judge`.
+
+    Attributes:
+        key_prefix: What each key begins with.
+    """
 
     name = "log"
     summary = (
         "Appends that return an offset, and reads by offset and by range, checked against the guarantees of a log."
     )
     Options = LogOptions
+    key_prefix: ClassVar[str] = "l"
     functions = MappingProxyType(
         {
             "append": "a value -> its offset, or null if the system has no offsets",
@@ -129,7 +134,7 @@ class LogWorkload(JudgedWorkload[LogOptions]):
 
         read = follow if options.follow else mix(stream, (options.range_share, read_range), rest=read_entry)
         operations = mix(stream, (options.read_share, read), *self._further(stream, offsets), rest=append)
-        return independent(stream, lambda: stream.any_key("l", options.keys), operations)
+        return independent(stream, lambda: stream.any_key(self.key_prefix, options.keys), operations)
 
     def _further(self, stream: Stream, offsets: Offsets) -> Sequence[tuple[float, Source]]:  # noqa: ARG002 - a log has none
         """Returns further operations with their shares. Each draws three numbers, as an append does."""

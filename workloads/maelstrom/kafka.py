@@ -12,6 +12,7 @@ from harness.errors import InputError
 from harness.op import FINAL_PHASE, Invocation
 from workloads.log.whole import final_ranges
 from workloads.log.workload import LogOptions, LogWorkload
+from workloads.maelstrom.keys import NUMBERED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +58,7 @@ class KafkaWorkload(LogWorkload):
     name = "kafka"
     summary = "Sends to independent logs, polls, and committed offsets; the checker finds lost, moved and unexpected messages."
     Options = KafkaOptions
+    key_prefix = NUMBERED
     options: KafkaOptions
     functions = MappingProxyType(
         {

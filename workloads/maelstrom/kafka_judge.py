@@ -6,8 +6,10 @@ itself does not check it. An operation precedes another if it ended before the o
 
 - `committed-back`: a list has a lower offset than an acknowledged commit, or another list, that preceded it. A list without
   the offset is lower than all. If commits need not be fresh, only a list that began after the last commit ended shows this.
-- `uncommitted`: a list has a higher offset than all commits that began before it ended, without those that failed. Such a
-  list is left out of `committed-back`.
+- `uncommitted`: a list has a higher offset than all commits that began before it ended, without those that failed, and the
+  log has a message above those commits up to this offset. A client that begins after the listed offset never gets that
+  message. Without such a message, the list promises nothing false: e.g. 0 where the offsets begin at 1. Lists above all commits
+  are left out of `committed-back`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from harness.console.plain import counted
 from harness.errors import InputError
 from harness.verdict import Verdict
 from workloads.log.judge import judge_log_within
-from workloads.log.reading import APPEND, READ, rows_by_function
+from workloads.log.reading import APPEND, READ, read_log, rows_by_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,8 +62,9 @@ def judge_kafka(history: Columns, *, linearizable: bool, follow: bool, fresh: bo
     lists = lists[history.type[lists] == OK]
     kind = history.result.kind[lists]
     _require(history, lists[(kind != INTEGER) & (kind != NOTHING)], "an offset or null as the result of list")
-    too_high = _uncommitted(history, commits, lists)
-    backs = _backs(history, commits, np.setdiff1d(lists, too_high), fresh=fresh)
+    above, highest = _above(history, commits, lists)
+    too_high = _promised(history, of_log, above, highest)
+    backs = _backs(history, commits, np.setdiff1d(lists, above), fresh=fresh)
     own = [*_explained_high(history, too_high[:MAX_ANOMALIES]), *_explained_back(history, backs[:MAX_ANOMALIES])]
     verdict, reason = logged.verdict, logged.reason
     if own:
@@ -92,12 +95,30 @@ def _listed(history: Columns, lists: Int64s) -> Int64s:
     return np.where(history.result.kind[lists] == NOTHING, _NONE, history.result.first[lists])
 
 
-def _uncommitted(history: Columns, commits: Int64s, lists: Int64s) -> Int64s:
-    """Returns the lists with an offset above all commits that may have preceded it."""
+def _above(history: Columns, commits: Int64s, lists: Int64s) -> tuple[Int64s, Int64s]:
+    """Returns the lists with an offset above all commits that may have preceded it, and the highest of these for each."""
     begun = commits[np.argsort(history.start[commits], kind="stable")]
     highest = np.concatenate([[_NONE], np.maximum.accumulate(history.value.first[begun])])
     before = np.searchsorted(history.start[begun], history.end[lists])
-    found: Int64s = lists[_listed(history, lists) > highest[before]]
+    is_above = _listed(history, lists) > highest[before]
+    return lists[is_above], highest[before][is_above]
+
+
+def _promised(history: Columns, of_log: Int64s, above: Int64s, highest: Int64s) -> Int64s:
+    """Returns those lists up to whose offset the log has a message that no commit covers.
+
+    Args:
+        history: The operations.
+        of_log: The rows of the sends and polls.
+        above: The rows of lists above all commits.
+        highest: For each of them, the highest offset of a commit that may have preceded it.
+    """
+    if not len(above):
+        return above
+    log = read_log(history.only(of_log))
+    offsets = np.sort(np.concatenate([log.answer[log.answered], log.entry_offset]))
+    until = np.searchsorted(offsets, _listed(history, above), side="right")
+    found: Int64s = above[until > np.searchsorted(offsets, highest, side="right")]
     return found
 
 
@@ -125,7 +146,8 @@ def _explained_high(history: Columns, lists: Int64s) -> Iterator[Anomaly]:
             subject=int(history.result.first[row]),
             explanation=sentence(
                 *_did(history, row),
-                ", and no commit of this offset or of a higher one had begun, except those that failed.",
+                ", and no commit of this offset or of a higher one had begun, except those that failed. The log has a message "
+                "between.",
             ),
             rows=(row,),
             decisive=row,

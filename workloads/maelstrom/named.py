@@ -1,4 +1,7 @@
-"""Workloads of Labrys under the names of Maelstrom, with the defaults that fit what Maelstrom asks of a program."""
+"""Workloads of Labrys under the names of Maelstrom, with the defaults that fit what Maelstrom asks of a program.
+
+Their keys are those that the programs get, so that a verdict names them as the programs and their messages do.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from dataclasses import dataclass
 
 from harness.declare import with_default
 from workloads.counter.workload import CounterOptions, CounterWorkload
+from workloads.maelstrom.keys import NUMBERED
 from workloads.register.workload import RegisterWorkload
 from workloads.set.workload import SetOptions, SetWorkload
 from workloads.transactions.workload import ListAppendWorkload, RwRegisterWorkload
@@ -74,6 +78,7 @@ class LinKvWorkload(RegisterWorkload):
 
     name = "lin-kv"
     summary = "Reads, writes and compare-and-sets on independent registers, checked for linearizability, as Maelstrom has them."
+    hot_prefix = key_prefix = NUMBERED
 
 
 class TxnListAppendWorkload(ListAppendWorkload):
@@ -82,9 +87,17 @@ class TxnListAppendWorkload(ListAppendWorkload):
     name = "txn-list-append"
     summary = "Transactions that read and append to several lists, checked for the anomalies of a consistency model."
 
+    def key_of(self, number: int) -> int:
+        """Returns the number as the key."""
+        return number
+
 
 class TxnRwRegisterWorkload(RwRegisterWorkload):
     """Transactions over registers."""
 
     name = "txn-rw-register"
     summary = "Transactions that read and write several registers, checked for the anomalies of a consistency model."
+
+    def key_of(self, number: int) -> int:
+        """Returns the number as the key."""
+        return number

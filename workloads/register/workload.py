@@ -6,7 +6,7 @@ import enum
 import re
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from checker.identity import identity
 from harness.combinators import KeysInTurn, each_stream, independent, mix, on_update
@@ -105,6 +105,9 @@ class RegisterWorkload(BaseWorkload[RegisterOptions]):
         }
     )
     model = "cas-register"
+    # What hot keys and the others begin with. If both are the same, the numbers of the others follow those of the hot ones.
+    hot_prefix: ClassVar[str] = "h"
+    key_prefix: ClassVar[str] = "k"
 
     def generator(self, *, seed: int, streams: int) -> Generator:
         """Returns a mix of the functions, each operation on a hot key or on the key whose turn it is."""
@@ -124,11 +127,14 @@ class RegisterWorkload(BaseWorkload[RegisterOptions]):
         options = self.options
         reads, writes, changes = options.parts
         hot_below = options.hot_share if options.hot_keys else 0.0
-        in_turn = KeysInTurn(stream, options.ops_per_key)
+        first = options.hot_keys if self.hot_prefix == self.key_prefix else 0
+        in_turn = KeysInTurn(stream, options.ops_per_key, prefix=self.key_prefix, first=first)
 
         def key() -> str:
             place = stream.random()
-            return f"h{int(place / hot_below * options.hot_keys)}" if place < hot_below else in_turn()
+            if place >= hot_below:
+                return in_turn()
+            return f"{self.hot_prefix}{int(place / hot_below * options.hot_keys)}"
 
         return independent(stream, key, mix(stream, (reads, read), (writes, write), (changes, cas)))
 

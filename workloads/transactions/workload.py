@@ -116,6 +116,10 @@ class _TransactionWorkload(JudgedWorkload[OptionsT]):
 
     write: ClassVar[str]
 
+    def key_of(self, number: int) -> str | int:
+        """Returns the key with a number."""
+        return f"k{number}"
+
     def generator(self, *, seed: int, streams: int) -> Generator:
         """Returns transactions."""
         return each_stream(self._transactions, seed=seed, streams=streams)
@@ -148,7 +152,7 @@ class _TransactionWorkload(JudgedWorkload[OptionsT]):
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
         """Returns transactions that read every key of the history; each is repeated until it succeeds."""
-        keys = sorted({str(part[1]) for op in history for part in _requested(op)})
+        keys = sorted({part[1] for op in history for part in _requested(op)}, key=str)
         groups = (keys[at : at + READS_AT_ONCE] for at in range(0, len(keys), READS_AT_ONCE))
         return until_ok(
             Invocation(TRANSACTION, [[READ, key, None] for key in some], None, FINAL_PHASE) for some in groups
@@ -164,7 +168,7 @@ class _TransactionWorkload(JudgedWorkload[OptionsT]):
             drawn: list[Value] = []
             for place in range(options.max_length):
                 is_read, at = stream.random() < options.read_share, stream.random()
-                key = f"k{first + _exponential(at, options.keys)}"
+                key = self.key_of(first + _exponential(at, options.keys))
                 drawn.append([READ, key, None] if is_read else [self.write, key, value + place + 1])
             return Invocation(TRANSACTION, drawn[:length])
 

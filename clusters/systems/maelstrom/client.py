@@ -72,7 +72,7 @@ class MaelstromClient:
         is_read = invocation.f in READS
         if isinstance(body, Refusal):
             return Fail(f"not-ready: {self.node.name} has not answered init")
-        if body["type"] == "error":
+        if body.get("type") == "error":
             if is_read and body.get("code") == NO_SUCH_KEY and self._workload == "lin-kv":
                 return Ok(None)
             return of_error(body, is_read=is_read)

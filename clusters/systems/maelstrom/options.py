@@ -56,6 +56,11 @@ class MaelstromOptions:
         low=0,
         high=1,
     )
+    strict: bool = option(
+        default=False,
+        help="Messages that Maelstrom accepts and its protocol does not have make the part protocol invalid. Without it, they "
+        "are warnings.",
+    )
     quiet: float = option(
         10.0,
         "Seconds without operations and faults before the final reads of broadcast, g-set, g-counter and pn-counter, whose "

@@ -1,8 +1,8 @@
 """The outcome of an operation by the error that a node answers. Every verdict depends on this table.
 
 Source: the table of errors in Maelstrom's doc/protocol.md. A definite error says that the operation did not happen and never
-will. All others are indeterminate, also those above 999, which belong to the program. A read has no effect, so it fails in any
-case.
+will. All others are indeterminate: those above 999, which belong to the program, and an error without an integer as its code.
+A read has no effect, so it fails in any case.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from clusters.systems.answers import no_answer
+from clusters.systems.maelstrom.vocabulary import is_code
 from harness.console.plain import one_line
 from harness.op import Fail, Info
 
@@ -46,7 +47,7 @@ ANSWERS: Final = ("precondition-failed", "key-does-not-exist", "key-already-exis
 def of_error(body: Mapping[str, Value], *, is_read: bool) -> Fail | Info:
     """Returns the outcome of an operation that a node answered with an error."""
     code, text = body.get("code"), one_line(str(body.get("text", "")))[:MAX_TEXT]
-    known = CODES.get(code) if isinstance(code, int) and not isinstance(code, bool) else None
-    name, definite = known or (f"error-{code}", False)
+    known = CODES.get(code) if is_code(code) else None
+    name, definite = known or (f"error-{code}" if is_code(code) else "error-without-code", False)
     error = f"{name}: {text}" if text else name
     return Fail(error) if definite else no_answer(error, is_read=is_read)

@@ -9,7 +9,8 @@
 | `timer` | Labrys' own: `{"type": "wait", "ms": 150}` gets `{"type": "wait_ok"}` after so many milliseconds |
 
 No partition reaches a service, and its messages take as long as those between nodes. What a service chooses comes from the
-seed. A share of the requests can time out (`Timeouts`). `timer` never fails, because a node has no other clock.
+seed. A share of the requests can time out (`Timeouts`). `timer` never fails, because a node has no other clock. The answer has
+the `msg_id` of the request in `in_reply_to`, whatever it is; null if there is none.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Timer:
 
     def answer(self, sender: str, body: Body) -> Answer:  # noqa: ARG002 - the same for all nodes
         """Answers `wait` after its time."""
-        if body["type"] != "wait":
+        if body.get("type") != "wait":
             raise _unknown("timer", "wait", body)
         ms = body.get("ms")
         if isinstance(ms, bool) or not isinstance(ms, int | float) or not 0 <= ms <= MAX_WAIT_MS:
@@ -98,7 +99,7 @@ class LinTso:
 
     def answer(self, sender: str, body: Body) -> Answer:  # noqa: ARG002 - the same for all nodes
         """Answers `ts` with the next number."""
-        if body["type"] != "ts":
+        if body.get("type") != "ts":
             raise _unknown("lin-tso", "ts", body)
         self._next += 1
         return {"type": "ts_ok", "ts": self._next - 1}, 0
@@ -128,8 +129,8 @@ class KeyValue:
 
     def answer(self, sender: str, body: Body) -> Answer:
         """Answers `read`, `write` and `cas`."""
-        kind = body["type"]
-        if kind not in {"read", "write", "cas"}:
+        kind = body.get("type")
+        if kind not in ("read", "write", "cas"):
             raise _unknown(self.name, "read, write and cas", body)
         key = json.dumps(_member(body, "key"), sort_keys=True)
         there, value = self.seen(sender, key, writes=kind != "read")
@@ -303,9 +304,15 @@ class Services:
         return name in self._services
 
     def ask(self, name: str, sender: str, body: Body, deliver: Callable[[str, Body], None]) -> None:
-        """Takes a request of a node. The answer goes to `deliver`, with the name of the service.
+        """Takes a request. The answer goes to `deliver`, with the name of the service.
 
         A message to `timer` takes no time, so that its answer comes when it is due.
+
+        Args:
+            name: The name of the service.
+            sender: The name of the sender: a node, or a client whose request a node hands on.
+            body: The request.
+            deliver: Takes the answer.
         """
         links, number = self._world.links, body.get("msg_id")
 
@@ -317,8 +324,7 @@ class Services:
             answer, wait_ns = LATE if takes_effect is False else self._answer(name, sender, body)
             if takes_effect is True:
                 answer, wait_ns = LATE
-            if number is not None:
-                self._world.later(wait_ns + way_ns(name, sender), deliver, (name, {**answer, "in_reply_to": number}))
+            self._world.later(wait_ns + way_ns(name, sender), deliver, (name, {**answer, "in_reply_to": number}))
 
         self._world.later(way_ns(sender, name), arrive, ())
 
@@ -336,4 +342,4 @@ def _member(body: Body, name: str) -> Value:
 
 
 def _unknown(service: str, known: str, body: Body) -> RequestError:
-    return RequestError(NOT_SUPPORTED, f"{service} knows {known}, not {shown(body['type'])}")
+    return RequestError(NOT_SUPPORTED, f"{service} knows {known}, not {shown(body.get('type'))}")

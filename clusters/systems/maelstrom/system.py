@@ -15,6 +15,7 @@ from clusters.sim.cluster import LOG_FILE
 from clusters.sim.system import ROLE, Connection, SimNodes
 from clusters.systems.maelstrom import topologies
 from clusters.systems.maelstrom.client import MaelstromClient
+from clusters.systems.maelstrom.clients import Clients
 from clusters.systems.maelstrom.node import MaelstromNode
 from clusters.systems.maelstrom.options import MaelstromOptions
 from clusters.systems.maelstrom.outcomes import ANSWERS
@@ -23,6 +24,7 @@ from clusters.systems.maelstrom.violations import Ledger
 from harness.errors import CommandFailed, InfrastructureError
 from harness.system import LogLine
 from harness.units import NS_PER_MS
+from harness.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,8 +72,9 @@ class MaelstromSystem(SimNodes):
         self.quiet_s = options.quiet if workload in EVENTUAL else 0.0
         self._options = options
         self._command: Sequence[str] = options.command()
-        self._clients = 0
-        self._ledger = Ledger()
+        self._clients = Clients()
+        self._programs: dict[str, MaelstromNode] = {}  # the last one that each node started
+        self._ledger = Ledger(strict=options.strict)
         self._services = Services.of(self.world, options.service_timeouts)
         if options.latency >= 0:
             names, mean_ns = [node.name for node in cluster.nodes], int(options.latency * NS_PER_MS)
@@ -93,15 +96,17 @@ class MaelstromSystem(SimNodes):
                 environment=environment_of(host.random),
                 transcript=pipes.transcript(node.name),
             )
-            return MaelstromNode(
+            program = self._programs[node.name] = MaelstromNode(
                 host,
                 self.world.machines[node.name],
                 pipes.pump,
                 launch,
                 topology=topology,
                 services=self._services,
+                clients=self._clients,
                 ledger=self._ledger,
             )
+            return program
 
         return make
 
@@ -111,9 +116,8 @@ class MaelstromSystem(SimNodes):
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> MaelstromClient:  # noqa: ARG002 - all are pinned
         """Returns the client of a process. It asks its own node only."""
-        self._clients += 1
         return MaelstromClient(
-            connection=Connection(self.world, f"c{self._clients}"), node=node, workload=self.workload
+            connection=Connection(self.world, self._clients.begin()), node=node, workload=self.workload
         )
 
     def own_parts(self) -> Sequence[Part]:
@@ -128,17 +132,21 @@ class MaelstromSystem(SimNodes):
         """
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s
-        while waiting := [node.name for node in nodes if not self._ready(node)]:
+        while lacks := {node.name: lack for node in nodes if (lack := self._lacks(node))}:
             if loop.time() >= deadline_s:
-                violation = self._ledger.part().reason if self._ledger.counts else "they broke no rule of the protocol"
-                raise InfrastructureError(
-                    f"{', '.join(waiting)} did not answer init with init_ok in {timeout_s:g} s; {violation}"
-                )
+                same: dict[str, list[str]] = {}
+                for name, lack in lacks.items():
+                    same.setdefault(lack, []).append(name)
+                states = "; ".join(f"{', '.join(names)} {lack}" for lack, names in same.items())
+                part = self._ledger.part()
+                broke = part.reason if part.verdict is Verdict.INVALID else "They broke no rule of the protocol."
+                raise InfrastructureError(f"after {timeout_s:g} s, {states}. {broke}")
             await asyncio.sleep(POLL_S)
 
-    def _ready(self, node: Node) -> bool:
-        process = self._machine(node).process
-        return isinstance(process, MaelstromNode) and process.ready
+    def _lacks(self, node: Node) -> str:
+        """Returns what the program of a node has not done to be ready, as a clause; empty if it is ready."""
+        program = self._programs.get(node.name)
+        return "was not started" if program is None else program.lacks
 
     def start(self, node: Node, role: str | None = None) -> None:
         """Starts the program; does nothing if it runs."""

@@ -1,4 +1,9 @@
-"""What the nodes of a run did against the protocol, and the part of the verdict about it."""
+"""What the nodes of a run did against the protocol, and the part of the verdict about it.
+
+Maelstrom lets some messages pass that its protocol does not have, and programs that it passes send them. They are warnings:
+Labrys delivers them as Maelstrom does, counts them, and shows the first one. With `--strict` they are violations, and are
+delivered all the same.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
 
 PROTOCOL: Final = "protocol"
 AGAINST: Final = "against_protocol"  # of the details; `results.measure.messages` reads it
+WARNED: Final = "warned"  # of the details
 MAX_KEPT: Final = 100
 MAX_MESSAGE: Final = 300  # characters of a message in a sentence
 
@@ -24,13 +30,18 @@ EARLY: Final = "before-init"
 UNASKED: Final = "unasked-answer"
 TWICE: Final = "second-answer"
 UNFIT: Final = "unfit-answer"
+CODELESS: Final = "error-without-code"
+NOBODY: Final = "unknown-sender"
 NOWHERE: Final = "unknown-receiver"
 CRASH: Final = "crash"
+# Sources: `validate-msg` and `recv!` in net.clj and client.clj of Maelstrom. A sender is any node, service or client that
+# there is; a client ignores a message that does not answer its request; an error of an unknown code is indefinite.
+WARNINGS: Final = frozenset({FOREIGN, EARLY, UNASKED, TWICE, CODELESS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One violation.
+    """One violation, or one warning.
 
     Attributes:
         kind: One of the constants of this module.
@@ -55,55 +66,97 @@ class Violation:
 
 
 class Ledger:
-    """The violations of a run.
+    """The violations and the warnings of a run.
 
     Attributes:
-        kept: The first violations, in the order of time.
-        counts: The number of violations of each kind.
         checked: The number of messages that the nodes wrote.
         between: The number of those to other nodes and to themselves.
+    """
+
+    def __init__(self, *, strict: bool = False) -> None:
+        """Begins an empty one.
+
+        Args:
+            strict: Whether a warning is a violation.
+        """
+        self.checked = 0
+        self.between = 0
+        self._violations = _Noted()
+        self._warnings = self._violations if strict else _Noted()
+
+    def note(self, kind: str, node: str, *, time_ns: int, line: int | None, why: str, message: bytes | str) -> None:
+        """Takes note of a violation or a warning."""
+        text = message if isinstance(message, str) else message[: 4 * MAX_MESSAGE].decode("utf-8", "replace")
+        (self._warnings if kind in WARNINGS else self._violations).add(
+            Violation(
+                kind=kind, node=node, time_ns=time_ns, line=line, why=one_line(why),
+                message=one_line(text)[: 2 * MAX_MESSAGE],
+            )
+        )  # fmt: skip
+
+    def part(self) -> Part:
+        """Returns the part `protocol` of the verdict."""
+        violations, warnings = self._violations, _Noted() if self._warnings is self._violations else self._warnings
+        details: dict[str, Value] = {
+            "messages": self.checked,
+            "between_nodes": self.between,
+            "counts": violations.sorted_counts(),
+            "warnings": warnings.sorted_counts(),
+            AGAINST: violations.listed(),
+            WARNED: warnings.listed(),
+        }
+        if total := violations.counts.total():
+            more = f" There are {counted(total, 'violation')} in all: {violations.kinds()}." if total > 1 else ""
+            verdict, reason = Verdict.INVALID, f"{violations.kept[0]}.{more}"
+        elif not self.checked:
+            verdict, reason = Verdict.UNKNOWN, "The nodes wrote no message."
+        else:
+            verdict, reason = (
+                Verdict.VALID,
+                f"All {counted(self.checked, 'message')} of the nodes followed the protocol.",
+            )
+        if total := warnings.counts.total():
+            if verdict is Verdict.VALID:
+                reason = f"Maelstrom accepts all {counted(self.checked, 'message')} of the nodes."
+            reason += (
+                f" {counted(total, 'warning')} ({warnings.kinds()}), where the protocol says something else. The first: "
+                f"{warnings.kept[0]}."
+            )
+        return Part(name=PROTOCOL, verdict=verdict, reason=reason, details=details)
+
+
+class _Noted:
+    """Violations or warnings.
+
+    Attributes:
+        kept: The first ones, in the order of time.
+        counts: The number of each kind.
     """
 
     def __init__(self) -> None:
         self.kept: list[Violation] = []
         self.counts: Counter[str] = Counter()
-        self.checked = 0
-        self.between = 0
 
-    def note(self, kind: str, node: str, *, time_ns: int, line: int | None, why: str, message: bytes | str) -> None:
-        """Takes note of a violation."""
-        self.counts[kind] += 1
+    def add(self, noted: Violation) -> None:
+        """Counts one, and keeps it if there are few."""
+        self.counts[noted.kind] += 1
         if len(self.kept) < MAX_KEPT:
-            text = message if isinstance(message, str) else message[: 4 * MAX_MESSAGE].decode("utf-8", "replace")
-            self.kept.append(
-                Violation(
-                    kind=kind, node=node, time_ns=time_ns, line=line, why=one_line(why),
-                    message=one_line(text)[: 2 * MAX_MESSAGE],
-                )
-            )  # fmt: skip
+            self.kept.append(noted)
 
-    def part(self) -> Part:
-        """Returns the part `protocol` of the verdict."""
-        details: dict[str, Value] = {
-            "messages": self.checked,
-            "between_nodes": self.between,
-            "counts": dict(sorted(self.counts.items())),
-            AGAINST: [
-                {
-                    "kind": each.kind, "node": each.node, "seconds": each.time_ns / NS_PER_S, "line": each.line,
-                    "why": each.why, "message": each.message,
-                }
-                for each in self.kept
-            ],
-        }  # fmt: skip
-        total = self.counts.total()
-        if total:
-            more = f" There are {counted(total, 'violation')} in all: {self._listed()}." if total > 1 else ""
-            return Part(name=PROTOCOL, verdict=Verdict.INVALID, reason=f"{self.kept[0]}.{more}", details=details)
-        if not self.checked:
-            return Part(name=PROTOCOL, verdict=Verdict.UNKNOWN, reason="The nodes wrote no message.", details=details)
-        reason = f"All {counted(self.checked, 'message')} of the nodes followed the protocol."
-        return Part(name=PROTOCOL, verdict=Verdict.VALID, reason=reason, details=details)
+    def sorted_counts(self) -> dict[str, Value]:
+        """Returns the counts in the order of the kinds."""
+        return dict(sorted(self.counts.items()))
 
-    def _listed(self) -> str:
+    def kinds(self) -> str:
+        """Returns the counts as text."""
         return ", ".join(f"{count} {kind}" for kind, count in self.counts.most_common())
+
+    def listed(self) -> list[Value]:
+        """Returns those that were kept, as JSON."""
+        return [
+            {
+                "kind": each.kind, "node": each.node, "seconds": each.time_ns / NS_PER_S, "line": each.line,
+                "why": each.why, "message": each.message,
+            }
+            for each in self.kept
+        ]  # fmt: skip

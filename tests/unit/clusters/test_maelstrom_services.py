@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,9 +21,17 @@ from clusters.systems.maelstrom.services import (
     Timer,
 )
 from clusters.systems.maelstrom.vocabulary import VERBS, Unfit
-from harness.op import Invocation
+from harness.generator import Asker
+from harness.node import Node
+from harness.op import Invocation, Op, OpType
 from harness.units import NS_PER_MS
 from harness.verdict import Verdict
+from workloads.maelstrom.kafka import KafkaWorkload
+from workloads.maelstrom.named import LinKvWorkload, TxnListAppendWorkload, TxnRwRegisterWorkload
+from workloads.register.workload import RegisterOptions
+
+if TYPE_CHECKING:
+    from workloads.base import BaseWorkload
 
 
 def ask(service: Any, sender: str, kind: str, **body: Any) -> Any:
@@ -98,16 +107,19 @@ def test_timer_waits_for_a_number_of_milliseconds(ms: Any) -> None:
 def test_a_transaction_must_come_back_as_it_was_asked() -> None:
     """Only the results of the reads may differ: an answer that changes a read to an append does not fit."""
     verb = VERBS["txn-list-append"]["txn"]
-    asked = Invocation("txn", [["r", "k3", None], ["append", "k4", 7]])
+    asked = Invocation("txn", [["r", 3, None], ["append", 4, 7]])
     assert verb.request(asked) == {"type": "txn", "txn": [["r", 3, None], ["append", 4, 7]]}
     fits = {"type": "txn_ok", "txn": [["r", 3, [1]], ["append", 4, 7]]}
     verb.check(asked, fits)
-    assert verb.result(asked, fits) == [["r", "k3", [1]], ["append", "k4", 7]]
+    assert verb.result(asked, fits) == [["r", 3, [1]], ["append", 4, 7]]
+    # A program that holds its keys as texts answers with them. The history has the numbers.
+    assert verb.result(asked, {"type": "txn_ok", "txn": [["r", "3", [1]], ["append", "4", 7]]}) == fits["txn"]
     for wrong in (
         [["append", 3, 1], ["append", 4, 7]],
         [["r", 3, [1]]],
         [["r", 3, [1]], ["append", 4, 8]],
         [["r", 5, [1]], ["append", 4, 7]],
+        [["r", "5", [1]], ["append", 4, 7]],
         "nothing",
     ):
         with pytest.raises(Unfit):
@@ -117,11 +129,11 @@ def test_a_transaction_must_come_back_as_it_was_asked() -> None:
 def test_a_poll_brings_pairs_of_offset_and_message() -> None:
     """Anything else does not fit."""
     verb = VERBS["kafka"]["read"]
-    poll = Invocation("read", 3, "l1")
-    assert verb.request(poll) == {"type": "poll", "offsets": {"l1": 3}}
-    assert verb.result(poll, {"type": "poll_ok", "msgs": {"l1": [[3, 9]]}}) == [[3, 9]]
+    poll = Invocation("read", 3, "1")
+    assert verb.request(poll) == {"type": "poll", "offsets": {"1": 3}}
+    assert verb.result(poll, {"type": "poll_ok", "msgs": {"1": [[3, 9]]}}) == [[3, 9]]
     assert verb.result(poll, {"type": "poll_ok", "msgs": {}}) == []
-    wrongs: list[Any] = [[], {"l1": [3]}, {"l1": [["3", 9]]}, {"l1": 3}]
+    wrongs: list[Any] = [[], {"1": [3]}, {"1": [["3", 9]]}, {"1": 3}]
     for wrong in wrongs:
         with pytest.raises(Unfit):
             verb.check(poll, {"type": "poll_ok", "msgs": wrong})
@@ -168,13 +180,62 @@ def test_time_outs_that_never_came_are_unknown() -> None:
 def test_a_list_of_committed_offsets_may_leave_out_the_key() -> None:
     """Anything but an object of offsets does not fit, nor does an offset that no history can hold."""
     commit, listed = VERBS["kafka"]["commit"], VERBS["kafka"]["list"]
-    assert commit.request(Invocation("commit", 3, "l1")) == {"type": "commit_offsets", "offsets": {"l1": 3}}
-    assert commit.result(Invocation("commit", 3, "l1"), {"type": "commit_offsets_ok"}) == 3
-    ask = Invocation("list", None, "l1")
-    assert listed.request(ask) == {"type": "list_committed_offsets", "keys": ["l1"]}
-    assert listed.result(ask, {"type": "list_committed_offsets_ok", "offsets": {"l1": 3, "l2": 4}}) == 3
+    assert commit.request(Invocation("commit", 3, "1")) == {"type": "commit_offsets", "offsets": {"1": 3}}
+    assert commit.result(Invocation("commit", 3, "1"), {"type": "commit_offsets_ok"}) == 3
+    ask = Invocation("list", None, "1")
+    assert listed.request(ask) == {"type": "list_committed_offsets", "keys": ["1"]}
+    assert listed.result(ask, {"type": "list_committed_offsets_ok", "offsets": {"1": 3, "l2": 4}}) == 3
     assert listed.result(ask, {"type": "list_committed_offsets_ok", "offsets": {}}) is None
-    wrongs: list[Any] = [[], None, {"l1": "3"}, {"l1": True}, {"l1": 10**18}]
+    wrongs: list[Any] = [[], None, {"1": "3"}, {"1": True}, {"1": 10**18}]
     for wrong in wrongs:
         with pytest.raises(Unfit):
             listed.check(ask, {"type": "list_committed_offsets_ok", "offsets": wrong})
+
+
+@pytest.mark.parametrize("number", [None, 7, "seven", [7]])
+def test_a_service_answers_whatever_number_a_request_has(number: Any) -> None:
+    """As Maelstrom's services do. The answer goes to the sender in the request, which can be a client."""
+    world = SimWorld(["n0"], 1)
+    got: list[tuple[str, Any]] = []
+    body = {"type": "ts"} if number is None else {"type": "ts", "msg_id": number}
+    Services.of(world).ask("lin-tso", "c3", body, lambda service, answer: got.append((service, answer)))
+    world.pass_until(1.0)
+    assert got == [("lin-tso", {"type": "ts_ok", "ts": 0, "in_reply_to": number})]
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [
+        (LinKvWorkload(RegisterOptions(hot_keys=3, ops_per_key=10)), r"[0-9]+"),
+        (KafkaWorkload(), r"[0-3]"),
+    ],
+)
+def test_keys_are_numbers_as_in_maelstrom(workload: BaseWorkload[Any], expected: str) -> None:
+    """The history has the key that the program gets. Hot keys come first, and no two keys have one number."""
+    generator = workload.generator(seed=1, streams=1)
+    asker = Asker(worker=0, process=0, node="n0", now_ns=0, workers=frozenset((0,)))
+    keys = {str(each.key) for each in (generator.ask(asker) for _ in range(200)) if isinstance(each, Invocation)}
+    assert all(re.fullmatch(expected, key) for key in keys)
+    assert sorted(map(int, keys)) == list(range(len(keys)))
+    read = VERBS[workload.name]["read"]
+    sent = [read.request(Invocation("read", 0, key)) for key in sorted(keys, key=int)]
+    assert [each.get("key", each.get("offsets")) for each in sent] == [
+        int(key) if workload.name == "lin-kv" else {key: 0} for key in sorted(keys, key=int)
+    ]
+
+
+@pytest.mark.parametrize("workload", [TxnListAppendWorkload(), TxnRwRegisterWorkload()])
+def test_keys_of_transactions_are_numbers_as_in_maelstrom(workload: BaseWorkload[Any]) -> None:
+    """Also those of the final reads."""
+    generator = workload.generator(seed=1, streams=1)
+    asker = Asker(worker=0, process=0, node="n0", now_ns=0, workers=frozenset((0,)))
+    drawn = [each for each in (generator.ask(asker) for _ in range(50)) if isinstance(each, Invocation)]
+    history = [
+        Op(index=place, time_ns=place, type=OpType.INVOKE, process=0, f="txn", value=each.value)
+        for place, each in enumerate(drawn)
+    ]
+    final = workload.final_generator(history=history, node=Node(name="n0", address="10.0.0.1")).ask(asker)
+    assert isinstance(final, Invocation)
+    for each in (*drawn, final):
+        assert VERBS[workload.name]["txn"].request(each) == {"type": "txn", "txn": each.value}
+        assert all(type(part[1]) is int for part in each.value)

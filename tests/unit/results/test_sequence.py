@@ -162,9 +162,31 @@ def test_a_message_against_the_protocol_has_a_picture(tmp_path: Path) -> None:
         assert seen(odd).messages == ()
 
 
+def test_a_message_that_a_node_hands_on_is_from_this_node(tmp_path: Path) -> None:
+    """It has the client's name as its sender. It is shown once, with the node that wrote it, and its arrival is known."""
+    request = {"src": "c2", "dest": "n1", "body": {"type": "read", "key": 0, "msg_id": 1}}
+    handed = json.dumps({**request, "dest": "n2"})
+    answer = json.dumps({"src": "n2", "dest": "c2", "body": {"type": "read_ok", "value": 3, "in_reply_to": 1}})
+    lines = {
+        "n1": f"2.000000 > {json.dumps(request)}\n2.000000 < {handed}\n",
+        "n2": f"2.001000 > {handed}\n2.001000 < {answer}\n",
+    }
+    for node, text in lines.items():
+        (tmp_path / "nodes" / node).mkdir(parents=True)
+        (tmp_path / "nodes" / node / "messages.log").write_text(text)
+    run: Any = SimpleNamespace(path=tmp_path, nodes_dir=tmp_path / "nodes")
+    part = Part(name="protocol", verdict=Verdict.INVALID, reason="", details={"against_protocol": [{"seconds": 2.001}]})
+    record: Any = SimpleNamespace(timings={"world": 0.0}, test=SimpleNamespace(nodes=NODES), faults=(), parts=(part,))
+    assert [each.shown for each in messages_near(run, record, None).messages] == [
+        'c2 → n1  read {"key": 0, "msg_id": 1}',
+        'n1 → n2  read {"key": 0, "msg_id": 1} as c2  (arrived at 2.001000 s)',
+        'n2 → c2  read_ok {"value": 3, "in_reply_to": 1}',
+    ]
+
+
 def test_a_run_whose_only_violation_is_of_the_protocol_has_a_report(store: Store, valid_record: RunRecord) -> None:
     """The part of the system becomes a verdict, a report and a picture, as any other part does."""
-    ledger = Ledger()
+    ledger = Ledger(strict=True)
     ledger.note(TWICE, "n1", time_ns=2_000 * MS, line=4, why="answered message 1 of c1 again", message="{}")
     run = store.create_run("t", datetime(2026, 11, 26, tzinfo=UTC))
     (run.nodes_dir / "n1").mkdir(parents=True)

@@ -91,6 +91,27 @@ def test_an_offset_that_nobody_committed_is_named_once() -> None:
     assert [(anomaly.kind, anomaly.rows) for anomaly in judgement.anomalies] == [("uncommitted", (4,))]
 
 
+@pytest.mark.parametrize(
+    ("committed", "shown", "is_false"),
+    [(None, 0, True), (None, -1, False), (0, 1, True), (1, 2, False), (1, 5, False), (1, 6, True)],
+)
+def test_a_list_above_all_commits_is_wrong_only_if_it_skips_a_message(
+    committed: int | None,
+    shown: int,
+    is_false: bool,
+) -> None:
+    """The log has messages at 0, 1 and, later, at 6. Later lists with less than such an offset did not go back either."""
+    commits = [] if committed is None else [done(10, 11, 1, "commit", committed, committed)]
+    judgement = judged(
+        *commits,
+        done(12, 13, 2, "list", None, shown),
+        done(14, 15, 2, "list", None, committed),
+        done(16, 17, 2, "append", 9, 6),
+        done(18, 19, 2, "read", 6, 9),
+    )
+    assert [anomaly.kind for anomaly in judgement.anomalies] == ["uncommitted"] * is_false
+
+
 def test_without_fresh_commits_only_lists_after_the_last_commit_show_a_loss() -> None:
     """The first list is too early for that, the second one is not."""
     stale = [done(10, 11, 1, "commit", 0, 0), done(12, 13, 2, "list", None, None), done(14, 15, 1, "commit", 1, 1)]
@@ -133,6 +154,14 @@ def wrong_lists(operations: Sequence[Operation]) -> dict[str, set[int]]:
         if each.result is not None
         and not any(other.value >= each.result and other.invoke_index < (each.complete_index or 0) for other in commits)
     }
+    messages = {each.result for each in operations if each.f == "append" and each.type is OpType.OK}
+    begun = {
+        row: max(
+            (other.value for other in commits if other.invoke_index < (lists[row].complete_index or 0)), default=-1
+        )
+        for row in high
+    }
+    promised = {row for row in high if any(begun[row] < offset <= lists[row].result for offset in messages)}
     shown = [(each.value, each) for each in commits if each.type is OpType.OK]
     shown += [(each.result, each) for row, each in lists.items() if row not in high and each.result is not None]
     back = {
@@ -144,7 +173,7 @@ def wrong_lists(operations: Sequence[Operation]) -> dict[str, set[int]]:
             for offset, other in shown
         )
     }
-    return {"committed-back": back, "uncommitted": high}
+    return {"committed-back": back, "uncommitted": promised}
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -153,10 +182,10 @@ def test_the_judge_finds_what_a_comparison_of_all_pairs_finds(seed: int) -> None
     draws = random.Random(seed)
     events = list(range(10, 90))
     draws.shuffle(events)
-    operations = list(SENT)
+    operations = [*SENT, *(done(6 + at, 8 + at, 0, "append", 9 + at, 3) for at in range(draws.randrange(2)))]
     for process in range(draws.randrange(2, 30)):
         start, end = sorted((events.pop(), events.pop()))
-        offset = draws.randrange(4)
+        offset = draws.randrange(5)
         if draws.random() < 0.5:
             kind = draws.choice((OpType.OK, OpType.OK, OpType.FAIL))
             operations.append(
@@ -185,12 +214,12 @@ def test_a_process_commits_what_it_has_read_and_lists_before() -> None:
         drawn = [generator.ask(asker) for _ in range(40)]
         return {(each.f, each.value, each.key) for each in drawn if isinstance(each, Invocation) and each.f != "append"}
 
-    assert asked() == {("list", None, "l0"), ("list", None, "l1")}
-    read = Op(index=0, time_ns=0, type=OpType.INVOKE, process=0, f="read", value=[0, 9], key="l1")
+    assert asked() == {("list", None, "0"), ("list", None, "1")}
+    read = Op(index=0, time_ns=0, type=OpType.INVOKE, process=0, f="read", value=[0, 9], key="1")
     events = [read, read._replace(type=OpType.OK, value=[[0, 7], [3, 8]])]
     for event in events:
         generator.update(event)
-    assert asked() == {("list", None, "l0"), ("commit", 3, "l1")}
+    assert asked() == {("list", None, "0"), ("commit", 3, "1")}
     events.append(read._replace(f="commit", value=3))
     final = workload.final_generator(history=events, node=NODE)
     made = []
@@ -201,7 +230,7 @@ def test_a_process_commits_what_it_has_read_and_lists_before() -> None:
             for kind in (OpType.INVOKE, OpType.OK):
                 value = [] if answer.f == "read" and kind is OpType.OK else answer.value
                 final.update(read._replace(type=kind, f=answer.f, value=value, key=answer.key))
-    assert made == [("read", "l1"), ("list", "l1")]
+    assert made == [("read", "1"), ("list", "1")]
 
 
 def test_the_shares_leave_room_for_sends() -> None:

@@ -1,0 +1,44 @@
+"""Registers with a leader, n0. A follower hands a client's message on as it is, with the client as its sender.
+
+The leader answers the client, and tells the followers what it wrote. With `--local-reads`, a follower answers reads from that.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from wire import answer, messages, say, write
+
+LEADER = "n0"
+
+
+def main() -> None:
+    """Handles messages until stdin ends."""
+    name, names = "", []
+    values: dict[int, Any] = {}
+    for message in messages():
+        body = message["body"]
+        kind = body["type"]
+        if kind == "init":
+            name, names = body["node_id"], body["node_ids"]
+            answer(name, message)
+        elif kind == "wrote":
+            values[body["key"]] = body["value"]
+        elif name != LEADER and not (kind == "read" and "--local-reads" in sys.argv):
+            write({**message, "dest": LEADER})
+        elif kind == "read" and body["key"] in values:
+            answer(name, message, value=values[body["key"]])
+        elif kind == "read" or (kind == "cas" and body["key"] not in values):
+            answer(name, message, type="error", code=20, text="no such key")
+        elif kind == "cas" and values[body["key"]] != body["from"]:
+            answer(name, message, type="error", code=22, text="another value")
+        else:
+            values[body["key"]] = body["to"] if kind == "cas" else body["value"]
+            for other in names:
+                if other != name:
+                    say(name, other, type="wrote", key=body["key"], value=values[body["key"]])
+            answer(name, message)
+
+
+main()
