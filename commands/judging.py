@@ -17,6 +17,7 @@ from harness import parts
 from harness import phases as ph
 from harness.clock import in_virtual_time
 from harness.history import pair
+from results.store.publish import tried
 from results.store.record import RunRecord
 
 if TYPE_CHECKING:
@@ -42,11 +43,13 @@ class Judged:
         operations: The operations of the clients.
         parts: The parts of the workload.
         drawn: The plots, as `results.page.report.plots_of` returns them; None if they could not be drawn.
+        problems: The files that could not be written, as sentences; history.jsonl has the operations.
     """
 
     operations: Sequence[Operation]
     parts: Sequence[Part]
     drawn: Mapping[str, tuple[str, str]] | None
+    problems: Sequence[str]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,10 +105,13 @@ class EarlyJudge:
         with self.phases.during(ph.DRAW):
             drawn = self._drawn(observed, operations, found)
         with self.phases.during(ph.WRITE_HISTORY):
-            write_history(self.folder.history_edn, self.history.ops)
             name = f"{self.folder.test_name}/{self.folder.stamp}"
-            write_operations(self.folder.operations_parquet, operations, run=name)
-        return Judged(operations=operations, parts=found, drawn=drawn)
+            edn, table = self.folder.history_edn, self.folder.operations_parquet
+            problems = [
+                *tried(edn.name, lambda: write_history(edn, self.history.ops)),
+                *tried(table.name, lambda: write_operations(table, operations, run=name)),
+            ]
+        return Judged(operations=operations, parts=found, drawn=drawn, problems=problems)
 
     def _drawn(
         self, observed: Observed, operations: Sequence[Operation], found: Sequence[Part]

@@ -187,7 +187,7 @@ def _run_and_judge(
                     "check": sum(phase.seconds for phase in phases.done if phase.name == ph.JUDGE),
                 },
                 phases=list(phases.done),
-                problems=result.problems,
+                problems=[*result.problems, *judged.problems],
             )
             document = publish(folder, record, drawn=judged.drawn, phases=phases)
     finally:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from harness.errors import InputError
 from harness.op import NEMESIS, Op, OpType
+from harness.values import SHOWN_CHARACTERS, hold_name, is_whole, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +24,6 @@ FORMAT: Final = "labrys-history"
 VERSION: Final = 1
 MAX_LINE_BYTES = 1 << 24  # enough for a read of two million elements
 TOO_GREAT: Final = 2**63  # times, indexes and processes become columns of 64 bits
-SHOWN_CHARACTERS = 80
 ORDER: Final = "an integer from -2^63 to 2^63 - 1"
 
 _TYPES = {str(op_type): op_type for op_type in OpType}
@@ -55,7 +55,8 @@ class LineEncoder:
         """Writes an event, without a newline.
 
         Raises:
-            InputError: JSON cannot represent its value, its order is not an integer of 64 bits, or the line would be too long.
+            InputError: JSON cannot represent its value, a name has half a character, its order is not an integer of 64 bits, or
+                the line would be too long.
         """
         index, time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via, order = op
         quoted = self._quoted
@@ -63,20 +64,20 @@ class LineEncoder:
         line = (
             f'{{"index":{index},"time":{time_ns},"type":"'
             + op_type
-            + f'","process":{self.value(process)},"f":{quoted.get(f) or self._quote(f)},"value":{self.value(value)}'
+            + f'","process":{self.value(process)},"f":{quoted.get(f) or self._quote(f, "function")},"value":{self.value(value)}'
         )
         if key is not None:
-            line += f',"key":{quoted.get(key) or self._quote(key)}'
+            line += f',"key":{quoted.get(key) or self._quote(key, "key")}'
         if node is not None:
-            line += f',"node":{quoted.get(node) or self._quote(node)}'
+            line += f',"node":{quoted.get(node) or self._quote(node, "node")}'
         if error is not None:
             line += f',"error":{self.value(error)}'
         if scheduled_ns is not None:
             line += f',"scheduled":{scheduled_ns}'
         if phase is not None:
-            line += f',"phase":{quoted.get(phase) or self._quote(phase)}'
+            line += f',"phase":{quoted.get(phase) or self._quote(phase, "phase")}'
         if via is not None:
-            line += f',"via":{quoted.get(via) or self._quote(via)}'
+            line += f',"via":{quoted.get(via) or self._quote(via, "node")}'
         if order is not None:
             if not is_order(order):
                 raise InputError(f"expected {ORDER} as the order of {f!r}, found {str(order)[:SHOWN_CHARACTERS]!r}")
@@ -86,7 +87,11 @@ class LineEncoder:
             raise InputError(f"an event of {len(line)} bytes is too long for a history (at most {MAX_LINE_BYTES})")
         return line
 
-    def _quote(self, text: str) -> str:
+    def _quote(self, text: str, what: str) -> str:
+        try:
+            hold_name(text, what)
+        except ValueError as error:
+            raise InputError(str(error)) from None
         return self._quoted.setdefault(text, self.value(text))
 
 
@@ -151,6 +156,7 @@ def decode_event(fields: Mapping[str, Any], index: int) -> Op:
     if not _is_plain(fields, index):
         _check(fields, index)
     get = fields.get
+    error = get("error")
     return Op(
         index,
         fields["time"],
@@ -160,7 +166,7 @@ def decode_event(fields: Mapping[str, Any], index: int) -> Op:
         fields["value"],
         get("key"),
         get("node"),
-        get("error"),
+        None if error is None else whole(error),
         get("scheduled"),
         get("phase"),
         get("via"),
@@ -250,7 +256,10 @@ def _is_plain(fields: Mapping[str, Any], index: int) -> bool:
         and position == index
         and 0 <= time_ns < TOO_GREAT
         and 0 <= process < TOO_GREAT
-        and type(op_type) is type(get("f")) is type(get("key", "")) is type(get("node", "")) is str
+        and type(op_type) is type(f := get("f")) is type(key := get("key", "")) is type(node := get("node", "")) is str
+        and f.isascii()
+        and key.isascii()
+        and node.isascii()
         and op_type in _TYPES
         and fields.keys() <= _PLAIN
         and "value" in fields
@@ -298,8 +307,12 @@ def _is_process(value: Any) -> bool:
     return value == NEMESIS or _is_count(value)
 
 
-def _is_text(value: Any) -> bool:
-    return type(value) is str
+def _is_name(value: Any) -> bool:
+    return type(value) is str and is_whole(value)
+
+
+def _is_name_or_null(value: Any) -> bool:
+    return value is None or _is_name(value)
 
 
 def _is_text_or_null(value: Any) -> bool:
@@ -323,14 +336,14 @@ _EXPECTED: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "time": ("nanoseconds since the run's start", _is_count),
     "type": (f"one of {', '.join(_TYPES)}", _is_type),
     "process": (f"a number or {NEMESIS!r}", _is_process),
-    "f": ("the name of a function", _is_text),
+    "f": ("the name of a function in whole characters", _is_name),
     "value": ("a value", _is_anything),
-    "key": ("a string or null", _is_text_or_null),
-    "node": ("a string or null", _is_text_or_null),
+    "key": ("a string of whole characters or null", _is_name_or_null),
+    "node": ("a string of whole characters or null", _is_name_or_null),
     "error": ("a string or null", _is_text_or_null),
     "scheduled": ("nanoseconds since the run's start or null", _is_time_or_null),
-    "phase": ("a string or null", _is_text_or_null),
-    "via": ("a string or null", _is_text_or_null),
+    "phase": ("a string of whole characters or null", _is_name_or_null),
+    "via": ("a string of whole characters or null", _is_name_or_null),
     "order": (f"{ORDER} or null", _is_order_or_null),
 }
 _REQUIRED = frozenset({"index", "time", "type", "process", "f", "value"})

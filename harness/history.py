@@ -21,6 +21,7 @@ from harness.errors import InfrastructureError, InputError
 from harness.event_lines import FORMAT, MAX_LINE_BYTES, VERSION, EventLines, LineEncoder
 from harness.op import Op
 from harness.pairing import Event, Pairing
+from harness.values import exact, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +59,12 @@ class Recorder:
         via: str | None = None,
         order: int | None = None,
     ) -> Op:
-        """Records an event, gives it the next index, and returns it; see `record` for errors."""
+        """Records an event with the next index, and returns it as a reader of the history gets it; see `harness.values`.
+
+        Raises:
+            InputError: A history does not take its value; nothing is recorded. `record` raises other errors.
+        """
+        value, error = exact(value), None if error is None else whole(error)
         op = Op(len(self.ops), time_ns, op_type, process, f, value, key, node, error, scheduled_ns, phase, via, order)
         self.record(op)
         return op

@@ -13,11 +13,13 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final
 
 from checker.edn.values import Char, Keyword, Symbol, ratio
+from harness.values import MAX_DIGITS, bounded, is_whole, joined
 
 if TYPE_CHECKING:
     from checker.edn.values import EdnValue
 
-MAX_DIGITS = 4000  # below the interpreter's own limit on the digits of integers
+_LONG_CHARACTERS: Final = 1000  # a shorter number has few digits in any base
+MAX_NUMBER_CHARACTERS: Final = MAX_DIGITS + 2  # with a sign and an `N`
 
 _CONSTANTS: Final = {
     "nil": None,
@@ -70,8 +72,8 @@ def atom(token: str) -> EdnValue:
 
 
 def _number(token: str) -> EdnValue:
-    if len(token) > MAX_DIGITS:
-        raise ValueError(f"expected a number of at most {MAX_DIGITS} characters, found {len(token)}")
+    if len(token) > MAX_NUMBER_CHARACTERS:
+        raise ValueError(f"expected a number of at most {MAX_NUMBER_CHARACTERS} characters, found {len(token)}")
     if match := _INTEGER.fullmatch(token):
         digits, base = match["decimal"], 10
         if digits is None:
@@ -81,9 +83,10 @@ def _number(token: str) -> EdnValue:
         if digits is None:
             digits, base = match["digits"], int(match["base"])
         try:
-            return int(match["sign"] + digits, base)
+            number = int(match["sign"] + digits, base)
         except ValueError:
-            raise ValueError(f"{token!r} is no integer of base {base}") from None
+            raise ValueError(f"{token[:40]!r} is no integer of base {base}") from None
+        return number if len(token) < _LONG_CHARACTERS else bounded(number)
     if match := _FLOAT.fullmatch(token):
         return _decimal(match[1]) if match[2] else float(match[1])
     if match := _RATIO.fullmatch(token):
@@ -105,7 +108,7 @@ def _string(token: str) -> str:
     text = token[1:-1]
     if "\\" not in text:
         return text
-    return _joined(_ESCAPE.sub(_unescape, text))
+    return joined(_ESCAPE.sub(_unescape, text))  # half a character stays, as in Java
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -119,14 +122,6 @@ def _code_point(unicode: str | None, octal: str | None) -> str:
     return chr(int(unicode, 16) if unicode is not None else int(octal or "", 8))
 
 
-def _joined(text: str) -> str:
-    """Joins the two halves of characters that were written as two escapes."""
-    try:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
-    except UnicodeDecodeError:
-        raise ValueError("expected a whole character, found half of a surrogate pair") from None
-
-
 def _character(token: str) -> Char:
     name = token[1:]
     if name in CHARACTER_NAMES:
@@ -134,5 +129,8 @@ def _character(token: str) -> Char:
     if len(name) == 1 and not name.isspace():
         return Char(name)
     if match := _CHARACTER.fullmatch(name):
-        return Char(_joined(_code_point(*match.groups())))
+        character = _code_point(*match.groups())
+        if not is_whole(character):
+            raise ValueError(f"expected a whole character, found half of a surrogate pair, {token!r}")
+        return Char(character)
     raise ValueError(f"{token!r} is no character")

@@ -17,6 +17,7 @@ from checker.edn.atoms import atom
 from checker.edn.lines import Lines, Row
 from checker.edn.tokens import MAX_TOKEN_CHARACTERS, EdnError, Tokens
 from checker.edn.values import EdnList, EdnMap, EdnSet, Keyword, Symbol, Tagged
+from harness.values import MAX_NESTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from checker.edn.tokens import TextStream
     from checker.edn.values import EdnValue
 
-MAX_DEPTH = 128
+MAX_DEPTH = MAX_NESTING
 _REMEMBERED = 1 << 12
 _REMEMBERED_CHARACTERS = 40
 _LONG_NUMBERS = range(4, 19)  # shorter numbers are cached, longer ones need checks

@@ -13,13 +13,14 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, Protocol, TypeVar
 
 from harness.errors import InputError
+from harness.event_lines import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
-MAX_TOKEN_CHARACTERS = 1 << 20
+MAX_TOKEN_CHARACTERS = MAX_LINE_BYTES  # a value has no more characters in EDN than its line of history.jsonl
 PIECE_CHARACTERS = 1 << 16
 
 _SPACE: Final = " \t\n\r\f\v\x1c\x1d\x1e\x1f,"

@@ -28,7 +28,7 @@ from checker.edn.spellings import usual
 
 EdnValue: TypeAlias = Any  # one of the types in the table above
 
-_WORD: Final = r"[^\s,\"()\[\]{};\\^`~@/\x00-\x1f\x7f]"
+_WORD: Final = r"[^\s,\"()\[\]{};\\^`~@/\x00-\x1f\x7f\ud800-\udfff]"
 _NAME: Final = re.compile(rf"(?![:'#])(?:{_WORD}+/)?(?:{_WORD}+|/)")
 _NUMERIC: Final = re.compile(r"[-+.]?[0-9]")
 _SHOWN_CHARACTERS: Final = 60

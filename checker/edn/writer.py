@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LONG: Final = range(-(2**63), 2**63)
 # Besides EDN's own escapes, those of `harness.console.plain`, because the text goes to terminals.
 _ESCAPED: Final = re.compile(
-    r"[\"\\\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]"
+    r"[\"\\\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\ufff9-\ufffb\ufffe\uffff]"
 )
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f", "\b": "\\b"}
 _NAMED: Final = {character: name for name, character in CHARACTER_NAMES.items()}
@@ -128,7 +128,7 @@ def _number(value: float | Decimal | Ratio) -> str:
 
 def _string(value: str) -> str:
     escaped = _ESCAPED.sub(lambda match: _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04x}", value)
-    return f'"{_unicode(escaped)}"'
+    return f'"{escaped}"'
 
 
 def _character(value: Char) -> str:

@@ -23,6 +23,7 @@ from harness.errors import InputError
 from harness.event_lines import ORDER, is_order
 from harness.op import NEMESIS, Op, OpType
 from harness.pairing import Event
+from harness.values import MAX_NESTING, hold_name, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,6 +63,7 @@ _TOO_GREAT: Final = 2**63
 _TRANSACTION: Final = "txn"
 _OBSERVERS: Final = frozenset({"read", "r", "get", "dequeue"})
 _SHOWN_CHARACTERS: Final = 60
+_AROUND: Final = 2  # forms around a value: the map of its event, and its pair with the key
 _new: Final[Any] = tuple.__new__  # bypasses the constructor of a NamedTuple, which takes as long as all the rest
 
 
@@ -90,7 +92,14 @@ class JepsenEvents:
         self.keyed = keyed
         self.conventions: Mapping[str, str] = {}
         self._name = source.name
-        self._reader = Reader(source, name=source.name, see_through=True, keywords=[*KEYS, *_TYPE_NAMES], rows=True)
+        self._reader = Reader(
+            source,
+            name=source.name,
+            see_through=True,
+            keywords=[*KEYS, *_TYPE_NAMES],
+            rows=True,
+            max_depth=MAX_NESTING + _AROUND,
+        )
         self._plain = PlainValues()
         self._plain_keys = PlainValues()  # separate from values, because keys are never compared with them
         self._names: dict[EdnValue, str] = {}
@@ -235,8 +244,14 @@ class JepsenEvents:
             if type(value) not in _AS_THEY_ARE:
                 value = self._plain.value(value)
             if key is not None:
-                key = self._plain_keys.text(key)
-            if error is not None or scheduled is not None or phase is not None or type(node) is not str:
+                key = self._plain_keys.name(key)
+            if (
+                error is not None
+                or scheduled is not None
+                or phase is not None
+                or type(node) is not str
+                or not node.isascii()
+            ):
                 node, error, scheduled, phase = _extras(node, error, scheduled, phase)
             if via is not None:
                 via = name_text(via)
@@ -381,23 +396,33 @@ def function_name(form: EdnValue) -> str:
     if isinstance(form, Keyword | Symbol):
         return form.name
     if isinstance(form, str) and form:
-        return str(form)
+        return name_text(form)
     raise ValueError(f"expected an :f that is a keyword, found {_shown(form)}")
 
 
 def name_text(value: EdnValue) -> str:
-    """Returns the name of a keyword or a symbol, or the text of another value."""
-    if isinstance(value, Keyword | Symbol):
-        return value.name
-    return str(value) if isinstance(value, str) else dumps(value)
+    """Returns the name of a keyword or a symbol, or the text of another value.
+
+    Raises:
+        ValueError: It has half a character.
+    """
+    text = _text(value)
+    hold_name(text, "node, function or phase")
+    return text
 
 
 def error_text(value: EdnValue) -> str:
     """Returns an error as `code` or `code: text`: `:timeout`, `[:not-leader "n3"]`."""
     if isinstance(value, tuple) and value:
-        code, *rest = map(name_text, value)
-        return f"{code}: {' '.join(rest)}" if rest else code
-    return name_text(value)
+        code, *rest = map(_text, value)
+        return whole(f"{code}: {' '.join(rest)}" if rest else code)
+    return whole(_text(value))
+
+
+def _text(value: EdnValue) -> str:
+    if isinstance(value, Keyword | Symbol):
+        return value.name
+    return str(value) if isinstance(value, str) else dumps(value)
 
 
 def _shown(value: EdnValue) -> str:

@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.formats.errors import BadHistory
-from checker.formats.parquet import hold_to_bounds
 from checker.formats.transactional import ArrayObjects, softened, without_process
 from harness.event_lines import MAX_LINE_BYTES, EventLines, header_of
 from harness.op import NEMESIS, OpType
 from harness.pairing import Event, torn_warning
+from harness.values import hold_to_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

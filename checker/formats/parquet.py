@@ -14,7 +14,6 @@ pyarrow is imported only for reading and writing; `COLUMNS` does not need it.
 from __future__ import annotations
 
 import json
-import math
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +22,7 @@ from checker.formats.errors import BadHistory, shown
 from harness.errors import InfrastructureError, InputError
 from harness.event_lines import without_doubles
 from harness.op import Operation, OpType
+from harness.values import hold_to_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -75,8 +75,6 @@ COLUMNS: Sequence[Column] = (
 )
 NAMES = tuple(column.name for column in COLUMNS)
 
-MAX_NESTING = 128
-_DEEP = frozenset({float, list, dict})
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _TYPES = {str(op_type): op_type for op_type in OpType if op_type is not OpType.INVOKE}
 
@@ -358,23 +356,6 @@ def decode_value(text: str) -> Value:
         raise ValueError(f"expected the JSON of a value, found {text[:80]!r}: {error}") from error
     hold_to_bounds(value)
     return value
-
-
-def hold_to_bounds(value: Value, depth: int = 0) -> None:
-    """Refuses values that the JSON parser accepts, but that cannot be written again, or are useless.
-
-    Raises:
-        ValueError: A number is not finite, or the value is nested too deeply.
-    """
-    kind = type(value)
-    if kind is float and not math.isfinite(value):
-        raise ValueError(f"expected a finite number, found {value}")
-    if depth > MAX_NESTING:
-        raise ValueError(f"expected a value nested at most {MAX_NESTING} deep")
-    if kind is list or kind is dict:
-        for member in value if kind is list else value.values():
-            if type(member) in _DEEP:
-                hold_to_bounds(member, depth + 1)
 
 
 def _refuse(constant: str) -> None:

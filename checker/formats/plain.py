@@ -141,7 +141,7 @@ def _read_edn(source: Source, keyed: bool | None, transactions: str | None) -> P
     return _made(
         found,
         source.name,
-        keys=[plain_keys.text(loads(text)) for text in found["keys"]],
+        keys=[plain_keys.name(loads(text)) for text in found["keys"]],
         functions=[function_name(loads(text)) for text in found["functions"]],
         names=[name_text(form) for form in forms],
         errors=[error_text(form) for form in forms],

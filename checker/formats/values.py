@@ -15,6 +15,7 @@ from checker.edn.spellings import usual
 from checker.edn.values import EdnMap, EdnSet, Keyword, Symbol, Tagged, canonical
 from checker.edn.writer import dumps
 from checker.formats.parquet import json_text
+from harness.values import MAX_NESTING, hold_name
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -32,11 +33,16 @@ class PlainValues:
         self._texts: dict[Hashable, str] = {}
         self._taken: set[str] = set()
 
-    def value(self, value: EdnValue) -> Value:
+    def value(self, value: EdnValue, depth: int = 0) -> Value:
         """Returns a value as JSON.
 
+        Args:
+            value: The value.
+            depth: The number of collections around it.
+
         Raises:
-            ValueError: It is not-a-number (NaN), which equals nothing, so a history with it has no verdict.
+            ValueError: It is not-a-number (NaN), which equals nothing, so a history with it has no verdict; or it is nested too
+                deeply for a history.
         """
         kind = type(value)
         if kind in _SAME:
@@ -44,22 +50,35 @@ class PlainValues:
         if kind is str or kind is Keyword or kind is Symbol:
             return self.text(value)
         if isinstance(value, tuple):
-            return [self.value(member) for member in value]
+            _hold_depth(depth)
+            return [self.value(member, depth + 1) for member in value]
         if kind is float and math.isfinite(value):
             return value
         if kind is float and math.isnan(value):
             raise ValueError("expected a value that equals itself, found ##NaN")
-        return self._rare(value)
+        return self._rare(value, depth)
 
-    def _rare(self, value: EdnValue) -> Value:
+    def _rare(self, value: EdnValue, depth: int) -> Value:
+        if isinstance(value, EdnSet | EdnMap | Tagged):
+            _hold_depth(depth)
         if isinstance(value, EdnSet):
-            members = [self.value(member) for member in value]
+            members = [self.value(member, depth + 1) for member in value]
             return sorted(members) if all(type(member) is int for member in members) else sorted(members, key=_order)
         if isinstance(value, EdnMap):
-            return {self.text(key): self.value(member) for key, member in value.items()}
+            return {self.text(key): self.value(member, depth + 1) for key, member in value.items()}
         if isinstance(value, Tagged):
-            return {f"#{value.tag}": self.value(usual(value.tag, value.value))}
+            return {f"#{value.tag}": self.value(usual(value.tag, value.value), depth + 1)}
         return self.text(value)
+
+    def name(self, value: EdnValue) -> str:
+        """Returns a text for the key of an object; see `text`.
+
+        Raises:
+            ValueError: It has half a character.
+        """
+        text = self.text(value)
+        hold_name(text, "key")
+        return text
 
     def text(self, value: EdnValue) -> str:
         """Returns a text for this value alone: its name or its characters if no other value has them."""
@@ -87,3 +106,8 @@ class PlainValues:
 
 def _order(value: Value) -> str:
     return json_text(value) or ""
+
+
+def _hold_depth(depth: int) -> None:
+    if depth >= MAX_NESTING:
+        raise ValueError(f"expected a value nested at most {MAX_NESTING} deep")

@@ -16,7 +16,7 @@ from results.store.edn import results_edn
 from results.store.record import test_document
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from harness.op import Value
     from results.store.record import RunRecord, TestInfo
@@ -28,6 +28,24 @@ logger = logging.getLogger(__name__)
 def announce(run: Run, test: TestInfo) -> None:
     """Writes `test.json`, the description of the test, before the run starts."""
     run.write_json(run.test_json, test_document(test))
+
+
+def tried(what: str, make: Callable[[], object]) -> list[str]:
+    """Makes a file that only presents a verdict, so that its failure neither costs the verdict nor changes the exit code.
+
+    Args:
+        what: The file, for the problem.
+        make: Makes it.
+
+    Returns:
+        The problem as a sentence, if the file could not be made. The log has the traceback.
+    """
+    try:
+        make()
+    except Exception as error:
+        logger.exception("%s could not be made", what)
+        return [f"{what} could not be made: {type(error).__name__}: {error}"]
+    return []
 
 
 def publish(
@@ -50,14 +68,12 @@ def publish(
     with (Phases() if phases is None else phases).during(WRITE):
         first = document = build(record)
         run.write_json(run.results_json, document)
-        try:
-            run.write_text(run.results_edn, results_edn(document))
-            draw(run, record, document, drawn=drawn)
-        except Exception as error:
-            # A failed presentation must not cost the verdict, or change the exit code.
-            logger.exception("the report could not be made")
-            problem = f"the report could not be made: {type(error).__name__}: {error}"
-            document = {**document, "problems": [*document["problems"], problem]}
+        problems = [
+            *tried("results.edn", lambda: run.write_text(run.results_edn, results_edn(first))),
+            *tried("the report", lambda: draw(run, record, first, drawn=drawn)),
+        ]
+        if problems:
+            document = {**document, "problems": [*document["problems"], *problems]}
     if phases is not None:
         document = {**document, "phases": to_builtins(phases_of(phases.done))}
     if document is not first:

@@ -43,7 +43,7 @@ def histories() -> Mapping[str, tuple[bytes | None, str]]:
         "time-of-63-bits": (HEADER + event(time=LARGE - 1), "expected times below"),
         "index-of-64-bits": (HEADER + event(index=LARGE), "expected integers of 64 bits"),
         "last-index": (HEADER + event(index=LARGE - 1), "expected integers of 64 bits"),
-        "no-text": (HEADER + event(f="\ud800"), "expected integers of 64 bits and text in Unicode"),
+        "no-text": (HEADER + event(f="\ud800"), "expected the name of a function in whole characters"),
     }
 
 

@@ -22,13 +22,14 @@ from checker.formats.errors import BadHistory, BrokenSource
 from checker.formats.etcd_log import EtcdLogEvents
 from checker.formats.jepsen_reader import JepsenEvents
 from checker.formats.jsonl import JsonlEvents, bare_warning, lifted, own_header
-from checker.formats.parquet import NAMES, decode_value, hold_to_bounds, json_text, values_of
+from checker.formats.parquet import NAMES, decode_value, json_text, values_of
 from checker.formats.plain import read_plain as read_columns
 from checker.formats.read import EDN, JSONL
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES, decode_event, decode_object
 from harness.op import NEMESIS, OpType
 from harness.pairing import Event, Pairing
+from harness.values import hold_to_bounds
 from results.pipeline.read.documents import event_row
 from results.pipeline.read.rules import SAMPLE_CHARACTERS
 from results.pipeline.read.sources import literal

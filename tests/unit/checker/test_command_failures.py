@@ -14,6 +14,7 @@ from checker.formats.read import read_histories
 from checker.independent import check_keys
 from cli import main
 from harness.errors import ExitCode
+from harness.values import MAX_NESTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,14 +88,23 @@ def test_whatever_is_wrong_with_one_file_the_others_are_judged(
 
 @pytest.mark.parametrize("output", ["json", "edn"])
 def test_what_a_format_cannot_say_hides_no_verdict(check: Callable[..., tuple[int, str, str]], output: str) -> None:
-    """A lone surrogate is not EDN: the details are omitted with the reason, and the verdict stays."""
-    code, out, _ = check([HOSTILE["half a character"]], "--format", output)
+    """The details around a value of the greatest depth are deeper: EDN omits them with the reason, and the verdict stays."""
+    deep = json.loads("[" * MAX_NESTING + "]" * MAX_NESTING)
+    code, out, _ = check([own(("invoke", None), ("ok", deep))], "--format", output)
     assert code == ExitCode.INVALID
     if output == "edn":
         assert ":valid? false" in out
-        assert "the details are left out, because they cannot be written: expected Unicode text" in out
+        assert "the details are left out, because they cannot be written: expected a value nested" in out
     else:
-        assert json.loads(out)["op"]["value"] == "\ud800"
+        assert json.loads(out)["op"]["value"] == deep
+
+
+@pytest.mark.parametrize("output", ["json", "edn"])
+def test_half_a_character_is_an_escape(check: Callable[..., tuple[int, str, str]], output: str) -> None:
+    """JSON and EDN write it as JSON does."""
+    code, out, _ = check([HOSTILE["half a character"]], "--format", output)
+    assert code == ExitCode.INVALID
+    assert (':value "\\ud800"' if output == "edn" else '"value": "\\ud800"') in out
 
 
 class Panic(BaseException):

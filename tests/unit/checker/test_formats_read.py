@@ -470,8 +470,8 @@ def test_an_event_without_a_header_may_look_keyed(tmp_path: Path, value: str, ke
         (f"{INVOKE}\n{{:process 1 :type", 2, "is never closed"),
         (f"[{INVOKE}", 1, "expected ']' at the end"),
         (f"[{INVOKE}]\n{INVOKE}", 2, "expected the end of the file after the last closing bracket"),
-        ("[" * 1_000_000, 1, "nesting of at most 128"),
-        ("{:process 0 :type :invoke :f :write :value " + "[" * 1_000_000, 1, "nesting of at most 128"),
+        ("[" * 1_000_000, 1, "nesting of at most 130"),
+        ("{:process 0 :type :invoke :f :write :value " + "[" * 1_000_000, 1, "nesting of at most 130"),
         (
             "{:process 0 :type :invoke :f :read :value [1 nil]}\n{:process 1 :type :invoke :f :read :value nil}",
             2,

@@ -104,6 +104,20 @@ def test_a_simulated_run_is_judged_after_it(tmp_path: Path) -> None:
     assert workload.threads == [threading.current_thread().name]
 
 
+@pytest.mark.parametrize("file", ["history.edn", "operations.parquet"])
+def test_a_second_file_that_cannot_be_written_costs_no_verdict(tmp_path: Path, file: str) -> None:
+    """The parts are there, the other file too, and the problem is a sentence."""
+    early = judge(Workload(), tmp_path)
+    (early.folder.path / file).mkdir()
+    (early.folder.path / file / "in the way").write_text("")
+    judged = early.outcome(RunResult())
+    assert [part.verdict for part in judged.parts] == [Verdict.VALID]
+    (problem,) = judged.problems
+    assert problem.startswith(f"{file} could not be made: ")
+    written = {"history.edn", "operations.parquet"} - {file}
+    assert all((early.folder.path / name).is_file() for name in written)
+
+
 def test_an_error_of_the_thread_is_raised_after_the_run(tmp_path: Path) -> None:
     """An error on purpose is a part that is unknown; any other error is one of Labrys, and nobody swallows it."""
     early = judge(Workload(LabrysError("too large")), tmp_path)

@@ -243,8 +243,8 @@ BAD_LINES = {
     INVOKE.strip().replace('"invoke"', "[]"): "in 'type'",
     INVOKE.strip().replace('"process":0', '"process":"p"'): "a number or 'nemesis' in 'process'",
     INVOKE.strip().replace('"process":0', '"process":"nemesis"'): "expected type 'info' for the nemesis",
-    INVOKE.strip().replace('"read"', "null"): "the name of a function in 'f'",
-    INVOKE.strip().replace('"value":null', '"key":3,"value":null'): "a string or null in 'key'",
+    INVOKE.strip().replace('"read"', "null"): "the name of a function in whole characters in 'f'",
+    INVOKE.strip().replace('"value":null', '"key":3,"value":null'): "a string of whole characters or null in 'key'",
     INVOKE.strip().replace('"value":null', '"nod":"n1","value":null'): "unknown key 'nod'",
     INVOKE.strip().replace(',"value":null', ""): "expected the key 'value'",
 }
@@ -322,9 +322,9 @@ def test_lines_are_ascii(tmp_path: Path) -> None:
     """All other characters are escaped, so a line has as many bytes as characters."""
     path = tmp_path / "history.jsonl"
     writer = HistoryWriter(path, {})
-    writer.append(time_ns=0, op_type=OpType.INFO, process=0, f="read", error="käse \ud800 \n")
+    writer.append(time_ns=0, op_type=OpType.INFO, process=0, f="read", value="käse \ud800 \n")
     writer.close()
     line = path.read_bytes().splitlines()[1]
     assert line.isascii()
-    assert json.loads(line)["error"] == "käse \ud800 \n"
+    assert json.loads(line)["value"] == "käse \ud800 \n"
     assert read_history(path).ops == writer.ops

@@ -52,6 +52,16 @@ def test_plots_that_are_drawn_already_are_used(store: Store, valid_record: RunRe
     assert "Early" in run.report_html.read_text()
 
 
+def test_results_edn_that_cannot_be_written_costs_no_report(store: Store, valid_record: RunRecord) -> None:
+    """Each file that presents the verdict is tried by itself."""
+    run = store.create_run("t", NOW)
+    run.results_edn.mkdir()
+    (run.results_edn / "in the way").write_text("")
+    (problem,) = publish(run, valid_record)["problems"]
+    assert problem.startswith("results.edn could not be made: StoreError: ")
+    assert run.report_html.is_file()
+
+
 def test_a_report_that_cannot_be_made_costs_no_verdict(store: Store, valid_record: RunRecord) -> None:
     """The problem is in the file, and the caller gets it."""
     run = store.create_run("t", NOW)
