@@ -151,6 +151,7 @@ def transactions(
     more: list[str] = ...,
     want_order: bool = False,
     position: Any = None,
+    initial: str | None = None,
 ) -> dict[str, Any]:
     """Finds the anomalies of transactions, without the interpreter lock.
 
@@ -171,17 +172,18 @@ def transactions(
             `G-causal`, which need lists, and `G-prefix`.
         want_order: Whether to return an order of the rows that all edges agree with.
         position: By row: its position in the system's own commit order, from 0; -1 for none. `transaction-order` needs it.
+        initial: The value of all registers at the beginning, in canonical JSON; None: nil.
 
     Returns:
         `malformed` with a row, whether it is the answer, a micro-operation or None, and the reason; or `written_twice` with a
-        key, an element, two rows and two micro-operations; or `same_position` with a key and two rows that wrote it. Otherwise
-        `findings` with kind, key, rows, micro-operations and elements; `cycles` with the type, the size of the component, and
-        the links, each with two rows, a kind, a key and two versions; `overlaps` with the type, the size of the component,
-        whether it is decided that no order keeps the writers apart, and the writers, each a row and a key; `counts` by kind
-        and type; `keys`, and `data_edges`, the number of dependencies. `reasons` is there if the cycles have versions of
-        registers whose order follows from a source: key, two versions, and the source. `order` is there if it is wanted: the
-        rows, or None if there is a cycle. `placed` is there with `transaction-order`: how many transactions that write and did
-        not fail have a position, and how many there are.
+        key, an element, two rows and two micro-operations, twice the same for a write of the initial value; or `same_position`
+        with a key and two rows that wrote it. Otherwise `findings` with kind, key, rows, micro-operations and elements;
+        `cycles` with the type, the size of the component, and the links, each with two rows, a kind, a key and two versions;
+        `overlaps` with the type, the size of the component, whether it is decided that no order keeps the writers apart, and
+        the writers, each a row and a key; `counts` by kind and type; `keys`, and `data_edges`, the number of dependencies.
+        `reasons` is there if the cycles have versions of registers whose order follows from a source: key, two versions, and
+        the source. `order` is there if it is wanted: the rows, or None if there is a cycle. `placed` is there with
+        `transaction-order`: how many transactions that write and did not fail have a position, and how many there are.
     """
 
 def sort_seconds(count: int) -> float:
@@ -222,6 +224,7 @@ def transaction_dependencies(
     sources: list[str],
     left_out: list[int],
     more: list[str] = ...,
+    initial: str | None = None,
 ) -> dict[str, Any]:
     """Finds what keys show by themselves.
 
@@ -235,6 +238,7 @@ def transaction_dependencies(
         sources: See `transactions`.
         left_out: The places of sources (1 to 3) that contradict the others in other keys.
         more: See `transactions`.
+        initial: See `transactions`.
 
     Returns:
         `written_twice` as in `transactions`. Or columns of uint32, where 2^32 - 1 is none: `from`, `to`, `kind`, `key`,

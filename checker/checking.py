@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.deciders import MODEL_HINT, Decider, Wanted
-from checker.edn.reader import loads
 from checker.errors import CheckFailed, Disagreement, ModelError
 from checker.explain.blaming import blaming
 from checker.explain.weakening import weakened
@@ -24,7 +23,7 @@ from checker.formats.errors import BadHistory
 from checker.formats.parquet import rows_of
 from checker.formats.read import EDN, ETCD_LOG, PARQUET, History, detect, from_parquet, on_disk, read_source
 from checker.formats.source import STANDARD_INPUT, opened
-from checker.formats.values import PlainValues
+from checker.formats.values import initial_value
 from checker.independent import check_keys
 from checker.models import find_model, made
 from checker.models.registers import MultiRegister
@@ -63,7 +62,6 @@ class Request:
 
     Attributes:
         wanted: The model or the workload, if the user set one.
-        initial: The initial state in EDN; None: the model's own.
         conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, if they differ from those of the file or its format.
         keyed: Whether values are pairs of a key and a value; None: detected.
         algorithm: As in `checker.analysis`.
@@ -77,7 +75,6 @@ class Request:
     """
 
     wanted: Wanted
-    initial: str | None = None
     conventions: Mapping[str, str] = field(default_factory=dict)
     keyed: bool | None = None
     algorithm: str = "auto"
@@ -207,7 +204,7 @@ def _check_one(history: History, decider: Decider, request: Request, began_s: fl
 
         return judge_history(history, decider.judge, empty=request.empty, read_s=read_s)
     conventions = {**conventions_of(history.format), **history.conventions, **request.conventions}
-    chosen = make_model(_class_of(decider), request.initial, conventions)
+    chosen = make_model(_class_of(decider), request.wanted.initial, conventions)
     try:
         with blaming(type(chosen)):
             analysis = check_keys(
@@ -274,7 +271,7 @@ def _check_long(path: Path, file: str, cls: type[Model], request: Request, began
     from checker.search.tables import check_table, read_table  # noqa: PLC0415 - only for long histories
 
     conventions = {**conventions_of(PARQUET), **request.conventions}
-    chosen = make_model(cls, request.initial, conventions)
+    chosen = make_model(cls, request.wanted.initial, conventions)
     table = read_table(path, file, chosen)
     if table is None:
         return None
@@ -311,10 +308,7 @@ def make_model(chosen: type[Model] | str, initial: str | None, conventions: Mapp
     """
     options: dict[str, Any] = dict(conventions)
     if initial is not None:
-        try:
-            options["initial"] = PlainValues().value(loads(initial, name="--initial"))
-        except ValueError as error:
-            raise InputError(f"--initial: {error}") from error
+        options["initial"] = initial_value(initial)
     return made(find_model(chosen) if isinstance(chosen, str) else chosen, **options)
 
 
@@ -355,7 +349,7 @@ def _refuse_model_options(decider: Decider, request: Request) -> None:
         InputError: There is such an option.
     """
     asked = {
-        "--initial": request.initial is not None,
+        "--initial": request.wanted.initial is not None and not decider.takes_initial,
         **{f"--{name.replace('_', '-')}": True for name in request.conventions},
         "--algorithm": request.algorithm != _AUTO,
         "--time-limit": request.time_limit_s is not None,

@@ -6,7 +6,7 @@ workloads, and its options must have the right types. Only the user can name a m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from checker.errors import ModelError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL: Final = DEFAULT
 OPTION_FLAG: Final = "--workload-option"
+INITIAL: Final = "initial"  # the option of a workload that takes an initial state
 MODEL_HINT: Final = "set it with --model or --workload"
 
 
@@ -35,12 +36,14 @@ class Decider:
         model: The model's class; None: the workload decides.
         judge: The workload that decides; None: the model does.
         options: The judge's options that differ from its defaults, as text.
+        takes_initial: Whether it takes an initial state, as each model does.
     """
 
     name: str
     model: type[Model] | None = None
     judge: Judge | None = None
     options: str = ""
+    takes_initial: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +54,14 @@ class Wanted:
         model: The model's name, or its `module:Class`; None for no choice.
         workload: The workload's name, or its `module:Name`; None for no choice.
         settings: Options of the workload that its verdict depends on, as `NAME=VALUE`.
+        initial: The initial state in EDN; None: the object's own. Models take it, and workloads that have such an option.
         by_place: Whether the user may name the model or the workload by `module:Name`; a file may not.
     """
 
     model: str | None = None
     workload: str | None = None
     settings: Sequence[str] = ()
+    initial: str | None = None
     by_place: bool = True
 
     def __post_init__(self) -> None:
@@ -72,7 +77,7 @@ class Wanted:
             InputError: The model or the workload is missing, or the workload does not take the settings.
         """
         if self.workload is not None:
-            return of_workload(self.workload, settings=self.settings, by_place=self.by_place)
+            return of_workload(self.workload, settings=self.settings, initial=self.initial, by_place=self.by_place)
         if self.settings:
             raise InputError(f"{OPTION_FLAG} needs a workload that has the option; name it with --workload")
         return _of_model(self.model or DEFAULT_MODEL, by_place=self.by_place)
@@ -96,7 +101,7 @@ class Wanted:
             raise InputError(f"{source}: expected the workload's name, found {shown(workload)}; {MODEL_HINT}")
         known = options if isinstance(options, dict) else {}
         try:
-            return of_workload(workload, options=known, source=source, settings=self.settings)
+            return of_workload(workload, options=known, source=source, settings=self.settings, initial=self.initial)
         except InputError as error:
             raise InputError(f"{source}: {str(error).removeprefix(f'{source}: ')}; {MODEL_HINT}") from error
 
@@ -107,6 +112,7 @@ def of_workload(
     options: Mapping[str, Any] | None = None,
     source: str = "",
     settings: Sequence[str] = (),
+    initial: str | None = None,
     by_place: bool = False,
 ) -> Decider:
     """Returns the checker of a workload's histories: its model, or the workload itself.
@@ -116,6 +122,7 @@ def of_workload(
         options: The options that a run records.
         source: The file that records them, for errors.
         settings: The user's options, which override them, as `NAME=VALUE`.
+        initial: The user's initial state, which overrides the option of this name, if the workload has it.
         by_place: Whether `module:Name` is allowed, because the name is from the user.
 
     Raises:
@@ -128,8 +135,12 @@ def of_workload(
     chosen = recorded(workload.Options, options or {}, source)
     chosen |= assigned(workload.Options, settings, flag=OPTION_FLAG, owner=f"the workload {plain_name(name)}")
     if workload.model is None:
+        takes_initial = INITIAL in {str(each.name) for each in fields(workload.Options)}
+        if takes_initial and initial is not None:
+            chosen[INITIAL] = initial
         text = ", ".join(f"{option}={value}" for option, value in sorted(chosen.items()))
-        return Decider(name=workload.name, judge=workload(build(workload.Options, chosen)), options=text)
+        judge = workload(build(workload.Options, chosen))
+        return Decider(name=workload.name, judge=judge, options=text, takes_initial=takes_initial)
     try:
         return _of_model(workload.model, by_place=True)  # the name is from the workload's code
     except ModelError as error:

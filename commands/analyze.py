@@ -118,16 +118,18 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
     import json
 
     from checker.deciders import Wanted
+    from harness.errors import InputError
     from results.pipeline.options import AnalysisOptions
 
     wanted = Wanted(
         model=given["model"],
         workload=given["workload"],
         settings=given["workload_options"],
+        initial=given["initial"],
         by_place=given_by_user(ctx, "model" if given["model"] is not None else "workload"),
     )
-    if wanted.model or wanted.workload:
-        wanted.of_history()  # raises its errors before the job starts
+    if (wanted.model or wanted.workload) and not wanted.of_history().takes_initial and wanted.initial is not None:
+        raise InputError(f"--initial: the workload {wanted.workload} takes no initial state; leave it out")
     settings = _settings(given["conf"])
     conventions = {
         name: given[name] for name in ("nil_read", "failed_cas", "crashed_dequeue") if given[name] is not None
@@ -136,7 +138,6 @@ def analyze(ctx: click.Context, /, **given: Any) -> None:
         paths=given["paths"],
         out=given["out"],
         wanted=wanted,
-        initial=given["initial"],
         conventions=conventions,
         keyed=given["keyed"],
         time_limit_s=given["time_limit"],

@@ -164,8 +164,7 @@ def check(
     settings = [*workload_options, *(f"{option}={value}" for option, value in own.items() if value is not None)]
     given = {"nil_read": nil_read, "failed_cas": failed_cas, "crashed_dequeue": crashed_dequeue}
     request = Request(
-        wanted=Wanted(model=model, workload=workload, settings=settings, by_place=by_person),
-        initial=initial,
+        wanted=Wanted(model=model, workload=workload, settings=settings, initial=initial, by_place=by_person),
         conventions={name: value for name, value in given.items() if value is not None},
         keyed=keyed,
         algorithm=algorithm,

@@ -132,7 +132,7 @@ def _array_or_text(found: str, source: Source, *, keyed: bool | None, transactio
         return _paired(
             found, source.name, JsonlEvents(ArrayObjects(source), keyed=keyed, transactional=True), soft=True
         )
-    operations, warnings = read_text(source, transactions)
+    operations, warnings, conventions = read_text(source, transactions)
     return History(
         name=source.name,
         format=found,
@@ -141,6 +141,7 @@ def _array_or_text(found: str, source: Source, *, keyed: bool | None, transactio
         timed=False,
         keyed=False,
         warnings=warnings,
+        conventions=conventions,
         lacks=(REALTIME,),
     )
 

@@ -18,6 +18,8 @@ from checker.formats.transactional import TRANSACTION, requested
 from harness.op import Operation, OpType
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from checker.formats.source import Source
     from harness.op import Value
 
@@ -32,11 +34,16 @@ _LINE_BYTES: Final = 200
 _ROLLED_BACK: Final = -1
 
 
-def read_text(source: Source, transactions: str) -> tuple[list[Operation], list[str]]:
+INITIAL: Final = "initial"  # the convention of the form with numbers: its initial value
+_OF_NUMBERED: Final = "0"
+
+
+def read_text(source: Source, transactions: str) -> tuple[list[Operation], list[str], Mapping[str, str]]:
     """Reads a text form.
 
     Returns:
-        The transactions, in the order of their first lines, whose sessions are processes; and warnings as sentences.
+        The transactions, in the order of their first lines, whose sessions are processes; warnings as sentences; and the
+        conventions of the form.
 
     Raises:
         BadHistory: A line has another form, or the workload is not `rw-register`.
@@ -45,7 +52,9 @@ def read_text(source: Source, transactions: str) -> tuple[list[Operation], list[
         raise BadHistory(
             source.name, 1, f"expected lists, found reads and writes of single values; check it with {RW_REGISTER}"
         )
-    return _apart(source) if _APART_START.match(source.head) else _numbered(source)
+    if _APART_START.match(source.head):
+        return *_apart(source), {}
+    return *_numbered(source), {INITIAL: _OF_NUMBERED}
 
 
 def _numbered(source: Source) -> tuple[list[Operation], list[str]]:

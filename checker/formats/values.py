@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from checker.edn.reader import loads
 from checker.edn.spellings import usual
 from checker.edn.values import EdnMap, EdnSet, Keyword, Symbol, Tagged, canonical
 from checker.edn.writer import dumps
 from checker.formats.parquet import json_text
+from harness.errors import InputError
 from harness.values import MAX_NESTING, hold_name
 
 if TYPE_CHECKING:
@@ -102,6 +104,18 @@ class PlainValues:
         self._texts[form] = text
         self._taken.add(text)
         return text
+
+
+def initial_value(text: str) -> Value:
+    """Returns the initial state of an object from EDN.
+
+    Raises:
+        InputError: It is not EDN.
+    """
+    try:
+        return PlainValues().value(loads(text, name="--initial"))
+    except ValueError as error:
+        raise InputError(f"--initial: {error}") from error
 
 
 def _order(value: Value) -> str:

@@ -17,10 +17,12 @@ from checker.errors import Unsuited
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.formats.read import PARQUET, History
 from checker.formats.row_rules import Rules
+from checker.formats.transaction_texts import INITIAL
 from checker.judging import composed, judge_keys
 from checker.judging.judged import Judged
+from checker.transactions.models import Asking
 from harness.console.documents import shown
-from harness.errors import LabrysError
+from harness.errors import InputError, LabrysError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,6 +49,11 @@ def judge_history(history: History, judge: Judge, *, empty: Verdict, read_s: flo
         InputError: The judge does not know an operation.
     """
     began_s = time.perf_counter()
+    own = history.conventions.get(INITIAL)
+    if own is not None and isinstance(judge, Asking) and judge.question().initial is not None:
+        raise InputError(
+            f"{history.name}: in this form, {own} is the initial value of each register; leave initial out"
+        )
     operations = history.operations
     if history.plain is not None:  # its clients have numbers, and its operations are made one at a time
         columns = history.plain.columns

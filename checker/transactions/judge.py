@@ -16,6 +16,7 @@ from checker.explain.words import value_text
 from checker.formats.parquet import decode_value
 from checker.judging import MAX_ANOMALIES, STEP_LIMIT, UNSUITED, UNTESTED, Anomaly, Judgement, value_at
 from checker.transactions.models import (
+    GARBAGE,
     MALFORMED,
     NONE,
     PROCESS,
@@ -59,7 +60,13 @@ _LACKING: Final = {
 
 
 def judge(
-    history: Columns, *, workload: str, model: str, sources: Sequence[str] = (), anomalies: tuple[str, ...] = ()
+    history: Columns,
+    *,
+    workload: str,
+    model: str,
+    sources: Sequence[str] = (),
+    anomalies: tuple[str, ...] = (),
+    initial: str | None = None,
 ) -> Judgement:
     """Decides the transactions of a history.
 
@@ -70,12 +77,15 @@ def judge(
         sources: For registers, what the order of versions follows from besides the initial version: `writes-follow-reads`,
             `sequential-keys`, `linearizable-keys`, `transaction-order`, `atomic-visibility`.
         anomalies: Anomalies that the history must not have besides those that the model prohibits.
+        initial: As in `Question`.
 
     Raises:
         InputError: An operation is no transaction of the workload, or the model is unknown, or a source needs what the history
             lacks.
     """
-    question = Question(workload=workload, model=find(model).name, sources=tuple(sources), anomalies=anomalies)
+    question = Question(
+        workload=workload, model=find(model).name, sources=tuple(sources), anomalies=anomalies, initial=initial
+    )
     _hold_sources(history, sources)
     history = _in_order(history)
     found = transactions(
@@ -91,6 +101,7 @@ def judge(
         sources=list(sources),
         more=list(searched(question.model, anomalies)),
         position=_positions(history) if TRANSACTION_ORDER in sources else None,
+        initial=initial,
     )
     if "malformed" in found:
         return _malformed(history, workload, found["malformed"])
@@ -182,6 +193,13 @@ def _written_twice(history: Columns, key: str, elem: str, rows: tuple[int, int],
         f"event {history.start[row]}, micro-operation {at + 1}" for row, at in zip(rows, places, strict=True)
     )
     what = f"{shown(decode_value(elem))} to the key {shown(decode_value(key))}"
+    if rows[0] == rows[1] and places[0] == places[1]:
+        return Judgement(
+            verdict=Verdict.UNKNOWN,
+            cause=UNSUITED,
+            reason=f"{second[0].upper()}{second[1:]} writes {what}, which is the initial value; expected another value in each "
+            "write, because a read shows its writer by the value alone.",
+        )
     return Judgement(
         verdict=Verdict.UNKNOWN,
         cause=UNSUITED,
@@ -221,7 +239,10 @@ class _Judged:
         self._more = question.anomalies
         self._lacking = [each for each in history.lacks if each in _needed(order_of(self._model, self._more))]
         self._found = found
-        self._words = Words(history, question.workload, reasons=found.get("reasons", ()), sources=question.sources)
+        garbage = {elem for kind, *_, elems in found["findings"] if kind == GARBAGE for elem in elems}
+        self._words = Words(
+            history, question, reasons=found.get("reasons", ()), may_begin=garbage.pop() if len(garbage) == 1 else None
+        )
         self._counts: dict[str, int] = found["counts"]
         self._sources = question.sources
         self._placed: tuple[int, int] | None = found.get("placed")
@@ -311,7 +332,7 @@ class _Judged:
             text = self._words.finding(kind, key, rows, places, elems)
             subject: Value = [decode_value(key), *(decode_value(elem) for elem in elems[:1] if elem is not None)]
             decisive = rows[0] if len(rows) == 1 else None
-            edges = _steps(rows, elems) if kind == CYCLIC_VERSIONS else ()
+            edges = _steps(self._words, rows, elems) if kind == CYCLIC_VERSIONS else ()
             found.append(self._anomaly(kind, subject, text, rows, decisive=decisive, edges=edges))
         for kind, component, links in self._found["cycles"]:
             keys = dict.fromkeys(key for _, _, _, key, _, _ in links if key is not None)
@@ -350,17 +371,13 @@ class _Judged:
         )
 
 
-def _steps(rows: Sequence[int], elems: Sequence[str | None]) -> tuple[tuple[int, int, str], ...]:
+def _steps(words: Words, rows: Sequence[int], elems: Sequence[str | None]) -> tuple[tuple[int, int, str], ...]:
     """Returns an edge for each step of a cycle of versions that two transactions show."""
     return tuple(
-        (rows[2 * number], rows[2 * number + 1], f"{value_text(_value(before))} before {value_text(_value(after))}")
+        (rows[2 * number], rows[2 * number + 1], f"{words.version(before)} before {words.version(after)}")
         for number, (before, after) in enumerate(Words.steps(rows, elems))
         if rows[2 * number] != rows[2 * number + 1]
     )
-
-
-def _value(text: str | None) -> Value:
-    return None if text is None else decode_value(text)
 
 
 def _apart(writers: Sequence[tuple[int, str]]) -> tuple[tuple[int, int, str], ...]:

@@ -29,6 +29,7 @@ TRANSACTION_ORDER: Final = "transaction-order"  # a source of the order of versi
 ATOMIC_VISIBILITY: Final = "atomic-visibility"  # another one
 REALTIME: Final = "realtime"
 MALFORMED: Final = "malformed-answer"
+GARBAGE: Final = "garbage-read"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +58,14 @@ class Question:
         model: The name or an alias of a consistency model.
         sources: For registers, what the order of versions follows from besides the initial version.
         anomalies: Anomalies that the history must not have besides those that the model prohibits.
+        initial: The value of all registers at the beginning, in canonical JSON; None: nil.
     """
 
     workload: str
     model: str
     sources: tuple[str, ...] = ()
     anomalies: tuple[str, ...] = ()
+    initial: str | None = None
 
 
 @runtime_checkable
@@ -210,7 +213,7 @@ ANOMALIES: Final[Mapping[str, str]] = MappingProxyType(
         "internal": "a transaction contradicts its own earlier reads and writes",
         "future-read": "a transaction reads a value that it writes only later",
         MALFORMED: "the answer to a transaction has other functions, keys or written values than its request",
-        "garbage-read": "a transaction reads a value that nobody wrote",
+        GARBAGE: "a transaction reads a value that nobody wrote",
         "duplicate-elements": "a list has an element twice",
         "cyclic-versions": "the assumed orders of the versions of a register contradict each other",
         "incompatible-order": "of two lists that were read of a key, neither is the beginning of the other; or a list has an "

@@ -5,9 +5,11 @@ Transactions are T1, T2, ... in the order of the cycle.
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Final
 
 from checker.columns import INFO, OK
+from checker.edn.writer import dumps
 from checker.explain.words import list_text, value_text
 from checker.formats.parquet import decode_value
 from checker.judging import value_at
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from checker.columns import Columns
+    from checker.transactions.models import Question
     from harness.op import Value
 
 # Why one version of a register follows another one, by what this follows from.
@@ -30,6 +33,7 @@ Link = tuple[int, int, str, str | None, str | None, str | None]
 _READS: Final = frozenset({"r", "read"})
 MAX_LINKS: Final = 12  # of a cycle, in words
 CYCLIC_VERSIONS: Final = "cyclic-versions"
+REGISTERS: Final = "rw-register"
 
 
 class Words:
@@ -38,18 +42,27 @@ class Words:
     def __init__(
         self,
         history: Columns,
-        workload: str,
+        question: Question,
         *,
         reasons: Sequence[tuple[str, str, str, str]] = (),
-        sources: Sequence[str] = (),
+        may_begin: str | None = None,
     ) -> None:
-        """Takes the operations, the workload, and for registers why the kernel orders versions, and the sources of orders."""
+        """Prepares.
+
+        Args:
+            history: The operations.
+            question: What is asked about them.
+            reasons: For registers, why the kernel orders versions.
+            may_begin: The only value that was read and that nobody wrote, in canonical JSON; registers may begin with it.
+        """
         self._history = history
-        self._sources = sources
+        self._sources = question.sources
+        self._initial = question.initial or "null"
+        self._may_begin = may_begin if question.workload == REGISTERS and question.initial is None else None
         self._reasons: dict[tuple[str | None, str | None, str | None], str] = {
             (key, before, after): source for key, before, after, source in reasons
         }
-        self._is_list = workload == "list-append"
+        self._is_list = question.workload != REGISTERS
         self._write = "appended" if self._is_list else "wrote"
         self._written = "appended" if self._is_list else "written"
 
@@ -83,13 +96,17 @@ class Words:
         by_key: dict[str, list[str]] = {}
         for row, key in writers[:MAX_LINKS]:
             by_key.setdefault(key, []).append(self._name(row, names))
-        parts = [f"{' and '.join(who)} {self._write} to {_text(key)}" for key, who in by_key.items()]
+        parts = [f"{' and '.join(who)} {self._write} to {self.version(key)}" for key, who in by_key.items()]
         left = len(writers) - MAX_LINKS
         more = f"; {left} more such appends" if left > 0 else ""
         return (
             f"{'; '.join(parts)}{more}. No read shows the order of these appends. Transactions that append to a common key "
             f"must not overlap, but every order without an overlap contradicts the dependencies among {component} transactions."
         )
+
+    def version(self, text: str | None) -> str:
+        """Returns a key or a version in words, from its canonical JSON; None is the initial version."""
+        return value_text(decode_value(self._initial if text is None else text))
 
     def _name(self, row: int, names: dict[int, str]) -> str:
         """Returns the name of a transaction; at the first use with its process and events."""
@@ -108,7 +125,7 @@ class Words:
     def reason(self, link: Link) -> str:
         """Returns the kind of an edge and its key, in short: `rw x`."""
         kind = "rw" if link[2] == "conflict" else link[2]
-        return kind if link[3] is None else f"{kind} {_text(link[3])}"
+        return kind if link[3] is None else f"{kind} {self.version(link[3])}"
 
     def _because(self, link: Link, one: str, other: str) -> str:
         first, second, kind, key_text, before_text, after_text = link
@@ -117,15 +134,15 @@ class Words:
             return f"{one} and {other} are transactions of process {history.process[first]}, in this order"
         if kind == "realtime":
             return f"{one} ended at event {history.end[first]}, before {other} began at event {history.start[second]}"
-        key = _text(key_text)
-        after = _text(after_text)
+        key = self.version(key_text)
+        after = self.version(after_text)
         if kind == "wr":
             return f"{one} {self._write} {after} to {key}, and {other} read {key} as {self._read(second, key_text, after_text)}"
         why = _SOURCES.get(self._reasons.get((key_text, before_text, after_text), ""), "").format(
-            before=_text(before_text), after=after
+            before=self.version(before_text), after=after
         )
         if kind == "ww":
-            return f"{one} {self._write} {_text(before_text)} to {key}, and {other} {self._write} {after} after it{why}"
+            return f"{one} {self._write} {self.version(before_text)} to {key}, and {other} {self._write} {after} after it{why}"
         read = self._read(first, key_text, before_text)
         both = (
             f"; both {self._write} to {self._common(first, second)}, so they must not overlap"
@@ -144,7 +161,7 @@ class Words:
     def _read(self, row: int, key: str | None, last: str | None) -> str:
         """Returns what a transaction read: a list whose last element is known, or a value; None for the initial version."""
         if not self._is_list:
-            return _text(last)
+            return self.version(last)
         wanted = None if last is None else decode_value(last)
         for function, read_key, value in self._mops(row):
             if function not in _READS or read_key != decode_value(key or "null"):
@@ -153,7 +170,7 @@ class Words:
                 return list_text(value)
             if not value and last is None:
                 return "[]"
-        return _text(last)
+        return self.version(last)
 
     def _mops(self, row: int) -> list[Value]:
         history = self._history
@@ -176,10 +193,10 @@ class Words:
         """
         names: dict[int, str] = {}
         if kind == CYCLIC_VERSIONS:
-            return self._cyclic(_text(key), rows, places, elems, names)
+            return self._cyclic(self.version(key), rows, places, elems, names)
         who = [self._name(row, names) for row in rows[:2]]
         values = [self._shown(self._mops(row)[place][2]) for row, place in zip(rows[:2], places[:2], strict=True)]
-        where, elem, next_elem = _text(key), *(_text(each) for each in [*elems, None, None][:2])
+        where, elem, next_elem = self.version(key), *(self.version(each) for each in [*elems, None, None][:2])
         if kind == "internal":
             return self._internal(who[0], where, rows, places, elems)
         if kind == "lost-update":
@@ -190,7 +207,7 @@ class Words:
         with_it = f"{saw}, with {elem}," if self._is_list else f"{saw},"
         ends = f" which ends with {elem}," if self._is_list else ""
         return {
-            "garbage-read": f"{saw}, but no transaction {self._write} {elem}.",
+            "garbage-read": f"{saw}, but no transaction {self._write} {elem}.{self._beginning(elems)}",
             "duplicate-elements": f"{saw}, which has {elem} twice.",
             "future-read": f"{with_it} which the same transaction {self._write} only later.",
             "G1a": f"{with_it} but {other} {self._write} {elem} and failed.",
@@ -202,6 +219,13 @@ class Words:
             if elems
             else f"{saw}, and {other} read it as {other_value}; neither list is the beginning of the other.",
         }[kind]
+
+    def _beginning(self, elems: Sequence[str | None]) -> str:
+        """Returns how to say that registers begin with a value that nobody wrote, if it may be so."""
+        if self._may_begin is None or elems != [self._may_begin]:
+            return ""
+        edn = dumps(decode_value(self._may_begin))
+        return f" If the registers begin with {edn}, say so with --initial {shlex.quote(edn)}."
 
     def _cyclic(
         self, where: str, rows: Sequence[int], places: Sequence[int], elems: Sequence[str | None], names: dict[int, str]
@@ -219,9 +243,9 @@ class Words:
         for number, (before, after) in enumerate(self.steps(rows, elems)):
             one, other = rows[2 * number : 2 * number + 2]
             how = self._step(before, (one, other), places[2 * number : 2 * number + 2], names)
-            parts.append(f"{_text(before)} precedes {_text(after)}, because {how}.")
+            parts.append(f"{self.version(before)} precedes {self.version(after)}, because {how}.")
         left = len(elems) - len(parts)
-        more = f" {left} more steps lead back to {_text(elems[0])}." if left else ""
+        more = f" {left} more steps lead back to {self.version(elems[0])}." if left else ""
         return f"the assumed order of the versions of {where} has a cycle. {' '.join(parts)}{more} No version precedes itself."
 
     @staticmethod
@@ -266,14 +290,10 @@ class Words:
     ) -> str:
         mops = self._mops(rows[0])
         read = f"{who} read {where} as {self._shown(mops[places[0]][2])}"
-        own = ", ".join(map(_text, elems))
+        own = ", ".join(map(self.version, elems))
         wrote = f" and {self._write} {own} after that" if own else ""
         if len(places) > 1 and mops[places[1]][0] not in _READS:
             return f"{read}, but it had {self._written} {value_text(mops[places[1]][2])} before."
         if len(places) > 1:
             return f"{read}, but it had read {where} as {self._shown(mops[places[1]][2])}{wrote}."
         return f"{read}, but it had {self._written} {own} before."
-
-
-def _text(text: str | None) -> str:
-    return value_text(None if text is None else decode_value(text))

@@ -282,7 +282,7 @@ def _options(run: Run, decider: Decider, options: AnalysisOptions) -> VerdictOpt
     assert decider.model is not None  # noqa: S101 - a decider has a judge or a model
     return VerdictOptions(
         model=decider.model,
-        initial=options.initial,
+        initial=options.wanted.initial,
         conventions={**conventions_of(source.format), **dict(source.conventions), **options.conventions},
         time_limit_s=options.time_limit_s,
         memory_limit=options.memory_limit,

@@ -22,7 +22,6 @@ class AnalysisOptions:
         paths: The paths to read, as Spark writes paths.
         out: The output folder.
         wanted: The model or the workload, if the user set one.
-        initial: The initial state in EDN; None: the model's own.
         conventions: `nil_read`, `failed_cas` and `crashed_dequeue`, if they differ from those of each format.
         keyed: Whether values of events are pairs of a key and a value; None: detected for each history.
         time_limit_s: Seconds for the search of each key; None for no limit.
@@ -37,7 +36,6 @@ class AnalysisOptions:
     paths: Sequence[str]
     out: str
     wanted: Wanted = field(default_factory=Wanted)
-    initial: str | None = None
     conventions: Mapping[str, str] = field(default_factory=dict)
     keyed: bool | None = None
     time_limit_s: float | None = 60.0
@@ -51,9 +49,9 @@ class AnalysisOptions:
     @property
     def deciding(self) -> dict[str, Any]:
         """The options that the verdicts depend on."""
-        names = ("initial", "keyed", "time_limit_s", "memory_limit")
+        names = ("keyed", "time_limit_s", "memory_limit")
         values = {name: getattr(self, name) for name in names}
-        values |= {"model": self.wanted.model, "conventions": dict(self.conventions)}
+        values |= {"initial": self.wanted.initial, "model": self.wanted.model, "conventions": dict(self.conventions)}
         if self.wanted.workload is not None or self.wanted.settings:
             values |= {"workload": self.wanted.workload, "workload_options": list(self.wanted.settings)}
         return values

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
+from checker.formats.parquet import json_text
+from checker.formats.values import initial_value
 from checker.transactions.models import DEFAULT, Question, find, find_anomalies
 from harness.combinators import each_stream, until_ok
 from harness.declare import hold_bounds, option
@@ -77,7 +79,11 @@ class ListAppendOptions(TransactionOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RwRegisterOptions(TransactionOptions):
-    """The options of the workload rw-register: from what the order of the versions of a key follows."""
+    """The options of the workload rw-register: its initial value, and from what the order of the versions of a key follows."""
+
+    initial: str = option(
+        "nil", "The value of each register at the beginning, in EDN, e.g. 0.", metavar="EDN", judges=True
+    )
 
     writes_follow_reads: bool = option(
         default=False,
@@ -100,6 +106,10 @@ class RwRegisterOptions(TransactionOptions):
         help="A transaction sees all writes of those that it reads from, so of the versions that it saw, it read the last.",
         judges=True,
     )
+
+    def __post_init__(self) -> None:
+        super(RwRegisterOptions, self).__post_init__()  # slots replace the class, so `super()` would name the old one
+        initial_value(self.initial)
 
 
 OptionsT = TypeVar("OptionsT", bound=TransactionOptions)
@@ -135,6 +145,7 @@ class _TransactionWorkload(JudgedWorkload[OptionsT]):
             model=asked.model,
             sources=asked.sources,
             anomalies=asked.anomalies,
+            initial=asked.initial,
         )
 
     def question(self) -> Question:
@@ -144,11 +155,16 @@ class _TransactionWorkload(JudgedWorkload[OptionsT]):
             model=find(self.options.consistency_model).name,
             sources=tuple(self._sources()),
             anomalies=find_anomalies(self.options.anomalies),
+            initial=self._initial(),
         )
 
     def _sources(self) -> list[str]:
         """Returns what the order of the versions follows from, besides the reads."""
         return []
+
+    def _initial(self) -> str | None:
+        """Returns the initial value in canonical JSON; None: nil, or an empty list."""
+        return None
 
     def final_generator(self, *, history: Sequence[Op], node: Node) -> Generator:  # noqa: ARG002 - the same for each node
         """Returns transactions that read every key of the history; each is repeated until it succeeds."""
@@ -203,6 +219,10 @@ class RwRegisterWorkload(_TransactionWorkload[RwRegisterOptions]):
         }
     )
     write = WRITE
+
+    def _initial(self) -> str | None:
+        value = initial_value(self.options.initial)
+        return None if value is None else json_text(value)
 
     def _sources(self) -> list[str]:
         options = self.options

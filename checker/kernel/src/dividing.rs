@@ -125,7 +125,7 @@ pub fn transaction_parts<'py>(
 
 /// Finds what keys show by themselves; see `checker/_kernel.pyi`.
 #[pyfunction]
-#[pyo3(signature = (workload, *, kind, process, start, end, text, sources, left_out, more = Vec::new()))]
+#[pyo3(signature = (workload, *, kind, process, start, end, text, sources, left_out, more = Vec::new(), initial = None))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
 pub fn transaction_dependencies<'py>(
     py: Python<'py>,
@@ -138,6 +138,7 @@ pub fn transaction_dependencies<'py>(
     sources: Vec<String>,
     left_out: Vec<u8>,
     more: Vec<String>,
+    initial: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let workload = workload_of(workload)?;
     let mut assumed = sources_of(&sources)?;
@@ -158,6 +159,7 @@ pub fn transaction_dependencies<'py>(
     let [process, start, end] = columns.each_ref().map(Column::slice);
     let table = careful(py, "read", || parse(workload, kind, &texts, &texts))?
         .map_err(|wrong| PyValueError::new_err(format!("row {} is no part of a transaction", wrong.row)))?;
+    let table = initial.map(|value| table.beginning_with(value)).unwrap_or(table);
     let history =
         History { kind, process, start, end, table: &table, place: (0..kind.len() as u32).collect(), position: &[] };
     let out = PyDict::new(py);

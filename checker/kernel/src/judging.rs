@@ -1,5 +1,6 @@
 //! The boundary of `transactions` to Python: columns and texts come in, a dictionary goes out.
 
+use std::borrow::Cow;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
@@ -198,7 +199,7 @@ pub(crate) fn hold_kinds(kinds: &[i8]) -> PyResult<()> {
 
 /// Judges transactions; see `checker/_kernel.pyi`.
 #[pyfunction]
-#[pyo3(signature = (workload, *, kind, process, start, end, request, answer, texts, extra, sources = Vec::new(), more = Vec::new(), want_order = false, position = None))]
+#[pyo3(signature = (workload, *, kind, process, start, end, request, answer, texts, extra, sources = Vec::new(), more = Vec::new(), want_order = false, position = None, initial = None))]
 #[allow(clippy::needless_pass_by_value)]
 pub fn transactions<'py>(
     py: Python<'py>,
@@ -215,6 +216,7 @@ pub fn transactions<'py>(
     more: Vec<String>,
     want_order: bool,
     position: Option<&Bound<'py, PyAny>>,
+    initial: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let workload = workload_of(workload)?;
     let extra = extra_of(extra)?;
@@ -246,6 +248,7 @@ pub fn transactions<'py>(
     let [process, start, end] = columns.each_ref().map(Column::slice);
     let kind = kinds.slice();
     let work = |table: &Table, place: Vec<u32>| {
+        let table = &initial.map_or(Cow::Borrowed(table), |value| Cow::Owned(table.beginning_with(value)));
         let history = History { kind, process, start, end, table, place, position };
         let question = Question { workload, sources: assumed, extra, more: &more };
         let result = careful(py, "judged", || judge(&question, &history))?;

@@ -184,6 +184,7 @@ def _of_keys(table: pa.Table, question: Question, left_out: Sequence[int]) -> Of
         sources=list(question.sources),
         left_out=list(left_out),
         more=list(searched(question.model, question.anomalies)),
+        initial=question.initial,
     )
     at = table.column("places").combine_chunks()
     flat, ends = at.flatten().to_numpy(), at.offsets.to_numpy() - at.offsets[0].as_py()

@@ -234,7 +234,7 @@ class SparkRunner:
         assert decider.model is not None  # noqa: S101 - a decider has a judge or a model
         return VerdictOptions(
             model=decider.model,
-            initial=self._options.initial,
+            initial=self._options.wanted.initial,
             conventions={**conventions_of(group.format), **dict(group.conventions), **self._options.conventions},
             time_limit_s=self._options.time_limit_s,
             memory_limit=self._options.memory_limit,

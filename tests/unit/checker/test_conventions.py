@@ -113,7 +113,7 @@ def test_all_files_of_one_history_give_one_verdict(tmp_path: Path, kind: str) ->
     for _, model, initial, path in found:
         [history] = read_histories(str(path))
         files = _written(tmp_path, history.operations)
-        jsonl, edn, parquet = (_verdicts(file, wanted=Wanted(model=model), initial=initial) for file in files.values())
+        jsonl, edn, parquet = (_verdicts(file, wanted=Wanted(model=model, initial=initial)) for file in files.values())
         assert jsonl == edn == parquet, path
         seen |= set(jsonl.values())
     assert seen == {Verdict.VALID, Verdict.INVALID}

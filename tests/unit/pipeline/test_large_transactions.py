@@ -72,8 +72,9 @@ class Asks:
         """Judges all at once."""
         asked = self.asked
         return judge(
-            history, workload=asked.workload, model=asked.model, sources=asked.sources, anomalies=asked.anomalies
-        )
+            history, workload=asked.workload, model=asked.model, sources=asked.sources, anomalies=asked.anomalies,
+            initial=asked.initial,
+        )  # fmt: skip
 
 
 def rows_of(operations: Sequence[Operation]) -> pa.RecordBatch:
@@ -307,17 +308,34 @@ def implied(types: set[str]) -> set[str]:
     return types
 
 
+def begun(operations: list[Operation], initial: int) -> list[Operation]:
+    """Returns the same answers of registers that begin with a value in place of nil."""
+    return [
+        replace(each, result=[[f, key, initial if value is None else value] for f, key, value in each.result])
+        if each.type is OpType.OK and isinstance(each.result, list)
+        else each
+        for each in operations
+    ]
+
+
 def compare(random: Random, *, most: int, models: Sequence[str] = MODELS) -> Judgement | None:
     """Judges a random history both ways; returns the judgement, or None if it needs more than a slice."""
     lists = random.random() < 0.6
     mess = random.choice((0, 0, 0.1, 0.4))
     operations = random_history(random, most=most, lists=lists, mess=mess)
+    initial = None if lists or len(operations) % 3 else "0"
+    if initial is not None:
+        operations = begun(operations, 0)
     batch = rows_of(operations)
     model = random.choice(models)
     anomalies = tuple(random.sample(ON_DEMAND, random.randrange(3))) if random.random() < 0.3 else ()
     sources = () if lists else random.choice(SOURCES)
     asked = Question(
-        workload="list-append" if lists else "rw-register", model=model, sources=sources, anomalies=anomalies
+        workload="list-append" if lists else "rw-register",
+        model=model,
+        sources=sources,
+        anomalies=anomalies,
+        initial=initial,
     )
     whole = ColumnReader("the history").of_batch(batch)
     expected = Asks(asked).judge(whole)

@@ -369,10 +369,10 @@ def test_other_processes_write_nothing_else(tmp_path: Path, monkeypatch: pytest.
     assert _files(there) == _files(here)
     assert (there.counts, there.quarantined) == (here.counts, here.quarantined)
     with pytest.raises(InputError, match="never closed") as refused:
-        run(store, tmp_path / "bad", wanted=Wanted(model="register"), initial="{")
+        run(store, tmp_path / "bad", wanted=Wanted(model="register", initial="{"))
     monkeypatch.setattr(local, "_FEW_RUNS", 1 << 20)
     with pytest.raises(InputError) as as_before:
-        run(store, tmp_path / "bad", wanted=Wanted(model="register"), initial="{")
+        run(store, tmp_path / "bad", wanted=Wanted(model="register", initial="{"))
     assert str(refused.value) == str(as_before.value)
 
 

@@ -33,6 +33,8 @@ pub mod witness;
 
 use std::sync::Arc;
 
+use crate::events::integer;
+
 /// No element, writer or key.
 pub const NONE: u32 = u32::MAX;
 
@@ -75,7 +77,7 @@ pub enum Atom {
 /// The micro-operations of transactions as columns.
 ///
 /// Most reads of a key return a beginning of one list, so this list is kept once.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Table {
     pub mops: Vec<Mop>,
     /// By transaction: the first micro-operation; one more at the end.
@@ -87,11 +89,52 @@ pub struct Table {
     /// By element: its key and its value. Elements of different keys are different.
     pub elems: Vec<(u32, Atom)>,
     pub texts: Vec<Arc<str>>,
+    /// The value that all registers have at the beginning; None: nil.
+    pub initial: Option<Atom>,
 }
 
 impl Table {
     pub fn new() -> Self {
         Self { offset: vec![0], ..Self::default() }
+    }
+
+    /// Returns the same transactions over registers that begin with a value in canonical JSON.
+    ///
+    /// A read of this value is one of the initial version, which no element stands for. A read of nil is one of a value like any
+    /// other, and nobody wrote it.
+    #[must_use]
+    pub fn beginning_with(&self, initial: &str) -> Self {
+        let mut found = self.clone();
+        let initial = found.atom(initial);
+        let nil = found.atom("null");
+        let mut nils = vec![NONE; found.keys.len()];
+        let reads = found.mops.iter_mut().filter(|mop| mop.is_read && mop.known);
+        for mop in reads {
+            if mop.elem == NONE {
+                let number = &mut nils[mop.key as usize];
+                if *number == NONE {
+                    *number = found.elems.len() as u32;
+                    found.elems.push((mop.key, nil));
+                }
+                mop.elem = *number;
+            } else if found.elems[mop.elem as usize].1 == initial {
+                mop.elem = NONE;
+            }
+        }
+        found.initial = Some(initial);
+        found
+    }
+
+    /// Returns the atom of a text in canonical JSON.
+    fn atom(&mut self, text: &str) -> Atom {
+        if let Some(value) = integer(text.as_bytes()) {
+            return Atom::Integer(value);
+        }
+        let place = self.texts.iter().position(|known| **known == *text).unwrap_or_else(|| {
+            self.texts.push(text.into());
+            self.texts.len() - 1
+        });
+        Atom::Text(place as u32)
     }
 
     /// Returns the number of transactions.
@@ -283,7 +326,7 @@ pub struct Writers {
     pub previous: Vec<u32>,
 }
 
-/// Two writes of one element; rows and places, in the order of the history.
+/// Two writes of one element; rows and places, in the order of the history. Twice the same one if it is the initial value.
 pub struct WrittenTwice {
     pub elem: u32,
     pub rows: [u32; 2],
@@ -305,15 +348,13 @@ impl Writers {
             let mops = history.of(row);
             for (place, mop) in mops.iter().enumerate().filter(|(_, mop)| !mop.is_read) {
                 let elem = mop.elem as usize;
-                if found.row[elem] != NONE {
-                    return Err(WrittenTwice {
-                        elem: mop.elem,
-                        rows: [found.row[elem], row as u32],
-                        places: [found.place[elem], place as u32],
-                    });
+                let here = (row as u32, place as u32);
+                let is_initial = history.table.initial == Some(history.table.elems[elem].1);
+                if is_initial || found.row[elem] != NONE {
+                    let before = if is_initial { here } else { (found.row[elem], found.place[elem]) };
+                    return Err(WrittenTwice { elem: mop.elem, rows: [before.0, here.0], places: [before.1, here.1] });
                 }
-                found.row[elem] = row as u32;
-                found.place[elem] = place as u32;
+                (found.row[elem], found.place[elem]) = here;
                 let last = std::mem::replace(&mut last_of_key[mop.key as usize], mop.elem);
                 if last != NONE && found.row[last as usize] == row as u32 {
                     found.intermediate[last as usize] = true;
