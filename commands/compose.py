@@ -60,12 +60,6 @@ class Settled:
         """Returns the command that runs the same test again."""
         return reproduce_line(self.options, self.sources)
 
-    @property
-    def confirmation(self) -> str | None:
-        """Returns the command of the same test on real nodes, if this is a simulated run of software for them; else None."""
-        real = subjects.on_real_nodes(self.options)
-        return None if real is None else reproduce_line(real, self.sources)
-
     def seeded(self, seed: int) -> Settled:
         """Returns the same with another seed."""
         return replace(self, options=self.options.seeded(seed))

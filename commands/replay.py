@@ -12,6 +12,7 @@ from click.core import ParameterSource
 import clusters.options
 import nemesis.choices
 from clusters.options import ClusterOptions
+from clusters.sim.threads import Threads
 from commands import choosing, subjects
 from commands.choosing import NameOptions
 from commands.run_options import OUTPUT, PLACES, RepeatOptions, RunOptions, Sources
@@ -97,6 +98,13 @@ OF_NODE = frozenset({*(each.name for each in fields(NodeOptions)), PROGRAM, "sto
 @with_options(ByPlace)
 @nemesis.choices.FAULT_OPTION
 @with_option(ClusterOptions, "inventory")
+@click.option(
+    "--cluster",
+    "cluster_kind",
+    type=Choice(clusters.options.CLUSTERS),
+    default=None,
+    help="Run the plan on another kind of cluster, e.g. that of a simulated run on real nodes.  [default: that of RUN]",
+)
 @with_options(*OUTPUT, RepeatOptions)
 @click.pass_context
 def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, **more: Any) -> None:
@@ -105,6 +113,9 @@ def replay_run(ctx: click.Context, /, run: str, targets: str, store_dir: Path, *
     RUN is the folder of a run, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index. The options come from
     the test.json of the run, and the faults from its plan.json, which you can edit. A replay never takes --config, --inventory,
     --cluster-name or --store from the run. With --repeat, all runs have the same plan.
+
+    With --cluster, a simulated run of software for real nodes is replayed there. Its faults change where real nodes need it,
+    and the command says how.
 
     With --node, a run of programs with pipes feeds the recorded messages of this node to the program of --bin alone, without a
     run. So options of a run, such as --targets and --repeat, are errors then. It stops at the first line that differs from the
@@ -198,9 +209,7 @@ def recalled(
         text = found.read_bytes(found.plan_json, MAX_PLAN_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{found.path} has no plan to replay: {error}") from error
-    known = {**record.test.options, "seed": record.test.seed, **replaced}
-    if PROGRAM in known:
-        known[PROGRAM] = _program(known[PROGRAM], more.get(PROGRAM), str(found.test_json))
+    known = _known(record, replaced, more, str(found.test_json))
     system, workload = _chosen(known, replaced, str(found.test_json))
     options = [*opt.options_of(run_test), *system.options, *workload.options]
     known["nodes"] = len(record.test.nodes) if known.get("cluster_kind", "local") in clusters.options.COUNTED else None
@@ -222,6 +231,9 @@ def recalled(
         echo(message(line), err=True)
     given = {name: value for name, value in values.items() if value not in (None, ())}
     planned = replace(plan, faults=faults, seed=record.test.seed, time_limit_s=values["time_limit"])
+    if record.test.options.get("cluster_kind") == clusters.options.SIMULATED and not recorded.cluster.simulated:
+        planned = _for_real_nodes(planned)
+        given["time_limit"] = planned.time_limit_s
     if always_plan or not _drawn_again(planned, recorded, roles):
         path = found.path / f"replay-by-{targets}.json"
         found.write_text(path, to_json(planned))
@@ -232,6 +244,30 @@ def recalled(
         given["test_name"] = found.test_name
     test = run_test.context_of(ctx.find_root(), {**given, "store_dir": store_dir})
     return (RunOptions.of(test.params), Sources.of(test)), build(RepeatOptions, test.params), found
+
+
+def _known(record: RunRecord, replaced: Mapping[str, str], more: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Returns the values of the run's options, with those that the command line replaces.
+
+    Raises:
+        InputError: The run names a program, and the command line does not.
+    """
+    known: dict[str, Any] = {**record.test.options, "seed": record.test.seed, **replaced}
+    if more.get("cluster_kind") is not None:
+        known |= {"cluster_kind": more["cluster_kind"], **asdict(Threads())}
+    if PROGRAM in known:
+        known[PROGRAM] = _program(known[PROGRAM], more.get(PROGRAM), source)
+    return known
+
+
+def _for_real_nodes(plan: Plan) -> Plan:
+    """Returns the plan of a simulated run as real nodes can carry it out, and prints what changes."""
+    from nemesis.real_nodes import changed_plan
+
+    changed, sentences = changed_plan(plan)
+    for sentence in sentences:
+        echo(f"replay     {sentence}", err=True)
+    return changed
 
 
 def _program(recorded: Value, given: str | None, source: str) -> str:

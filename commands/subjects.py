@@ -60,13 +60,6 @@ def without_threads(options: RunOptions) -> tuple[RunOptions, Sequence[str]]:
     ]
 
 
-def on_real_nodes(options: RunOptions) -> RunOptions | None:
-    """Returns the options of the same test on local nodes, for a simulated run of software for real nodes; otherwise None."""
-    if placed(options).type is options.system.type:
-        return None
-    return options.having({"cluster_kind": "local", **asdict(Threads())})
-
-
 def goals_of(options: RunOptions) -> dict[str, float]:
     """Returns the options that `labrys shrink` makes smaller, each with the value of the smallest run."""
     types = (options.system.type, options.workload.type)

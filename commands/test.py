@@ -89,6 +89,7 @@ def run_once(options: RunOptions, sources: Sources, *, summary: Console) -> Exit
     Raises:
         InputError: The options are not valid.
     """
+    from commands.confirming import confirmation
     from commands.session import compose_and_carry_out
     from harness.verdict import Verdict
     from results.live.terminal import print_summary
@@ -102,8 +103,10 @@ def run_once(options: RunOptions, sources: Sources, *, summary: Console) -> Exit
     session = compose_and_carry_out(settled, store=Store(output.store_dir), console=console)
     outcome, run, document = session.outcome, session.run, session.document
     print_summary(summary, document, report=run.report_html)
-    if outcome.alone is Verdict.INVALID and (real := settled.confirmation) is not None:
-        summary.print(f"confirm    this find on real nodes: {real}", style="dim", soft_wrap=True, markup=False)
+    if outcome.alone is Verdict.INVALID and (real := confirmation(settled, run.path)) is not None:
+        summary.print(f"confirm    this find on real nodes: {real.line}", style="dim", soft_wrap=True, markup=False)
+        for sentence in real.changes:
+            summary.print(f"           {sentence}", style="dim", soft_wrap=True, markup=False)
     if output.output == "json":
         echo(json.dumps({"run": str(run.path), **document}))
     elif output.output == "github" and outcome.alone is not Verdict.VALID:

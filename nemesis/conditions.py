@@ -59,6 +59,7 @@ class RareMessageSent(Condition):
     )
 
     ALWAYS = True
+    ONLY_SIMULATED = True
 
     @classmethod
     def lacks(cls, node: str, can: Capabilities) -> str | None:

@@ -105,6 +105,27 @@ def rhythms(
     }
 
 
+def no_shorter_than(on: str, least_s: float) -> str:
+    """Returns ranges of a fault's duration in the form of the command line, each of them raised to a least duration.
+
+    Args:
+        on: The ranges; see `rhythms`.
+        least_s: The least duration in seconds.
+
+    Raises:
+        PlanError: A part has another form.
+    """
+    return ",".join(_raised(part.strip(), least_s) for part in on.split(","))
+
+
+def _raised(part: str, least_s: float) -> str:
+    name, equals, seconds = part.rpartition("=")
+    low, high = _range(seconds.strip(), part)
+    if low >= least_s:
+        return part
+    return f"{name}{equals}{least_s:g}" + (f"-{high:g}" if high > least_s else "")
+
+
 def triggers_of(text: str, kinds: Iterable[str], limit_s: float) -> dict[str, Trigger]:
     """Parses the triggers of kinds: `TRIGGER` for all kinds, and `KIND=TRIGGER` for single ones, with commas between them.
 

@@ -65,6 +65,7 @@ class Condition(abc.ABC):
         OPTIONS: The parameters, in the order of the command line. One without a default must be given.
         ALWAYS: Whether it also fires at its limit; then `fires` keeps to the limit itself.
         NAMES_NODE: Whether it always names a node in `Fired`, for the target `trigger`.
+        ONLY_SIMULATED: Whether it needs what only simulated nodes show.
         trigger: The trigger in the plan.
         targets: The possible targets of the fault, in order.
         role: The role of the targeted processes; None: whole nodes.
@@ -77,6 +78,7 @@ class Condition(abc.ABC):
     OPTIONS: ClassVar[Mapping[str, Option]] = {}
     ALWAYS: ClassVar[bool] = False
     NAMES_NODE: ClassVar[bool] = False
+    ONLY_SIMULATED: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -211,6 +213,15 @@ def parse_trigger(text: str, limit_s: float) -> Trigger:
         form = SEPARATOR.join([name, *(option.upper() for option in known)])
         raise PlanError(f"the trigger {shown(text)} has a value too many; its form is {form}")
     return make_trigger(name, limit_s, dict(zip(known, map(_value, values), strict=False)))
+
+
+def is_simulated(text: str) -> bool:
+    """Returns whether a trigger in the form of the command line needs what only simulated nodes show.
+
+    Raises:
+        PlanError: There is no such trigger.
+    """
+    return find_trigger(text.partition(SEPARATOR)[0].strip()).condition.ONLY_SIMULATED
 
 
 def for_hunts(text: str, subject: Subject, capabilities: Mapping[str, Capabilities]) -> tuple[Trigger, ...]:

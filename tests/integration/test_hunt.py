@@ -43,3 +43,32 @@ def test_a_hunt_on_real_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert code == (1 if False in [document["valid"] for document in documents] else 0)
     assert "2 runs in " in output
     assert {cluster.name for cluster in list_clusters()} == others
+
+
+def test_a_find_of_the_simulator_is_confirmed_as_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The printed command runs on real nodes and proves its faults there, which were short and waited for messages."""
+    faults = [
+        "--nemesis",
+        "pause",
+        "--fault-on",
+        "0.03-0.2",
+        "--fault-off",
+        "1",
+        "--fault-quiet",
+        "1-1",
+        "--fault-wait",
+        "0.2",
+    ]
+    words = ["test", "--cluster", "sim", "--nodes", "3", "--read-mode", "unsafe", *faults, "--time-limit", "4"]
+    assert cli.invoke([*words, "--seed", "2", "--store", str(tmp_path)]) == 1
+    output = capsys.readouterr().out
+    (line,) = [line for line in output.splitlines() if line.startswith("confirm")]
+    assert "It has no --fault-wait" in output
+    assert "It has --fault-on 1 in place of 0.03-0.2" in output
+    assert cli.invoke([*shlex.split(line.partition(": labrys ")[2]), "--store", str(tmp_path / "real")]) in {0, 1}
+    (run,) = tmp_path.glob("dledger-*/2*")
+    assert cli.invoke(["replay", str(run), "--cluster", "local", "--store", str(tmp_path / "real")]) in {0, 1}
+    assert "last 1 s, and later ones begin later" in capsys.readouterr().err
+    for path in (tmp_path / "real").glob("*/2*/results.json"):
+        faults = json.loads(path.read_text())["faults"]
+        assert any(fault["effective"] for fault in faults), path.read_text()

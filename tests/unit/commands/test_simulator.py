@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clusters.sim.world import SimWorld
+from commands.confirming import Confirmation, confirmation
 from commands.subjects import placed
 from harness.errors import InputError
 from harness.verdict import Verdict
@@ -21,6 +23,7 @@ from tests.trials import TOY, settled_by, trial, trials
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+RUN = Path("store/a-test/20261129T120000.000Z")
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -104,10 +107,59 @@ def test_a_system_in_the_wrong_place_is_refused(words: Sequence[str], sentence: 
 def test_software_for_real_nodes_has_a_command_for_them() -> None:
     """A simulated run of it names the same test on local nodes; a system that is only simulated has none."""
     with settled_by("--cluster", "sim", "--system", "dledger", "--nodes", "3", "--seed", "7") as settled:
-        assert settled.confirmation == "labrys test --seed 7 --nodes 3"
+        assert confirmation(settled, RUN) == Confirmation(line="labrys test --seed 7 --nodes 3", changes=[])
         assert placed(settled.options).type.simulated
     with settled_by(*TOY) as settled:
-        assert settled.confirmation is None
+        assert confirmation(settled, RUN) is None
+
+
+def test_a_confirmation_changes_what_real_nodes_cannot_do_and_says_so() -> None:
+    """Real nodes show no messages, and a fault of 30 ms cannot be proved there. Longer faults get a longer workload."""
+    faults = (
+        "--nemesis",
+        "kill,pause",
+        "--fault-on",
+        "0.03-0.4,pause=0.5-3",
+        "--fault-quiet",
+        "1-3",
+        "--fault-wait",
+        "0.2",
+    )
+    simulated = ("--cluster", "sim", "--system", "dledger", "--nodes", "3", "--seed", "7", "--time-limit", "4.7")
+    with settled_by(*simulated, *faults) as settled:
+        real = confirmation(settled, RUN)
+    assert real is not None
+    assert real.line == (
+        "labrys test --seed 7 --nodes 3 --nemesis kill,pause --fault-on 1,pause=1-3 --fault-quiet 1-3 --time-limit 6"
+    )
+    assert [sentence.partition(" in place")[0].partition(",")[0] for sentence in real.changes] == [
+        "It has no --fault-wait",
+        "It has --fault-on 1",
+        "It has --time-limit 6",
+    ]
+    with settled_by(*real.line.split()[2:]) as again:
+        assert again.plan().faults
+
+
+def test_a_confirmation_of_a_plan_from_a_file_is_a_replay(tmp_path: Path) -> None:
+    """Options draw no plan from a file, so the run is replayed on local nodes, which changes its plan."""
+    fault = {"kind": "kill", "target": ["n1"], "start_s": 2, "end_s": 2.2}
+    plan = tmp_path / "plan.json"
+    head = {"format": "labrys-plan", "version": 2, "nodes": ["n1", "n2", "n3"], "time_limit_s": 20}
+    plan.write_text(json.dumps({**head, "faults": [fault]}), encoding="utf-8")
+    simulated = ("--cluster", "sim", "--system", "dledger", "--nodes", "3", "--plan", str(plan))
+    with settled_by(*simulated) as settled:
+        real = confirmation(settled, RUN)
+    assert real is not None
+    assert real.line == f"labrys replay {RUN} --cluster local"
+    (sentence,) = real.changes
+    assert sentence.startswith("1 of 1 faults last 1 s, and later ones begin later: ")
+    plan.write_text(json.dumps({**head, "faults": [fault | {"end_s": 5}]}), encoding="utf-8")
+    with settled_by(*simulated) as settled:
+        real = confirmation(settled, RUN)
+    assert real is not None
+    assert real.changes == ()
+    assert f"--plan {plan}" in real.line
 
 
 def test_an_applied_index_that_goes_back_is_invalid() -> None:
