@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commands.run_options import reproduce_words
+from harness.console.parameters import ProgramText
 from harness.console.plugins import PLACE_SEPARATOR, is_file_place, split_place
 from harness.errors import InputError
 from harness.suites.case import THRESHOLD
@@ -75,12 +76,27 @@ def _relative(options: RunOptions, folder: Path) -> RunOptions:
         return f"{os.path.relpath(file, folder)}{PLACE_SEPARATOR}{attribute}" if is_file_place(place) else place
 
     fault = options.faults.fault
+    programs = {
+        str(each.name): _relative_program(value, folder)
+        for each in options.click_options()
+        if isinstance(each.type, ProgramText) and (value := options.values()[str(each.name)])
+    }
+    options = options.having(programs)
     return replace(
         options,
         system=replace(options.system, name=relative(options.system.name)),
         workload=replace(options.workload, name=relative(options.workload.name)),
         faults=replace(options.faults, fault=None if fault is None else relative(fault)),
     )
+
+
+def _relative_program(command: str, folder: Path) -> str:
+    """Returns a command whose program is relative to a folder, if a path names it."""
+    program, space, arguments = command.lstrip().partition(" ")
+    if os.sep not in program or program.startswith(("/", "~")):
+        return command
+    moved = os.path.relpath(program, folder)
+    return f"{moved if os.sep in moved else f'.{os.sep}{moved}'}{space}{arguments}"
 
 
 def toml_lines(words: Sequence[str]) -> Iterator[str]:

@@ -156,8 +156,8 @@ def _refuse_others(ctx: click.Context) -> None:
 
 def _of_node(run: str, options: NodeOptions, store_dir: Path, program: str) -> ExitCode:
     """Feeds the recorded messages of one node to a program, and prints whether it says the same."""
-    from clusters.pipes.command import command_of
     from commands.replay_node import recorded_lines, replayed
+    from harness.console.program import command_of
     from results.store.load import load_record
     from results.store.store import Store
 

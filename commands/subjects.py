@@ -130,8 +130,8 @@ def check_cluster(system: Picked, kind: str) -> None:
     if not only and kind in where:
         others = [each.name for each in loadable() if _runs_on(each.type, kind)]
         raise InputError(
-            f"{label} runs on machines, and --cluster {kind} has none; systems for it: "
-            f"{', '.join(others) or 'none is installed'}"
+            f"{label} runs on machines, and --cluster {kind} has none: give --cluster local, vagrant or ssh. Systems for "
+            f"--cluster {kind}: {', '.join(others) or 'none is installed'}"
         )
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -102,7 +102,7 @@ def run_whole_suite(
     chosen = _choose(file, seed=seed, resume=resume, only=only, last_failed=last_failed, store=store_dir)
     if not chosen.cases:
         ctx.exit(ExitCode.VALID)
-    checked = _check_cases(ctx, chosen.cases)
+    checked = _check_cases(ctx, file, chosen.cases)
     config = ctx.find_root().params.get("config")
     for line in checked.lines(config):
         echo(line, err=True)
@@ -289,7 +289,7 @@ class _Checked:
             )
 
 
-def _check_cases(ctx: click.Context, cases: Sequence[Case]) -> _Checked:
+def _check_cases(ctx: click.Context, file: Path, cases: Sequence[Case]) -> _Checked:
     """Checks the command line of each case before the first case runs: its options, and whether they fit together.
 
     Raises:
@@ -311,17 +311,17 @@ def _check_cases(ctx: click.Context, cases: Sequence[Case]) -> _Checked:
             fitted(options, Sources.of(test))
         except click.UsageError as error:
             text = f"{error.format_message()} {opt.source_of(error)}".rstrip()
-            raise InputError(f"the case {plain_name(case.name)}: {text}") from error
+            raise InputError(f"{file}: the case {plain_name(case.name)}: {text}") from error
         except InputError as error:
-            raise InputError(f"the case {plain_name(case.name)}: {error}") from error
+            raise InputError(f"{file}: the case {plain_name(case.name)}: {error}") from error
         places[case.name] = place_of(options)
         left_out.update(getattr(test, "left_out", ()))
     usual = run_test.make_context("test", mark, parent=ctx.parent).params["time_limit"]
     return _Checked(places=places, time_limit_s=usual, left_out=left_out, cases=len(cases))
 
 
-def known_options(options: Mapping[str, object]) -> frozenset[str]:
-    """Returns the long names of the options that a case can have; they depend on its system and its workload.
+def known_options(options: Mapping[str, object]) -> dict[str, click.ParamType[Any]]:
+    """Returns the types of the options that a case can have, by long name; they depend on its system and its workload.
 
     Args:
         options: The case's options by long name.
@@ -337,4 +337,5 @@ def known_options(options: Mapping[str, object]) -> frozenset[str]:
         for group, name in ((plugins.SYSTEMS, system), (plugins.WORKLOADS, workload))
         for option in choosing.chosen(group, str(name), by_place=True).options
     ]
-    return frozenset(opt.long_name(option) for option in (*common, *chosen)) - NOT_OF_CASES
+    every = {opt.long_name(option): option.type for option in (*common, *chosen)}
+    return {name: kind for name, kind in every.items() if name not in NOT_OF_CASES}

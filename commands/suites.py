@@ -25,7 +25,7 @@ from commands.suite_folder import file_names, plain_name
 from commands.suite_results import Ended, result_of
 from commands.suite_summary import COLOURS
 from harness.console import below
-from harness.console.parameters import MAX_RUN_S
+from harness.console.parameters import MAX_RUN_S, seconds_of
 from harness.console.plain import counted, one_line, plain
 from harness.errors import ExitCode, Terminated
 from results.page.formatting import seconds
@@ -277,8 +277,9 @@ def workload_s(case: Case, default_s: float) -> float:
             given = document.get("plan", document)["time_limit_s"]
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
             given = None
+    with_units = seconds_of(given) if isinstance(given, str) else None
     try:
-        seconds_given = float(given)
+        seconds_given = float(given) if with_units is None else with_units
     except (TypeError, ValueError, OverflowError):
         return case.runs * default_s
     return case.runs * (seconds_given if 0 <= seconds_given <= MAX_RUN_S else default_s)

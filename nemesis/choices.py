@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from harness.capabilities import FAKETIME, JAVA, LEADER, TRANSFER
 from harness.console import plugins
 from harness.console.documents import read_text, shown
-from harness.console.parameters import Completed, PluginName
+from harness.console.parameters import Completed, PluginName, Seconds
 from harness.console.sources import as_written
 from harness.declare import option, with_option
 from harness.errors import InputError
@@ -101,8 +101,7 @@ class FaultOptions:
         "The longest time in seconds for which each fault waits for its trigger. Without --fault-trigger, in the "
         "simulator: for a rare message between nodes, e.g. a vote; it begins with the message, or after this time. 0: no wait, "
         f"or {DEFAULT_WAIT_S:g} s with --fault-trigger.",
-        low=0,
-        high=MAX_WAIT_S,
+        kind=Seconds(0, MAX_WAIT_S),
     )
     fault_trigger: str = option(
         "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.console.parameters import MAX_RUN_S, MAX_SEED, MAX_WAIT_S, Choice
+from harness.console.parameters import MAX_RUN_S, MAX_SEED, MAX_WAIT_S, Choice, Seconds
 from harness.declare import option
 
 if TYPE_CHECKING:
@@ -27,28 +27,29 @@ class LoadOptions:
         100, "Open loop: the maximum number of operations in flight to each node.", low=1, high=100_000
     )
     concurrency: str = option("2n", "Closed loop: the number of workers, e.g. 10, or 2n for two for each node.")
-    time_limit: float = option(60.0, "The duration of the workload in seconds.", low=1, high=MAX_RUN_S)
+    time_limit: float = option(
+        60.0,
+        "The duration of the workload in seconds, or with units, e.g. 90s, 5m or 1h30m.",
+        kind=Seconds(1, MAX_RUN_S),
+    )
     operation_timeout: float = option(
         5.0,
         "The time limit in seconds for one operation; after it, the result is indeterminate (info).",
-        low=0.1,
-        high=MAX_WAIT_S,
+        kind=Seconds(0.1, MAX_WAIT_S),
     )
     recovery_timeout: float = option(
         30.0,
         "The time limit in seconds for the system to recover after all faults are healed.",
-        low=1,
-        high=MAX_WAIT_S,
+        kind=Seconds(1, MAX_WAIT_S),
     )
     final_reads: bool = option(True, "At the end, read every key through every node.")  # noqa: FBT003 - no keyword
     final_reads_timeout: float = option(
-        60.0, "The time limit in seconds for the final reads through one node.", low=1, high=MAX_WAIT_S
+        60.0, "The time limit in seconds for the final reads through one node.", kind=Seconds(1, MAX_WAIT_S)
     )
     lead_timeout: float = option(
         15.0,
         "The time limit in seconds for a node to become the leader, if its final reads need that.",
-        low=1,
-        high=MAX_WAIT_S,
+        kind=Seconds(1, MAX_WAIT_S),
     )
     seed: int | None = option(
         None,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ from click.core import ParameterSource
 
 from harness.console import plugins
 from harness.console.documents import shown
+from harness.console.program import command_of
 from harness.console.suggest import did_you_mean
 from harness.errors import InputError
 from harness.suites.thresholds import read_threshold
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 MAX_SEED: Final = 2**63 - 1
 MAX_RUN_S: Final = 604_800.0  # a week; no run is longer
 MAX_WAIT_S: Final = 86_400.0
+_UNITS_S: Final = (3600.0, 60.0, 1.0)
+_NUMBER: Final = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
+_WITH_UNITS: Final = re.compile(rf"(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?")
 
 
 class Choice(click.Choice[str]):
@@ -70,6 +75,27 @@ class Number(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
         return number
+
+
+class Seconds(Number):
+    """A number of seconds, or a text with units such as `90s`, `1m`, `1.5h` or `1h30m`."""
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> float:
+        """Returns the seconds.
+
+        Raises:
+            click.BadParameter: It is neither a number nor a time with units, or out of range.
+        """
+        seconds = seconds_of(value) if isinstance(value, str) else None
+        return super().convert(value if seconds is None else seconds, param, ctx)
+
+
+def seconds_of(text: str) -> float | None:
+    """Returns the seconds of a text with units, e.g. 5400.0 for `1.5h` or `1h30m`; None if it has another form."""
+    match = _WITH_UNITS.fullmatch(text.strip())
+    if match is None or not any(match.groups()):
+        return None
+    return sum(float(number) * unit_s for number, unit_s in zip(match.groups(), _UNITS_S, strict=True) if number)
 
 
 class Whole(click.IntRange):
@@ -161,6 +187,31 @@ class ThresholdText(click.ParamType[str]):
             return str(read_threshold(value if isinstance(value, str) else repr(value)))
         except InputError as error:
             self.fail(str(error), param, ctx)
+
+
+class ProgramText(click.ParamType[str]):
+    """A program with arguments, as in a shell; see `harness.console.program`. An empty text names none."""
+
+    name = "command"
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> str:
+        """Returns the text.
+
+        Raises:
+            click.BadParameter: It names no program that can run.
+        """
+        try:
+            if value:
+                command_of(str(value))
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: Context, param: Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Lets the shell complete files."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - only a shell asks
+
+        return [CompletionItem(incomplete, type="file")]
 
 
 class Completed(click.ParamType[str]):

@@ -33,8 +33,10 @@ Further keys of a test:
   grammar. A case that crosses one fails with any verdict. If the control node was behind, it is unknown whether the case
   passes.
 
-A folder is a suite of regressions: each of its TOML files has tests as above, and paths of plans are relative to the file.
-`path/to/file.py:Class` as a system, a workload or a fault is relative to the file of the suite in any case.
+Further tables `[[test.where]]` of a test expect something else of some combinations; `harness.suites.expecting` has an example.
+
+A folder is a suite of regressions: each of its TOML files has tests as above. Paths are relative to the file that names
+them; see `harness.suites.paths`.
 """
 
 from __future__ import annotations
@@ -48,34 +50,38 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from harness.console.documents import read_toml, shown
 from harness.console.parameters import MAX_SEED
-from harness.console.plugins import is_file_place
 from harness.console.suggest import did_you_mean
 from harness.errors import InputError
 from harness.randomness import SEED_BITS, repeat_seed, stream
 from harness.suites.case import Case
 from harness.suites.expectation import SuiteCase
-from harness.suites.thresholds import Threshold, read_threshold
-from harness.verdict import Verdict
+from harness.suites.expecting import (
+    DURING_FAULT,
+    KEYS,
+    KNOWN_FAILURES,
+    THRESHOLDS,
+    WHERE,
+    Expected,
+    Where,
+    expected_of,
+    wheres_of,
+)
+from harness.suites.paths import from_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import TypeAlias
 
-    KnownOptions: TypeAlias = Callable[[Mapping[str, Any]], Collection[str]]
+    import click
+
+    KnownOptions: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, click.ParamType[Any]]]
 
 TOP_KEYS = frozenset({"name", "defaults", "test"})
-KNOWN_FAILURES = "known-failures"
-DURING_FAULT = "expect-during-fault"
-EXPECT_PARTS = "expect-parts"
 AT_LEAST = "at-least"
-THRESHOLDS = "thresholds"
-OWN_KEYS = frozenset(
-    {"name", "seed", "repeat", AT_LEAST, "expect", DURING_FAULT, EXPECT_PARTS, KNOWN_FAILURES, THRESHOLDS}
-)
+OWN_KEYS = frozenset({"name", "seed", "repeat", AT_LEAST, WHERE, *KEYS})
 PLAN = "plan"
 CHOOSING = ("system", "workload")
-PLACES = (*CHOOSING, "fault")  # options that can name a file of Python
 MAX_CASES = 10_000
 MAX_NAME = 60
 NAME_RULE = f"a printable text of 1 to {MAX_NAME} characters"
@@ -106,7 +112,7 @@ def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
     Args:
         path: The file or the folder.
         seed: The suite's root seed.
-        known: Returns the long names of all options that a case can have, from the options that it has.
+        known: Returns the types of all options that a case can have, by long name, from the options that it has.
 
     Raises:
         InputError: A file cannot be read, or is not a valid suite.
@@ -125,8 +131,7 @@ def load_suite(path: Path, *, seed: int, known: KnownOptions) -> Suite:
             raise InputError(f"{file}: remove `name`; a suite of a folder has the name of the folder, {name!r}")
         name = document.get("name", name)
         for where, table in _tests(file, document):
-            own = _with_plan_paths(file, table) if is_folder else table
-            cases += _cases(where, own, suite=path, file=file, seed=seed, known=known, room=MAX_CASES - len(cases))
+            cases += _cases(where, table, suite=path, file=file, seed=seed, known=known, room=MAX_CASES - len(cases))
     if not _is_name(name):
         raise InputError(f"{path}: name takes {NAME_RULE}, not {shown(name)}")
     twice = sorted(name for name, times in Counter(case.name for case in cases).items() if times > 1)
@@ -148,22 +153,6 @@ def _tests(path: Path, document: Mapping[str, Any]) -> Iterable[tuple[str, Mappi
         yield f"{path}: test {number}", {**defaults, **test}
 
 
-def _with_plan_paths(file: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns a test with the paths of its plans, which are relative to the folder of its file."""
-    plan = table.get(PLAN)
-    if isinstance(plan, str):
-        return {**table, PLAN: str(file.parent / plan)}
-    if isinstance(plan, list) and all(isinstance(each, str) for each in plan):
-        return {**table, PLAN: [str(file.parent / each) for each in plan]}
-    return table
-
-
-def _with_places(file: Path, options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the options of a case; what stands in a file of Python is relative to the folder of the suite's file."""
-    named = {key: options[key] for key in PLACES if isinstance(options.get(key), str) and is_file_place(options[key])}
-    return {**options, **{key: str(file.parent / place) for key, place in named.items()}}
-
-
 def _is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= MAX_NAME and value.isprintable()
 
@@ -175,15 +164,7 @@ def _cases(
     if not _is_name(name):
         raise InputError(f"{where}: expected a name, which is {NAME_RULE}")
     repeat = _whole(f"{where} ({name})", table, "repeat", 1, MAX_CASES)
-    expect, during_fault, known_failures = _expected(f"{where} ({name})", table)
-    parts = _expected_parts(f"{where} ({name})", table, expect)
-    thresholds = _thresholds(f"{where} ({name})", table)
-    at_least = None
-    if AT_LEAST in table:
-        at_least = _whole(f"{where} ({name})", table, AT_LEAST, 1, repeat)
-        others = [key for key in (DURING_FAULT, KNOWN_FAILURES, THRESHOLDS) if table.get(key)]
-        if others:
-            raise InputError(f"{where} ({name}): {AT_LEAST} counts verdicts only, so it does not go with {others[0]}")
+    at_least = _whole(f"{where} ({name})", table, AT_LEAST, 1, repeat) if AT_LEAST in table else None
     own_seed = _whole(f"{where} ({name})", table, "seed", 0, MAX_SEED) if "seed" in table else None
     options = {key: value for key, value in table.items() if key not in OWN_KEYS}
     for key, value in options.items():
@@ -198,11 +179,16 @@ def _cases(
     dimensions = [key for key, value in options.items() if isinstance(value, list)]
     if repeat * math.prod(len(options[key]) for key in dimensions) > room:
         raise InputError(f"{where} ({name}): more than {MAX_CASES} cases; split the suite")
+    wheres = wheres_of(f"{where} ({name})", table.get(WHERE, []), {key: options[key] for key in dimensions})
+    used: set[str] = set()
     for choice in itertools.product(*(options[key] for key in dimensions)):
         chosen = dict(zip(dimensions, choice, strict=True))
-        settled = _with_places(file, {**options, **chosen})
-        _refuse_unknown(f"{where} ({name})", settled, known)
-        point = ",".join(f"{key}={value}" for key, value in chosen.items())
+        types = _types(f"{where} ({name})", {**options, **chosen}, known)
+        settled = from_file(file, {**options, **chosen}, types)
+        applying = [each for each in wheres if each.applies_to(chosen)]
+        used |= {each.place for each in applying}
+        expected = _expected(f"{where} ({name})", table, applying, at_least)
+        point = ",".join(f"{key}={_as_written(value)}" for key, value in chosen.items())
         base = f"{name}[{point}]" if point else name
         turns = repeat if at_least is None else 1
         for turn in range(1, turns + 1):
@@ -214,15 +200,20 @@ def _cases(
                 options=settled,
                 seed=drawn if own_seed is None else repeat_seed(own_seed, turn),
                 reproduce=shlex.join(["labrys", "suite", str(suite), "--only", full, "--seed", str(seed)]),
-                expect=expect,
-                known_failures=known_failures,
-                expect_during_fault=during_fault,
-                expect_parts=parts,
-                thresholds=thresholds,
+                expect=expected.verdict,
+                known_failures=expected.known_failures,
+                expect_during_fault=expected.during_fault,
+                expect_parts=expected.parts,
+                thresholds=expected.thresholds,
                 runs=1 if at_least is None else repeat,
                 at_least=at_least or 1,
                 repetition=None if turns == 1 else turn,
             )
+    idle = next((each for each in wheres if each.place not in used), None)
+    if idle is not None:
+        raise InputError(
+            f"{idle.place}: no combination of the test has these values together; remove the table or change it"
+        )
 
 
 def _whole(where: str, table: Mapping[str, Any], key: str, low: int, high: int) -> int:
@@ -233,53 +224,33 @@ def _whole(where: str, table: Mapping[str, Any], key: str, low: int, high: int) 
     return value
 
 
-def _refuse_unknown(where: str, options: Mapping[str, Any], known: KnownOptions) -> None:
-    """Refuses an option that `labrys test` does not have with the system and the workload of these options."""
-    names = known(options)
+def _expected(where: str, table: Mapping[str, Any], applying: Sequence[Where], at_least: int | None) -> Expected:
+    """Returns what a test expects of one combination.
+
+    Raises:
+        InputError: An expectation is not valid, or goes not with `at-least`.
+    """
+    own = {**table, **{key: value for each in applying for key, value in each.table.items()}}
+    place = applying[-1].place if applying else where
+    others = [key for key in (DURING_FAULT, KNOWN_FAILURES, THRESHOLDS) if own.get(key)]
+    if at_least is not None and others:
+        raise InputError(f"{place}: {AT_LEAST} counts verdicts only, so it does not go with {others[0]}")
+    return expected_of(place, own)
+
+
+def _as_written(value: object) -> str:
+    """Returns a value as the file has it: TOML writes `false`."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _types(where: str, options: Mapping[str, Any], known: KnownOptions) -> Mapping[str, click.ParamType[Any]]:
+    """Returns the types of the options of a case; refuses an option that `labrys test` does not have with these."""
+    types = known(options)
     for key in options:
-        if key not in names:
+        if key not in types:
             with_these = " and ".join(f"the {which} {shown(options[which])}" for which in CHOOSING if which in options)
             condition = f" with {with_these}" if with_these else ""
             raise InputError(
-                f"{where}: a test of a suite has no key {key!r}{condition}. {did_you_mean(key, {*names, *OWN_KEYS})}"
+                f"{where}: a test of a suite has no key {key!r}{condition}. {did_you_mean(key, {*types, *OWN_KEYS})}"
             )
-
-
-def _expected(where: str, table: Mapping[str, Any]) -> tuple[Verdict, bool, frozenset[str]]:
-    """Reads the expected verdict of a test, whether it must be in or after a fault, and the known failures."""
-    try:
-        expect = Verdict(table.get("expect", Verdict.VALID))
-    except (ValueError, TypeError):
-        raise InputError(f"{where}: expect takes valid, invalid or unknown, not {shown(table['expect'])}") from None
-    during_fault = table.get(DURING_FAULT, False)
-    if not isinstance(during_fault, bool):
-        raise InputError(f"{where}: {DURING_FAULT} takes true or false, not {shown(during_fault)}")
-    if during_fault and expect is not Verdict.INVALID:
-        raise InputError(f'{where}: {DURING_FAULT} needs expect = "invalid", and {expect} is expected')
-    parts = table.get(KNOWN_FAILURES, [])
-    if not isinstance(parts, list) or not all(
-        isinstance(part, str) and part.endswith((f"={Verdict.INVALID}", f"={Verdict.UNKNOWN}")) for part in parts
-    ):
-        raise InputError(f"{where}: {KNOWN_FAILURES} takes a list of PART=invalid or PART=unknown, not {shown(parts)}")
-    return expect, during_fault, frozenset(parts)
-
-
-def _expected_parts(where: str, table: Mapping[str, Any], expect: Verdict) -> frozenset[str]:
-    """Reads the parts of the verdict that must be invalid."""
-    parts = table.get(EXPECT_PARTS, [])
-    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-        raise InputError(f'{where}: {EXPECT_PARTS} takes a list such as ["linearizable"], not {shown(parts)}')
-    if parts and expect is not Verdict.INVALID:
-        raise InputError(f'{where}: {EXPECT_PARTS} needs expect = "invalid", and {expect} is expected')
-    return frozenset(parts)
-
-
-def _thresholds(where: str, table: Mapping[str, Any]) -> tuple[Threshold, ...]:
-    """Reads the thresholds of a test."""
-    texts = table.get(THRESHOLDS, [])
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f'{where}: {THRESHOLDS} takes a list such as ["p99_ms < 200"], not {shown(texts)}')
-    try:
-        return tuple(read_threshold(text) for text in texts)
-    except InputError as error:
-        raise InputError(f"{where}: {THRESHOLDS}: {error}") from error
+    return types

@@ -61,6 +61,10 @@ _THRESHOLD = re.compile(
 )
 
 
+DIGITS = 3  # of a number in a sentence
+MOST_DIGITS = 17  # those of a float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
     """One threshold.
@@ -93,7 +97,18 @@ class Threshold:
         """
         if measured is None:
             return f"{self}: the run did not measure {self.subject}"
-        return None if _COMPARISONS[self.comparison](measured, self.limit) else f"{self}: it is {measured:.6g}"
+        return (
+            None if _COMPARISONS[self.comparison](measured, self.limit) else f"{self}: it is {self._rounded(measured)}"
+        )
+
+    def _rounded(self, measured: float) -> str:
+        """Returns a number with three digits, or with as many more as show that it crosses the limit."""
+        crosses = not _COMPARISONS[self.comparison](measured, self.limit)
+        for digits in range(max(DIGITS, len(f"{abs(measured):.0f}")), MOST_DIGITS):
+            rounded = float(f"{measured:.{digits}g}")
+            if crosses is not _COMPARISONS[self.comparison](rounded, self.limit):
+                return f"{rounded:.{digits}g}"
+        return repr(measured)
 
 
 def read_threshold(text: str) -> Threshold:

@@ -6,8 +6,9 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clusters.pipes.command import command_of
 from clusters.pipes.links import LatencyDist
+from harness.console.parameters import ProgramText
+from harness.console.program import command_of
 from harness.declare import hold_bounds, option
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class MaelstromOptions:
         "",
         "The program of a node, with arguments as in a shell, e.g. './node.py --eager'. Each node runs it in a folder of its "
         "own.",
+        kind=ProgramText(),
         metavar="COMMAND",
     )
     topology: Topology = option(

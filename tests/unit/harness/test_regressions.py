@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
 from commands.suite_results import how_often
+from harness.console.parameters import PluginName, ProgramText, existing_file
+from harness.console.plugins import FAULTS, SYSTEMS, WORKLOADS
 from harness.errors import InputError
 from harness.randomness import repeat_seed
 from harness.suites.case import Case
@@ -14,7 +17,7 @@ from harness.suites.suite import load_suite
 from harness.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from harness.suites.suite import Suite
@@ -31,9 +34,18 @@ expect-parts = ["linearizable"]
 """
 
 
+def types_of(options: Mapping[str, object]) -> dict[str, click.ParamType[Any]]:
+    """Returns the types of all options, as `labrys test` has them."""
+    places = {
+        name: PluginName(group) for name, group in (("system", SYSTEMS), ("workload", WORKLOADS), ("fault", FAULTS))
+    }
+    every: dict[str, click.ParamType[Any]] = dict.fromkeys(options, click.STRING)
+    return {**every, **places, "plan": existing_file(), "bin": ProgramText()}
+
+
 def load(folder: Path) -> Suite:
     """Reads the folder with root seed 1; all options are known."""
-    return load_suite(folder, seed=1, known=lambda options: {*options})
+    return load_suite(folder, seed=1, known=types_of)
 
 
 @pytest.mark.parametrize("in_folder", [True, False])
@@ -48,6 +60,30 @@ def test_a_workload_in_a_file_is_relative_to_the_file_of_the_suite(tmp_path: Pat
     assert [case.name for case in cases] == ["a[workload=own/bank.py:Bank]", "a[workload=log]"]
     assert [case.options["workload"] for case in cases] == [f"{folder}/own/bank.py:Bank", "log"]
     assert {(case.options["system"], case.options["fault"]) for case in cases} == {("kv", f"{folder}/f.py:KINDS")}
+
+
+@pytest.mark.parametrize("in_folder", [True, False])
+@pytest.mark.parametrize(
+    ("line", "option", "moved"),
+    [
+        ('plan = "plans/a.json"', "plan", "{folder}/plans/a.json"),
+        ('plan = "/plans/a.json"', "plan", "/plans/a.json"),
+        ('bin = "./node.py --eager ./x"', "bin", "{folder}/node.py --eager ./x"),
+        ('bin = "nodes/node.py"', "bin", "{folder}/nodes/node.py"),
+        ('bin = "python3 node.py"', "bin", "python3 node.py"),
+        ('bin = "~/node.py"', "bin", "~/node.py"),
+        ('nemesis = "./kill"', "nemesis", "./kill"),
+    ],
+)
+def test_a_path_is_relative_to_the_file_of_the_suite(
+    tmp_path: Path, line: str, option: str, moved: str, *, in_folder: bool
+) -> None:
+    """Plans and programs are, whatever the working folder is; a program in PATH and an absolute path are not."""
+    folder = tmp_path / "suites"
+    folder.mkdir()
+    (folder / "a.toml").write_text(f'[[test]]\nname = "a"\n{line}\n')
+    (case,) = load(folder if in_folder else folder / "a.toml").cases
+    assert case.options[option] == moved.format(folder=folder)
 
 
 def test_a_regression_is_one_case_of_many_runs(tmp_path: Path) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
 from harness.errors import ExitCode, InputError
 from harness.suites.case_result import exit_code
 from harness.suites.suite import load_suite
+from harness.verdict import Verdict
 from tests.cases import case_result
 
 if TYPE_CHECKING:
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def known(_: Mapping[str, object]) -> frozenset[str]:
-    """Returns the options of cases, for any system."""
-    return frozenset({"seed", "time-limit", "nemesis", "read-mode", "final-reads"})
+def known(_: Mapping[str, object]) -> dict[str, click.ParamType[Any]]:
+    """Returns the types of the options of cases, for any system."""
+    return dict.fromkeys(("seed", "time-limit", "nemesis", "read-mode", "final-reads"), click.STRING)
 
 
 SUITE = """
@@ -34,6 +36,15 @@ repeat = 2
 name = "control"
 read-mode = "unsafe"
 expect = "invalid"
+"""
+
+
+MATRIX = """
+[[test]]
+name = "reads"
+time-limit = 5
+nemesis = ["kill", "pause"]
+final-reads = [true, false]
 """
 
 
@@ -59,6 +70,32 @@ def test_lists_are_dimensions_and_defaults_are_overridden(tmp_path: Path) -> Non
     first = suite.cases[0].arguments()
     assert first[:2] == ["test", "--seed"]
     assert first[3:] == ["--time-limit", "60", "--nemesis", "kill", "--no-final-reads"]
+
+
+def test_a_suite_expects_something_else_of_some_combinations(tmp_path: Path) -> None:
+    """Each table [[test.where]] applies to the combinations with its values, and a later one replaces an earlier one."""
+    text = f"""{MATRIX}
+thresholds = ["p99_ms < 200"]
+[[test.where]]
+nemesis = ["kill", "pause"]
+final-reads = false
+expect = "invalid"
+expect-parts = ["linearizable"]
+[[test.where]]
+nemesis = "pause"
+final-reads = false
+expect = "unknown"
+expect-parts = []
+thresholds = []
+"""
+    cases = load_suite(write(tmp_path, text), seed=7, known=known).cases
+    assert [(case.name, case.expect, sorted(case.expect_parts), len(case.thresholds)) for case in cases] == [
+        ("reads[nemesis=kill,final-reads=true]", Verdict.VALID, [], 1),
+        ("reads[nemesis=kill,final-reads=false]", Verdict.INVALID, ["linearizable"], 1),
+        ("reads[nemesis=pause,final-reads=true]", Verdict.VALID, [], 1),
+        ("reads[nemesis=pause,final-reads=false]", Verdict.UNKNOWN, [], 0),
+    ]
+    assert "--no-final-reads" in cases[1].arguments()
 
 
 def test_a_new_case_changes_no_seed(tmp_path: Path) -> None:
@@ -99,6 +136,16 @@ def test_a_new_case_changes_no_seed(tmp_path: Path) -> None:
         ("[[test]]\nname = 'a'\nknown-failures = ['recovered']", "takes a list of PART=invalid"),
         ("[[test]]\nname = 'a'\n[[test]]\nname = 'a'", "two cases are named 'a'"),
         ("[[test]", "cannot be read as TOML"),
+        ("[[test]]\nname = 'a'\nwhere = 'x'", r"expected tables \[\[test.where\]\]"),
+        ("[[test]]\nname = 'a'\n[[test.where]]\nexpect = 'invalid'", "expected a value of a dimension"),
+        (MATRIX + "[[test.where]]\nnemesis = 'kill'", "expected a value of a dimension"),
+        (MATRIX + "[[test.where]]\ntime-limit = 2\nexpect = 'invalid'", "'time-limit' is neither an expectation nor"),
+        (MATRIX + "[[test.where]]\nnemesis = 'crash'\nexpect = 'invalid'", "where 1: nemesis takes values of the test"),
+        (MATRIX + "[[test.where]]\nnemesis = 'kill'\nexpect = 'bad'", "where 1: expect takes valid"),
+        (
+            MATRIX + "[[test.where]]\nnemesis = 'kill'\nexpect-parts = ['a']",
+            'where 1: expect-parts needs expect = "invalid"',
+        ),
     ],
 )
 def test_a_bad_suite_is_refused(tmp_path: Path, text: str, message: str) -> None:
