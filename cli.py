@@ -45,6 +45,7 @@ COMMANDS = {
     "report": ("commands.report:report", "Write the report of a run again."),
     "serve": ("commands.report:serve", "Show the store in a browser."),
     "shrink": ("commands.shrink:shrink_run", "Find a smaller run that fails in the same way."),
+    "store": ("commands.store:store", "Remove runs that are no longer needed."),
     "suite": ("commands.suite:run_whole_suite", "Run all tests of a file."),
     "systems": ("commands.listing:systems", "List the systems."),
     "test": ("commands.test:run_test", "Run a test."),

@@ -19,7 +19,9 @@ from clusters.options import ClusterOptions
 from harness.console import plugins
 from harness.console.parameters import Choice, PluginName, Whole, existing_file
 from harness.console.plain import message, one_line
+from harness.console.plain import name as plain_name
 from harness.console.sources import DefaultsCommand, Group
+from harness.console.suggest import did_you_mean
 from harness.console.terminal import echo
 from harness.declare import with_option
 from harness.errors import ExitCode, InputError, LabrysError
@@ -145,8 +147,6 @@ def shell(node: str, name: str) -> None:
 
 
 def _find(one: Cluster, name: str) -> Node:
-    from harness.console.suggest import did_you_mean
-
     for node in one.nodes:
         if node.name == name:
             return node
@@ -213,15 +213,27 @@ def _progress(node: str, text: str) -> None:
 def down(names: tuple[str, ...], *, everything: bool) -> None:
     """Removes local clusters.
 
-    A cluster can be in any state. The command succeeds if there is no such cluster.
+    A cluster can be in any state. A name that no cluster has is an error, after the other clusters are removed. Without a name
+    and with --all, the command succeeds if there is no cluster.
     """
     from clusters.local import list_clusters, take_down
 
     if everything and names:
         raise InputError("--all takes down every cluster; give names or --all, not both")
     wanted = [one.name for one in list_clusters()] if everything else (names or (DEFAULT_NAME,))
+    missing = []
     for name in wanted:
-        echo(f"cluster {name}: {'taken down' if take_down(name) else 'there is none'}", err=True)
+        removed = take_down(name)
+        if removed or not names:
+            echo(f"cluster {name}: {'taken down' if removed else 'there is none'}", err=True)
+        else:
+            missing.append(name)
+    if missing:
+        others = [one.name for one in list_clusters()]
+        raise InputError(
+            f"there is no local cluster {', '.join(map(plain_name, missing))}. "
+            + (did_you_mean(missing[0], others) if others else "No local cluster runs.")
+        )
 
 
 @contextlib.contextmanager

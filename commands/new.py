@@ -181,7 +181,7 @@ def _print_next(kind: str, name: str, target: Path) -> None:
     echo(f"  cd {shlex.quote(str(target))}")
     echo(f"  {installation.pip()} -e '.[test]'")
     echo(f"  {shlex.quote(sys.executable)} -m pytest")
-    echo(f"  labrys test --{kind} {name} --help")
+    echo(f"  {installation.labrys()} test --{kind} {name} --help")
     echo("In another environment, install this Labrys first:")
     if origin.gone is not None:
         echo(f"  (from {origin.gone}, which is no longer there; docs/install.md shows how to make it)")

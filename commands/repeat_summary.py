@@ -54,9 +54,9 @@ def print_tally(console: Console, tally: Tally, *, page: Path) -> None:
     after_progress(console)
     if console.width < PIPE_WIDTH:  # in a pipe, the lines of the runs are enough
         console.print(_table(tally))
-    for run in tally.runs:
-        if run.outcome.verdict is not Verdict.VALID or run.outcome.crossed:
-            console.print(Text.assemble(("reproduce  ", "dim"), one_line(run.reproduce)), soft_wrap=True)
+    red = [run for run in tally.runs if run.outcome.verdict is not Verdict.VALID or run.outcome.crossed]
+    for line in dict.fromkeys(run.reproduce for run in red):  # with --same-seed, all runs have the same one
+        console.print(Text.assemble(("reproduce  ", "dim"), one_line(line)), soft_wrap=True)
     console.print(Text(tally.describe(), style="bold"), soft_wrap=True)
     console.print(Text.assemble(("page       ", "dim"), plain(str(page))), soft_wrap=True)
 

@@ -16,11 +16,11 @@ from harness.builds import Artifact, Build, Provenance
 from harness.client import Client, RoutedClient
 from harness.daemon import Daemon
 from harness.service import NodeStatus, ReplicaState, Service
-from harness.system import OneServiceSystem, Program, System
+from harness.system import LogLine, OneServiceSystem, Program, System
 
 PAGE = Path(__file__).parents[1] / "docs" / "system-reference.md"
 CLASSES = (
-    System, Service, OneServiceSystem, Daemon, NodeStatus, ReplicaState, Program, Build, Artifact, Provenance,
+    System, Service, OneServiceSystem, Daemon, NodeStatus, ReplicaState, LogLine, Program, Build, Artifact, Provenance,
     Client, RoutedClient,
 )  # fmt: skip
 BEGINNING = """\
@@ -47,7 +47,7 @@ def page() -> str:
 def describe(of: type) -> list[str]:
     """Returns the lines about a class: its text, its attributes and its methods."""
     text, sections = parse(of)
-    lines = [f"## {of.__name__}", "", *paragraphs(text)]
+    lines = [f"## {of.__name__}", "", f"`from {of.__module__} import {of.__name__}`", "", *paragraphs(text)]
     attributes = sections.get("Attributes", [])
     if attributes:
         lines += ["| attribute | type | default | meaning |", "|---|---|---|---|"]

@@ -65,6 +65,12 @@ def pip() -> str:
     return shlex.join([sys.executable, "-m", "pip", "install"])
 
 
+def labrys() -> str:
+    """Returns the command of this Labrys for a shell: the one beside its Python, or the one in PATH if there is none."""
+    beside = Path(sys.executable).with_name(PACKAGE)
+    return shlex.quote(str(beside)) if beside.is_file() else PACKAGE
+
+
 def is_installed(module: str) -> bool:
     """Returns whether a library is installed, without importing it."""
     return importlib.util.find_spec(module) is not None

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 MAX_SEED: Final = 2**63 - 1
 MAX_RUN_S: Final = 604_800.0  # a week; no run is longer
 MAX_WAIT_S: Final = 86_400.0
-_UNITS_S: Final = (3600.0, 60.0, 1.0)
+_UNITS_S: Final = (86_400.0, 3600.0, 60.0, 1.0)
 _NUMBER: Final = r"([0-9]{1,15}(?:\.[0-9]{1,15})?)"
-_WITH_UNITS: Final = re.compile(rf"(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?")
+_WITH_UNITS: Final = re.compile(rf"(?:{_NUMBER}d)?(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?")
 
 
 class Choice(click.Choice[str]):
@@ -78,7 +78,7 @@ class Number(click.FloatRange):
 
 
 class Seconds(Number):
-    """A number of seconds, or a text with units such as `90s`, `1m`, `1.5h` or `1h30m`."""
+    """A number of seconds, or a text with units such as `90s`, `1m`, `1.5h`, `1h30m` or `14d`."""
 
     def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> float:
         """Returns the seconds.
