@@ -62,7 +62,8 @@ bench: setup
 dist: build/deps.stamp
 	$(DLEDGER) $(PACKAGED)
 	rm -rf dist
-	$(BIN)/maturin sdist --out dist
+	mkdir dist
+	$(BIN)/maturin pep517 write-sdist --sdist-directory dist
 	$(BIN)/maturin build --quiet --release --out dist
 
 vm-box: dist
