@@ -11,7 +11,6 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from checker.formats.jepsen import write_history
 from checker.formats.parquet import write_operations
 from harness import parts
 from harness import phases as ph
@@ -106,11 +105,8 @@ class EarlyJudge:
             drawn = self._drawn(observed, operations, found)
         with self.phases.during(ph.WRITE_HISTORY):
             name = f"{self.folder.test_name}/{self.folder.stamp}"
-            edn, table = self.folder.history_edn, self.folder.operations_parquet
-            problems = [
-                *tried(edn.name, lambda: write_history(edn, self.history.ops)),
-                *tried(table.name, lambda: write_operations(table, operations, run=name)),
-            ]
+            table = self.folder.operations_parquet
+            problems = tried(table.name, lambda: write_operations(table, operations, run=name))
         return Judged(operations=operations, parts=found, drawn=drawn, problems=problems)
 
     def _drawn(

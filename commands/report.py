@@ -24,16 +24,18 @@ _STORE = click.option(
 @click.command(cls=RunCommand)
 @click.argument("run", type=RunName(), default="latest")
 @_STORE
-def report(run: str, store: Path) -> None:
+@click.option("--edn", is_flag=True, help="Also write history.edn and results.edn, as Jepsen does.")
+def report(run: str, store: Path, *, edn: bool) -> None:
     """Writes the report of RUN again from its files, and prints its path.
 
     RUN is the folder of a run, or a run in the store: `latest`, `<test>`, `<test>/<time>`, or an index. Index 0 is the newest
     run and -1 the oldest.
     """
+    from harness.history import read_history
     from results.live.terminal import print_summary
     from results.store.document import build
     from results.store.load import load_record
-    from results.store.publish import draw
+    from results.store.publish import draw, write_edn
     from results.store.store import Store
 
     found = Store(store).open_run(run)
@@ -44,6 +46,10 @@ def report(run: str, store: Path) -> None:
     record = load_record(found)
     document = build(record)
     draw(found, record, document)
+    if edn:
+        problems = write_edn(found, read_history(found.history_jsonl, within=found.path).ops, document)
+        if problems:
+            raise InputError("; ".join(problems))
     path = found.report_html
     if path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())

@@ -57,6 +57,11 @@ class OutputOptions:
         flag="--name",
     )
     store_dir: Path = option(Path("store"), "The folder with all runs.", flag="--store", kind=folder())
+    edn: bool = option(
+        False,  # noqa: FBT003 - it takes no keyword
+        "Also write history.edn and results.edn, as Jepsen does.",
+        flag="--edn",
+    )
     output: str = option(
         "text",
         "Format of standard output; github writes annotations for GitHub Actions.",

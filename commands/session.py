@@ -85,7 +85,16 @@ def compose_and_carry_out(settled: Settled, *, store: Store, console: Console) -
         for kind, why in info.left_out.items():
             console.print(f"left out   {one_line(f'{kind}: {why}')}", soft_wrap=True)
         again = partial(repeated, settled) if settled.options.cluster.of_programs else None
-        return carry_out(test, info, plan=to_json(plan), store=store, console=console, phases=phases, again=again)
+        return carry_out(
+            test,
+            info,
+            plan=to_json(plan),
+            store=store,
+            console=console,
+            phases=phases,
+            again=again,
+            edn=settled.options.output.edn,
+        )
 
 
 def carry_out(
@@ -97,6 +106,7 @@ def carry_out(
     console: Console,
     phases: Phases | None = None,
     again: Callable[[RunResult], Part] | None = None,
+    edn: bool = False,
 ) -> Session:
     """Runs a test once, judges its history, and writes its folder.
 
@@ -108,6 +118,7 @@ def carry_out(
         console: The console for progress.
         phases: The phases so far; the run adds its own.
         again: Carries out the run again, and returns a part about it; None: the run is not repeated.
+        edn: Whether to write the history and the results in Jepsen's format, too.
 
     Raises:
         LabrysError: The system could not be set up, so there is no verdict; the folder has the logs.
@@ -123,7 +134,9 @@ def carry_out(
         with folder.hold():
             announce(folder, info)
             folder.write_text(folder.plan_json, plan)
-            return _run_and_judge(test, info, folder, console, Phases() if phases is None else phases, again=again)
+            return _run_and_judge(
+                test, info, folder, console, Phases() if phases is None else phases, again=again, edn=edn
+            )
     finally:
         store.finish(folder)
         root.removeHandler(handler)
@@ -138,6 +151,7 @@ def _run_and_judge(
     phases: Phases,
     *,
     again: Callable[[RunResult], Part] | None,
+    edn: bool,
 ) -> Session:
     began_s = time.monotonic()
     # The nodes take seconds to start. Meanwhile, a thread loads what the report needs.
@@ -189,7 +203,7 @@ def _run_and_judge(
                 phases=list(phases.done),
                 problems=[*result.problems, *judged.problems],
             )
-            document = publish(folder, record, drawn=judged.drawn, phases=phases)
+            document = publish(folder, record, drawn=judged.drawn, phases=phases, events=history.ops if edn else None)
     finally:
         history.close()
     numbers = measured(info.thresholds, partial(measure, document))

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
+from checker.formats.jepsen import write_history
 from harness.phases import WRITE, Phases
 from results.store.document import build, phases_of
 from results.store.edn import results_edn
 from results.store.record import test_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from harness.op import Value
+    from harness.op import Op, Value
     from results.store.record import RunRecord, TestInfo
     from results.store.store import Run
 
@@ -49,7 +50,12 @@ def tried(what: str, make: Callable[[], object]) -> list[str]:
 
 
 def publish(
-    run: Run, record: RunRecord, *, drawn: Mapping[str, tuple[str, str]] | None = None, phases: Phases | None = None
+    run: Run,
+    record: RunRecord,
+    *,
+    drawn: Mapping[str, tuple[str, str]] | None = None,
+    phases: Phases | None = None,
+    events: Sequence[Op] | None = None,
 ) -> Mapping[str, Value]:
     """Writes `results.json` and all files that are made from it.
 
@@ -58,6 +64,7 @@ def publish(
         record: The record of the run.
         drawn: The plots, if they are drawn already, as `results.page.report.plots_of` returns them.
         phases: Measures the phase `write`. At the end, `results.json` gets it too; the report cannot have it.
+        events: The events of the run, to write the files in Jepsen's format; None: these are not written.
 
     Returns:
         The document of `results.json`. If another file could not be made, its problems contain the reason.
@@ -69,7 +76,7 @@ def publish(
         first = document = build(record)
         run.write_json(run.results_json, document)
         problems = [
-            *tried("results.edn", lambda: run.write_text(run.results_edn, results_edn(first))),
+            *([] if events is None else write_edn(run, events, first)),
             *tried("the report", lambda: draw(run, record, first, drawn=drawn)),
         ]
         if problems:
@@ -79,6 +86,14 @@ def publish(
     if document is not first:
         run.write_json(run.results_json, document)
     return document
+
+
+def write_edn(run: Run, events: Sequence[Op], document: Mapping[str, Value]) -> list[str]:
+    """Writes the history and the results in Jepsen's format. Returns a sentence for each file that could not be made."""
+    return [
+        *tried(run.history_edn.name, lambda: write_history(run.history_edn, events)),
+        *tried(run.results_edn.name, lambda: run.write_text(run.results_edn, results_edn(document))),
+    ]
 
 
 def draw(

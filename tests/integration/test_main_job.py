@@ -58,7 +58,7 @@ def verdicts(path: Path) -> dict[str | None, Verdict]:
 @pytest.mark.parametrize("read_mode", ["read-index", pytest.param("raft-log", marks=pytest.mark.night)])
 def test_safe_reads_survive_a_partition(tmp_path: Path, read_mode: str) -> None:
     """With ReadIndex or log reads there is no anomaly, the partition is proved, and all files exist."""
-    code, document, said = labrys(tmp_path, "--seed", "7", "--read-mode", read_mode, *PARTITION)
+    code, document, said = labrys(tmp_path, "--seed", "7", "--edn", "--read-mode", read_mode, *PARTITION)
 
     assert part(document, "linearizable")["valid"] is True, said
     assert part(document, "faults-effective")["valid"] is True, said
@@ -91,7 +91,7 @@ def test_unsafe_reads_are_found_out(tmp_path: Path) -> None:
 
     All its files agree, for each key.
     """
-    code, document, said = labrys(tmp_path, "--seed", "7", "--read-mode", "unsafe", *PARTITION)
+    code, document, said = labrys(tmp_path, "--seed", "7", "--edn", "--read-mode", "unsafe", *PARTITION)
 
     assert code == ExitCode.INVALID, said
     linearizable = part(document, "linearizable")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from harness.op import Op, OpType
 from harness.phases import Phases
 from results.store.publish import publish
 
@@ -15,16 +16,24 @@ if TYPE_CHECKING:
     from results.store.store import Store
 
 NOW = datetime(2026, 7, 29, tzinfo=UTC)
+EVENTS = [Op(number, number, kind, 0, "read", None) for number, kind in enumerate((OpType.INVOKE, OpType.OK))]
 
 
 def test_a_run_leaves_all_its_files(store: Store, valid_record: RunRecord) -> None:
     """The returned document is the written one."""
     run = store.create_run("t", NOW)
-    document = publish(run, valid_record)
+    document = publish(run, valid_record, events=EVENTS)
     assert json.loads(run.results_json.read_text()) == document
-    for path in (run.results_edn, run.report_html, run.junit_xml, run.plots_dir / "rate.svg"):
+    for path in (run.results_edn, run.history_edn, run.report_html, run.junit_xml, run.plots_dir / "rate.svg"):
         assert path.stat().st_size > 100
     assert not [path for path in run.path.rglob("*") if path.name.endswith(".tmp")]
+
+
+def test_jepsens_files_come_on_request_only(store: Store, valid_record: RunRecord) -> None:
+    """They are half of a store, and few people read them."""
+    run = store.create_run("t", NOW)
+    publish(run, valid_record)
+    assert not list(run.path.glob("*.edn"))
 
 
 def test_the_time_of_writing_is_measured_too(store: Store, valid_record: RunRecord) -> None:
@@ -57,7 +66,7 @@ def test_results_edn_that_cannot_be_written_costs_no_report(store: Store, valid_
     run = store.create_run("t", NOW)
     run.results_edn.mkdir()
     (run.results_edn / "in the way").write_text("")
-    (problem,) = publish(run, valid_record)["problems"]
+    (problem,) = publish(run, valid_record, events=EVENTS)["problems"]
     assert problem.startswith("results.edn could not be made: StoreError: ")
     assert run.report_html.is_file()
 
