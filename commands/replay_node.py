@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from clusters.pipes.child import Child
 from clusters.pipes.command import environment_of
+from clusters.pipes.keeper import Keeper
 from clusters.sim.machine import random_of
 from harness.console import below
 from harness.console.documents import parse_json, shown
@@ -120,6 +121,7 @@ def replayed(
         InfrastructureError: The program cannot be started.
     """
     directory = Path(tempfile.mkdtemp(prefix="labrys-replay-"))
+    keeper = Keeper(directory)
     talk: _Talk | None = None
     same = starts = fed = 0
     try:
@@ -130,7 +132,7 @@ def replayed(
                 if talk is not None:
                     talk.end()
                 starts += 1
-                talk = _Talk(Child(command, directory, environment_of(random_of(seed, node, starts))))
+                talk = _Talk(Child(keeper, command, directory, environment_of(random_of(seed, node, starts))))
             if talk is None:
                 raise InputError(
                     f"line {line.number} of {FILE} comes before the first init, so the transcript is not whole"
@@ -146,6 +148,7 @@ def replayed(
     finally:
         if talk is not None:
             talk.end()
+        keeper.close()
         shutil.rmtree(directory, ignore_errors=True)
     return Replayed(same=same, starts=starts, fed=fed)
 

@@ -69,6 +69,7 @@ class _JumpingSelector(selectors.SelectSelector):
     def __init__(self, events: Events | None) -> None:
         super().__init__()
         self.now_s = 0.0
+        self.looks = False  # whether there is a signal to handle
         self._events = events
         self._turns = 0
 
@@ -78,7 +79,8 @@ class _JumpingSelector(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> list[Any]:
         self._turns += 1
-        if self._turns % SIGNAL_TURNS == 0 and (ready := super().select(0)):
+        if (self.looks or self._turns % SIGNAL_TURNS == 0) and (ready := super().select(0)):
+            self.looks = False
             return ready
         if timeout is not None and timeout <= 0:
             return []
@@ -118,6 +120,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             future.set_exception(error)
         return future
 
+    def descriptors(self) -> list[int]:
+        """Returns the descriptors that become readable when the loop has something to do, e.g. after a signal."""
+        return [key.fd for key in self._jumping.get_map().values()]
+
+    def look(self) -> None:
+        """Handles signals in its next turn."""
+        self._jumping.looks = True
+
     def give_up(self) -> None:
         """Cancels all tasks, and runs them to their ends without other events. A task that still waits then is left.
 
@@ -154,7 +164,29 @@ def run_virtual(main: Coroutine[Any, Any, T], events: Events | None = None) -> T
 
 def in_virtual_time() -> bool:
     """Returns whether the caller runs in a `VirtualLoop`, directly or through its `run_in_executor`."""
+    return _virtual_loop() is not None
+
+
+def wake_descriptors() -> list[int]:
+    """Returns the descriptors that become readable when the `VirtualLoop` that runs has to handle a signal; none without one.
+
+    Code that keeps the loop from running, e.g. events that wait for a process, calls `look_for_signals` when one of them is
+    readable, and returns.
+    """
+    loop = _virtual_loop()
+    return [] if loop is None else loop.descriptors()
+
+
+def look_for_signals() -> None:
+    """Lets the `VirtualLoop` that runs handle signals in its next turn. Without this, it looks for them now and then."""
+    loop = _virtual_loop()
+    if loop is not None:
+        loop.look()
+
+
+def _virtual_loop() -> VirtualLoop | None:
     try:
-        return isinstance(asyncio.get_running_loop(), VirtualLoop)
+        loop = asyncio.get_running_loop()
     except RuntimeError:
-        return False
+        return None
+    return loop if isinstance(loop, VirtualLoop) else None

@@ -1,7 +1,8 @@
 """A process of the operating system with three pipes: its stdin, its stdout and its stderr.
 
-All of this end is non-blocking. The process has a folder and a process group of its own, so that a signal also reaches what it
-has started. It ends with the harness, or when its stdin ends.
+All of this end is non-blocking. The process has a folder, a session and a guard of its own. The guard (`clusters.pipes.keeper`)
+knows all that the process has started, also what has left its session. So a signal reaches all of it, and it ends with the
+process, and with the harness.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ import contextlib
 import os
 import select
 import signal
-import subprocess
 import time
-from typing import IO, TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from clusters.pipes.kernel import STOPPED, group_of, letters_of
 from harness.errors import InfrastructureError
@@ -20,6 +20,8 @@ from harness.errors import InfrastructureError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from clusters.pipes.keeper import Keeper
 
 CHUNK: Final = 1 << 16  # the size of a pipe of Linux
 CHUNKS: Final = 16  # of one read
@@ -37,10 +39,11 @@ class Child:
         ended: Which of `stdout` and `stderr` it has closed.
     """
 
-    def __init__(self, command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, keeper: Keeper, command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
         """Starts the process.
 
         Args:
+            keeper: Starts it.
             command: Its program and arguments.
             directory: Its working directory.
             environment: Variables beside those of this process.
@@ -48,19 +51,9 @@ class Child:
         Raises:
             InfrastructureError: It cannot be started.
         """
-        try:
-            self._process = subprocess.Popen(
-                command, cwd=directory, env={**os.environ, **environment}, bufsize=0, start_new_session=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            )  # fmt: skip
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InfrastructureError(f"the node's program {command[0]} cannot be started: {reason}") from error
-        self.pid = self._process.pid
-        self._pipes = [
-            cast("IO[bytes]", pipe) for pipe in (self._process.stdin, self._process.stdout, self._process.stderr)
-        ]
-        self.stdin, self.stdout, self.stderr = (pipe.fileno() for pipe in self._pipes)
+        self._kept = keeper.start(command, directory, {**os.environ, **environment})
+        self.pid = self._kept.pid
+        self.stdin, self.stdout, self.stderr = self._kept.stdin, self._kept.stdout, self._kept.stderr
         for descriptor in (self.stdin, self.stdout, self.stderr):
             os.set_blocking(descriptor, False)
         self.unsent = bytearray()
@@ -97,16 +90,9 @@ class Child:
                     break
         return found
 
-    def status(self) -> int | None:
-        """Returns its exit status, negative for a signal; None if it runs."""
-        return self._process.poll()
-
     def wait(self, limit_s: float) -> int | None:
-        """Waits for its end; returns the exit status, or None if it still runs."""
-        try:
-            return self._process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            return None
+        """Waits for its end; returns the exit status, negative for a signal, or None if it still runs."""
+        return self._kept.status(limit_s)
 
     def letter(self) -> str | None:
         """Returns the state of its first process as in /proc/PID/stat, read from the kernel; None if there is none."""
@@ -119,31 +105,44 @@ class Child:
         Raises:
             InfrastructureError: One of its threads does not stop.
         """
-        os.killpg(self.pid, signal.SIGSTOP)
         deadline_s = time.monotonic() + SIGNAL_WAIT_S
-        while not all(letter in STOPPED for pid in group_of(self.pid) for letter in letters_of(pid)):
+        while running := [pid for pid in self._all() if not all(letter in STOPPED for letter in letters_of(pid))]:
             if time.monotonic() > deadline_s:
-                raise InfrastructureError(f"process {self.pid} did not stop in {SIGNAL_WAIT_S:g} s after SIGSTOP")
+                raise InfrastructureError(f"process {running[0]} did not stop in {SIGNAL_WAIT_S:g} s after SIGSTOP")
+            self._signal(signal.SIGSTOP, running)
             time.sleep(SIGNAL_POLL_S)
 
     def resume(self) -> None:
         """Continues it and all that it has started; returns when its first process is no longer stopped."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT, self._all())
         deadline_s = time.monotonic() + SIGNAL_WAIT_S
         while self.letter() == "T" and time.monotonic() < deadline_s:
             time.sleep(SIGNAL_POLL_S)
 
     def kill(self) -> None:
         """Ends it and all that it has started, and closes the pipes."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._process.kill()
-        self._process.wait(SIGNAL_WAIT_S)
-        for pipe in self._pipes:
-            pipe.close()
+        self._kept.end()
 
-    def wait_for_output(self, limit_s: float) -> None:
-        """Waits until there is output, or until its stdin takes bytes that wait, at most for a time."""
+    def _all(self) -> list[int]:
+        """Returns it and all that it has started, without its guard."""
+        return group_of(self._kept.guard)[1:]
+
+    def _signal(self, number: signal.Signals, pids: Sequence[int]) -> None:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+    def wait_for_output(self, limit_s: float, wakes: Sequence[int] = ()) -> bool:
+        """Waits until there is output, or until its stdin takes bytes that wait, at most for a time.
+
+        Args:
+            limit_s: The time.
+            wakes: Other descriptors. If one of them is readable, the wait ends too.
+
+        Returns:
+            Whether one of the other descriptors is readable.
+        """
         reading = [each for each in (self.stdout, self.stderr) if each not in self.ended]
-        select.select(reading, [self.stdin] if self.unsent else [], [], limit_s)  # a poll would wait for at least 1 ms
+        # A poll would wait for at least 1 ms.
+        ready, _, _ = select.select([*reading, *wakes], [self.stdin] if self.unsent else [], [], limit_s)
+        return not set(wakes).isdisjoint(ready)

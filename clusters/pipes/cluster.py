@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from clusters.pipes.keeper import Keeper
 from clusters.pipes.live import LiveWorld
 from clusters.pipes.pump import LivePump
 from clusters.pipes.transcript import Transcript
@@ -16,6 +18,7 @@ from clusters.pipes.virtual import VirtualPump
 from clusters.sim.cluster import LOG_DIRECTORY, SimCluster, SimRemote
 from clusters.sim.folder import Folder
 from harness.capabilities import SIMULATED, SIMULATED_CLOCK, SIMULATED_DISK, SIMULATED_POWER, Capabilities
+from harness.errors import NodeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,6 +67,7 @@ class PipesCluster(SimCluster):
         for name, machine in self.world.machines.items():
             machine.disk = Folder(name, functools.partial(self.directory, name))
         self._remotes = {name: PipesRemote(machine, self) for name, machine in self.world.machines.items()}
+        self._keeper: Keeper | None = None
         self._transcripts: dict[str, Transcript] = {}
         self._directory: Path | None = None
 
@@ -71,17 +75,37 @@ class PipesCluster(SimCluster):
         """Returns the transcript of a node; begins it if there is none."""
         found = self._transcripts.get(node)
         if found is None:
-            path = self.directory(node).with_suffix(".messages")
-            found = self._transcripts[node] = Transcript(path)
+            found = self._transcripts[node] = Transcript()
         return found
 
+    @property
+    def keeper(self) -> Keeper:
+        """Returns what starts the programs, and ends them with this process."""
+        if self._keeper is None:
+            self._keeper = Keeper(self._folder())
+        return self._keeper
+
     def directory(self, node: str) -> Path:
-        """Returns the working directory of a node's program; makes it if there is none."""
+        """Returns the working directory of a node's program; makes it if there is none.
+
+        Raises:
+            NodeError: The program has put something else in its place. A link could lead to files of others.
+        """
+        directory = self._folder() / node
+        try:
+            directory.mkdir(exist_ok=True)
+            is_folder = stat.S_ISDIR(directory.lstat().st_mode)
+        except OSError as error:
+            raise NodeError(node, f"its program has damaged its folder {directory}: {error.strerror}") from error
+        if not is_folder:
+            raise NodeError(node, f"its program has put something else in the place of its folder {directory}")
+        return directory
+
+    def _folder(self) -> Path:
+        """Returns the folder of all nodes; makes it if there is none."""
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix="labrys-pipes-"))
-        directory = self._directory / node
-        directory.mkdir(exist_ok=True)
-        return directory
+        return self._directory
 
     def wipe(self, node: str) -> None:
         """Removes the files of a node."""
@@ -100,6 +124,8 @@ class PipesCluster(SimCluster):
         """Ends the programs, and removes their files."""
         for machine in self.world.machines.values():
             machine.end()
+        if self._keeper is not None:
+            self._keeper.close()
         super().close()
         for node in self.nodes:
             self.wipe(node.name)

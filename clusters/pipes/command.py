@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from clusters.sim.environment import SAME_EVERYWHERE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from random import Random
@@ -17,4 +19,4 @@ def environment_of(random: Random) -> Mapping[str, str]:
     Args:
         random: The random numbers of this start of the program; nothing was drawn from them.
     """
-    return {"PYTHONHASHSEED": "0", "LABRYS_SEED": str(random.getrandbits(SEED_BITS))}
+    return {**SAME_EVERYWHERE, "PYTHONHASHSEED": "0", "LABRYS_SEED": str(random.getrandbits(SEED_BITS))}

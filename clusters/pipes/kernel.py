@@ -63,6 +63,7 @@ ASLEEP: Final = "S"
 ALONE: Final = b"\nThreads:\t1\n"  # a line of /proc/PID/status, as the next one
 ASLEEP_LINE: Final = b"\nState:\tS"
 ZOMBIE: Final = "Z"
+HALTED: Final = ("T", "t")
 STOPPED: Final = "TtZX"  # state letters of a thread that SIGSTOP has stopped, and of one that has ended
 
 
@@ -206,6 +207,9 @@ def _blocked(pid: int) -> list[tuple[str, str, str]] | None:
             letter = status.partition("State:")[2].lstrip()[:1]
             if letter == ZOMBIE:
                 found.append((thread, "", ""))
+                continue
+            if letter in HALTED:  # only a signal of another process lets it go on
+                found.append((thread, status[status.find("voluntary_ctxt") :], ""))
                 continue
             if letter != ASLEEP or not call[:1].isdecimal():
                 return None  # it runs, or waits for the disk

@@ -1,7 +1,7 @@
 """A node's program as a process of the world: what joins the pipes of `child` to a simulated machine.
 
 A subclass says what the lines on stdin and stdout mean. Each line of stderr is a line of the node's log. The end of the program
-is an error, unless a fault killed it.
+is an error, unless a fault killed it. Whatever a program writes, the memory that this takes is bounded.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from clusters.pipes.keeper import Keeper
     from clusters.pipes.pump import Pump
     from clusters.pipes.transcript import Transcript
     from clusters.sim.host import Host
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 MAX_LINE: Final = 16 << 20  # bytes of a line of stdout; a longer one ends the process
 MAX_LOG_LINE: Final = 2000  # characters of a line of the log
+MAX_LOG_BYTES: Final = 4 * MAX_LOG_LINE  # of a line of stderr; the rest of a longer one is lost
 MAX_LOG_LINES: Final = 200_000  # lines of the log of a node
+MAX_LOG: Final = 64 << 20  # characters of the log of a node
 END_S: Final = 2.0  # a program that closed its stdout gets this time to end by itself
 TAIL: Final = 5  # the last lines of stderr that a program leaves
 # A program that writes more lines in a second of virtual time ends. The time would nearly stand still.
@@ -42,12 +45,14 @@ class Launch:
         directory: Its working directory, which exists.
         environment: Variables beside those of this process.
         transcript: Takes the lines on its stdin and stdout.
+        keeper: Starts it.
     """
 
     command: Sequence[str]
     directory: Path
     environment: Mapping[str, str]
     transcript: Transcript
+    keeper: Keeper
 
 
 class Program(abc.ABC):
@@ -79,8 +84,8 @@ class Program(abc.ABC):
         self._launch = launch
         self._recent = (0, 0)  # a second of virtual time, and how many lines it wrote in it
         self._out = bytearray()
-        self._err = bytearray()
-        self._log_lines = 0
+        self._err = bytearray()  # the last line of stderr so far, at most `MAX_LOG_BYTES` of it
+        self._log_lines = self._logged = 0
         self._slept = False
 
     @abc.abstractmethod
@@ -102,7 +107,8 @@ class Program(abc.ABC):
     def start(self) -> None:
         """Starts the process."""
         self.machine.world.share_core()
-        self.child = Child(self._launch.command, self._launch.directory, self._launch.environment)
+        launch = self._launch
+        self.child = Child(launch.keeper, launch.command, launch.directory, launch.environment)
         self._pump.add(self)
         self.began()
 
@@ -114,12 +120,15 @@ class Program(abc.ABC):
             self._pump.wrote(self)
 
     def pull(self) -> bool:
-        """Takes the output that is in the pipes, without acting on it. Returns whether there was some."""
+        """Takes the output that is in the pipes. It logs stderr, and does not act on stdout. Returns whether there was some."""
         child = self.child
         if child is None:
             return False
         err, out = child.read(child.stderr), child.read(child.stdout)
-        self._err += err
+        *lines, rest = err.split(b"\n")
+        for line in lines:
+            self._end_log_line(line)
+        self._err += rest[: MAX_LOG_BYTES - len(self._err)]
         self._out += out
         self._count(out.count(b"\n"))
         if len(self._out) > 2 * MAX_LINE:  # several pulls without a line
@@ -138,13 +147,11 @@ class Program(abc.ABC):
             )
 
     def act(self) -> bool:
-        """Acts on the complete lines of the output so far: first those of stderr, so the log has the reason of a message.
+        """Acts on the complete lines of stdout so far. The log has the lines of stderr before, and so the reason of a message.
 
         Returns:
             Whether there was a line on stdout.
         """
-        for line in _taken(self._err):
-            self._log(line)
         lines = _taken(self._out)
         for line in lines:
             if self.child is None:
@@ -166,7 +173,7 @@ class Program(abc.ABC):
         self.pull()
         self.act()
         if self._err:
-            self._log(bytes(self._err))
+            self._end_log_line(b"")
         if status is None:
             self._die("closed its stdout, and still runs")
         else:
@@ -183,14 +190,20 @@ class Program(abc.ABC):
             self.ended(how)
             self.machine.die(f"the program {how}")
 
-    def _log(self, line: bytes) -> None:
+    def _end_log_line(self, end: bytes) -> None:
+        """Writes the line of stderr so far into the log, with its end."""
+        line = bytes(self._err) + end[: MAX_LOG_BYTES - len(self._err)]
+        self._err.clear()
         text = one_line(line.decode("utf-8", "replace"))[:MAX_LOG_LINE]
         self.tail = [*self.tail[1 - TAIL :], text]
+        if self._log_lines >= MAX_LOG_LINES or self._logged > MAX_LOG:
+            return
         self._log_lines += 1
-        if self._log_lines < MAX_LOG_LINES:
-            self.machine.log(text)
-        elif self._log_lines == MAX_LOG_LINES:
-            self.machine.log(f"(Labrys keeps {MAX_LOG_LINES:,} lines of stderr; the others are lost)")
+        self._logged += len(text)
+        self.machine.log(text)
+        if self._log_lines >= MAX_LOG_LINES or self._logged > MAX_LOG:
+            kept = f"{MAX_LOG_LINES:,} lines and {MAX_LOG >> 20} MB"
+            self.machine.log(f"(Labrys keeps at most {kept} of stderr; the rest is lost)")
 
     def killed(self) -> None:
         """Ends the process. Its output that was not handled is lost."""

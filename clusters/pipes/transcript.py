@@ -1,10 +1,13 @@
 """The lines on the stdin and stdout of a node, with their times: what the program got and what it said.
 
-A line of the transcript is `SECONDS > LINE` for stdin, and `SECONDS < LINE` for stdout.
+A line of the transcript is `SECONDS > LINE` for stdin, and `SECONDS < LINE` for stdout. The file has no name, so no program can
+put a link or a FIFO in its place.
 """
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from typing import TYPE_CHECKING, Final
 
 from harness.units import NS_PER_S
@@ -20,10 +23,9 @@ MAX_BYTES: Final = 256 << 20
 class Transcript:
     """The transcript of a node, in a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self) -> None:
         """Begins an empty transcript."""
-        self._path = path
-        self._file = path.open("wb")
+        self._file = tempfile.TemporaryFile(prefix="labrys-messages-")  # noqa: SIM115 - `close` closes it
         self._left = MAX_BYTES
 
     def add(self, now_ns: int, arrow: str, line: bytes) -> None:
@@ -40,11 +42,12 @@ class Transcript:
         Raises:
             FileNotFoundError: It is empty.
         """
-        self._file.flush()
-        content = self._path.read_bytes()
-        if not content:
-            raise FileNotFoundError(self._path)
-        target.write_bytes(content)
+        if not self._file.tell():
+            raise FileNotFoundError("the node has no messages")
+        with target.open("wb") as file:
+            self._file.seek(0)
+            shutil.copyfileobj(self._file, file)
+        self._file.seek(0, 2)
 
     def close(self) -> None:
         """Closes the file."""

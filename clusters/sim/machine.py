@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from clusters.sim.disk import SimDisk
 from clusters.sim.errors import Broken, Refused
 from clusters.sim.host import Outside
+from harness.errors import LabrysError
 from harness.randomness import stream
 from harness.units import NS_PER_S
 
@@ -204,6 +205,8 @@ class Machine:
         self.handled += 1
         try:
             action(*arguments)
+        except LabrysError as error:
+            self.die(str(error))
         except Exception as error:  # noqa: BLE001 - any exception ends the process, and its log shows it
             self.die(f"{type(error).__name__}: {error}", traceback.format_exc().rstrip().splitlines())
 

@@ -15,6 +15,7 @@ import struct
 import subprocess
 from typing import IO, TYPE_CHECKING, Final, NamedTuple, cast
 
+from clusters.sim.environment import SAME_EVERYWHERE
 from harness.errors import InfrastructureError
 
 if TYPE_CHECKING:
@@ -95,8 +96,9 @@ class Jvm:
         with self._log.open("wb") as log:
             try:
                 self._process = subprocess.Popen(
-                    command, bufsize=0, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log
-                )
+                    command, bufsize=0, cwd=directory, env={**os.environ, **SAME_EVERYWHERE},
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                )  # fmt: skip
                 self.pid = self._process.pid
                 self._pipes = cast("IO[bytes]", self._process.stdin), cast("IO[bytes]", self._process.stdout)
                 self._to, self._from = (pipe.fileno() for pipe in self._pipes)

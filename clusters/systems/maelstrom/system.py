@@ -95,6 +95,7 @@ class MaelstromSystem(SimNodes):
                 directory=pipes.directory(node.name),
                 environment=environment_of(host.random),
                 transcript=pipes.transcript(node.name),
+                keeper=pipes.keeper,
             )
             program = self._programs[node.name] = MaelstromNode(
                 host,

@@ -36,6 +36,7 @@ PROGRAMS: Final = {
     "import threading, sys; threading.Timer(60, print).start(); sys.stdin.read()": Activity.SLEEPS,
     "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])": Activity.SLEEPS,
     "while True: pass": Activity.RUNS,
+    "import os; os.kill(os.getpid(), 19)": Activity.WAITS,  # it has stopped itself
     CALLS.format("202, 'aarch64': 98", "word, 128, 0, time(60, 0)"): Activity.WAITS,  # as a thread of Go's runtime
     CALLS.format("202, 'aarch64': 98", "word, 128, 0, time(59, 0)"): Activity.SLEEPS,
     CALLS.format("35, 'aarch64': 101", "time(0, 10_000_000), None"): Activity.NAPS,
@@ -75,9 +76,10 @@ def test_the_first_difference_of_two_runs_is_the_earliest(tmp_path: Path) -> Non
         run = {}
         for node, said in (("n0", f"late {number}"), ("n1", f"early {number}")):
             path = tmp_path / f"{node}-{number}.log"
-            transcript = Transcript(path)
+            transcript = Transcript()
             transcript.add(0, IN, b"init")
             transcript.add((9 if node == "n0" else 2) * NS_PER_S, OUT, said.encode())
+            transcript.copy(path)
             transcript.close()
             run[node] = path
         runs.append(run)
