@@ -6,7 +6,7 @@ actual targets and the proof that it took effect, is separate and never replaces
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -159,6 +159,19 @@ class Proof:
     measured: Mapping[str, Value] = field(default_factory=dict)
 
 
+def lasting(first: Proof, second: Proof) -> Proof:
+    """Returns the proof of a state by two looks, at its begin and just before its end. Both must have seen it."""
+    measured = {**first.measured, "at_the_end": dict(second.measured)}
+    if second.effective:
+        return replace(first, measured=measured)
+    return Proof(effective=False, reason=f"{first.reason} But at its end: {second.reason}", measured=measured)
+
+
+def unseen_at_the_end(first: Proof) -> Proof:
+    """Returns the proof of a state that nobody could look at a second time."""
+    return replace(first, effective=False, reason=f"{first.reason} Just before its end, nobody could look at it again.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRecord:
     """The record of a planned fault.
@@ -203,11 +216,20 @@ class Nemesis(Protocol):
         """Measures the effect. Called right after `begin` and before `end`; may take some seconds."""
         ...
 
+    async def look_again(self, fault: PlannedFault) -> Proof | None:
+        """Measures the effect a second time, just before `end`, if `prove` saw it.
+
+        Returns:
+            The proof over the time between the two looks; it is effective only if both saw the effect. None: no second look is
+            due, because the fault has no effect, is an event, or is measured over its whole time by other means.
+        """
+        ...
+
     async def end(self, fault: PlannedFault) -> Proof | None:
         """Heals this fault, and verifies that it is healed. Idempotent.
 
         Returns:
-            A proof that replaces the one of `prove`, if counters measured the whole duration; else None.
+            A proof that replaces the one of `prove` and `look_again`, if counters measured the whole duration; else None.
         """
         ...
 

@@ -9,6 +9,8 @@ Invariants:
 - Faults in turn never overlap, but those with the same times take their turn together. If one has not ended when the next
   one is due, the next one waits for that end and for the planned pause after it. Each lasts as long as planned, from the
   moment when it has begun.
+- The proof of a state has two looks, right after the begin and just before the end. Both must see the effect. The proof says at
+  what times.
 - In the history, each fault has two events `start-<kind>` and two `stop-<kind>`, before and after the commands, as in Jepsen.
   The effect begins between the first two, and ends between the last two.
 """
@@ -17,11 +19,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.errors import LabrysError
 from harness.fault_events import event_name
-from harness.faults import FaultRecord, Proof, Sight
+from harness.faults import FaultRecord, Proof, Sight, unseen_at_the_end
 from harness.op import NEMESIS, OpType
 from harness.slowness import slowed
 from harness.units import NS_PER_S
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BEGIN_TIMEOUT_S = 30.0
+LOOK_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 60.0
 WAIT_MARGIN_S = 1.0
 
@@ -119,6 +123,9 @@ class _Performance:
         self._fired: Fired | None = None
         self._details: Mapping[str, Value] = {}
         self._proof: Proof | None = None
+        self._looking_s = 0.0  # the duration of the first look
+        self._seen_s = 0.0  # the end of the first look
+        self._again_s: float | None = None  # the start of the second look, if it saw the effect or its end
         self._errors: list[str] = []
 
     async def carry_out(self, records: list[FaultRecord], *, late_s: float = 0.0, in_turn: bool = False) -> None:
@@ -139,10 +146,12 @@ class _Performance:
             begun = await self._attempt("start", self._nemesis.begin(fault), slowed(BEGIN_TIMEOUT_S))
             if begun is not None:
                 await self._after_begin(begun, start_ns)
+                await self._look_again()
             await self._until(self._end_s)
             self._note({}, begins=False)
             measured = await self._attempt("end", self._nemesis.end(fault), slowed(END_TIMEOUT_S))
             self._proof = measured if begun is not None and measured is not None else self._proof
+            self._proof = None if self._proof is None else self._timed(self._proof)
         except asyncio.CancelledError:
             self._errors.append("the run ended before this fault was over")
             raise
@@ -191,9 +200,36 @@ class _Performance:
                 "plan longer faults with --fault-on"
             )
             return
+        began_s = self._clock.now_s()
         proof = await self._attempt("proof", self._nemesis.prove(self.fault), left_s, until_stop=True)
         if proof is not None:
             self._proof = proof
+            self._seen_s = self._clock.now_s()
+            self._looking_s = self._seen_s - began_s
+
+    async def _look_again(self) -> None:
+        """Looks at the effect again. If that takes as long as the first look, it is done at the planned end."""
+        first = self._proof
+        if first is None or not first.effective:
+            return
+        await self._until(self._end_s - self._looking_s)
+        again_s = self._clock.now_s()
+        errors = len(self._errors)
+        second = self._nemesis.look_again(self.fault)
+        proof = await self._attempt("second look", second, slowed(LOOK_TIMEOUT_S))
+        if proof is not None:
+            self._proof = proof
+            self._again_s = again_s
+        elif len(self._errors) > errors:
+            self._proof = unseen_at_the_end(first)
+
+    def _timed(self, proof: Proof) -> Proof:
+        """Returns a proof with the times at which the effect was seen; without them, nobody looked twice."""
+        if self._again_s is None or not proof.effective:
+            return proof
+        times_s = [round(self._seen_s, 3), round(self._again_s, 3)]
+        seen = f"It was seen at {times_s[0]:.1f} s, and again at {times_s[1]:.1f} s."
+        return replace(proof, reason=f"{proof.reason} {seen}", measured={**proof.measured, "seen_s": times_s})
 
     async def _attempt(
         self, action: str, work: Coroutine[Any, Any, T], timeout_s: float, *, until_stop: bool = False

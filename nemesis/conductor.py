@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from harness.capabilities import CLOCK, JAVA, SIMULATED_POWER
 from harness.errors import InputError
-from harness.faults import ROLE
+from harness.faults import ROLE, lasting, unseen_at_the_end
 from harness.healing import detach_volume, forget_environment, undo_everything
 from harness.slowness import slowed
 from harness.world import world_of
@@ -190,7 +190,20 @@ class Conductor:
 
     async def prove(self, fault: PlannedFault) -> Proof:
         """Measures the effect of a fault that began."""
-        return await self._actor(self._field.faults[fault.id]).prove()
+        made = self._field.faults[fault.id]
+        made.proof = await self._actor(made).prove()
+        return made.proof
+
+    async def look_again(self, fault: PlannedFault) -> Proof | None:
+        """Measures the effect again; see `harness.faults.Nemesis`."""
+        made = self._field.faults.get(fault.id)
+        if made is None or made.proof is None or not made.proof.effective:
+            return None
+        first = made.proof
+        made.proof = unseen_at_the_end(first)  # if the second look fails
+        second = await self._actor(made).again()
+        made.proof = first if second is None else lasting(first, second)
+        return None if second is None else made.proof
 
     async def end(self, fault: PlannedFault) -> Proof | None:
         """Heals one fault and verifies the healing. Does nothing if the fault never began or is healed.

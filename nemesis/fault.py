@@ -119,7 +119,15 @@ class Actor(abc.ABC):
 
     @abc.abstractmethod
     async def prove(self) -> Proof:
-        """Measures the effect."""
+        """Measures the effect, right after the begin."""
+
+    async def again(self) -> Proof | None:
+        """Measures the effect again, just before the end, so that the proof of a state covers the time between.
+
+        Returns:
+            The second measurement. None: the fault is an event, or something else measures its whole time.
+        """
+        return await self.prove()
 
     @abc.abstractmethod
     async def end(self) -> Proof | None:
@@ -146,6 +154,7 @@ class Fault(Actor):
         OPTIONS: Its options, without those that a plan adds.
         role: The role of the targeted processes; None: the fault affects whole nodes.
         in_force: Whether the effect on packets can be in place, so that probes of other faults allow for it.
+        proof: The proof so far; None before the first measurement.
     """
 
     SUMMARY: ClassVar[str]
@@ -170,6 +179,7 @@ class Fault(Actor):
         self.role: str | None = planned.options.get(ROLE)
         self.problems: dict[str, str] = {}
         self.in_force = False
+        self.proof: Proof | None = None
 
     @classmethod
     def needs(cls, nodes: Sequence[Node], *, at_role: bool = False) -> frozenset[str]:  # noqa: ARG003

@@ -84,6 +84,10 @@ class Transfer(Fault):
             return Proof(effective=False, reason=reason, measured=measured)
         return Proof(effective=True, reason=f"{new} leads; {old} led before.", measured=measured)
 
+    async def again(self) -> Proof | None:
+        """Looks no second time: a transfer is an event, and the leader may change after it."""
+        return None
+
     async def end(self) -> Proof | None:
         """Heals nothing, since a transfer is an event. It makes the proof if there was no time for it before."""
         return None if self._looked or self._before is None else await self.prove()

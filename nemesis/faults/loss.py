@@ -55,7 +55,6 @@ class Loss(RuleFault):
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
         self.probability = float(self.options["probability"])
-        self._proof: Proof | None = None
 
     @classmethod
     def impact(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Impact:  # noqa: ARG003
@@ -82,8 +81,7 @@ class Loss(RuleFault):
     async def prove(self) -> Proof:
         """Sends datagrams to every target, and compares the loss with the requested share."""
         deliveries = await self._measure(DATAGRAMS)
-        self._proof = judge(self.probability, deliveries, self.problems)
-        return self._proof
+        return judge(self.probability, deliveries, self.problems)
 
     async def _measure(self, count: int) -> dict[str, Delivery]:
         """Sends datagrams from every node that other faults do not separate from the target, and counts at the target."""
@@ -145,16 +143,16 @@ class Loss(RuleFault):
         dropped = sum(counter.packets for counters in last.values() for counter in counters if counter.drop)
         counted = f"In all the rules dropped {dropped} of {seen} packets."
         measured = {"dropped_total": dropped, "seen_total": seen}
-        if self._proof is None or not self._proof.measured["delivery"]:  # then only the counters are known
+        if self.proof is None or not self.proof.measured["delivery"]:  # then only the counters are known
             rules_only = Delivery(sent=seen, arrived=seen - dropped)
             reason = f"{counted} From outside the loss could not be measured."
             return Proof(
                 effective=dropped > 0 and rules_only.is_near(self.probability), reason=reason, measured=measured
             )
         return Proof(
-            effective=self._proof.effective,
-            reason=f"{self._proof.reason} {counted}",
-            measured={**self._proof.measured, **measured},
+            effective=self.proof.effective,
+            reason=f"{self.proof.reason} {counted}",
+            measured={**self.proof.measured, **measured},
         )
 
 

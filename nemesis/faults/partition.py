@@ -63,7 +63,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
-    """The end of the probes: how many packets the rules had dropped until then, and the time of the loop."""
+    """A moment of the probes: how many packets the rules had dropped until then, and the time of the loop."""
 
     dropped: int
     at_s: float
@@ -76,14 +76,14 @@ class Partition(RuleFault):
     SIMULATED: ClassVar[type[Effect] | None] = Cut
     PROOF: ClassVar[str] = (
         "TCP probes between all pairs of nodes: all probes across the cut fail, and all others succeed; packet counters of "
-        "the firewall chain in each direction, which also count packets of the system after the probes"
+        "the firewall chain in each direction, which also count packets of the system; again at the end"
     )
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
         self.grudge = self.grudge_of(self.members, targets, self.options)
-        self._proof: Proof | None = None
         self._probed = Probed(dropped=0, at_s=0.0)
+        self._probed_again: tuple[Probed, Probed] | None = None  # before and after the second probes
 
     @classmethod
     @abc.abstractmethod
@@ -140,6 +140,22 @@ class Partition(RuleFault):
 
     async def prove(self) -> Proof:
         """Probes every pair, reads the counters, and compares both with the grudge."""
+        proof, self._probed = await self._look()
+        return proof
+
+    async def again(self) -> Proof | None:
+        """Probes every pair again. The counters before tell what the system sent across the cut since the first probes."""
+        counted = await self.act(self.members, self.read_counters, "reading packet counters")
+        before = self._moment(self._by_pair(counted.done)[0])
+        proof, after = await self._look()
+        self._probed_again = before, after
+        return proof
+
+    def _moment(self, dropped: Mapping[tuple[str, str], int]) -> Probed:
+        return Probed(dropped=sum(dropped.values()), at_s=asyncio.get_running_loop().time())
+
+    async def _look(self) -> tuple[Proof, Probed]:
+        """Returns the proof by probes and counters now, and the end of the probes."""
         probes = await self._probe_all(PROBE_TIMEOUT_S)
         also_cut = self.also_cut()
         blurred = self.blurred()
@@ -161,9 +177,7 @@ class Partition(RuleFault):
             blurred=blurred | self.blurred(),
             also_cut=union(self.field.names, [also_cut, self.also_cut()]),
         )
-        self._probed = Probed(dropped=sum(dropped.values()), at_s=asyncio.get_running_loop().time())
-        self._proof = judge(self.grudge, evidence, self.problems)
-        return self._proof
+        return judge(self.grudge, evidence, self.problems), self._moment(dropped)
 
     async def _probe_all(
         self, timeout_s: float, pairs: set[tuple[str, str]] | None = None
@@ -198,9 +212,9 @@ class Partition(RuleFault):
             FaultError: A node still has the rules, or a pair still does not answer.
         """
         last = await self.remove(self.members)
-        lasted_s = asyncio.get_running_loop().time() - self._probed.at_s
+        ended_s = asyncio.get_running_loop().time()
         await self._verify_healed()
-        return self._final_proof(last, lasted_s)
+        return self._final_proof(last, ended_s)
 
     async def _verify_healed(self) -> None:
         cut = {(a, b) for a in self.members for b in self.members if b not in talks(self.grudge, a)}
@@ -226,22 +240,27 @@ class Partition(RuleFault):
                 "still does not answer"
             )
 
-    def _final_proof(self, last: Mapping[str, list[packet_rules.Counter]], lasted_s: float) -> Proof | None:
+    def _final_proof(self, last: Mapping[str, list[packet_rules.Counter]], ended_s: float) -> Proof | None:
         dropped, _ = self._by_pair(last)
-        if self._proof is None:
+        by_probes, lasted_s = self._probed.dropped, ended_s - self._probed.at_s
+        if self._probed_again is not None:
+            before, after = self._probed_again
+            by_probes += after.dropped - before.dropped
+            lasted_s -= after.at_s - before.at_s
+        if self.proof is None:
             total = sum(dropped.values())
             return Proof(
                 effective=total > 0,
                 reason=f"{total} packets were dropped; the fault ended before probes could be made.",
                 measured={"dropped": _pairs(dropped)},
             )
-        return in_the_end(self._proof, dropped, dropped_by_probes=self._probed.dropped, lasted_s=lasted_s)
+        return in_the_end(self.proof, dropped, dropped_by_probes=by_probes, lasted_s=lasted_s)
 
 
 def in_the_end(
     proof: Proof, dropped: Mapping[tuple[str, str], int], *, dropped_by_probes: int, lasted_s: float
 ) -> Proof:
-    """Returns the proof over the whole duration, with the packets of the system that the rules dropped after the probes.
+    """Returns the proof over the whole duration, with the packets of the system that the rules dropped outside of the probes.
 
     The probes show that the links are cut, which is the fault. It is still effective if the system sent nothing across them,
     e.g. because the leader is the bridge between two halves. But then the proof says so.
@@ -249,13 +268,13 @@ def in_the_end(
     Args:
         proof: The proof by the probes.
         dropped: The number of packets that the rules dropped until the end, by pair.
-        dropped_by_probes: The number until the end of the probes.
-        lasted_s: The time from the probes to the end. A system need not send anything in a short time.
+        dropped_by_probes: The number until the end of the first probes, and during the second ones.
+        lasted_s: The time of the others. A system need not send anything in a short time.
     """
     total = sum(dropped.values())
     later = total - dropped_by_probes
     unnoticed = later <= 0 and lasted_s >= TELLING_S
-    text = f"In all {total} packets were dropped, {max(later, 0)} of them after the probes."
+    text = f"In all {total} packets were dropped, {max(later, 0)} of them outside of the probes."
     if unnoticed:
         text += f" So the system sent nothing across the cut in {lasted_s:.0f} s."
     return Proof(

@@ -132,7 +132,8 @@ class Kill(ProcessFault):
 
     SUMMARY: ClassVar[str] = "Kills the process (SIGKILL), and starts it again at the end."
     PROOF: ClassVar[str] = (
-        "the pid is gone and no process listens on the system's ports; at the end, another pid listens on the same ports"
+        "at the begin and at the end, no process of the system runs, and none listens on its ports; after the end, another pid "
+        "listens on the same ports"
     )
     SIMULATED: ClassVar[type[Effect] | None] = Killed
 
@@ -158,6 +159,8 @@ class Kill(ProcessFault):
             return f"still runs as pid {before.pid}"
         if survivors:
             return f"still listens on its ports as pid {survivors[0]}, though pid {before.pid} of the system is gone"
+        if now.pid is not None:
+            return f"runs again, as pid {now.pid}, and Labrys has not started it"
         if now.kernel.ports:
             return f"listens on port {min(now.kernel.ports)} again, as pid {min(now.kernel.states, default=0)}"
         return None
@@ -288,15 +291,14 @@ class Pause(ProcessFault):
 
     SUMMARY: ClassVar[str] = "Stops the process (SIGSTOP), and continues it at the end (SIGCONT)."
     PROOF: ClassVar[str] = (
-        "the process with the pid and the ports of the system is in state T and uses no processor time; at the end, it has "
-        "left state T"
+        "at the begin and at the end, the process with the pid and the ports of the system is in state T; between, it uses no "
+        "processor time; after the end, it has left state T"
     )
     SIMULATED: ClassVar[type[Effect] | None] = Paused
 
     def __init__(self, *, planned: PlannedFault, targets: tuple[str, ...], field: Field) -> None:
         super().__init__(planned=planned, targets=targets, field=field)
         self._cpu_before: dict[str, CpuReading] = {}
-        self._proof: Proof | None = None
 
     def blurs(self) -> frozenset[str]:
         """Returns the targets: a stopped process accepts no connection, and with a full backlog probes stay silent."""
@@ -314,7 +316,19 @@ class Pause(ProcessFault):
         self.field.system.pause(node, self.role)
 
     async def prove(self) -> Proof:
-        """Reads the states of the processes from the kernel of every target."""
+        """Reads the states of the processes from the kernel of every target, and their processor time."""
+        proof, stopped = await self._look()
+        whole = [name for name in self.noted() if self.labels(self.field.node(name)).keys() <= stopped]
+        self._cpu_before = (await self.field.each(sorted(whole), self._read_cpu)).done
+        return proof
+
+    async def again(self) -> Proof | None:
+        """Reads the states again; `end` compares the processor time."""
+        proof, _ = await self._look()
+        return proof
+
+    async def _look(self) -> tuple[Proof, frozenset[str]]:
+        """Returns the proof by the states now, and the labels of the stopped processes."""
         seen = await self.seen(self.targets, "looking at the process")
         bad: dict[str, str] = {}
         good: dict[str, str] = {}
@@ -335,10 +349,7 @@ class Pause(ProcessFault):
                 bad[label] = f"runs as pid {now.pid} in state {now.state}, which is not stopped"
             else:
                 good[label] = f"pid {now.pid or min(now.kernel.states)} is in state T"
-        whole = [name for name in self.noted() if self.labels(self.field.node(name)).keys() <= good.keys()]
-        self._cpu_before = (await self.field.each(sorted(whole), self._read_cpu)).done
-        self._proof = self.shown(bad, good, {"states": states})
-        return self._proof
+        return self.shown(bad, good, {"states": states}), frozenset(good)
 
     def _read_cpu(self, node: Node) -> CpuReading:
         """Reads the processor time of the stopped processes, and the node's uptime."""
@@ -350,7 +361,7 @@ class Pause(ProcessFault):
 
     async def _stood_still(self) -> Proof | None:
         """Returns the proof that the processes used no processor time since `prove`; None without an effective proof."""
-        if self._proof is None or not self._proof.effective:
+        if self.proof is None or not self.proof.effective:
             return None
         now = (await self.field.each(sorted(self._cpu_before), self._read_cpu)).done
         used = {
@@ -369,8 +380,8 @@ class Pause(ProcessFault):
         text = "; ".join(running) or f"no processor time was used in the next {shortest_s:g} s"
         return Proof(
             effective=not running,
-            reason=f"{self._proof.reason[:-1]}; {text}." if used else self._proof.reason,
-            measured={**self._proof.measured, "stood_still": used},
+            reason=f"{self.proof.reason[:-1]}; {text}." if used else self.proof.reason,
+            measured={**self.proof.measured, "stood_still": used},
         )
 
     async def end(self) -> Proof | None:

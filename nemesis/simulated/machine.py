@@ -37,6 +37,10 @@ class Full(Effect):
         good = {name: "refuses a small file" for name, taken in takes.items() if not taken}
         return self.fault.shown(bad, good, {"writable": dict(takes)})
 
+    async def again(self) -> Proof | None:
+        """Looks no second time: the world keeps the disk full until `end`, and a write would change the seed's run."""
+        return None
+
     async def end(self) -> Proof | None:
         """Frees the space, and starts the process again if it died because of the full disk.
 
@@ -118,6 +122,10 @@ class ClockToAndFro(Effect):
             (good if 0 < ahead < SAMPLES else bad)[name] = text
         measured: dict[str, Value] = {name: list(offs_s) for name, offs_s in seen.items()}
         return self.fault.shown(bad, good, {"off_s": measured})
+
+    async def again(self) -> Proof | None:
+        """Looks no second time: the world lets the clock jump until `end`."""
+        return None
 
     async def end(self) -> Proof | None:
         """Sets the clocks right."""

@@ -34,7 +34,6 @@ class Cut(Effect):
     def __init__(self, fault: Partition, world: World) -> None:
         super().__init__(fault, world)
         self.grudge = fault.grudge
-        self._proof: Proof | None = None
 
     async def begin(self) -> Begun:
         """Puts the grudge in force."""
@@ -60,12 +59,15 @@ class Cut(Effect):
             "directions"
         )
         reason = "; ".join(wrong) or (right if cut else "no direction is cut")
-        self._proof = Proof(
+        return Proof(
             effective=bool(cut) and not wrong,
             reason=f"{reason[:1].upper()}{reason[1:]}.",
             measured={"arrived": _counts({pair: len(found) for pair, found in arrived.items()})},
         )
-        return self._proof
+
+    async def again(self) -> Proof | None:
+        """Looks no second time: the world keeps the rule until `end`, and more probes would change the seed's run."""
+        return None
 
     async def end(self) -> Proof | None:
         """Ends the grudge, and verifies that probes arrive in all directions that no other fault affects.
@@ -82,13 +84,14 @@ class Cut(Effect):
         silent = [(a, b) for a, b in cut if not arrived[a, b] and a not in others[b] and not {a, b} & blurred]
         if silent:
             raise FaultError(f"fault {self.fault.name} has ended, but no packet arrives from {_list(silent)}")
-        if self._proof is None:
+        proof = self.fault.proof
+        if proof is None:
             return None
         total = sum(dropped.values())
         return Proof(
-            effective=self._proof.effective,
-            reason=f"{self._proof.reason} In all {total} packets were dropped.",
-            measured={**self._proof.measured, "dropped": _counts(dropped), "dropped_total": total},
+            effective=proof.effective,
+            reason=f"{proof.reason} In all {total} packets were dropped.",
+            measured={**proof.measured, "dropped": _counts(dropped), "dropped_total": total},
         )
 
 
@@ -138,6 +141,10 @@ class Disturbed(Effect):
                 "median_ms": _median_ms(found),
             }
         return self.fault.shown(bad, good, measured)
+
+    async def again(self) -> Proof | None:
+        """Looks no second time: the world keeps the rule until `end`, and more probes would change the seed's run."""
+        return None
 
     async def end(self) -> Proof | None:
         """Ends the disturbance."""

@@ -188,7 +188,6 @@ class Paused(Effect):
     def __init__(self, fault: Fault, world: World) -> None:
         super().__init__(fault, world)
         self._handled: dict[str, int] = {}
-        self._proof: Proof | None = None
 
     async def begin(self) -> Begun:
         """Stops the process on every target.
@@ -210,17 +209,24 @@ class Paused(Effect):
 
     async def prove(self) -> Proof:
         """Reads the states of the processes, and the number of messages and timers that they have handled."""
+        self._handled = {name: self.world.handled(name) for name in self.targets if self._is_stopped(name)}
+        return self._look()
+
+    async def again(self) -> Proof | None:
+        """Reads the states again; `end` compares what the processes handled."""
+        return self._look()
+
+    def _look(self) -> Proof:
+        """Returns the proof by the states now."""
         bad: dict[str, str] = {}
         good: dict[str, str] = {}
         for name in self.targets:
             state = self._state(name)
             if state is not None and state[1] == STOPPED:
                 good[name] = f"process {state[0]} is stopped"
-                self._handled[name] = self.world.handled(name)
             elif state is not None:
                 bad[name] = f"runs process {state[0]}, which is not stopped"
-        self._proof = self.fault.shown(bad, good, {"stopped": sorted(good)})
-        return self._proof
+        return self.fault.shown(bad, good, {"stopped": sorted(good)})
 
     async def end(self) -> Proof | None:
         """Verifies that the processes handled nothing, and continues them.
@@ -231,10 +237,11 @@ class Paused(Effect):
         handled = {name: self.world.handled(name) - before for name, before in self._handled.items()}
         for name in self.targets:
             self.fault.field.system.resume(self.fault.field.node(name), self.fault.role)
-        still = [name for name in self.targets if (state := self._state(name)) is not None and state[1] == STOPPED]
+        still = [name for name in self.targets if self._is_stopped(name)]
         if still:
             raise FaultError(f"fault {self.fault.name} is not healed: {', '.join(still)} is still stopped")
-        if self._proof is None or not self._proof.effective:
+        proof = self.fault.proof
+        if proof is None or not proof.effective:
             return None
         running = [
             f"{name} handled {count} messages and timers during the fault" for name, count in handled.items() if count
@@ -242,9 +249,13 @@ class Paused(Effect):
         text = "; ".join(running) or "none handled a message or a timer during the fault"
         return Proof(
             effective=not running,
-            reason=f"{self._proof.reason[:-1]}; {text}.",
-            measured={**self._proof.measured, "handled": dict(sorted(handled.items()))},
+            reason=f"{proof.reason[:-1]}; {text}.",
+            measured={**proof.measured, "handled": dict(sorted(handled.items()))},
         )
+
+    def _is_stopped(self, name: str) -> bool:
+        state = self._state(name)
+        return state is not None and state[1] == STOPPED
 
     def _state(self, name: str) -> tuple[int, str] | None:
         states = self.fault.field.system.process_states(self.fault.field.node(name), self.fault.role)

@@ -186,13 +186,15 @@ class Bench:
         return Conductor(cluster=self.cluster, system=self.system)
 
     def through(self, fault: PlannedFault) -> tuple[Begun, Proof, Proof | None]:
-        """Begins, proves and ends a fault."""
+        """Begins, proves and ends a fault. If it has an effect, a second look must see the effect too."""
 
         async def work() -> tuple[Begun, Proof, Proof | None]:
             conductor = self.conductor()
             begun = await conductor.begin(fault)
             try:
                 proof = await conductor.prove(fault)
+                again = await conductor.look_again(fault)
+                assert again is None or again.effective, again
             finally:
                 ended = await conductor.end(fault)
             return begun, proof, ended

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from harness.healing import CHAIN
 from nemesis.errors import FaultError
 from tests.integration.nemesis.bench import HOME, ORDER, planned
 
 if TYPE_CHECKING:
-    from harness.faults import Proof
+    from collections.abc import Callable
+
+    from harness.faults import PlannedFault, Proof
     from tests.integration.nemesis.bench import Bench
 
 pytestmark = pytest.mark.integration
@@ -63,6 +66,73 @@ def test_a_paused_process_is_stopped_and_goes_on_as_the_same(bench: Bench) -> No
     assert "no processor time was used" in ended.reason
     assert proof.measured["states"]["n4"]["state"] == "T"
     assert bench.system.process_state(bench.node("n4"))[0] == before[0]  # type: ignore[index]
+
+
+def twice(
+    bench: Bench, fault: PlannedFault, between: Callable[[], object], then: Callable[[], object] = bool
+) -> tuple[Proof, Proof | None]:
+    """Begins and ends a fault.
+
+    Args:
+        bench: The cluster.
+        fault: The fault.
+        between: What happens between the two looks.
+        then: What happens after them, before the end.
+
+    Returns:
+        The proof by the first look, and that by both.
+    """
+
+    async def work() -> tuple[Proof, Proof | None]:
+        conductor = bench.conductor()
+        await conductor.begin(fault)
+        try:
+            first = await conductor.prove(fault)
+            await asyncio.to_thread(between)
+            return first, await conductor.look_again(fault)
+        finally:
+            await asyncio.to_thread(then)
+            await conductor.end(fault)
+
+    first, second = bench.run(work())
+    bench.assert_clean()
+    return first, second
+
+
+def test_a_kill_that_a_supervisor_undoes_has_no_proof(bench: Bench) -> None:
+    """The process ran again before Labrys started it, so the kill is not proved for its whole time."""
+    node = bench.node("n2")
+
+    def start() -> None:
+        bench.system.start(node)
+        bench.run(bench.system.until_ready([node], 5.0))
+
+    first, second = twice(bench, planned("kill", ["n2"]), start, lambda: bench.system.kill(node))
+    assert first.effective, first.reason
+    assert second is not None
+    assert not second.effective
+    assert "But at its end: n2 runs again, as pid " in second.reason
+
+
+def test_a_pause_that_somebody_ends_has_no_proof(bench: Bench) -> None:
+    """The process is not stopped any more at the second look."""
+    pid = bench.system.process_state(bench.node("n4"))[0]  # type: ignore[index]
+    first, second = twice(bench, planned("pause", ["n4"]), lambda: bench.shell("n4", f"kill -CONT {pid}"))
+    assert first.effective, first.reason
+    assert second is not None
+    assert not second.effective
+    assert "But at its end: n4 listens on its ports as pid " in second.reason
+
+
+def test_a_cut_that_somebody_opens_has_no_proof(bench: Bench) -> None:
+    """A system or an administrator that flushes the rules ends the partition; the second probes pass."""
+    fault = planned("partition-random-node", ["n1"])
+    flush = f"iptables -S | sed -n 's/^-N \\({CHAIN}[^ ]*\\).*/\\1/p' | xargs -r -n 1 iptables -F"
+    first, second = twice(bench, fault, lambda: [bench.shell(name, flush) for name in bench.names])
+    assert first.effective, first.reason
+    assert second is not None
+    assert not second.effective
+    assert "But at its end: Packets still passed from " in second.reason
 
 
 @pytest.mark.parametrize("kind", ["kill", "pause"])

@@ -186,6 +186,10 @@ class Nemesis:
         self.calls.append(f"begin {fault.id}")
         return Begun(targets=["n1"])
 
+    async def look_again(self, fault: PlannedFault) -> Proof | None:
+        """Looks no second time."""
+        return None
+
     async def prove(self, fault: PlannedFault) -> Proof:
         """Proves."""
         return Proof(effective=True, reason="seen")

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from harness.clock import Clock, run_virtual
 from harness.errors import InfrastructureError, NodeError
-from harness.faults import RARE_MESSAGE, Begun, FaultRecord, Fired, PlannedFault, Proof, Sight, Trigger
+from harness.faults import RARE_MESSAGE, Begun, FaultRecord, Fired, PlannedFault, Proof, Sight, Trigger, lasting
 from harness.history import MemoryHistory
 from harness.op import NEMESIS, Op, OpType
 from harness.parts import faults_effective
-from harness.schedule import BEGIN_TIMEOUT_S, END_TIMEOUT_S, conduct
+from harness.schedule import BEGIN_TIMEOUT_S, END_TIMEOUT_S, LOOK_TIMEOUT_S, conduct
 from harness.verdict import Verdict
+from nemesis.errors import FaultError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,8 +68,19 @@ class FakeNemesis:
 
     async def prove(self, planned: PlannedFault) -> Proof:
         """Measures."""
+        seen = self.behaviour.get("prove")
+        if isinstance(seen, Proof):
+            return seen
         await self._do("prove", planned)
         return SEEN
+
+    async def look_again(self, planned: PlannedFault) -> Proof | None:
+        """Measures again."""
+        if "again" not in self.behaviour:
+            return None
+        await self._do("again", planned)
+        seen: Proof | None = self.behaviour.get("seen_again", SEEN)
+        return seen
 
     async def end(self, planned: PlannedFault) -> Proof | None:
         """Ends the fault."""
@@ -117,6 +129,47 @@ def test_a_fault_begins_is_proved_and_ends_at_its_times() -> None:
             details={"grudge": {"n2": ["n4"]}},
         )
     ]
+
+
+def test_the_effect_is_looked_at_again_before_the_end() -> None:
+    """The second look is done when the planned time is over, if it takes as long as the first. The proof has both times."""
+    nemesis = FakeNemesis(begin=0.5, prove=2.0, again=2.0, end=0.25)
+    (record,), ops = carry_out([fault(0, 10, 25)], nemesis)
+    assert nemesis.calls == [("begin", 0, 10.0), ("prove", 0, 10.5), ("again", 0, 23.0), ("end", 0, 25.0)]
+    assert record.proof is not None
+    assert record.proof.effective
+    assert record.proof.reason == f"{SEEN.reason} It was seen at 12.5 s, and again at 23.0 s."
+    assert record.proof.measured["seen_s"] == [12.5, 23.0]
+    assert ops[-1].value["reason"] == record.proof.reason
+
+
+def test_an_effect_that_is_over_at_the_end_has_no_proof() -> None:
+    """A supervisor that starts a killed process again is such a case. The times of a look are no claim then."""
+    gone = lasting(SEEN, Proof(effective=False, reason="n2 runs again."))
+    (record,), _ = carry_out([fault(0, 10, 25)], FakeNemesis(prove=1.0, again=1.0, seen_again=gone))
+    assert record.proof is not None
+    assert not record.proof.effective
+    assert record.proof.reason == f"{SEEN.reason} But at its end: n2 runs again."
+
+
+@pytest.mark.parametrize("again", [FaultError("n2 is gone"), 1000.0], ids=["an error", "no end"])
+def test_a_second_look_that_fails_leaves_no_proof(again: Any) -> None:
+    """The record has the reason, the fault ends at its time or soon after, and nothing claims that it lasted."""
+    nemesis = FakeNemesis(prove=1.0, again=again)
+    (record,), _ = carry_out([fault(0, 10, 25)], nemesis)
+    assert record.proof is not None
+    assert not record.proof.effective
+    assert "nobody could look at it again" in record.proof.reason
+    assert "second look" in str(record.error)
+    assert nemesis.calls[-1][0] == "end"
+    assert nemesis.calls[-1][2] <= 25 + LOOK_TIMEOUT_S
+
+
+def test_a_fault_without_an_effect_is_not_looked_at_again() -> None:
+    """One look without the effect suffices."""
+    nemesis = FakeNemesis(prove=Proof(effective=False, reason="No."), again=1.0)
+    carry_out([fault(0, 10, 25)], nemesis)
+    assert "again" not in [what for what, _, _ in nemesis.calls]
 
 
 @pytest.mark.parametrize(("wait_s", "begin_s", "end_s"), [(1.5, 11.5, 21.5), (5.0, 15.0, 25.0)])
