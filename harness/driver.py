@@ -13,18 +13,17 @@ Only a client that blocks the event loop itself can break this.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from dataclasses import dataclass
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from harness.client import via_of
 from harness.errors import InputError
 from harness.generator import Asker
 from harness.op import Fail, Info, Invocation, Ok, OpType
+from harness.tasks import ended
 from harness.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -161,11 +160,8 @@ class Driver(ABC):
             task.cancel()
         for seat in self._seats:
             self._dismiss(seat)
-        ending = self._tasks | self._closing
-        if ending:
-            await asyncio.wait(ending, timeout=CLOSE_TIMEOUT_S + GRACE_S)
-        for task in (self._tasks | self._closing) & asyncio.all_tasks():
-            _force_end(task)
+        await ended(self._tasks | self._closing, CLOSE_TIMEOUT_S + GRACE_S)
+        await ended(self._tasks | self._closing, 0.0)  # those that began meanwhile
 
     def _fail(self, error: BaseException) -> None:
         if not self.done.done():
@@ -331,15 +327,6 @@ class Driver(ABC):
             except Exception as error:  # noqa: BLE001 - the caller of the drive gets it
                 self._fail(error)
                 return
-
-
-def _force_end(task: asyncio.Task[None]) -> None:
-    """Ends a task that ignored its cancellation, so that the end of the event loop does not wait for it."""
-    coroutine = task.get_coro()
-    if isinstance(coroutine, CoroutineType):
-        # A coroutine that ignores even this raises a RuntimeError, and nothing more can be done.
-        with contextlib.suppress(RuntimeError):
-            coroutine.close()
 
 
 async def _answer(client: Client, invocation: Invocation) -> Outcome:

@@ -98,6 +98,8 @@ class InfrastructureError(LabrysError):
 class InterruptedEarly(InfrastructureError):  # noqa: N818 - a state of the run
     """A person ended a run before its workload began, so there is no history to judge."""
 
+    exit_code = ExitCode.INTERRUPTED
+
 
 class NodeError(InfrastructureError):
     """Something failed on one node.

@@ -44,6 +44,7 @@ from harness.recovery import Recovery, recover
 from harness.replicas import Replicas, compare_replicas
 from harness.schedule import conduct
 from harness.slowness import slowed
+from harness.tasks import ended
 from harness.units import NS_PER_S
 from harness.watch import Positions, Sighting, Watch
 from harness.workload import clients_of
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HEAL_TIMEOUT_S = 60.0
+GRACE_S = 1.0  # for a cancelled task of foreign code
+STAGE_GRACE_S = 5.0  # for the stages after the workload, to end by themselves after an interruption
 FINAL_CONCURRENCY = 5
 
 
@@ -266,23 +269,36 @@ class _Run:
         self.stop = asyncio.Event()
         with self._signals(loop):
             try:
-                await self._set_up()
-                try:
-                    await self._kept(self._work)
-                    await self._heal()
-                    if not self.stop.is_set() and self.result.error is None:
-                        await self._kept(self._observe_recovery)
-                finally:
-                    await self._stop_watching()
-            except asyncio.CancelledError:
-                await asyncio.shield(asyncio.ensure_future(self._heal()))
-                raise KeyboardInterrupt from None
-            except BaseException:
-                await self._heal()
-                await self._take_down()
-                raise
-            await self._take_down()
+                await self._stages()
+            finally:
+                await self._leave_no_task()
         return self.result
+
+    async def _stages(self) -> None:
+        try:
+            await self._set_up()
+            try:
+                await self._kept(self._work)
+                await self._heal()
+                if not self.stop.is_set() and self.result.error is None:
+                    await self._kept(lambda: self._unless_stopped(self._observe_recovery(), STAGE_GRACE_S))
+            finally:
+                await self._stop_watching()
+        except asyncio.CancelledError:
+            await asyncio.shield(asyncio.ensure_future(self._heal()))
+            raise KeyboardInterrupt from None
+        except BaseException:
+            await self._heal()
+            await self._take_down()
+            raise
+        await self._take_down()
+
+    async def _leave_no_task(self) -> None:
+        """Ends tasks of foreign code that ignored their cancellation, or the end of the loop would wait for them."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await ended([task for task in left if task is not None], GRACE_S)
 
     async def _kept(self, stage: Callable[[], Awaitable[None]]) -> None:
         """Carries out a stage of the run. An error in it ends the run, and the result so far stays."""
@@ -348,7 +364,7 @@ class _Run:
         try:
             with self.phases.during(ph.START):
                 timeout_s = slowed(system.ready_timeout_s)
-                await readiness.bring_up(system, timeout_s, first=True, wait=self._unless_stopped)
+                await readiness.bring_up(system, timeout_s, first=True, wait=self._until_ready)
         except InterruptedEarly:
             raise
         except LabrysError as error:
@@ -358,18 +374,25 @@ class _Run:
             raise
         self.result.ready_s = self.clock.now_s()
 
-    async def _unless_stopped(self, waiting: Coroutine[Any, Any, None]) -> None:
-        """Waits for a coroutine. An interruption cancels it, and ends the run."""
+    async def _until_ready(self, waiting: Coroutine[Any, Any, None]) -> None:
+        """Waits until a service serves. An interruption ends the wait and the run."""
+        await self._unless_stopped(waiting)
+        self._leave_if_stopped()
+
+    async def _unless_stopped(self, waiting: Coroutine[Any, Any, None], patience_s: float = 0.0) -> None:
+        """Awaits foreign code. After an interruption, it gets `patience_s` to end by itself, and is cancelled then."""
         wanted = asyncio.ensure_future(waiting)
         stopped = asyncio.ensure_future(self.stop.wait())
         try:
             await asyncio.wait((wanted, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if patience_s and not wanted.done():
+                await asyncio.wait((wanted,), timeout=patience_s)
         finally:
             stopped.cancel()
             wanted.cancel()  # has no effect on one that is done
-        await asyncio.gather(wanted, return_exceptions=True)
-        self._leave_if_stopped()
-        wanted.result()
+        await ended([wanted], GRACE_S)
+        if wanted.done() and not wanted.cancelled():
+            wanted.result()
 
     def _leave_if_stopped(self) -> None:
         if self.stop.is_set():
@@ -443,10 +466,10 @@ class _Run:
         if self.watching is None:
             return
         self.watching.cancel()
+        await ended([self.watching], GRACE_S)
         # An error of the watch must not hide another error.
-        (ended,) = await asyncio.gather(self.watching, return_exceptions=True)
-        if isinstance(ended, Exception):
-            self._problem(f"watching the nodes ended early: {type(ended).__name__}: {ended}")
+        if self.watching.done() and not self.watching.cancelled() and (error := self.watching.exception()) is not None:
+            self._problem(f"watching the nodes ended early: {type(error).__name__}: {error}")
 
     def _problem(self, text: str) -> None:
         self.result.problems.append(text)

@@ -270,7 +270,10 @@ def _leave_streams() -> None:
 
     The interpreter stops all daemon threads where they are, and then flushes its streams. If one of the threads was in the
     middle of a write, it still has the lock of the stream, and the process ends with SIGABRT.
+
+    From here on a signal is ignored, since the interpreter takes its handlers away, and the next one would be the exit status.
     """
+    _on_signals(dict.fromkeys(_ENDING, signal.SIG_IGN))
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         setattr(sys, name, None)
@@ -284,7 +287,7 @@ def _output(stream: Any) -> _Output | None:
     return raw if isinstance(raw, _Output) else None
 
 
-def _on_signals(handlers: Mapping[signal.Signals, Callable[..., object]]) -> None:
+def _on_signals(handlers: Mapping[signal.Signals, Callable[..., object] | signal.Handlers]) -> None:
     for number, handler in handlers.items():
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,13 +16,14 @@ from harness import parts
 from harness.clock import run_virtual
 from harness.combinators import limit
 from harness.declare import NoOptions
-from harness.errors import InfrastructureError, InterruptedEarly, NodeError, headline
+from harness.errors import ExitCode, InfrastructureError, InterruptedEarly, NodeError, headline
 from harness.faults import Begun, PlannedFault, Proof
 from harness.final_reads import FinalReads
 from harness.history import HistoryWriter
 from harness.load import ClosedLoop
 from harness.node import Node
 from harness.op import Invocation, Ok, OpType
+from harness.outcome import RunOutcome
 from harness.run import RunResult, Test, go
 from harness.service import NodeStatus, ReplicaState
 from harness.system import OneServiceSystem
@@ -212,15 +214,20 @@ class Nemesis:
 
 
 class Screen:
-    """Records the progress."""
+    """Records the progress; sends this process the signal `number` when the phase that begins with `at` begins."""
 
-    def __init__(self) -> None:
+    def __init__(self, at: str | None = None, number: int = signal.SIGINT) -> None:
         self.phases: list[str] = []
         self.problems: list[str] = []
+        self._at = at
+        self._number = number
 
     def phase(self, text: str) -> None:
         """Records a phase."""
         self.phases.append(text)
+        if self._at is not None and text.startswith(self._at):
+            self._at = None
+            os.kill(os.getpid(), self._number)
 
     def workload_began(self, watch: Any, clock: Any) -> None:
         """Does nothing."""
@@ -231,7 +238,12 @@ class Screen:
 
 
 def perform(
-    system: Registers, tmp_path: Path, *, carry_out: Callable[[Any], RunResult] = run_virtual, **changes: Any
+    system: Registers,
+    tmp_path: Path,
+    *,
+    carry_out: Callable[[Any], RunResult] = run_virtual,
+    screen: Screen | None = None,
+    **changes: Any,
 ) -> tuple[RunResult, HistoryWriter, Screen]:
     """Runs a test of two seconds with one fault; in virtual time, if `carry_out` is not another runner."""
     plan = (PlannedFault(id=0, kind="kill", target="one", start_s=0.5, end_s=1.0),)
@@ -247,7 +259,7 @@ def perform(
         "operation_timeout_s": 1.0,
     }
     history = HistoryWriter(tmp_path / "history.jsonl", {})
-    screen = Screen()
+    screen = Screen() if screen is None else screen
     try:
         result = carry_out(
             go(Test(**(values | changes)), history=history, logs_dir=tmp_path / "nodes", observer=screen)
@@ -540,6 +552,77 @@ def test_an_interruption_does_not_wait_until_the_system_is_ready(tmp_path: Path)
         perform(system, tmp_path, carry_out=asyncio.run)
     assert "left" in system.calls
     assert system.calls[-2:] == ["stop n3", "release"]
+
+
+BEFORE = ("installing", "starting")
+AFTER = ("workload", "healing", "waiting for recovery", "final reads", "comparing", "collecting", "stopping")
+NUMBERS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("phase", [*BEFORE, *AFTER])
+def test_a_signal_in_any_phase_ends_the_run_as_an_interrupted_one(tmp_path: Path, phase: str, number: str) -> None:
+    """Before the workload there is nothing to judge; after it the history is kept. The nodes are healed and stopped."""
+    system, screen = Registers(), Screen(phase, NUMBERS[number])
+    if phase in BEFORE:
+        with pytest.raises(InterruptedEarly) as raised:
+            perform(system, tmp_path, carry_out=asyncio.run, screen=screen)
+        assert raised.value.exit_code is ExitCode.INTERRUPTED
+    else:
+        result, history, _ = perform(
+            system, tmp_path, carry_out=asyncio.run, screen=screen, time_limit_s=0.2, lead_timeout_s=0.1
+        )
+        assert result.interrupted
+        assert result.error is None
+        assert RunOutcome.of((), interrupted=result.interrupted).exit_code is ExitCode.INTERRUPTED
+        assert phase == "workload" or history.ops
+    assert system.calls.count("heal") == 2
+    assert system.calls[-2:] == ["stop n3", "release"]
+
+
+class Deaf(Registers):
+    """Ignores each cancellation of one of its methods."""
+
+    def __init__(self, hook: str) -> None:
+        super().__init__()
+        self._hook = hook
+
+    async def _hang(self, hook: str, *, now: bool = True) -> None:
+        while hook == self._hook and now:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(3600)
+
+    async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+        """Hangs at the first call, or at the second."""
+        await super().until_ready(nodes, timeout_s)
+        await self._hang("first", now=self.calls.count("ready?") == 1)
+        await self._hang("second", now=self.calls.count("ready?") > 1)
+
+    async def statuses(self, node: Node, timeout_s: float) -> Sequence[NodeStatus]:
+        """Hangs."""
+        await self._hang("statuses")
+        return await super().statuses(node, timeout_s)
+
+    async def replica(self, node: Node, timeout_s: float) -> ReplicaState:
+        """Hangs."""
+        await self._hang("replica")
+        return await super().replica(node, timeout_s)
+
+
+@pytest.mark.parametrize(
+    ("hook", "phase"),
+    [("first", "starting"), ("second", "waiting for recovery"), ("statuses", "workload"), ("replica", "comparing")],
+)
+def test_a_system_that_ignores_each_cancellation_cannot_keep_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: str, phase: str
+) -> None:
+    """One signal ends the run within the limits, and the end of the loop does not wait for the method."""
+    monkeypatch.setattr("harness.run.STAGE_GRACE_S", 0.2)
+    monkeypatch.setattr("harness.run.GRACE_S", 0.2)
+    began_s = time.monotonic()
+    with pytest.raises(InterruptedEarly) if hook == "first" else contextlib.nullcontext():
+        perform(Deaf(hook), tmp_path, carry_out=asyncio.run, screen=Screen(phase), time_limit_s=0.2, lead_timeout_s=0.1)
+    assert time.monotonic() - began_s < 10
 
 
 def test_an_error_in_the_workload_keeps_the_records(tmp_path: Path) -> None:

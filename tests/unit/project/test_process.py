@@ -288,6 +288,29 @@ def _when_it_waits(pid: int) -> None:
         time.sleep(0.05)
 
 
+LAST_WORD = """
+import os, signal, sys
+from harness.console import process
+
+class Late:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.{name}):
+        kill(pid, number)
+
+sys.kept = Late()  # the interpreter drops it after its handlers of signals
+process.end_with(lambda: {code})
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+@pytest.mark.parametrize("code", [ExitCode.VALID, ExitCode.INVALID, ExitCode.INTERRUPTED])
+def test_a_signal_after_the_last_word_changes_no_exit_code(tmp_path: Path, name: str, code: int) -> None:
+    """A second Ctrl-C often comes when the interpreter already ends; the exit code stays."""
+    program = tmp_path / "late.py"
+    program.write_text(LAST_WORD.format(name=name, code=int(code)))
+    ended = subprocess.run([sys.executable, str(program)], env=environment(), check=False)
+    assert ended.returncode == code
+
+
 INSIDE = """
 from harness.console import process
 
