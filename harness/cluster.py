@@ -9,6 +9,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from harness.blame import exit_of
 from harness.clock import in_virtual_time
 from harness.node import Node
 
@@ -82,6 +83,8 @@ def on_nodes(nodes: Sequence[Node], action: Callable[[Node], T]) -> dict[str, T 
             return action(node)
         except Exception as error:  # noqa: BLE001 - the caller gets it
             return error
+        except SystemExit as end:
+            return exit_of(end)
 
     if not nodes:
         return {}

@@ -19,6 +19,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from harness.blame import without_exit
 from harness.client import via_of
 from harness.errors import InputError
 from harness.generator import Asker
@@ -294,7 +295,7 @@ class Driver(ABC):
 
     async def _close_client(self, client: Client) -> None:
         # Not wait_for: it would wait for a `close` that ignores its cancellation.
-        closing = self._begin_closing(client.close())
+        closing = self._begin_closing(without_exit(client.close()))
         await asyncio.wait({closing}, timeout=CLOSE_TIMEOUT_S)
         if not closing.done():
             closing.cancel()

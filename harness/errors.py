@@ -95,6 +95,10 @@ class InfrastructureError(LabrysError):
     """The machines, the network or a tool failed."""
 
 
+class PluginError(LabrysError):
+    """The code of a plug-in failed, such as that of a system of the user; the message names its place."""
+
+
 class InterruptedEarly(InfrastructureError):  # noqa: N818 - a state of the run
     """A person ended a run before its workload began, so there is no history to judge."""
 

@@ -14,6 +14,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from harness.blame import without_exit
 from harness.slowness import slowed
 
 if TYPE_CHECKING:
@@ -88,7 +89,9 @@ async def compare_replicas(service: Service, *, clock: Clock) -> Replicas:
     nodes = service.nodes
     names = [node.name for node in nodes]
     while True:
-        for state in await asyncio.gather(*(service.replica(node, slowed(DUMP_TIMEOUT_S)) for node in nodes)):
+        for state in await asyncio.gather(
+            *(without_exit(service.replica(node, slowed(DUMP_TIMEOUT_S))) for node in nodes)
+        ):
             if state is not None:
                 dumps.add(state)
         elapsed_s = clock.now_s() - start_s

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from harness import phases as ph
 from harness import readiness
+from harness.blame import blame, blaming, without_exit
 from harness.clock import Clock, in_virtual_time
 from harness.cluster import on_all, on_nodes
 from harness.combinators import time_limit
@@ -267,7 +268,7 @@ class _Run:
         loop = asyncio.get_running_loop()
         self.clock = Clock(loop)
         self.stop = asyncio.Event()
-        with self._signals(loop):
+        with self._signals(loop), blaming(type(self.test.system), f"system {self.test.system.name}"):
             try:
                 await self._stages()
             finally:
@@ -308,7 +309,9 @@ class _Run:
             self._broke_off(str(error))
         except Exception as error:
             logger.exception("the run ended by an unexpected error")
-            self._broke_off(f"{type(error).__name__}: {error}")
+            system = self.test.system
+            blamed = blame(error, type(system), f"system {system.name}")
+            self._broke_off(f"{type(error).__name__}: {error}" if blamed is None else str(blamed))
 
     def _broke_off(self, error: str) -> None:
         self.result.error = error
@@ -381,7 +384,7 @@ class _Run:
 
     async def _unless_stopped(self, waiting: Coroutine[Any, Any, None], patience_s: float = 0.0) -> None:
         """Awaits foreign code. After an interruption, it gets `patience_s` to end by itself, and is cancelled then."""
-        wanted = asyncio.ensure_future(waiting)
+        wanted = asyncio.ensure_future(without_exit(waiting))
         stopped = asyncio.ensure_future(self.stop.wait())
         try:
             await asyncio.wait((wanted, stopped), return_when=asyncio.FIRST_COMPLETED)

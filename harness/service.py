@@ -11,6 +11,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.blame import without_exit
 from harness.process_clock import logged
 
 if TYPE_CHECKING:
@@ -214,4 +215,4 @@ class Service(abc.ABC):
 
 async def first_status(service: Service, node: Node, timeout_s: float) -> NodeStatus | None:
     """Asks a node of a service, and returns its first status; None if it does not answer in time, or cannot lead."""
-    return next(iter(await service.statuses(node, timeout_s)), None)
+    return next(iter(await without_exit(service.statuses(node, timeout_s))), None)

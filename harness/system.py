@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
+from harness.blame import without_exit
 from harness.cluster import Paper
 from harness.console.installation import require
 from harness.daemon import states
@@ -405,9 +406,9 @@ async def statuses_of(system: System, node: Node, timeout_s: float) -> Sequence[
     """
     services = system.services()
     if len(services) == 1:
-        return await services[0].statuses(node, timeout_s)
+        return await without_exit(services[0].statuses(node, timeout_s))
     here = [service for service in services if node in service.nodes]
-    found = await asyncio.gather(*(service.statuses(node, timeout_s) for service in here))
+    found = await asyncio.gather(*(without_exit(service.statuses(node, timeout_s)) for service in here))
     return [replace(each, process=service.role) for service, some in zip(here, found, strict=True) for each in some]
 
 

@@ -12,6 +12,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from harness.blame import without_exit
 from harness.indexes import Indexes
 from harness.leaders import leader_of
 from harness.slowness import slowed
@@ -158,7 +159,7 @@ class Watch:
         return None if latest is None else (latest.node, latest.term)
 
     async def _ask(self, service: Service, node: Node) -> tuple[int, Sequence[NodeStatus]]:
-        statuses = await service.statuses(node, slowed(TIMEOUT_S))
+        statuses = await without_exit(service.statuses(node, slowed(TIMEOUT_S)))
         return self._clock.now_ns(), statuses
 
     def _note(self, service: Service, node: str, statuses: Sequence[NodeStatus], time_ns: int) -> None:

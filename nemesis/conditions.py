@@ -13,6 +13,7 @@ import functools
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from harness.blame import without_exit
 from harness.capabilities import SIMULATED
 from harness.console.plain import counted, name, one_line
 from harness.console.suggest import did_you_mean
@@ -217,7 +218,7 @@ class _StatusCondition(Condition):
         return await _first(self._poll(service, node, latest) for node in service.nodes)
 
     async def _ask(self, service: Service, node: Node) -> Sequence[NodeStatus]:
-        return await service.statuses(node, slowed(STATUS_TIMEOUT_S))
+        return await without_exit(service.statuses(node, slowed(STATUS_TIMEOUT_S)))
 
     async def _poll(self, service: Service, node: Node, latest: dict[str, tuple[float, Sequence[NodeStatus]]]) -> Fired:
         clock = self.sight.clock

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from harness.blame import without_exit
 from harness.cluster import on_nodes
 from harness.leaders import leader_of
 from harness.slowness import slowed
@@ -138,7 +139,9 @@ class Field:
     async def statuses(self, role: str | None = None) -> Sequence[NodeStatus]:
         """Returns the statuses of the nodes of a service that answer; None: of the service that clients use."""
         service = self.system.front() if role is None else self.system.service(role)
-        lists = await asyncio.gather(*(service.statuses(node, slowed(STATUS_TIMEOUT_S)) for node in service.nodes))
+        lists = await asyncio.gather(
+            *(without_exit(service.statuses(node, slowed(STATUS_TIMEOUT_S))) for node in service.nodes)
+        )
         return [status for statuses in lists for status in statuses]
 
     async def until(self, check: Callable[[], Awaitable[T]], timeout_s: float, *, every_s: float = POLL_S) -> T:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import sys
-import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from checker.errors import ModelError
+from harness.blame import files_of, place_in
 from harness.console.plain import name as plain_name
 from harness.console.plain import one_line
 from harness.errors import LabrysError, sentence
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from checker.models.base import Model
 
-_OURS: Final = "checker.models."
+_OURS: Final = ("checker.models.",)
 _MOST: Final = 300
 
 
@@ -38,7 +37,7 @@ def blaming(cls: type[Model]) -> Iterator[None]:
     except LabrysError:
         raise
     except (Exception, SystemExit) as error:  # a `step` that calls `sys.exit` must not end Labrys
-        place = _place(error, cls)
+        place = place_in(error, files_of(cls, _OURS))
         if place is None:
             raise
         text = one_line(sentence(error))
@@ -84,14 +83,3 @@ def _repr(value: object) -> str:
         return repr(value)
     except Exception:  # noqa: BLE001 - the user's code
         return f"an object of the class {type(value).__name__}"
-
-
-def _place(error: BaseException, cls: type[Model]) -> str | None:
-    """Returns the place of an exception in the model's code; None if it is not from that code."""
-    files = {
-        getattr(sys.modules.get(base.__module__), "__file__", None)
-        for base in cls.__mro__
-        if not base.__module__.startswith(_OURS) and base is not object
-    }
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-    return f"{frames[-1].name} ({plain_name(frames[-1].filename)}:{frames[-1].lineno})" if frames else None

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -16,7 +17,7 @@ from harness import parts
 from harness.clock import run_virtual
 from harness.combinators import limit
 from harness.declare import NoOptions
-from harness.errors import ExitCode, InfrastructureError, InterruptedEarly, NodeError, headline
+from harness.errors import ExitCode, InfrastructureError, InterruptedEarly, NodeError, PluginError, headline
 from harness.faults import Begun, PlannedFault, Proof
 from harness.final_reads import FinalReads
 from harness.history import HistoryWriter
@@ -471,7 +472,9 @@ def test_an_error_after_healing_keeps_the_records(tmp_path: Path) -> None:
     system = Dumb()
     result, history, _ = perform(system, tmp_path)
 
-    assert result.error == "ValueError: no such registers"
+    assert result.error is not None
+    assert result.error.startswith("system registers: replica (")
+    assert result.error.endswith(") failed: ValueError: no such registers; correct the system")
     assert finals(history) == ["n1", "n2"]
     assert result.replicas is None
     assert result.logs
@@ -552,6 +555,30 @@ def test_an_interruption_does_not_wait_until_the_system_is_ready(tmp_path: Path)
         perform(system, tmp_path, carry_out=asyncio.run)
     assert "left" in system.calls
     assert system.calls[-2:] == ["stop n3", "release"]
+
+
+@pytest.mark.parametrize("hook", ["install", "start", "until_ready", "statuses", "replica", "log_files", "stop"])
+def test_a_system_that_calls_exit_does_not_end_the_run(tmp_path: Path, hook: str) -> None:
+    """With 0 it would pass as valid. Nodes are healed, and the error names the method."""
+
+    class Exits(Registers):
+        """Calls `sys.exit(0)` in one method."""
+
+    async def ends_later(*_: Any, **__: Any) -> None:
+        sys.exit(0)
+
+    def ends(*_: Any, **__: Any) -> None:
+        sys.exit(0)
+
+    setattr(Exits, hook, ends_later if hook in {"until_ready", "statuses", "replica"} else ends)
+    system, told = Exits(), ""
+    try:
+        result, _, screen = perform(system, tmp_path, carry_out=asyncio.run, time_limit_s=0.2, lead_timeout_s=0.1)
+        told = f"{result.error} {screen.problems}"
+    except PluginError as error:
+        told = str(error)
+    assert "sys.exit(0)" in told
+    assert system.calls.count("heal") == 2
 
 
 BEFORE = ("installing", "starting")

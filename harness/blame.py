@@ -1,0 +1,111 @@
+"""Says which code of a user failed: an error of a plug-in becomes a sentence with its function, its file and its line.
+
+The code of a system or of a model is foreign to Labrys. Its exceptions are no bugs of Labrys, and their tracebacks help nobody
+but the author. `sys.exit` there must not end Labrys, least of all with 0. In an event loop it would end the loop at once, so
+`without_exit` makes an error of it where the foreign code is called.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from harness.console.plain import name as plain_name
+from harness.console.plain import one_line
+from harness.errors import LabrysError, PluginError, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Collection, Iterator
+
+T = TypeVar("T")
+
+MAX_REASON: Final = 300
+OURS: Final = ("harness.", "checker.", "clusters.", "workloads.", "nemesis.", "results.", "commands.")
+OWN_FILES: Final = "harness.console.own."  # the modules of files that the user names
+
+
+def place_in(error: BaseException, files: Collection[str | None]) -> str | None:
+    """Returns the last place of an exception in some files, e.g. `step (latch.py:7)`; None if it passed none of them."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    return f"{frames[-1].name} ({plain_name(frames[-1].filename)}:{frames[-1].lineno})" if frames else None
+
+
+def files_of(cls: type, ours: Collection[str]) -> frozenset[str | None]:
+    """Returns the files of a class and of its bases.
+
+    Args:
+        cls: The class.
+        ours: The beginnings of the names of modules that are no foreign code.
+    """
+    return frozenset(_file_of(name) for name in _modules_of(cls, ours))
+
+
+def _modules_of(cls: type, ours: Collection[str]) -> set[str]:
+    names = {base.__module__ for base in cls.__mro__ if base is not object}
+    return {name for name in names if name.startswith(OWN_FILES) or not name.startswith(tuple(ours))}
+
+
+def _file_of(module: str) -> str | None:
+    return getattr(sys.modules.get(module), "__file__", None)
+
+
+def _files_of_package(cls: type) -> frozenset[str | None]:
+    """Returns the files of a plug-in: those of its class, and of all modules in the packages of these."""
+    theirs = _modules_of(cls, OURS)
+    packages = tuple(f"{name.partition('.')[0]}." for name in theirs if "." in name and not name.startswith(OWN_FILES))
+    return frozenset(map(_file_of, theirs | {name for name in sys.modules if name.startswith(packages)}))
+
+
+@contextmanager
+def blaming(cls: type, called: str) -> Iterator[None]:
+    """Raises an exception from the code of a plug-in as `PluginError`; other errors stay as they are.
+
+    Args:
+        cls: The class of the plug-in.
+        called: The plug-in in messages, e.g. `system etcd`.
+
+    Raises:
+        PluginError: The code of the plug-in failed; the message names the function, the file and the line.
+    """
+    try:
+        yield
+    except LabrysError:
+        raise
+    except (Exception, SystemExit) as error:
+        blamed = blame(error, cls, called)
+        if blamed is None:
+            raise
+        raise blamed from error
+
+
+def blame(error: BaseException, cls: type, called: str) -> PluginError | None:
+    """Returns the sentence about an exception from the code of a plug-in; None if it is from other code."""
+    place = place_in(error, _files_of_package(cls))
+    if place is None:
+        return None
+    kind = "" if isinstance(error, CalledExit) else f"{type(error).__name__}: "
+    text = plain_name(one_line(sentence(error)), MAX_REASON)
+    return PluginError(f"{called}: {place} failed: {kind}{text}; correct the {called.partition(' ')[0]}")
+
+
+class CalledExit(RuntimeError):  # noqa: N818 - what the code did
+    """Foreign code called `sys.exit`."""
+
+
+def exit_of(end: SystemExit) -> CalledExit:
+    """Returns the error in place of a `sys.exit`, with its traceback."""
+    return CalledExit(f"it called sys.exit({end.code!r})").with_traceback(end.__traceback__)
+
+
+async def without_exit(work: Awaitable[T]) -> T:
+    """Awaits foreign code.
+
+    Raises:
+        CalledExit: It called `sys.exit`.
+    """
+    try:
+        return await work
+    except SystemExit as end:
+        raise exit_of(end) from None
