@@ -166,8 +166,8 @@ def transactions(
         texts: Canonical JSON of lists of micro-operations, or the transactions of a file. A file's request has an even place,
             and its answer the next one.
         extra: What orders transactions besides their data: `none`, `process` or `realtime`.
-        sources: For registers, what the order of versions follows from: `writes-follow-reads`, `sequential-keys`,
-            `linearizable-keys`, `transaction-order`, `atomic-visibility`.
+        sources: What the order of versions follows from: `sequential-keys`, `linearizable-keys`; for registers also
+            `writes-follow-reads`, `transaction-order`, `atomic-visibility`.
         more: Anomalies to search besides those that are always searched: `observed-transaction-vanishes`, `fractured-read` and
             `G-causal`, which need lists, and `G-prefix`.
         want_order: Whether to return an order of the rows that all edges agree with.

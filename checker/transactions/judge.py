@@ -74,8 +74,9 @@ def judge(
         history: The operations; their values are lists of micro-operations, whatever their functions are.
         workload: The micro-operations: `list-append` or `rw-register`.
         model: The name or an alias of a consistency model.
-        sources: For registers, what the order of versions follows from besides the initial version: `writes-follow-reads`,
-            `sequential-keys`, `linearizable-keys`, `transaction-order`, `atomic-visibility`.
+        sources: What the order of versions follows from besides the initial version and the lists that were read:
+            `sequential-keys`, `linearizable-keys`; for registers also `writes-follow-reads`, `transaction-order`,
+            `atomic-visibility`.
         anomalies: Anomalies that the history must not have besides those that the model prohibits.
         initial: As in `Question`.
 

@@ -56,7 +56,7 @@ class Question:
     Attributes:
         workload: The micro-operations: `list-append` or `rw-register`.
         model: The name or an alias of a consistency model.
-        sources: For registers, what the order of versions follows from besides the initial version.
+        sources: What the order of versions follows from besides the initial version, and the lists that were read.
         anomalies: Anomalies that the history must not have besides those that the model prohibits.
         initial: The value of all registers at the beginning, in canonical JSON; None: nil.
     """
@@ -215,7 +215,7 @@ ANOMALIES: Final[Mapping[str, str]] = MappingProxyType(
         MALFORMED: "the answer to a transaction has other functions, keys or written values than its request",
         GARBAGE: "a transaction reads a value that nobody wrote",
         "duplicate-elements": "a list has an element twice",
-        "cyclic-versions": "the assumed orders of the versions of a register contradict each other",
+        "cyclic-versions": "the assumed orders of the versions of a key contradict each other, or the lists that were read",
         "incompatible-order": "of two lists that were read of a key, neither is the beginning of the other; or a list has an "
         "element, but not after what the same transaction appended before it",
     }

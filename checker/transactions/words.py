@@ -192,6 +192,8 @@ class Words:
             elems: The canonical JSON of the elements that it is about.
         """
         names: dict[int, str] = {}
+        if kind == CYCLIC_VERSIONS and self._is_list:
+            return self._back(self.version(key), rows, places, elems, names)
         if kind == CYCLIC_VERSIONS:
             return self._cyclic(self.version(key), rows, places, elems, names)
         who = [self._name(row, names) for row in rows[:2]]
@@ -247,6 +249,27 @@ class Words:
         left = len(elems) - len(parts)
         more = f" {left} more steps lead back to {self.version(elems[0])}." if left else ""
         return f"the assumed order of the versions of {where} has a cycle. {' '.join(parts)}{more} No version precedes itself."
+
+    def _back(
+        self, where: str, rows: Sequence[int], places: Sequence[int], elems: Sequence[str | None], names: dict[int, str]
+    ) -> str:
+        """Returns the explanation of a transaction that begins with an older version of a list than an earlier one leaves.
+
+        Args:
+            where: The key.
+            rows: The earlier transaction, and the later one.
+            places: The place of the access of each.
+            elems: The last element of each version.
+            names: The names of transactions.
+        """
+        one, other = rows
+        last, first = map(self.version, elems)
+        how = self._step(elems[0], (one, other), places, names)
+        is_read = self._mops(other)[places[1]][0] in _READS
+        but = f"what {names[other]} read lacks {last}" if is_read else f"in the lists, {first} comes before {last}"
+        return (
+            f"the assumed order of the versions of {where} contradicts the lists. {how[0].upper()}{how[1:]}. But {but}."
+        )
 
     @staticmethod
     def steps(rows: Sequence[int], elems: Sequence[str | None]) -> list[tuple[str | None, str | None]]:

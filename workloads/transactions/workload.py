@@ -35,7 +35,7 @@ READS_AT_ONCE: Final = 8  # of the final reads, in one transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionOptions:
-    """The options that the workloads share."""
+    """The options that the workloads share: the model, and what is assumed of each key alone."""
 
     consistency_model: str = option(
         DEFAULT,
@@ -48,6 +48,12 @@ class TransactionOptions:
         "Anomalies that the transactions must not have either, with commas between them, e.g. lost-update,G1c-process.",
         metavar="NAMES",
         judges=True,
+    )
+    sequential_keys: bool = option(
+        default=False, help="Each key alone is sequentially consistent: versions follow each process.", judges=True
+    )
+    linearizable_keys: bool = option(
+        default=False, help="Each key alone is linearizable: versions follow real time.", judges=True
     )
     keys: int = option(10, "The number of keys that are in use at a time.", low=1, high=10_000, shrinks_to=1)
     max_length: int = option(
@@ -89,12 +95,6 @@ class RwRegisterOptions(TransactionOptions):
         default=False,
         help="A transaction that reads a version and writes another one shows that the second follows the first.",
         judges=True,
-    )
-    sequential_keys: bool = option(
-        default=False, help="Each key alone is sequentially consistent: versions follow each process.", judges=True
-    )
-    linearizable_keys: bool = option(
-        default=False, help="Each key alone is linearizable: versions follow real time.", judges=True
     )
     transaction_order: bool = option(
         default=False,
@@ -160,7 +160,9 @@ class _TransactionWorkload(JudgedWorkload[OptionsT]):
 
     def _sources(self) -> list[str]:
         """Returns what the order of the versions follows from, besides the reads."""
-        return []
+        options = self.options
+        assumed = {"sequential-keys": options.sequential_keys, "linearizable-keys": options.linearizable_keys}
+        return [name for name, is_assumed in assumed.items() if is_assumed]
 
     def _initial(self) -> str | None:
         """Returns the initial value in canonical JSON; None: nil, or an empty list."""
@@ -226,14 +228,12 @@ class RwRegisterWorkload(_TransactionWorkload[RwRegisterOptions]):
 
     def _sources(self) -> list[str]:
         options = self.options
-        assumed = {
-            "writes-follow-reads": options.writes_follow_reads,
-            "sequential-keys": options.sequential_keys,
-            "linearizable-keys": options.linearizable_keys,
-            "transaction-order": options.transaction_order,
-            "atomic-visibility": options.atomic_visibility,
-        }
-        return [name for name, is_assumed in assumed.items() if is_assumed]
+        return [
+            *(["writes-follow-reads"] if options.writes_follow_reads else []),
+            *super()._sources(),
+            *(["transaction-order"] if options.transaction_order else []),
+            *(["atomic-visibility"] if options.atomic_visibility else []),
+        ]
 
 
 def _requested(op: Op) -> list[list[Value]]:

@@ -169,7 +169,7 @@ pub fn transaction_dependencies<'py>(
         let mut findings = Findings::keeping(usize::MAX);
         let (dependencies, orders) = match workload {
             Workload::Lists => {
-                let (dependencies, orders) = lists(&history, &writers, &mut findings);
+                let (dependencies, orders) = lists(&history, &writers, assumed, &mut findings);
                 (dependencies, Some(orders))
             }
             Workload::Registers => (registers(&history, &writers, assumed, &mut findings), None),

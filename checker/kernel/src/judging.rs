@@ -124,7 +124,7 @@ fn judge(question: &Question<'_>, history: &History<'_>) -> Result<Judged, Unusa
     let mut findings = Findings::default();
     let (mut dependencies, orders) = match question.workload {
         Workload::Lists => {
-            let (dependencies, orders) = lists(history, &writers, &mut findings);
+            let (dependencies, orders) = lists(history, &writers, question.sources, &mut findings);
             (dependencies, (!question.more.is_empty()).then_some(orders))
         }
         Workload::Registers => (registers(history, &writers, question.sources, &mut findings), None),

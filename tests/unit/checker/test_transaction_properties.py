@@ -42,11 +42,12 @@ def judged(operations: Sequence[Operation], workload: str, model: str, sources: 
 
 
 def drawn(seed: int, workload: str) -> tuple[list[Operation], str, list[str]]:
-    """Returns a random history, a model of all in turn, and for registers some sources of the order of versions."""
+    """Returns a random history, a model of all in turn, and some sources of the order of versions."""
     random = Random(seed)
     model = MODELS[seed % len(MODELS)].name
     if workload == "list-append":
-        return random_history(random, most=6, lists=True), model, []
+        operations = random_history(random, most=6, lists=True)
+        return operations, model, [name for name in SOURCES[1:3] if random.random() < 0.3]
     operations = positioned_history(random, most=6)
     return operations, model, [name for name in SOURCES if random.random() < 0.5]
 

@@ -226,6 +226,26 @@ def test_each_source_of_versions_raises_no_false_alarm(source: str, order: Befor
     assert found_with > illegal / 2
 
 
+@pytest.mark.parametrize("first", [0, pytest.param(1, marks=pytest.mark.night)])
+@pytest.mark.parametrize(("source", "order"), [("sequential-keys", session_order), ("linearizable-keys", real_time)])
+def test_the_assumptions_about_keys_are_exact_for_lists(source: str, order: Before, first: int) -> None:
+    """A history is invalid exactly if it has no serial order whose versions of each key are as the source says."""
+    outcomes: Counter[tuple[bool, bool]] = Counter()
+    for seed in _seeds(first):
+        operations = random_history(Random(seed), most=5, lists=True)
+        columns = of_operations(operations)
+        without, with_source = (
+            judge(columns, workload="list-append", model="serializable", sources=sources).verdict is Verdict.INVALID
+            for sources in ((), (source,))
+        )
+        legal = is_serial(operations, any_order, keeps_versions(order))
+        assert legal is not with_source, seed
+        outcomes[without, with_source] += 1
+    assert not outcomes[True, False]
+    assert outcomes[False, True] > 5
+    assert outcomes[False, False] > 50
+
+
 def _seeds(first: int) -> range:
     """Returns seeds; the first ones, or many others for a night."""
     return range(first * HISTORIES, HISTORIES if not first else HISTORIES + IN_A_NIGHT)

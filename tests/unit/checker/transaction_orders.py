@@ -166,7 +166,7 @@ def is_serial(
 
 
 def keeps_versions(before: Callable[[Operation, Operation], bool]) -> Callable[[Sequence[Operation]], bool]:
-    """Returns what decides whether the versions of each register follow a partial order of the transactions.
+    """Returns what decides whether the versions of each register or list follow a partial order of the transactions.
 
     The version that a transaction leaves, or else reads first, is not after the one that a later transaction reads first, or
     else leaves.
@@ -175,7 +175,9 @@ def keeps_versions(before: Callable[[Operation, Operation], bool]) -> Callable[[
     def fits(order: Sequence[Operation]) -> bool:
         place: dict[tuple[Any, Any], int] = {}
         for operation in order:
-            place |= {(key, value): len(place) for f, key, value in _mops(operation) if f == "w"}
+            for f, key, value in _mops(operation):
+                if f != "r":
+                    place[key, value] = len(place)
         spans = {id(each): _versions(each, place) for each in order}
         return all(
             spans[id(one)][key][1] <= spans[id(other)][key][0]
@@ -191,11 +193,11 @@ def keeps_versions(before: Callable[[Operation, Operation], bool]) -> Callable[[
 def _versions(operation: Operation, place: Mapping[tuple[Any, Any], int]) -> dict[Any, tuple[int, int]]:
     """Returns for each key the first version that a transaction has, and the last one, as places; -1 is the initial version."""
     found: dict[Any, tuple[int, int]] = {}
-    last = {key: value for f, key, value in _mops(operation) if f == "w"}
+    last = {key: value for f, key, value in _mops(operation) if f != "r"}
     for f, key, value in _mops(operation):
         if key in found or (f == "r" and operation.type is not OpType.OK):
             continue
-        first = value if f == "r" else last[key]
+        first = last[key] if f == "w" else (value or [None])[-1] if isinstance(value, list) else value
         found[key] = (place.get((key, first), -1), place.get((key, last.get(key, first)), -1))
     return found
 

@@ -47,6 +47,7 @@ WEAK = (
     "monotonic-atomic-view", "read-atomic", "causal-cerone", "update-atomic", "prefix", "parallel-snapshot-isolation",
     "monotonic-view", "monotonic-snapshot-read", "consistent-view", "forward-consistent-view", "update-serializable",
 )  # fmt: skip
+OF_LISTS = ((), (), ("sequential-keys",), ("linearizable-keys",))
 SOURCES = (
     (), ("writes-follow-reads",), ("sequential-keys",), ("linearizable-keys",),
     ("writes-follow-reads", "sequential-keys", "linearizable-keys"),
@@ -329,7 +330,7 @@ def compare(random: Random, *, most: int, models: Sequence[str] = MODELS) -> Jud
     batch = rows_of(operations)
     model = random.choice(models)
     anomalies = tuple(random.sample(ON_DEMAND, random.randrange(3))) if random.random() < 0.3 else ()
-    sources = () if lists else random.choice(SOURCES)
+    sources = OF_LISTS[len(operations) % 4] if lists else random.choice(SOURCES)
     asked = Question(
         workload="list-append" if lists else "rw-register",
         model=model,

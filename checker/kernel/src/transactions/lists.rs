@@ -4,6 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::appends::{dirty_updates, misplaced};
 use super::graph::{Dependencies, Edge, Fan, RW, WR, WW};
+use super::listed::assume;
+use super::registers::Sources;
 use super::{Finding, Findings, History, Mop, Writers, FAIL, NONE};
 
 /// The order of the appends of each key, as far as reads show it.
@@ -24,14 +26,21 @@ impl Orders {
 }
 
 /// Returns the dependencies and the orders, and adds the anomalies that are no cycles.
-pub fn lists(history: &History<'_>, writers: &Writers, findings: &mut Findings) -> (Dependencies, Orders) {
+pub fn lists(
+    history: &History<'_>,
+    writers: &Writers,
+    sources: Sources,
+    findings: &mut Findings,
+) -> (Dependencies, Orders) {
     let orders = orders(history, findings);
     elements(history, writers, findings);
     internal(history, findings);
     lost_updates(history, &orders, findings);
     dirty_updates(history, writers, &orders, findings);
     misplaced(history, writers, &orders, findings);
-    (edges(history, writers, &orders), orders)
+    let mut found = edges(history, writers, &orders);
+    assume(history, writers, &orders, sources, &mut found, findings);
+    (found, orders)
 }
 
 /// Yields each known read of a transaction that happened: its row, its place and its place among all.

@@ -13,6 +13,7 @@ pub mod cycles;
 pub mod forced;
 pub mod graph;
 pub mod inside;
+pub mod listed;
 pub mod lists;
 pub mod missed;
 pub mod overlaps;
@@ -352,7 +353,11 @@ impl Writers {
                 let is_initial = history.table.initial == Some(history.table.elems[elem].1);
                 if is_initial || found.row[elem] != NONE {
                     let before = if is_initial { here } else { (found.row[elem], found.place[elem]) };
-                    return Err(WrittenTwice { elem: mop.elem, rows: [before.0, here.0], places: [before.1, here.1] });
+                    return Err(WrittenTwice {
+                        elem: mop.elem,
+                        rows: [before.0, here.0],
+                        places: [before.1, here.1],
+                    });
                 }
                 (found.row[elem], found.place[elem]) = here;
                 let last = std::mem::replace(&mut last_of_key[mop.key as usize], mop.elem);

@@ -312,7 +312,7 @@ pub fn processes<'a>(history: &History<'_>, touches: &'a [Touch]) -> Vec<(&'a To
 /// Returns the order of the versions of a key in real time, without pairs that follow from others.
 ///
 /// The transactions that ended and that no later one that ended follows are the frontier; it is as wide as the concurrency.
-fn in_real_time(history: &History<'_>, touches: &[Touch]) -> Vec<Pair> {
+pub fn in_real_time(history: &History<'_>, touches: &[Touch]) -> Vec<Pair> {
     let mut ended: Vec<&Touch> = touches.iter().filter(|touch| history.kind[touch.row as usize] == OK).collect();
     ended.sort_by_key(|touch| history.end[touch.row as usize]);
     let mut ended = ended.into_iter().peekable();
