@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from checker.formats.counts import hold_row_count
 from checker.formats.errors import BadHistory
 from checker.formats.parquet import COLUMNS, decode_value, json_text, values_of
-from harness.op import OpType
+from harness.op import FINAL_PHASE, OpType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     Int64s = npt.NDArray[np.int64]
     Int32s = npt.NDArray[np.int32]
     Int8s = npt.NDArray[np.int8]
+    Bools = npt.NDArray[np.bool_]
 
 NOTHING: Final = 0
 INTEGER: Final = 1
@@ -51,7 +52,9 @@ _INTEGER: Final = r"^(0|-?[1-9][0-9]{0,17})$"
 _PAIR: Final = r"^\[(?P<first>0|-?[1-9][0-9]{0,17}),(?P<second>0|-?[1-9][0-9]{0,17})\]$"
 _LONGEST: Final = 18
 _OF_INTEGERS: Final = np.isin(np.arange(256), list(b"0123456789-,"))
-ORDER: Final = "order"  # a column that a file may lack
+ORDER: Final = "order"  # columns that a file may lack
+PHASE: Final = "phase"
+OPTIONAL: Final = (ORDER, PHASE)
 NEEDED: Final = (
     "key",
     "process",
@@ -122,6 +125,7 @@ class Columns:
         result: The results.
         lacks: What the history does not tell: `process`, `realtime`. Then the columns for it have made-up values.
         order: The system's own numbers; None if no operation has one.
+        final: Whether an operation is one of the final phase, after healing; None if none is.
     """
 
     keys: Sequence[str | None]
@@ -139,6 +143,7 @@ class Columns:
     result: Values
     lacks: Sequence[str] = ()
     order: Order | None = None
+    final: Bools | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -168,6 +173,7 @@ class Columns:
             result=self.result.only(rows),
             lacks=self.lacks,
             order=None if self.order is None else self.order.only(rows),
+            final=None if self.final is None else self.final[rows],
         )
 
 
@@ -189,7 +195,7 @@ class ColumnReader:
     def of_batch(self, batch: pa.RecordBatch, *, value: Values | None = None, result: Values | None = None) -> Columns:
         """Returns the columns of one batch, which must have the columns `NEEDED`, or else `value` and `result`.
 
-        It may have the column `ORDER`.
+        It may have the columns `OPTIONAL`.
 
         Raises:
             BadHistory: A row is not an operation; its number counts from 1 over all batches.
@@ -222,6 +228,7 @@ class ColumnReader:
             functions=self.functions,
             texts=self.texts,
             order=_order(batch),
+            final=_final(batch),
         )
         self._rows += batch.num_rows
         return columns
@@ -356,8 +363,8 @@ def of_operations(operations: Sequence[Operation], name: str = "the history") ->
     """
     reader = ColumnReader(name)
     kinds = {column.name: pa.int64() if column.kind == "int64" else pa.string() for column in COLUMNS}
-    has_order = any(operation.order is not None for operation in operations)
-    names = [*(each for each in NEEDED if each not in {"value", "result"}), *([ORDER] if has_order else [])]
+    optional = [name for name in OPTIONAL if any(getattr(operation, name) is not None for operation in operations)]
+    names = [*(each for each in NEEDED if each not in {"value", "result"}), *optional]
     parts = []
     for begin in range(0, len(operations), BATCH_ROWS):
         some = operations[begin : begin + BATCH_ROWS]
@@ -397,6 +404,7 @@ def joined(parts: Sequence[Columns], reader: ColumnReader) -> Columns:
         value=join_values([part.value for part in parts]),
         result=join_values([part.result for part in parts]),
         order=_joined_order(parts),
+        final=_joined_final(parts),
     )
 
 
@@ -409,6 +417,13 @@ def _joined_order(parts: Sequence[Columns]) -> Order | None:
     return Order(
         known=np.concatenate([each.known for each in some]), number=np.concatenate([each.number for each in some])
     )
+
+
+def _joined_final(parts: Sequence[Columns]) -> Bools | None:
+    """Returns which operations of several batches are of the final phase; None if none is."""
+    if all(part.final is None for part in parts):
+        return None
+    return np.concatenate([np.zeros(len(part), np.bool_) if part.final is None else part.final for part in parts])
 
 
 def integers_of(text: str) -> Int64s | None:
@@ -452,6 +467,14 @@ def _order(batch: pa.RecordBatch) -> Order | None:
         return None
     column = batch.column(ORDER)
     return Order(known=_bool(pc.is_valid(column)), number=_int64(column))
+
+
+def _final(batch: pa.RecordBatch) -> Bools | None:
+    """Returns which operations of a batch are of the final phase; None if none is."""
+    if PHASE not in batch.schema.names:
+        return None
+    found = _bool(pc.equal(_plain(batch.column(PHASE)), FINAL_PHASE))
+    return found if found.any() else None
 
 
 def _plain(column: pa.Array) -> pa.Array:

@@ -27,13 +27,13 @@ from checker.formats.parquet import decode_value
 from checker.formats.values import PlainValues
 from harness.errors import InputError
 from harness.event_lines import MAX_LINE_BYTES, decode_object
-from harness.op import OpType
+from harness.op import FINAL_PHASE, OpType
 from harness.pairing import back_warning, changed_warnings, made, torn_warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from checker.columns import Int32s, Int64s
+    from checker.columns import Bools, Int32s, Int64s
     from checker.formats.source import Source
     from harness.op import Operation, Value
 
@@ -254,6 +254,7 @@ def _made(
         functions=reader.functions,
         texts=reader.texts if transactions is None else cast("Sequence[str]", transactions),
         order=_order(found["order"], len(kind)),
+        final=_final(_int32s(found["phase"]), names),
     )
     return Plain(
         columns=columns,
@@ -285,6 +286,13 @@ def _order(pairs: Sequence[tuple[int, int]], size: int) -> Order | None:
     order = Order(known=np.zeros(size, np.bool_), number=np.zeros(size, np.int64))
     order.known[rows], order.number[rows] = True, numbers
     return order
+
+
+def _final(phases: Int32s, names: Sequence[str]) -> Bools | None:
+    """Returns which rows are of the final phase, from the places of their phases in names; None if none is."""
+    places = [place for place, name in enumerate(names) if name == FINAL_PHASE]
+    found: Bools = np.isin(phases, places)
+    return found if found.any() else None
 
 
 class _Decoded(Sequence["Value"]):

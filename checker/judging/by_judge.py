@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checker.columns import ORDER, ColumnReader, Columns, batches_of, joined, of_operations
+from checker.columns import OPTIONAL, ColumnReader, Columns, batches_of, joined, of_operations
 from checker.errors import Unsuited
 from checker.formats.parquet import open_parquet, read_rows_of
 from checker.formats.read import PARQUET, History
@@ -98,7 +98,7 @@ def judge_table(path: Path, name: str, judge: Judge, *, empty: Verdict) -> Judge
     rules, reader, parts = Rules(), ColumnReader(name), []
     file = open_parquet(path, name=name)
     try:
-        hints = [name for name in file.schema_arrow.names if name == ORDER]
+        hints = [name for name in file.schema_arrow.names if name in OPTIONAL]
         for batch, some in batches_of(file, reader, more=["run", *hints]):
             parts.append(some)
             rules.add(some, batch)

@@ -3,6 +3,9 @@
 The kinds of elements (terms as in `Facts`; the module `facts` computes them):
 
 - `lost`: a read missed it, and the last read that returned it, if any, began before the last read that did not. Always invalid.
+  With `--no-linearizable`, a read may miss what the nodes have not exchanged yet. So there, the last one that did not must be a
+  final read, after healing, or have begun `--rest` seconds after the last add had ended.
+- `unsettled`: the same with `--no-linearizable`, without such a read. It is lost, or only late. The set is unknown.
 - `unexpected`: a read returned the element and ended before any add of it began, or all its adds failed, or there was none.
   Always invalid.
 - `stale`: a read missed it, and later reads returned it. Invalid unless `--no-linearizable`.
@@ -33,7 +36,9 @@ import numpy as np
 from checker.columns import OK
 from checker.judging import MAX_ANOMALIES, Anomaly, Judgement
 from harness.console.documents import shown
+from harness.console.plain import counted_of
 from harness.errors import InputError
+from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from workloads.set.elements import Elements
 from workloads.set.facts import NONE, facts_of
@@ -55,12 +60,13 @@ _ALWAYS: Final = ("lost", "unexpected", "duplicated")
 _OF_LINEARIZABLE: Final = ("stale", "out-of-order", "incomparable")
 
 
-def judge(history: Columns, *, linearizable: bool) -> Judgement:
+def judge(history: Columns, *, linearizable: bool, rest_s: float = 0.0) -> Judgement:
     """Decides a set.
 
     Args:
         history: The operations of one set.
         linearizable: Whether reads must be linearizable. Then stale elements and inconsistent reads are invalid.
+        rest_s: If they need not be: the seconds after the last add after which a read must return all elements.
 
     Raises:
         InputError: A function is neither `add` nor `read`, or the result of a read is not a list.
@@ -68,7 +74,20 @@ def judge(history: Columns, *, linearizable: bool) -> Judgement:
     adds, reads = _rows(history)
     elements = Elements(history, adds, reads)
     facts = facts_of(history, adds, reads, elements)
-    return _Judge(history, elements, facts).judgement(linearizable=linearizable)
+    proof = None if linearizable else _last_at_rest(history, adds, reads, rest_s)
+    return _Judge(history, elements, facts, proof, rest_s).judgement(linearizable=linearizable)
+
+
+def _last_at_rest(history: Columns, adds: Int64s, reads: Int64s, rest_s: float) -> int:
+    """Returns the last read that is a final one, or began after a rest; `NONE` if there is none."""
+    ended_ns = np.maximum(history.start_ns[adds], history.end_ns[adds])
+    rest_ns = (int(ended_ns.max()) if len(adds) else 0) + int(rest_s * NS_PER_S)
+    at_rest = history.start_ns[reads] >= rest_ns
+    if not history.start_ns.any():
+        at_rest[:] = False  # there are no times
+    if history.final is not None:
+        at_rest |= history.final[reads]
+    return int(np.flatnonzero(at_rest)[-1]) if at_rest.any() else NONE
 
 
 def _rows(history: Columns) -> tuple[Int64s, Int64s]:
@@ -92,12 +111,17 @@ def _rows(history: Columns) -> tuple[Int64s, Int64s]:
 class _Judge:
     """One set with its facts."""
 
-    def __init__(self, history: Columns, elements: Elements, facts: Facts) -> None:
+    def __init__(
+        self, history: Columns, elements: Elements, facts: Facts, proof: int | None = None, rest_s: float = 0.0
+    ) -> None:
+        """Takes the facts; `proof` is the last read that can prove a loss, None if each read can."""
         self.history = history
         self.elements = elements
         self.facts = facts
-        self.classes = _classes(facts)
-        wrong = self.classes["lost"] | self.classes["stale"] | self.classes["unexpected"]
+        self.proof = proof
+        self.rest_s = rest_s
+        self.classes = _classes(facts, proof)
+        wrong = self.classes["lost"] | self.classes["stale"] | self.classes["unexpected"] | self.classes["unsettled"]
         self.skipped = skipped(facts, ~wrong)
         self.crossed = crossed(facts, ~wrong)
 
@@ -108,7 +132,13 @@ class _Judge:
         verdict = Verdict.INVALID if found else Verdict.VALID
         reason = " ".join(_SENTENCES[kind].format(number=counts[kind]) for kind in found)
         seen = counts["ok"] + counts["recovered"] + counts["stale"]
-        if not found and (counts["never-read"] or not seen):
+        if not found and counts["unsettled"]:
+            verdict = Verdict.UNKNOWN
+            reason = (
+                f"The last reads lack {counted_of(counts['unsettled'], counts['attempted'], 'element')}, but none of them is a "
+                f"final read or began {self.rest_s:g} s after the last add (--rest), so they may be only late."
+            )
+        elif not found and (counts["never-read"] or not seen):
             verdict = Verdict.UNKNOWN
             reason = (
                 f"{counts['never-read']} of {counts['acknowledged']} acknowledged elements were added after the last read"
@@ -210,10 +240,19 @@ class _Judge:
             yield self._anomaly(
                 "lost", number, f"{self._named(number)} is lost: {self._proof(number)}, and"
                 f" {'the only read' if missing == 1 else f'none of the {missing} reads'} that began"
-                f" from {self._at(gone)} on {'did not return' if missing == 1 else 'returned'} it.",
+                f" from {self._at(gone)} on {'did not return' if missing == 1 else 'returned'} it.{self._at_rest()}",
                 rows=[facts.add[number], facts.known_row[number], *facts.reads[[*seen, gone, len(facts.reads) - 1]]],
-                decisive=facts.reads[gone],
+                decisive=facts.reads[gone if self.proof is None else self.proof],
             )  # fmt: skip
+
+    def _at_rest(self) -> str:
+        """Returns why a late read proves a loss, if reads may be late."""
+        if self.proof is None:
+            return ""
+        row = self.facts.reads[self.proof]
+        if self.history.final is not None and self.history.final[row]:
+            return f" The one that began at {self._at(self.proof)} is a final read, after healing."
+        return f" The one that began at {self._at(self.proof)} came {self.rest_s:g} s or more after the last add."
 
     def _stale(self) -> Iterator[Anomaly]:
         facts = self.facts
@@ -311,14 +350,15 @@ _SENTENCES: Final = {
 }
 
 
-def _classes(facts: Facts) -> dict[str, Bools]:
-    """Returns the elements of each kind; each element has one kind."""
+def _classes(facts: Facts, proof: int | None) -> dict[str, Bools]:
+    """Returns the elements of each kind; each element has one kind. `proof`: see `_Judge`."""
     tried = facts.add != NONE
     unexpected = facts.too_early != NONE
     missed = facts.first_missed != NONE
     left = tried & ~unexpected
-    lost = left & missed & (facts.last_present < facts.last_absent)
-    stale = left & missed & ~lost
+    gone = left & missed & (facts.last_present < facts.last_absent)
+    stale = left & missed & ~gone
+    lost = gone if proof is None else gone & (np.maximum(facts.last_present + 1, facts.first_missed) <= proof)
     left = left & ~missed
     stable = left & (facts.last_present > facts.last_absent)
     left = left & ~stable
@@ -327,6 +367,7 @@ def _classes(facts: Facts) -> dict[str, Bools]:
         "recovered": stable & ~facts.acknowledged,
         "stale": stale,
         "lost": lost,
+        "unsettled": gone & ~lost,
         "never-read": left & facts.acknowledged,
         "unconfirmed": left & ~facts.acknowledged,
         "failed": facts.failed & ~unexpected,

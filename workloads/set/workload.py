@@ -41,6 +41,14 @@ class SetOptions:
         judges=True,
     )
 
+    rest: float = option(
+        5.0,
+        "Without --linearizable: a read shows a loss if it is a final one, or begins this many seconds after the last add.",
+        low=0,
+        high=3600,
+        judges=True,
+    )
+
     def __post_init__(self) -> None:
         hold_bounds(self)
 
@@ -68,7 +76,7 @@ class SetWorkload(JudgedWorkload[SetOptions]):
         """Decides one set."""
         from workloads.set.judge import judge  # noqa: PLC0415 - `--help` needs no judge
 
-        return judge(history, linearizable=self.options.linearizable)
+        return judge(history, linearizable=self.options.linearizable, rest_s=self.options.rest)
 
     def _operations(self, stream: Stream) -> Source:
         options, added = self.options, [0] * self.options.keys

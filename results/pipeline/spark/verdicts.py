@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that all of Spark's users know
 from pyspark.sql.pandas.functions import arrow_udf
 
-from checker.columns import NEEDED, ORDER
+from checker.columns import NEEDED, OPTIONAL
 from checker.transactions.models import Asking
 from harness.verdict import Verdict
 from results.pipeline.decide import judges
@@ -100,7 +100,7 @@ def judged(operations: DataFrame, judge: Judge, memory_limit: int) -> DataFrame:
         rest = operations.join(F.broadcast(names), _same_key(operations, names), "left_anti")
         return found.unionByName(judged(rest, judge, memory_limit))
     keys = keys_of(operations)
-    rows = operations.select("run", *NEEDED, ORDER, address(keys.salt).alias(ADDRESS))
+    rows = operations.select("run", *NEEDED, *OPTIONAL, address(keys.salt).alias(ADDRESS))
     spread = rows.repartition(_tasks(keys, keys.count), ADDRESS).sortWithinPartitions(ADDRESS, "invoke_index")
     decided = spread.mapInArrow(partial(judges.decide, judge=judge, memory_limit=memory_limit), struct_of(VERDICTS))
     return conform(decided, VERDICTS)

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from checker.checking import Request, check_file
 from checker.columns import of_operations
+from checker.deciders import Wanted
+from checker.formats.jepsen import write_history
+from checker.formats.parquet import write_operations
 from checker.identity import identity
 from checker.judging import Judgement, part_of
+from checker.judging.judged import Judged
 from checker.models import model
 from checker.search.brute import linearizable as brute
 from harness.errors import InputError
 from harness.op import Operation, OpType
+from harness.pairing import events_of
 from harness.verdict import Verdict
 from tests.unit.workloads.spoiled_histories import MS, operation, random_history
 from workloads.set import SetOptions, SetWorkload
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 SORTS = ("ok", "recovered", "stale", "lost", "never-read", "unconfirmed", "failed", "unexpected")
-STRICT, LOOSE = SetWorkload(), SetWorkload(SetOptions(linearizable=False))
+STRICT, LOOSE = SetWorkload(), SetWorkload(SetOptions(linearizable=False, rest=0))
 OTHERS = ["x", [1, 2], [1], None, 1.5, True, 10**18, -3, {"a": [1]}, "1"]
 
 
@@ -118,10 +129,72 @@ def drawn(seed: int) -> list[Operation]:
     return random_history(source, size=source.randint(1, 9), call=call, apply=apply, spoil=spoil)
 
 
+def is_lost_at_rest(element: Any, operations: list[Operation]) -> bool:
+    """Returns whether a read that began after all adds had ended shows a loss, directly by the judge's docstring."""
+    if sort_of(element, operations) != "lost":
+        return False
+    rest_ns = max(each.start_ns if each.end_ns is None else each.end_ns for each in operations if each.f == "add")
+    reads = [each for each in operations if each.f == "read" and each.type is OpType.OK]
+    having = [each for each in reads if identity(element) in map(identity, each.result)]
+    sure = [
+        each
+        for each in operations
+        if each.f == "add" and each.type is OpType.OK and identity(each.value) == identity(element)
+    ]
+    known = min(ended(each) for each in [*sure, *having])
+    after = max([known, *(each.invoke_index for each in having)])
+    return any(each.start_ns >= rest_ns and each.invoke_index > after for each in reads)
+
+
+def test_reads_that_may_be_late_prove_no_loss() -> None:
+    """A read that lacks an element proves its loss if it came after a rest, or is a final one; else the set is unknown."""
+    at_rest = SetWorkload(SetOptions(linearizable=False, rest=5.0))
+    early = [add(0, 1, 7), read(2, 3), add(4, 5, 8), read(6, 7, 8)]
+    found = at_rest.judge(of_operations(early))
+    assert (found.verdict, found.counts["unsettled"], found.counts["lost"]) == (Verdict.UNKNOWN, 1, 0)
+    assert found.reason == (
+        "The last reads lack 1 of 2 elements, but none of them is a final read or began 5 s after the last add (--rest), so "
+        "they may be only late."
+    )
+    final = [*early[:-1], replace(early[-1], phase="final")]
+    found = at_rest.judge(of_operations(final))
+    assert (found.verdict, found.counts["unsettled"], found.counts["lost"]) == (Verdict.INVALID, 0, 1)
+    assert "is a final read, after healing" in found.anomalies[0].explanation
+    later = [*early[:-1], replace(early[-1], start_ns=6_000 * MS, end_ns=6_001 * MS)]
+    found = at_rest.judge(of_operations(later))
+    assert (found.verdict, found.counts["lost"]) == (Verdict.INVALID, 1)
+    assert "came 5 s or more after the last add" in found.anomalies[0].explanation
+    untimed = [replace(each, start_ns=0, end_ns=0) for each in early]
+    assert LOOSE.judge(of_operations(untimed)).verdict is Verdict.UNKNOWN
+    assert STRICT.judge(of_operations(early)).verdict is Verdict.INVALID
+
+
+def test_each_format_tells_the_final_reads(tmp_path: Path) -> None:
+    """A file of events, the kernel's reading of a long one, and a table: the phase counts in all."""
+    operations = [add(0, 1, 7), add(4, 5, 8), replace(read(6, 7, 8), phase="final")]
+    write_history(tmp_path / "h.edn", events_of(operations))
+    text = (tmp_path / "h.edn").read_text()
+    (tmp_path / "long.edn").write_text(text + " " * (1 << 20))
+    lines = [
+        {"index": at, "time": op.time_ns, "type": op.type, "process": op.process, "f": op.f, "value": op.value}
+        | ({} if op.phase is None else {"phase": op.phase})
+        for at, op in enumerate(events_of(operations))
+    ]
+    header = '{"format":"labrys-history","version":1}'
+    (tmp_path / "h.jsonl").write_text("\n".join([header, *map(json.dumps, lines), ""]))
+    write_operations(tmp_path / "h.parquet", operations, run="r")
+    request = Request(wanted=Wanted(workload="set", settings=["linearizable=false"]))
+    for name in ("h.edn", "long.edn", "h.jsonl", "h.parquet"):
+        [found] = check_file(str(tmp_path / name), request)
+        assert isinstance(found, Judged)
+        assert (found.verdict, found.to_json()["counts"]["lost"]) == (Verdict.INVALID, 1), name
+
+
 def test_sorts_and_verdicts_are_those_of_a_brute_force() -> None:
     """Each element has the kind of its definition; the verdict equals that of a search through all orders."""
     verdicts: Counter[tuple[Verdict, bool]] = Counter()
     sorts: Counter[str] = Counter()
+    settled: Counter[tuple[bool, bool]] = Counter()
     alone = 0
     for seed in range(1000):
         operations = drawn(seed)
@@ -139,12 +212,19 @@ def test_sorts_and_verdicts_are_those_of_a_brute_force() -> None:
         if found.verdict is Verdict.UNKNOWN:
             assert expected["never-read"] or not expected["ok"] + expected["recovered"], seed
         broken = any(expected[sort] for sort in ("lost", "unexpected")) or bool(twice)
-        assert (LOOSE.judge(columns).verdict is Verdict.INVALID) == broken, seed
+        proved = sum(is_lost_at_rest(element, operations) for element in elements.values())
+        late = LOOSE.judge(columns)
+        assert (late.counts["lost"], late.counts["unsettled"]) == (proved, expected["lost"] - proved), seed
+        assert (late.verdict is Verdict.INVALID) == bool(proved or expected["unexpected"] or twice), seed
+        assert late.verdict is not Verdict.VALID or not expected["lost"], seed
+        settled[bool(proved), bool(late.counts["unsettled"])] += 1
         alone += not legal and not broken and not expected["stale"]
         verdicts[found.verdict, broken] += 1
         sorts.update(key for key in expected if key)
     assert all(sorts[sort] > 15 for sort in SORTS), sorts
     assert alone > 2
+    assert settled[True, False] > 20
+    assert settled[False, True] > 20
     assert {verdict for verdict, _ in verdicts} == set(Verdict)
     assert min(verdicts.values()) > 20, verdicts
 
