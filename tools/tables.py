@@ -20,6 +20,7 @@ from harness.console import plugins
 from harness.errors import ExitCode
 from harness.suites.thresholds import MEASURES
 from nemesis.builtin import KINDS, TRIGGERS
+from workloads.bank import judge as of_banks
 from workloads.ledger import judge as of_ledgers
 from workloads.lock import judge as of_locks
 from workloads.log import judge as of_logs
@@ -194,6 +195,7 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "anomalies-of-queues": _found_by(of_queues),
         "anomalies-of-locks": _found_by(of_locks),
         "anomalies-of-sets": _found_by(of_sets),
+        "anomalies-of-banks": _found_by(of_banks),
     }
 )
 
