@@ -224,6 +224,7 @@ def compose(settled: Settled, cluster: Cluster, artifact: Artifact | None = None
         final_reads=load.final_reads,
         final_reads_timeout_s=load.final_reads_timeout,
         lead_timeout_s=load.lead_timeout,
+        damaging=nemesis.choices.damaging(plan),
     )
     return test, plan
 

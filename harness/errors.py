@@ -10,7 +10,7 @@ import enum
 from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 class ExitCode(enum.IntEnum):
@@ -97,6 +97,18 @@ class InfrastructureError(LabrysError):
 
 class PluginError(LabrysError):
     """The code of a plug-in failed, such as that of a system of the user; the message names its place."""
+
+
+class NotServing(InfrastructureError):  # noqa: N818 - a state of the nodes
+    """Some nodes do not serve.
+
+    Attributes:
+        lacking: For each such node, the reason as a clause about the node, e.g. `knows no leader`.
+    """
+
+    def __init__(self, message: str, lacking: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.lacking = dict(lacking)
 
 
 class InterruptedEarly(InfrastructureError):  # noqa: N818 - a state of the run

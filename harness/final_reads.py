@@ -44,19 +44,23 @@ class FinalReads:
 async def read_nodes(
     service: Service,
     *,
-    read: Callable[[Node], Awaitable[None]],
+    read: Callable[[Node], Awaitable[str | None]],
     stop: asyncio.Event,
     lead_timeout_s: float,
     phases: Phases,
+    out: Mapping[str, str] | None = None,
+    moves: bool = True,
 ) -> AsyncIterator[FinalReads]:
     """Reads every node that the service allows to be read, one after the other.
 
     Args:
         service: The service that clients use.
-        read: Reads every key through a node.
+        read: Reads every key through a node; returns why the node is left out, or None.
         stop: Set when the run is interrupted; then no other node is read.
         lead_timeout_s: The time limit for a node to become the leader, if this is necessary.
         phases: Measures the time for each node.
+        out: Nodes that stay out, each with the reason; they are not made the leader.
+        moves: Whether the leadership may be moved; it cannot in a system that does not work.
 
     Yields:
         After each node, the results so far.
@@ -64,17 +68,18 @@ async def read_nodes(
     through: list[str] = []
     left_out: dict[str, str] = {}
     leader = await leading(service) if service.reads_need_leader else None
-    allowed = _allowed(service, leader)
+    moves = moves and service.moves_leadership
+    allowed = _allowed(service, leader, out or {}, moves=moves)
     # A change of the leader may take too long, so the present leader is read first.
     for node in sorted(service.nodes, key=lambda node: node != leader):
         why = "was not reached before the run was interrupted" if stop.is_set() else allowed[node.name]
         if why is None:
             with phases.during(FINAL_READS, node.name):
-                if service.reads_need_leader and service.moves_leadership:
+                if service.reads_need_leader and moves:
                     leads = await service.lead_promptly(node, lead_timeout_s)
                     why = None if leads else f"did not become leader in {lead_timeout_s:g} s"
                 if why is None:
-                    await read(node)
+                    why = await read(node)
         if why is None:
             through.append(node.name)
         else:
@@ -83,11 +88,17 @@ async def read_nodes(
         yield FinalReads(through=tuple(through), left_out=dict(left_out), missing=missing)
 
 
-def _allowed(service: Service, leader: Node | None) -> dict[str, str | None]:
+def _allowed(service: Service, leader: Node | None, out: Mapping[str, str], *, moves: bool) -> dict[str, str | None]:
     """Returns None for each node that may be read, and for others the reason as a clause about the node."""
-    if not service.reads_need_leader or service.moves_leadership:
+    if not service.reads_need_leader:
         return {node.name: None for node in service.nodes}
-    immovable = f"and {service.system.name} does not move the leadership"
+    if moves:
+        return {
+            node.name: f"stayed out: it {out[node.name]}" if node.name in out and node != leader else None
+            for node in service.nodes
+        }
+    does = "did not work again" if service.moves_leadership else "does not move the leadership"
+    immovable = f"and {service.system.name} {does}"
     if leader is None:
         return {node.name: f"does not lead, nor does any other node, {immovable}" for node in service.nodes}
     why = f"does not lead; {leader.name} does, {immovable}"

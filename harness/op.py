@@ -24,6 +24,7 @@ NEMESIS = "nemesis"
 NO_KEY: str | None = None
 ONLY_KEY = "only"  # the name in a system of the object of a workload that has one and no keys
 FINAL_PHASE = "final"
+RECOVERY_PHASE = "recovery"
 RESOURCE_PHASE = "resource"
 
 
@@ -52,8 +53,9 @@ class Op(NamedTuple):
         node: The node of the client; None for the nemesis.
         error: The cause of a `fail` or `info`: `code` or `code: text`.
         scheduled_ns: The due time of an open-loop arrival; None in a closed loop.
-        phase: None for the workload itself; `FINAL_PHASE` for reads after healing; `RESOURCE_PHASE` for operations that never
-            reach the system.
+        phase: None for the workload itself; `RECOVERY_PHASE` for its operations after healing, by which a run sees whether
+            clients are served; `FINAL_PHASE` for the reads after that; `RESOURCE_PHASE` for operations that never reach the
+            system.
         via: On a completion: the node that the client contacted, if the client chooses its node (it follows the leader); None
             for a client that stays at `node`.
         order: On a completion: the number that the system gave to the operation; see `Ok`.

@@ -7,6 +7,7 @@ could not be produced is `unknown`. A part that a test cannot have is left out, 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import asdict, replace
@@ -127,11 +128,13 @@ def one_leader_per_term(sightings: Sequence[Sighting], promise: str, lane: str |
 def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord], recovery: Recovery | None) -> Part:
     """Returns the part `progress`: whether operations succeeded at all, during faults, and after the last fault.
 
-    Final reads after a restart of all nodes do not count, because the restart may hide the consequences of the faults.
+    Operations after a restart of all nodes do not count, because the restart may hide the consequences of the faults.
     """
     name = "progress"
     last_heal_ns = max((fault.end_ns for fault in faults), default=0)
     restarted = recovery is not None and recovery.restarted
+    restarted_s = None if recovery is None else recovery.restarted_s
+    restarted_ns = math.inf if restarted_s is None else restarted_s * NS_PER_S
     total = during = after = 0
     for operation in operations:
         if operation.type is not OpType.OK:
@@ -139,7 +142,8 @@ def progress(operations: Iterable[Operation], faults: Sequence[FaultRecord], rec
         total += 1
         start_ns = operation.start_ns
         during += any(fault.start_ns <= start_ns < fault.end_ns for fault in faults)
-        after += start_ns >= last_heal_ns and not (restarted and operation.phase == FINAL_PHASE)
+        late = restarted and (operation.phase == FINAL_PHASE or start_ns >= restarted_ns)
+        after += start_ns >= last_heal_ns and not late
     details = {"ok": total, "ok_during_faults": during, "ok_after_faults": after}
     if not total:
         reason = "No operation succeeded, so nothing was tested."
@@ -195,7 +199,13 @@ def _recovered(recovery: Recovery | None) -> Part:
         "restarted_s": recovery.restarted_s,
         "first_error": recovery.first_error,
         "error": recovery.error,
+        "served": list(recovery.served),
+        "quorum": recovery.quorum,
+        "nodes": recovery.nodes,
+        "out": dict(recovery.out),
+        "unready": recovery.unready,
     }
+    standing = _standing(recovery)
     if recovery.error is not None:
         reason = f"The system did not work again after healing, nor after a restart of every node: {headline(recovery.error)}"
         return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
@@ -203,8 +213,24 @@ def _recovered(recovery: Recovery | None) -> Part:
         why = headline(recovery.first_error or "it gave no reason")
         reason = f"The system worked again only after a restart of every node: {why}"
         return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
-    reason = f"The system worked again {recovery.seconds:.1f} s after everything was healed."
+    if not recovery.asked:
+        reason = f"No operation of a client was sent after healing, so only the nodes say that they serve.{standing}"
+        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+    after = "at the end of the workload; there was no fault to heal"
+    if recovery.healed:
+        after = f"again {recovery.seconds:.1f} s after everything was healed"
+    if recovery.quorum is None:  # a test of an earlier version
+        return Part(name=name, verdict=Verdict.VALID, reason=f"The system worked {after}.", details=details)
+    where = f"clients at {counted_of(len(recovery.served), recovery.nodes or 0, 'node')}"
+    reason = f"The system worked {after}: {where} got answers, and the quorum is {recovery.quorum}.{standing}"
     return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+
+
+def _standing(recovery: Recovery) -> str:
+    """Returns sentences with the nodes that stay out, and with what the system lacks by its own words."""
+    out = "; ".join(f"{node} {reason}" for node, reason in recovery.out.items())
+    unready = headline(recovery.unready or "")
+    return (f" Nodes that stayed out: {out}." if out else "") + (f" By its own words: {unready}." if unready else "")
 
 
 def replicas_equal(replicas: Replicas | None) -> Part:
@@ -220,31 +246,37 @@ def replicas_equal(replicas: Replicas | None) -> Part:
         "differing_keys": replicas.differing_keys,
         "differing": [asdict(difference) for difference in replicas.differing],
     }
-    apart = _apart(replicas)
+    apart, stayed_out = _apart(replicas)
     if replicas.differing:
         first = _difference(replicas.differing[0])
         where = f"after {replicas.seconds:.0f} s at rest" if replicas.unplaced else "at the same applied index"
         reason = f"Replicas differ {where} in {counted(replicas.differing_keys, 'key')}; {first}."
-        return Part(name=name, verdict=Verdict.INVALID, reason=f"{reason}{apart}", details=details)
+        return Part(name=name, verdict=Verdict.INVALID, reason=f"{reason}{apart}{stayed_out}", details=details)
     if not replicas.together:
         lack = "answered" if replicas.unplaced else "were at the same applied index"
-        reason = f"No two replicas {lack} in {replicas.seconds:.0f} s.{apart}"
+        reason = f"No two replicas {lack} in {replicas.seconds:.0f} s.{apart}{stayed_out}"
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
     same = "no key" if not replicas.keys else f"the same {counted(replicas.keys, 'key')}"
     where = "at rest" if replicas.largest is None else f"at applied index {replicas.largest}"
     equal = f"{len(replicas.together)} replicas have {same} {where}."
     verdict = Verdict.UNKNOWN if apart else Verdict.VALID
-    return Part(name=name, verdict=verdict, reason=f"{equal}{apart}", details=details)
+    return Part(name=name, verdict=verdict, reason=f"{equal}{apart}{stayed_out}", details=details)
 
 
-def _apart(replicas: Replicas) -> str:
-    """Returns a sentence with the nodes outside the largest group and their indexes; empty if there are none."""
-    apart = ", ".join(
-        f"{node} ({'alone' if node in replicas.unplaced else 'no answer' if index is None else f'at index {index}'})"
+def _apart(replicas: Replicas) -> tuple[str, str]:
+    """Returns a sentence with the nodes outside the largest group, and one with those of them that had stayed out."""
+    apart = {
+        node: f"{node} ({'alone' if node in replicas.unplaced else 'no answer' if index is None else f'at index {index}'})"
         for node, index in replicas.applied.items()
         if node not in replicas.together
+    }
+    waited = ", ".join(text for node, text in apart.items() if node not in replicas.out)
+    out = ", ".join(text for node, text in apart.items() if node in replicas.out)
+    them = " with them" if replicas.together else ""
+    return (
+        f" Not compared{them}: {waited}." if waited else "",
+        f" Not compared{them}, because it stayed out after healing: {out}." if out else "",
     )
-    return f" Not compared{' with them' if replicas.together else ''}: {apart}." if apart else ""
 
 
 def _difference(difference: Difference) -> str:

@@ -18,7 +18,7 @@ from harness.blame import without_exit
 from harness.slowness import slowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from harness.clock import Clock
     from harness.op import Value
@@ -60,6 +60,7 @@ class Replicas:
         differing: The first keys that differ, at most `MAX_DIFFERING`.
         differing_keys: The number of keys that differ, counted for each index.
         seconds: The duration of the comparison.
+        out: The nodes that had stayed out, so that nobody waited for them.
     """
 
     applied: Mapping[str, int | None]
@@ -69,6 +70,7 @@ class Replicas:
     differing: Sequence[Difference] = ()
     differing_keys: int = 0
     seconds: float = 0.0
+    out: Sequence[str] = ()
 
     @property
     def largest(self) -> int | None:
@@ -82,8 +84,14 @@ class Replicas:
         return self.compared.get(self.largest, ())
 
 
-async def compare_replicas(service: Service, *, clock: Clock) -> Replicas:
-    """Dumps all replicas until all were at one applied index or the time is over, and compares them."""
+async def compare_replicas(service: Service, *, clock: Clock, without: Collection[str] = ()) -> Replicas:
+    """Dumps all replicas until all were at one applied index or the time is over, and compares them.
+
+    Args:
+        service: The service.
+        clock: The run's clock.
+        without: The names of nodes that stay out. Nobody waits for them.
+    """
     start_s = clock.now_s()
     dumps = Dumps()
     nodes = service.nodes
@@ -95,8 +103,8 @@ async def compare_replicas(service: Service, *, clock: Clock) -> Replicas:
             if state is not None:
                 dumps.add(state)
         elapsed_s = clock.now_s() - start_s
-        if dumps.met(names) or elapsed_s >= SETTLE_S:
-            return dumps.compared(names, seconds=elapsed_s)
+        if dumps.met(name for name in names if name not in without) or elapsed_s >= SETTLE_S:
+            return replace(dumps.compared(names, seconds=elapsed_s), out=[name for name in names if name in without])
         await asyncio.sleep(POLL_S)
 
 

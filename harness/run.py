@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from harness import phases as ph
 from harness import readiness
+from harness.aftermath import Aftermath
 from harness.blame import blame, blaming, without_exit
 from harness.clock import Clock, in_virtual_time
 from harness.cluster import on_all, on_nodes
@@ -34,15 +35,12 @@ from harness.combinators import time_limit
 from harness.console.plain import counted
 from harness.daemon import preloads
 from harness.errors import InterruptedEarly, LabrysError
-from harness.final_reads import FinalReads, read_nodes
+from harness.final_reads import FinalReads
 from harness.indexes import Indexes
 from harness.interpreter import drive
-from harness.load import ClosedLoop
 from harness.node_clocks import Clocks, read_clocks
 from harness.pace import RECOVERY, WORKLOAD, Pace, Pacer
 from harness.phases import Phases
-from harness.recovery import Recovery, recover
-from harness.replicas import Replicas, compare_replicas
 from harness.schedule import conduct
 from harness.slowness import slowed
 from harness.tasks import ended
@@ -52,17 +50,18 @@ from harness.workload import clients_of
 from harness.world import world_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from harness.client import Client
     from harness.cluster import Cluster
     from harness.faults import FaultRecord, PlannedFault, RunNemesis
     from harness.history import Recorder
     from harness.load import Load
     from harness.node import Node
     from harness.node_clocks import NodeClock
+    from harness.recovery import Recovery
+    from harness.replicas import Replicas
     from harness.system import System
     from harness.workload import Workload
 
@@ -73,7 +72,6 @@ logger = logging.getLogger(__name__)
 HEAL_TIMEOUT_S = 60.0
 GRACE_S = 1.0  # for a cancelled task of foreign code
 STAGE_GRACE_S = 5.0  # for the stages after the workload, to end by themselves after an interruption
-FINAL_CONCURRENCY = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +88,13 @@ class Test:
         load: The closed or open loop, with its size.
         time_limit_s: The duration of the workload.
         operation_timeout_s: The time after which an operation is `info`, and its client is abandoned.
-        recovery_timeout_s: The time limit for the system to serve after healing, and again after a restart.
+        recovery_timeout_s: The time limit for clients to be served after healing, for nodes to come back after that, and again
+            after a restart.
         in_turn: Whether a fault waits for the end of the one before it, if that one ends late.
         final_reads: Whether to read every key after recovery, through each node that the system allows.
         final_reads_timeout_s: The time limit for the final reads through one node.
         lead_timeout_s: The time limit for a node to become the leader, if its final reads need that.
+        damaging: The kinds of faults that damage data for good. A node that they hit need not come back.
     """
 
     __test__ = False  # not a test class of pytest
@@ -113,6 +113,7 @@ class Test:
     final_reads: bool = True
     final_reads_timeout_s: float = 60.0
     lead_timeout_s: float = 15.0
+    damaging: Collection[str] = frozenset()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -417,7 +418,7 @@ class _Run:
         self.result.other_sightings, self.result.indexes = watch.others, watch.indexes
         self.observer.workload_began(watch, self.clock)
         clients_nodes = test.system.front().nodes
-        generator = test.workload.generator(seed=test.seed, streams=test.load.streams(len(clients_nodes)))
+        self.generator = test.workload.generator(seed=test.seed, streams=test.load.streams(len(clients_nodes)))
         self.watching = asyncio.create_task(watch.run())
         over = asyncio.Event()
         faults = asyncio.create_task(
@@ -435,7 +436,7 @@ class _Run:
         try:
             with self.phases.during(ph.WORKLOAD), self._paced(WORKLOAD):
                 driven = await drive(
-                    generator=time_limit(test.time_limit_s, generator),
+                    generator=time_limit(test.time_limit_s, self.generator),
                     clients=clients_of(test.workload, test.system.client),
                     nodes=clients_nodes,
                     load=test.load,
@@ -487,68 +488,21 @@ class _Run:
             self._problem(f"healing failed; `labrys cluster heal` tries again: {error}")
 
     async def _observe_recovery(self) -> None:
-        test = self.test
-        self.observer.phase("waiting for recovery")
-        timeout_s = test.recovery_timeout_s
-        with self.phases.during(ph.RECOVER), self._paced(RECOVERY):
-            self.result.recovery = await recover(test.system, self.nodes, timeout_s=timeout_s, clock=self.clock)
-        if self.result.recovery.error is not None:
-            if test.final_reads:
-                self.result.final_reads = FinalReads(
-                    missing="The system did not work again, so its keys were not read."
-                )
-            return
-        if test.final_reads:
-            await self._read_finally()
-        if self.recorded is not None and not self.stop.is_set():
-            self.recorded(self.result)
-        front = test.system.front()
-        if front.dumps_replicas and not self.stop.is_set():
-            self.observer.phase("comparing replicas")
-            with self.phases.during(ph.COMPARE):
-                self.result.replicas = await compare_replicas(front, clock=self.clock)
-
-    async def _read_finally(self) -> None:
-        front = self.test.system.front()
-        if front.quiet_s and not self.stop.is_set():
-            self.observer.phase(f"quiet for {front.quiet_s:g} s")
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.stop.wait(), front.quiet_s)
-        self.observer.phase("final reads")
-        reads = read_nodes(
-            front,
-            read=self._read_through,
-            stop=self.stop,
-            lead_timeout_s=self.test.lead_timeout_s,
-            phases=self.phases,
-        )
-        async for self.result.final_reads in reads:
-            pass
-        if front.moves_leadership and self.result.final_reads is not None and not self.stop.is_set():
-            for name, why in self.result.final_reads.left_out.items():
-                self._problem(f"{name} {why}; its final reads are left out")
-
-    async def _read_through(self, node: Node) -> None:
-        test = self.test
-        self.observer.phase(f"final reads through {node.name}")
-
-        def pinned(process: int, node: Node) -> Client:
-            return test.system.client(process, node, pinned=True)
-
-        generator = test.workload.final_generator(history=self.history.ops, node=node)
-        driven = await drive(
-            generator=time_limit(test.final_reads_timeout_s, generator),
-            clients=pinned,
-            nodes=(node,),
-            load=ClosedLoop(concurrency=FINAL_CONCURRENCY),
-            seed=test.seed,
-            clock=self.clock,
+        aftermath = Aftermath(
+            test=self.test,
+            result=self.result,
+            generator=self.generator,
             history=self.history,
-            timeout_s=test.operation_timeout_s,
+            observer=self.observer,
+            phases=self.phases,
+            clock=self.clock,
             stop=self.stop,
-            first_process=self.next_process,
+            next_process=self.next_process,
+            paced=lambda: self._paced(RECOVERY),
+            recorded=self.recorded,
+            problem=self._problem,
         )
-        self.next_process = driven.next_process
+        await aftermath.observe()
 
     async def _take_down(self) -> None:
         system, cluster = self.test.system, self.test.cluster

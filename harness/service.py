@@ -92,6 +92,8 @@ class Service(abc.ABC):
             does not compare them.
         moves_leadership: Whether `lead` can move the leadership to a node. If it cannot and reads need the leader, the final
             reads go through the leader only.
+        every_node_returns: Why each node whose data no fault damaged serves again after healing, as a sentence: the promise of
+            the system. Then a node that does not makes `recovered` invalid. Empty: the report only names it.
         quiet_s: The seconds without operations and faults before the final reads, for nodes that exchange what they know in
             their own time.
     """
@@ -103,6 +105,7 @@ class Service(abc.ABC):
     one_leader_per_term: str = ""
     raft_invariants: str = ""
     moves_leadership: bool = False
+    every_node_returns: str = ""
     quiet_s: float = 0.0
 
     def __init__(self, system: System, nodes: Sequence[Node] | None = None) -> None:
@@ -118,6 +121,10 @@ class Service(abc.ABC):
     def nodes(self) -> Sequence[Node]:
         """Returns the nodes that run it, in order; the default is all nodes, or those that the constructor got."""
         return self._nodes
+
+    def quorum(self) -> int:
+        """Returns at how many nodes clients must be served after healing, as the system promises. The default is a majority."""
+        return len(self.nodes) // 2 + 1
 
     @abc.abstractmethod
     def daemon(self, node: Node) -> Daemon:
@@ -151,7 +158,8 @@ class Service(abc.ABC):
 
         Raises:
             InfrastructureError: They do not at the deadline; the message names what is missing. Labrys adds the state of the
-                processes, the status and the last log lines of each node; see `harness.readiness`.
+                processes, the status and the last log lines of each node; see `harness.readiness`. If it is a `NotServing`,
+                it also names the nodes: after healing, Labrys then waits for the others without them.
         """
 
     async def complete(self, timeout_s: float) -> None:  # noqa: B027 - few services need it

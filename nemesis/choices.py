@@ -383,6 +383,13 @@ def _chosen(
     return choices, each
 
 
+def damaging(plan: Plan) -> frozenset[str]:
+    """Returns the kinds of a plan that damage data for good."""
+    from nemesis.kinds import find_kind  # noqa: PLC0415 - `--help` needs no kinds
+
+    return frozenset(fault.kind for fault in plan.faults if find_kind(fault.kind).fault.DAMAGES)
+
+
 def supported(
     system: System, capabilities: Mapping[str, Capabilities], *, provable: bool
 ) -> Mapping[str, Capabilities]:

@@ -16,7 +16,7 @@ from clusters.sim.errors import Broken, Refused
 from clusters.sim.host import Request
 from clusters.sim.machine import FATAL
 from harness.daemon import Daemon
-from harness.errors import CommandFailed, InfrastructureError
+from harness.errors import CommandFailed, NotServing
 from harness.leaders import leader_of
 from harness.node_states import DEAD, PAUSED, RUNNING, NodeState
 from harness.service import first_status
@@ -193,24 +193,25 @@ class SimSystem(SimNodes):
         """Waits until the nodes serve together; see `lacking`.
 
         Raises:
-            InfrastructureError: They do not at the deadline; the message names what is missing.
+            NotServing: They do not at the deadline; the message names what is missing.
         """
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s
-        while (missing := await self.lacking(nodes)) is not None:
+        while missing := await self.lacking(nodes):
             if loop.time() >= deadline_s:
-                raise InfrastructureError(f"{self.name} is not ready after {timeout_s:g} s: {missing}")
+                reasons = "; ".join(f"{name} {reason}" for name, reason in missing.items())
+                raise NotServing(f"{self.name} is not ready after {timeout_s:g} s: {reasons}", missing)
             await asyncio.sleep(POLL_S)
 
-    async def lacking(self, nodes: Sequence[Node]) -> str | None:
-        """Returns what the nodes lack to serve together: each must answer, and all must name one leader. None: nothing."""
+    async def lacking(self, nodes: Sequence[Node]) -> Mapping[str, str]:
+        """Returns what each node lacks to serve with the others: each must answer, and all must name one leader."""
         statuses = await asyncio.gather(*(first_status(self, node, STATUS_TIMEOUT_S) for node in nodes))
         silent = [node.name for node, status in zip(nodes, statuses, strict=True) if status is None]
         if silent:
-            return f"{', '.join(silent)} does not answer"
+            return dict.fromkeys(silent, "does not answer")
         answers = [status for status in statuses if status is not None]
         leader = leader_of(answers)
         if leader is None:
-            return "no node is the leader"
+            return {status.node: "sees no node that leads" for status in answers}
         others = [status.node for status in answers if status.leader != leader.node]
-        return f"{', '.join(others)} does not name {leader.node} as the leader" if others else None
+        return dict.fromkeys(others, f"does not name {leader.node} as the leader")

@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from harness.cluster import on_nodes
-from harness.errors import InfrastructureError
+from harness.errors import NotServing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -39,12 +39,12 @@ async def wait_until_complete(
         system_name: The system's name in the message.
 
     Raises:
-        InfrastructureError: A node lacks something at the deadline, or a process is gone.
+        NotServing: A node lacks something at the deadline, or a process is gone.
     """
     missing = await _wait(service, nodes, timeout_s, examine, system_name)
     if missing:
         reasons = "; ".join(f"{name} {reason}" for name, reason in missing.items())
-        raise InfrastructureError(f"expected {system_name} to serve within {timeout_s:g} s, but {reasons}")
+        raise NotServing(f"expected {system_name} to serve within {timeout_s:g} s, but {reasons}", missing)
 
 
 async def _wait(

@@ -21,7 +21,7 @@ from clusters.systems.maelstrom.options import MaelstromOptions
 from clusters.systems.maelstrom.outcomes import ANSWERS
 from clusters.systems.maelstrom.services import Services
 from clusters.systems.maelstrom.violations import Ledger
-from harness.errors import CommandFailed, InfrastructureError
+from harness.errors import CommandFailed, InfrastructureError, NotServing
 from harness.system import LogLine
 from harness.units import NS_PER_MS
 from harness.verdict import Verdict
@@ -129,7 +129,7 @@ class MaelstromSystem(SimNodes):
         """Waits until the programs have answered `init` and, if there is one, `topology`.
 
         Raises:
-            InfrastructureError: They have not at the deadline.
+            NotServing: They have not at the deadline.
         """
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_s
@@ -141,7 +141,7 @@ class MaelstromSystem(SimNodes):
                 states = "; ".join(f"{', '.join(names)} {lack}" for lack, names in same.items())
                 part = self._ledger.part()
                 broke = part.reason if part.verdict is Verdict.INVALID else "They broke no rule of the protocol."
-                raise InfrastructureError(f"after {timeout_s:g} s, {states}. {broke}")
+                raise NotServing(f"after {timeout_s:g} s, {states}. {broke}", lacks)
             await asyncio.sleep(POLL_S)
 
     def _lacks(self, node: Node) -> str:

@@ -232,8 +232,8 @@ class SimBookkeeper(SimSystem):
                 return replace(basic, role=METADATA, term=term, value=telling.of_meta(meta))
         return basic
 
-    async def lacking(self, nodes: Sequence[Node]) -> str | None:
-        """Returns which nodes do not answer; None: all do. There need not be a writer, since the next client may take over."""
+    async def lacking(self, nodes: Sequence[Node]) -> Mapping[str, str]:
+        """Returns which nodes do not answer. There need not be a writer, since the next client may take over."""
         statuses = await asyncio.gather(*(first_status(self, node, STATUS_TIMEOUT_S) for node in nodes))
         silent = [node.name for node, status in zip(nodes, statuses, strict=True) if status is None]
-        return f"{', '.join(silent)} does not answer" if silent else None
+        return dict.fromkeys(silent, "does not answer")

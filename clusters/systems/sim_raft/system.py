@@ -146,16 +146,15 @@ class SimRaft(SimSystem):
         raft = process.raft if isinstance(process, RaftProcess) else None
         return basic if raft is None else raft.node_state(basic, key)
 
-    async def lacking(self, nodes: Sequence[Node]) -> str | None:
-        """Returns what the nodes lack to serve together; None: nothing. Each must also have applied all committed entries."""
+    async def lacking(self, nodes: Sequence[Node]) -> Mapping[str, str]:
+        """Returns what each node lacks to serve with the others. Each must also have applied all committed entries."""
         missing = await super().lacking(nodes)
-        if missing is not None:
+        if missing:
             return missing
         statuses = [await first_status(self, node, STATUS_TIMEOUT_S) for node in nodes]
         applied = {status.node: status.applied_index or 0 for status in statuses if status is not None}
         most = max(applied.values())
-        behind = [f"{name} has applied {index} of {most} entries" for name, index in applied.items() if index < most]
-        return "; ".join(behind) or None
+        return {name: f"has applied {index} of {most} entries" for name, index in applied.items() if index < most}
 
     async def lead(self, node: Node, timeout_s: float) -> bool:
         """Requests a transfer to `node` from the leader, until `node` leads and serves. Returns whether it does."""
