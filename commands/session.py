@@ -27,7 +27,7 @@ from harness.phases import Phases
 from harness.run import run
 from harness.suites.thresholds import measured
 from results.live.progress import Progress, announce_phase
-from results.measure.measures import measure
+from results.measure.measures import measure, why_missing
 from results.store.publish import announce, publish
 from results.store.record import WORLD, RunRecord
 
@@ -206,7 +206,7 @@ def _run_and_judge(
             document = publish(folder, record, drawn=judged.drawn, phases=phases, events=history.ops if edn else None)
     finally:
         history.close()
-    numbers = measured(info.thresholds, partial(measure, document))
+    numbers = measured(info.thresholds, partial(measure, document), partial(why_missing, document))
     return Session(
         outcome=RunOutcome.of(
             verdicts,

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from harness import phases as ph
@@ -40,9 +43,8 @@ if TYPE_CHECKING:
     from harness.run import Observer, RunResult, Test
 
 FINAL_CONCURRENCY: Final = 5
-RECENT_S: Final = (
-    5.0  # answers from before this time at the end of the workload do not show that clients are served now
-)
+# Answers from before this time at the end of the workload do not show that clients are served now.
+RECENT_S: Final = 1.0
 ASK_RATE: Final = 10.0  # operations per second and node of an open loop, at most
 GIVE_UP: Final = 5  # reads without an answer, after which a node that stays out is left out
 
@@ -201,17 +203,16 @@ class _Clients:
     def so_far(self) -> Served:
         """Returns what the answers since the last healing show, if those of the last seconds show the same."""
         recent_ns = round((self._run.result.workload_s - RECENT_S) * NS_PER_S)
-        since, recent = self.unasked(), self.unasked()
-        for event in reversed(self._run.history.ops):
-            if event.time_ns < max(recent_ns, self._healed_ns or 0):
-                break
-            recent.update(event)
-        if recent.met_ns is None:
+        healed_ns = self._healed_ns or 0
+        if self._since(max(recent_ns, healed_ns)).met_ns is None:
             return self.unasked()
-        for event in self._run.history.ops:
-            if event.time_ns >= (self._healed_ns or 0):
-                since.update(event)
-        return since
+        return self._since(healed_ns)
+
+    def _since(self, begin_ns: int) -> Served:
+        served, events = self.unasked(), self._run.history.ops
+        for event in islice(events, bisect_left(events, begin_ns, key=attrgetter("time_ns")), None):
+            served.update(event)
+        return served
 
     async def ask(self, timeout_s: float) -> Served:
         """Lets clients go on with the workload until they are served, or the time is over."""

@@ -17,7 +17,7 @@ from harness.op import NEMESIS, RESOURCE_PHASE, OpType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from harness.op import Op
+    from harness.op import Op, Process
 
 READ: Final = "read"
 CHANGE: Final = "change"
@@ -25,7 +25,7 @@ CHANGE: Final = "change"
 
 @dataclass(slots=True, kw_only=True)
 class Served:
-    """What the answers so far show; `update` adds an event.
+    """What the answers so far show; `update` adds an event. Only operations whose invokes it got count.
 
     Attributes:
         nodes: The names of the nodes of the service that have clients.
@@ -35,6 +35,7 @@ class Served:
         sorts: The sorts of operations that must succeed, `READ` and `CHANGE`.
         answering: The nodes whose clients got an answer.
         succeeded: The sorts of operations that succeeded.
+        waiting: The processes whose operations are in flight.
         asked: The number of operations that were completed.
         met_ns: The time of the event with which all was shown; None before it.
     """
@@ -46,13 +47,20 @@ class Served:
     sorts: frozenset[str]
     answering: set[str] = field(default_factory=set)
     succeeded: set[str] = field(default_factory=set)
+    waiting: set[Process] = field(default_factory=set)
     asked: int = 0
     met_ns: int | None = None
 
     def update(self, event: Op) -> None:
         """Adds an event of the history."""
-        if event.type is OpType.INVOKE or event.process == NEMESIS or event.phase == RESOURCE_PHASE:
+        if event.process == NEMESIS or event.phase == RESOURCE_PHASE:
             return
+        if event.type is OpType.INVOKE:
+            self.waiting.add(event.process)
+            return
+        if event.process not in self.waiting:
+            return
+        self.waiting.remove(event.process)
         self.asked += 1
         if event.type is OpType.OK:
             self.succeeded.add(sort_of(event.f, self.reads))

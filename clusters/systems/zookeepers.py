@@ -96,6 +96,7 @@ class ZooKeeperServers(jvm.JvmGroup):
 
     role = ROLE
     software = "ZooKeeper"
+    every_node_returns = "A server that starts again gets from the leader what it lacks."
     settings = Settings()
 
     def initialise(self, node: Node) -> None:

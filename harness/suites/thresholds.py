@@ -89,14 +89,15 @@ class Threshold:
         """Returns the name of the measured number, e.g. `read.p99_ms`."""
         return self.measure if self.function is None else f"{self.function}.{self.measure}"
 
-    def crossed_by(self, measured: float | None) -> str | None:
+    def crossed_by(self, measured: float | None, missing: str = "") -> str | None:
         """Returns a sentence if a run crosses it, else None.
 
         Args:
             measured: The measured number; None if there is none.
+            missing: Why there is none, as a clause; empty if it is not known.
         """
         if measured is None:
-            return f"{self}: the run did not measure {self.subject}"
+            return f"{self}: the run did not measure {self.subject}{f': {missing}' if missing else ''}"
         return (
             None if _COMPARISONS[self.comparison](measured, self.limit) else f"{self}: it is {self._rounded(measured)}"
         )
@@ -133,27 +134,36 @@ class Measured:
     Attributes:
         threshold: The threshold.
         number: The measured number; None if there is none.
+        missing: Why there is none, as a clause; empty if there is one, or the reason is not known.
     """
 
     threshold: Threshold
     number: float | None
+    missing: str = ""
 
     @property
     def crossed(self) -> str | None:
         """Returns a sentence if the run crosses the threshold, else None."""
-        return self.threshold.crossed_by(self.number)
+        return self.threshold.crossed_by(self.number, self.missing)
 
 
 def measured(
-    thresholds: Iterable[Threshold], measure: Callable[[str, str | None], float | None]
+    thresholds: Iterable[Threshold],
+    measure: Callable[[str, str | None], float | None],
+    missing: Callable[[str, str | None], str] = lambda _, __: "",
 ) -> tuple[Measured, ...]:
     """Returns each threshold with its number.
 
     Args:
         thresholds: The thresholds.
         measure: Returns the measured number for the name of a measure and of a function.
+        missing: Returns why there is no number, for the same arguments.
     """
-    return tuple(Measured(threshold=each, number=measure(each.measure, each.function)) for each in thresholds)
+    numbers = [(each, measure(each.measure, each.function)) for each in thresholds]
+    return tuple(
+        Measured(threshold=each, number=number, missing=missing(each.measure, each.function) if number is None else "")
+        for each, number in numbers
+    )
 
 
 def refuse_unknown_functions(thresholds: Iterable[Threshold], functions: Collection[str], workload: str) -> None:

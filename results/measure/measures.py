@@ -35,6 +35,52 @@ def measure(document: Document, name: str, function: str | None = None) -> float
     return _OTHERS[name](document, function)
 
 
+def why_missing(document: Document, name: str, function: str | None = None) -> str:
+    """Returns why a run did not measure something, as a clause; empty if the document does not say it.
+
+    Args:
+        document: The document of `results.json`.
+        name: A name of `harness.suites.thresholds.MEASURES` that `measure` has no number for.
+        function: The function that is measured; None: all functions.
+    """
+    asked = "operation" if function is None else function
+    if name in LATENCIES:
+        return f"no {asked} ended ok"
+    if name in {"recovery_s", "availability_during_faults"}:
+        return _without_windows(document, name, function, asked)
+    if name in {"stable_p50_ms", "stable_max_ms"}:
+        return "the workload is no set, or no element of it was stable"
+    if name == "messages_per_op":
+        return (
+            "only programs with pipes have messages that Labrys carries, and it is a number of all functions together"
+        )
+    return ""
+
+
+def _without_windows(document: Document, name: str, function: str | None, asked: str) -> str:
+    faults = [fault for fault in document.get("faults") or () if isinstance(fault, Mapping)]
+    if not faults:
+        return "there was no fault"
+    if name == "availability_during_faults":
+        return f"no {asked} was wanted while a fault was on"
+    workload_s = _number(_part(document, "timings").get("workload"))
+    for fault in faults:
+        window = _part(_of(_part(fault, "availability"), function), "after")
+        if window and _number(window.get("sustained_ok_s")) is None:
+            until = f"{_number(window.get('end_s')):.1f} s" if _number(window.get("end_s")) is not None else "its end"
+            if not _number(window.get("operations")):
+                return f"no {asked} was wanted between the end of the {fault.get('kind')} and {until}"
+            return (
+                f"after the {fault.get('kind')}, 95 % of the operations were at no time answered for 2 s, until {until}; "
+                "the next fault or the end of the workload may have come too early"
+            )
+    ended = "" if workload_s is None else f", which ended at {workload_s:.1f} s"
+    last = faults[-1]
+    at_s = _number(last.get("end_s"))
+    healed = "" if at_s is None else f" at {at_s:.1f} s"
+    return f"the {last.get('kind')} was healed{healed}, and no operation of the workload{ended}, came after it"
+
+
 def _latency(document: Document, name: str, function: str | None) -> float | None:
     table = _part(document, "latency")
     chosen = list(table) if function is None else [function]

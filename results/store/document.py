@@ -24,7 +24,7 @@ from harness.verdict import Part, Verdict, reason_of, verdict_of
 from results.measure.availability import around, overall
 from results.measure.circumstances import circumstances
 from results.measure.leadership import Elections
-from results.measure.measures import measure
+from results.measure.measures import measure, why_missing
 from results.measure.op_outcomes import OUTCOMES, error_code, outcome
 from results.measure.series import latency_points, latency_table, main_phase
 from results.page.counterexample import counterexamples_of
@@ -123,7 +123,7 @@ def build(record: RunRecord) -> dict[str, Value]:
         counterexample=_counterexample(record),
     )
     document: dict[str, Value] = msgspec.to_builtins(results)
-    limits = measured(test.thresholds, partial(measure, document))
+    limits = measured(test.thresholds, partial(measure, document), partial(why_missing, document))
     document["thresholds"] = msgspec.to_builtins(_thresholds(limits, was_behind=behind(record.parts) is not None))
     return document
 

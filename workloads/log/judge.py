@@ -155,7 +155,8 @@ def _verdict(facts: Facts, counts: Mapping[str, int], wrong: list[str], missed: 
     stale = f" {counted(counts['stale'], 'offset')} had a stale read before." if counts["stale"] else ""
     left = f" {unread} were never read, so a loss of them was not seen." if unread else ""
     read = acknowledged - unread  # none is lost or in conflict; entries without an answer can be stale too
-    return Verdict.VALID, f"{read} of {acknowledged} acknowledged appends were read at their offsets.{stale}{left}"
+    verdict = Verdict.UNKNOWN if unread else Verdict.VALID
+    return verdict, f"{read} of {acknowledged} acknowledged appends were read at their offsets.{stale}{left}"
 
 
 def _counts(facts: Facts, found: Findings) -> dict[str, int]:

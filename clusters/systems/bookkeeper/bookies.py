@@ -56,6 +56,7 @@ class Bookies(Service):
 
     role = BOOKIE
     serves_clients = False
+    every_node_returns = "A bookie that starts again serves the entries on its disks."
 
     def __init__(self, system: BookKeeperSystem, nodes: Sequence[Node]) -> None:
         super().__init__(system, nodes)

@@ -128,6 +128,7 @@ class DLedgerNodes(jvm.LedJvmSystem):
     log_lines: ClassVar[Mapping[str, LogLine]] = LINES
     refusals = REFUSALS
     telling_log_texts = TELLING
+    every_node_returns = "In Raft, a follower gets from the leader what its log lacks (section 5.3 of its paper)."
     one_leader_per_term = (
         "DLedger implements Raft, which has at most one leader in a term, and a node reads its role between two reads of the "
         "same term."

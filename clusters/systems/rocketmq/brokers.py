@@ -63,6 +63,9 @@ class BrokerGroup(jvm.JvmGroup):
 
     role = ROLE
     software = "RocketMQ's brokers"
+    every_node_returns = (
+        "A slave copies from the master what it lacks, and is then among those that acknowledge messages."
+    )
     dumps_replicas = True
 
     def __init__(self, system: RocketMQSystem, nodes: Sequence[Node]) -> None:

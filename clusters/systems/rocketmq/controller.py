@@ -57,6 +57,9 @@ class RocketMQController(jvm.LedJvmSystem):
     role = controllers.ROLE
     log_lines: ClassVar[Mapping[str, LogLine]] = controllers.LINES
     refusals = REFUSALS
+    every_node_returns = (
+        "A controller is a member of a Raft group, and a follower gets from the leader what its log lacks."
+    )
 
     def __init__(self, cluster: Cluster, options: ControllerOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)

@@ -55,6 +55,9 @@ class ControllerService(jvm.JvmGroup):
     role = controllers.ROLE
     software = "RocketMQ's controllers"
     serves_clients = False
+    every_node_returns = (
+        "A controller is a member of a Raft group, and a follower gets from the leader what its log lacks."
+    )
     one_leader_per_term = (
         "A term of the controllers has one leader, and an epoch of the brokers has one master; Labrys asks for the term before "
         "and after the role, and one answer has the master and its epoch."

@@ -71,6 +71,7 @@ class SimBookkeeper(SimSystem):
         }
     )
     refusals = (NOT_WRITER,)
+    every_node_returns = "A simulated bookie that starts again serves the entries on its disk."
 
     def __init__(self, cluster: SimCluster, options: SimBookkeeperOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)

@@ -38,6 +38,7 @@ class SimTxn(SimSystem):
         )
     )
     answers = ANSWERS
+    every_node_returns = "In Raft, a follower gets from the leader what its log lacks (section 5.3 of its paper)."
     one_leader_per_term = (
         "Raft has at most one leader in a term (section 5.2 of its paper), and a simulated node reads its role and its term in "
         "one step."

@@ -15,6 +15,7 @@ from harness.run import RunResult, Test, go
 from tests.unit.harness.test_run import Cluster, Nemesis, Registers, Screen, Writes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from harness.node import Node
@@ -108,14 +109,21 @@ def test_the_operations_can_be_judged_while_the_run_goes_on(tmp_path: Path) -> N
 
 def test_a_run_that_breaks_off_hands_nothing_over(tmp_path: Path) -> None:
     """The operations of such a run are judged after it."""
-    system = Slow()
-    system.unready = 2
+
+    class Broken(Slow):
+        """Has a defect that its wait shows."""
+
+        async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
+            """Raises at the second wait."""
+            await super().until_ready(nodes, timeout_s)
+            if self.calls.count("ready?") > 1:
+                raise ZeroDivisionError("oops")
+
     seen: list[RunResult] = []
 
-    result, phases = carried_out(system, tmp_path, recorded=seen.append)
+    result, phases = carried_out(Broken(), tmp_path, recorded=seen.append)
 
-    assert result.recovery is not None
-    assert result.recovery.error is not None
+    assert result.error == "ZeroDivisionError: oops"
     assert seen == []
     assert "stop" in {phase.name for phase in phases.done}
 

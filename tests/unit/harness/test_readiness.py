@@ -16,6 +16,7 @@ from harness.declare import NoOptions
 from harness.errors import InfrastructureError, InputError, NodeUnreachable
 from harness.node import Node
 from harness.recovery import recover
+from harness.served import Served
 from harness.service import NodeStatus
 from harness.system import OneServiceSystem
 
@@ -155,9 +156,29 @@ def test_a_start_that_fails_is_told_like_a_wait(folder: Path) -> None:
 def test_recovery_and_restart_tell_the_same(folder: Path) -> None:
     """Both errors of the recovery have the circumstances; the first is from the time before the restart."""
 
+    class Nobody:
+        """Clients that cannot be asked, so that only the nodes say whether they serve."""
+
+        healed_s = None
+
+        def unasked(self) -> Served:
+            """Returns that nothing is shown."""
+            names, none = [node.name for node in NODES], frozenset[str]()
+            return Served(nodes=names, quorum=2, reads=none, codes=none, sorts=none)
+
+        so_far = unasked
+
+        async def ask(self, timeout_s: float) -> Served:
+            """Asks nothing."""
+            return self.unasked()
+
     async def recovery() -> Any:
         return await recover(
-            Own(folder, InfrastructureError("no leader")), NODES, timeout_s=1.0, clock=Clock(asyncio.get_running_loop())
+            Own(folder, InfrastructureError("no leader")),
+            NODES,
+            clients=Nobody(),
+            timeout_s=1.0,
+            clock=Clock(asyncio.get_running_loop()),
         )
 
     found = run_virtual(recovery())

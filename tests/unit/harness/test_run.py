@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
 import sys
@@ -17,13 +18,13 @@ from harness import parts
 from harness.clock import run_virtual
 from harness.combinators import limit
 from harness.declare import NoOptions
-from harness.errors import ExitCode, InfrastructureError, InterruptedEarly, NodeError, PluginError, headline
+from harness.errors import ExitCode, InfrastructureError, InterruptedEarly, NodeError, NotServing, PluginError, headline
 from harness.faults import Begun, PlannedFault, Proof
 from harness.final_reads import FinalReads
 from harness.history import HistoryWriter
 from harness.load import ClosedLoop
 from harness.node import Node
-from harness.op import Invocation, Ok, OpType
+from harness.op import RECOVERY_PHASE, Fail, Invocation, Ok, OpType
 from harness.outcome import RunOutcome
 from harness.run import RunResult, Test, go
 from harness.service import NodeStatus, ReplicaState
@@ -55,6 +56,9 @@ class Registers(OneServiceSystem):
         self.calls: list[str] = []
         self.values: dict[str, Any] = {}
         self.unready = 0
+        self.lacking: dict[str, str] = {}
+        self.dead = 0
+        self.silent: frozenset[str] = frozenset()
         self.broken_install = False
         self.leader: str | None = "n1"
 
@@ -84,11 +88,19 @@ class Registers(OneServiceSystem):
         """Wipes."""
 
     async def until_ready(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Is ready at the first call, and then fails `unready` times."""
+        """Is ready at the first call, and then fails `unready` times, and always if it waits for a node of `lacking`."""
         self.calls.append("ready?")
+        waits = {node.name: self.lacking[node.name] for node in nodes if node.name in self.lacking}
+        if waits and self.calls.count("ready?") > 1:
+            raise NotServing("some nodes lack something", waits)
         if self.unready and self.calls.count("ready?") > 1:
             self.unready -= 1
             raise InfrastructureError("n2 sees no leader")
+
+    def is_dead(self, node: Node) -> bool:
+        """Returns whether no client of a node is answered: from the end of the fault on, until `dead` restarts."""
+        ended = "end 0" in self.calls
+        return ended and (self.calls.count("kill n1") < self.dead or node.name in self.silent)
 
     def log_files(self, node: Node, role: str | None = None) -> Sequence[str]:
         """Returns one log."""
@@ -122,9 +134,11 @@ class RegisterClient:
         self.node = node
         self._system = system
 
-    async def invoke(self, invocation: Invocation) -> Ok:
+    async def invoke(self, invocation: Invocation) -> Ok | Fail:
         """Answers after a tenth of a second."""
         await asyncio.sleep(0.1)
+        if self._system.is_dead(self.node):
+            return Fail("status-504")
         if invocation.f == "write":
             self._system.values[invocation.key or ""] = invocation.value
             return Ok(invocation.value)
@@ -493,35 +507,173 @@ def test_logs_that_a_node_never_wrote_are_no_problem(tmp_path: Path) -> None:
 
 
 def test_a_system_that_does_not_recover_is_restarted_once(tmp_path: Path) -> None:
-    """The second wait succeeds after every node was killed and started."""
+    """Its nodes say that they serve, and answer nothing. The second wait succeeds after every node was killed and started."""
     system = Registers()
-    system.unready = 1
+    system.dead = 1
 
-    result, _, _ = perform(system, tmp_path)
+    result, history, _ = perform(system, tmp_path)
 
     assert result.recovery is not None
     assert result.recovery.restarted
     assert result.recovery.error is None
     assert result.recovery.first_error is not None
-    assert headline(result.recovery.first_error) == "n2 sees no leader"
+    assert headline(result.recovery.first_error).startswith("within 30 s, none of ")
     assert sum(call.startswith("kill") for call in system.calls) == 3
+    part = parts.recovered(result.recovery)
+    assert part.verdict is Verdict.INVALID
+    asked = [op for op in history.ops if op.phase == RECOVERY_PHASE and op.type is OpType.OK]
+    assert asked
+    assert min(op.time_ns for op in asked) > 30e9
 
 
-def test_a_system_that_never_recovers_is_not_read_again(tmp_path: Path) -> None:
-    """The result has the finding; the logs are collected and the processes stopped."""
+def test_a_system_that_answers_nothing_has_not_recovered_whatever_it_says(tmp_path: Path) -> None:
+    """The final reads are tried, a few through each node; the logs are collected and the processes stopped."""
     system = Registers()
-    system.unready = 2
+    system.dead = 2
 
     result, history, _ = perform(system, tmp_path)
 
     assert result.recovery is not None
     assert result.recovery.error is not None
-    assert headline(result.recovery.error) == "n2 sees no leader"
+    assert "none of " in headline(result.recovery.error)
+    assert parts.recovered(result.recovery).verdict is Verdict.INVALID
     assert result.replicas is None
-    assert not [op for op in history.ops if op.phase == "final"]
-    assert result.final_reads == FinalReads(missing="The system did not work again, so its keys were not read.")
+    assert not [op for op in history.ops if op.phase == "final" and op.type is OpType.OK]
+    assert result.final_reads is not None
+    assert result.final_reads.through == ()
+    assert "n1 answered none of 1 reads" in str(result.final_reads.missing)
     assert system.calls[-2:] == ["stop n3", "release"]
     assert result.logs
+
+
+def test_what_a_system_says_of_itself_does_not_decide(tmp_path: Path) -> None:
+    """Its clients are served, so it has recovered; the sentence has what it says."""
+    system = Registers()
+    system.unready = 10**6
+
+    result, history, _ = perform(system, tmp_path)
+
+    assert result.recovery is not None
+    assert not result.recovery.restarted
+    part = parts.recovered(result.recovery)
+    assert part.verdict is Verdict.VALID
+    assert part.reason.endswith("By its own words: n2 sees no leader.")
+    assert finals(history) == ["n1", "n2"]
+
+
+def test_nodes_that_stay_out_are_named_and_the_others_are_read(tmp_path: Path) -> None:
+    """A quorum serves, so the system has recovered. A loss is decided through the nodes that answer."""
+    system = Registers()
+    system.reads_need_leader = system.moves_leadership = False
+    system.lacking = {"n3": "runs no process any more"}
+    system.silent = frozenset({"n3"})
+
+    result, history, _ = perform(system, tmp_path, load=ClosedLoop(concurrency=3))
+
+    assert result.recovery is not None
+    assert result.recovery.served == ("n1", "n2")
+    assert result.recovery.quorum == 2
+    part = parts.recovered(result.recovery)
+    assert part.verdict is Verdict.VALID
+    assert "clients at 2 of 3 nodes got answers" in part.reason
+    assert "Nodes that stayed out: n3 runs no process any more." in part.reason
+    assert finals(history) == ["n1", "n2"]
+    assert result.final_reads == FinalReads(through=("n1", "n2"), left_out={"n3": "answered none of 1 reads"})
+    assert result.replicas is not None
+    assert parts.replicas_equal(result.replicas).verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize(("damaging", "verdict"), [((), Verdict.INVALID), (("kill",), Verdict.VALID)])
+def test_every_node_returns_if_the_system_promises_it(
+    tmp_path: Path, damaging: tuple[str, ...], verdict: Verdict
+) -> None:
+    """One that stays out is a finding, unless a fault damaged its data."""
+    system = Registers()
+    system.every_node_returns = "A follower gets from the leader what it lacks."
+    system.lacking = {"n1": "is 1000 entries behind"}
+
+    result, _, _ = perform(system, tmp_path, damaging=frozenset(damaging))
+
+    part = parts.recovered(result.recovery)
+    assert part.verdict is verdict
+    assert "n1" in str(part.details["out"])
+
+
+def test_too_few_nodes_are_no_quorum(tmp_path: Path) -> None:
+    """Clients at one of three nodes are served, and the system promises a majority; its own quorum of one suffices."""
+
+    class OfOne(Registers):
+        """Promises to serve at one node."""
+
+        def quorum(self) -> int:
+            """Returns one."""
+            return 1
+
+    for kind, verdict in ((Registers, Verdict.INVALID), (OfOne, Verdict.VALID)):
+        system = kind()
+        system.silent = frozenset({"n2", "n3"})
+        (tmp_path / verdict).mkdir()
+        result, _, _ = perform(system, tmp_path / verdict, load=ClosedLoop(concurrency=3))
+        part = parts.recovered(result.recovery)
+        assert part.verdict is verdict
+        assert (verdict is Verdict.VALID) or "only clients at n1 got answers, and the quorum is 2 of 3" in part.reason
+
+
+def test_reads_alone_are_no_recovery(tmp_path: Path) -> None:
+    """Changes succeeded before the fault, so they must succeed after it."""
+
+    class Both(Writes):
+        """Reads and writes in turn."""
+
+        final = ("read",)
+
+        def generator(self, *, seed: int, streams: int) -> Any:
+            """Returns both."""
+            turns = itertools.count()
+            return limit(10**9, lambda _: Invocation("read" if next(turns) % 2 else "write", 1, "k"))
+
+    class ReadOnly(Registers):
+        """Takes no write after the fault."""
+
+        def is_dead(self, node: Node) -> bool:
+            """Is not."""
+            return False
+
+        def client(self, process: int, node: Node, *, pinned: bool = False) -> Any:
+            """Returns a client whose writes fail from the end of the fault on."""
+            return Refusing(self, node)
+
+    class Refusing(RegisterClient):
+        """Refuses writes."""
+
+        async def invoke(self, invocation: Invocation) -> Ok | Fail:
+            """Refuses a write after the fault."""
+            if invocation.f == "write" and "end 0" in self._system.calls:
+                await asyncio.sleep(0.1)
+                return Fail("read-only")
+            return await super().invoke(invocation)
+
+    result, _, _ = perform(ReadOnly(), tmp_path, workload=Both(), time_limit_s=4.0)
+
+    part = parts.recovered(result.recovery)
+    assert part.verdict is Verdict.INVALID
+    assert "no change of a client succeeded" in part.reason
+
+
+def test_a_workload_that_is_over_asks_nobody(tmp_path: Path) -> None:
+    """Then only the nodes say that they serve, which is no proof."""
+
+    class Few(Writes):
+        """Ends during the fault."""
+
+        def generator(self, *, seed: int, streams: int) -> Any:
+            """Returns twelve writes."""
+            return limit(12, Invocation("write", 1, "k"))
+
+    result, _, _ = perform(Registers(), tmp_path, workload=Few())
+
+    assert result.recovery is not None
+    assert parts.recovered(result.recovery).verdict is Verdict.UNKNOWN
 
 
 def test_a_failed_installation_is_raised_after_cleaning_up(tmp_path: Path) -> None:
