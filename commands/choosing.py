@@ -7,13 +7,14 @@ So `labrys test --system etcd --help` shows the options of etcd. If an option be
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 from click.core import ParameterSource, iter_params_for_processing
 
 from clusters.options import ALONE
+from commands import promised
 from commands.suite_case import SUITE_CASE
 from harness.console import plugins
 from harness.console import sources as opt
@@ -177,7 +178,7 @@ class ChoosingCommand(opt.DefaultsCommand):
             return super().parse_args(ctx, args)
         self._find_defaults(ctx, lambda: self._given(ctx, args), of_suite=_is_of_suite(args))
         try:
-            return super().parse_args(ctx, args)
+            left = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             owner = _owner(error.option_name)
             if owner is None:
@@ -185,6 +186,8 @@ class ChoosingCommand(opt.DefaultsCommand):
             raise click.UsageError(
                 f"{plain_name(error.option_name)} is an option of {owner}, and this is {self._label(ctx)}.", ctx
             ) from None
+        self._follow_promise(ctx, of_suite=_is_of_suite(args))
+        return left
 
     def context_of(self, root: click.Context, given: Mapping[str, Any]) -> ChoosingContext:
         """Returns the context of this command with given values, which count as typed.
@@ -204,7 +207,13 @@ class ChoosingCommand(opt.DefaultsCommand):
             self._find_defaults(ctx, lambda: given, of_suite=SUITE_CASE in given)
             for parameter in iter_params_for_processing([], self.get_params(ctx)):
                 parameter.handle_parse_result(ctx, given, [])
+            self._follow_promise(ctx, of_suite=SUITE_CASE in given)
         return ctx
+
+    def _follow_promise(self, ctx: ChoosingContext, *, of_suite: bool) -> None:
+        """Gives the options of the workload the values that ask for the promise of the system; see `commands.promised`."""
+        if len(ctx.chosen) == 2:
+            promised.follow(ctx, *(each.type for each in ctx.chosen), of_suite=of_suite)
 
     def _given(self, ctx: click.Context, args: list[str]) -> Mapping[str, Any]:
         """Returns the values of the command's own options on a command line."""
@@ -278,6 +287,10 @@ class ChoosingCommand(opt.DefaultsCommand):
             group = plugins.SYSTEMS if parameter.name == SYSTEM else plugins.WORKLOADS
             found.append(chosen(group, value, by_place=True))
         refuse_shared_options(found, self.params)
+        if len(found) == 2:
+            system, workload = found
+            options = promised.promised_options(system.type, system.type.Options(), workload.type)
+            found[1] = replace(workload, options=options)
         return tuple(found)
 
     def _label(self, ctx: click.Context) -> str:

@@ -15,6 +15,7 @@ from clusters.options import ClusterOptions
 from clusters.sim.threads import Threads
 from commands import choosing, subjects
 from commands.choosing import NameOptions
+from commands.promised import PROMISES, kept, promise_of, values_of
 from commands.run_options import OUTPUT, PLACES, RepeatOptions, RunOptions, Sources
 from commands.test import run_test, run_tests
 from harness.console import plugins
@@ -216,6 +217,7 @@ def recalled(
     if known["nodes"] is None:
         options = [option for option in options if option.name != "nodes"]
         del known["nodes"]
+    known.setdefault(PROMISES, kept(known, _promised(system, workload, known)))
     values, missing = opt.recorded(options, known, places=PLACES, source=str(found.test_json))
     recorded = RunOptions.of(values)
     roles = subjects.roles_of(recorded, record.test.nodes)
@@ -268,6 +270,16 @@ def _for_real_nodes(plan: Plan) -> Plan:
     for sentence in sentences:
         echo(f"replay     {sentence}", err=True)
     return changed
+
+
+def _promised(system: Chosen, workload: Chosen, known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the options of the workload that ask for the promise of the system with recorded options."""
+    own = {each.name for each in fields(system.type.Options)}
+    try:
+        options = build(system.type.Options, {name: value for name, value in known.items() if name in own})
+    except (InputError, ValueError, TypeError):
+        return {}  # a value is refused where the record is read
+    return values_of(promise_of(system.type, options, workload.type.name), workload.type)
 
 
 def _program(recorded: Value, given: str | None, source: str) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clusters.options import ClusterOptions, PlaceOptions
 from commands.choosing import SYSTEM, WORKLOAD, NameOptions, chosen
+from commands.promised import PromiseOptions, promised_options
 from commands.suite_case import SuiteCaseType
 from harness.console import plugins
 from harness.console import sources as opt
@@ -102,7 +103,7 @@ def flags_of(*parts: type) -> frozenset[str]:
 
 
 # The options that determine a run, in the order of `--help` and of the reproduce line. Those of system and workload follow.
-RUN: Final = (ClusterOptions, NameOptions, FaultOptions, LoadOptions)
+RUN: Final = (ClusterOptions, NameOptions, PromiseOptions, FaultOptions, LoadOptions)
 OUTPUT: Final = (PlaceOptions, OutputOptions)
 NOT_REPRODUCED: Final = _names(*OUTPUT, RepeatOptions) | {"seed"}
 # A replay never takes these options from the replayed run, because its folder may come from anyone.
@@ -149,6 +150,7 @@ class RunOptions:
         workload: The workload of the clients.
         faults: The faults.
         load: The load, the time limits and the seed.
+        promise: Whether the options of the workload follow the promise of the system.
         limits: The thresholds.
         place: Which cluster it uses.
         output: Its output.
@@ -159,6 +161,7 @@ class RunOptions:
     workload: Picked
     faults: FaultOptions
     load: LoadOptions
+    promise: PromiseOptions = field(default_factory=PromiseOptions)
     limits: ThresholdOptions = field(default_factory=ThresholdOptions)
     place: PlaceOptions = field(default_factory=PlaceOptions)
     output: OutputOptions = field(default_factory=OutputOptions)
@@ -176,6 +179,7 @@ class RunOptions:
             workload=Picked.of(plugins.WORKLOADS, values[WORKLOAD], values),
             faults=build(FaultOptions, values),
             load=build(LoadOptions, values),
+            promise=build(PromiseOptions, values),
             limits=build(ThresholdOptions, values),
             place=build(PlaceOptions, values),
             output=build(OutputOptions, values),
@@ -184,7 +188,7 @@ class RunOptions:
     def values(self) -> dict[str, Any]:
         """Returns the values by parameter name, in the types of the command line."""
         found: dict[str, Any] = {SYSTEM: self.system.name, WORKLOAD: self.workload.name}
-        parts = (self.cluster, self.faults, self.load, self.limits, self.place, self.output)
+        parts = (self.cluster, self.promise, self.faults, self.load, self.limits, self.place, self.output)
         for part in (*parts, self.system.options, self.workload.options):
             found |= {each.name: getattr(part, each.name) for each in fields(part)}
         return {name: str(value) if isinstance(value, Enum) else value for name, value in found.items()}
@@ -221,8 +225,11 @@ class RunOptions:
 
     def click_options(self) -> list[click.Option]:
         """Returns the options of `labrys test` that give these values, in its order."""
-        parts = (*RUN, ThresholdOptions, *OUTPUT, self.system.type.Options, self.workload.type.Options)
-        return [each for part in parts for each in click_options(part)]
+        parts = (*RUN, ThresholdOptions, *OUTPUT, self.system.type.Options)
+        common = [each for part in parts for each in click_options(part)]
+        if not self.promise.promises:
+            return [*common, *click_options(self.workload.type.Options)]
+        return [*common, *promised_options(self.system.type, self.system.options, self.workload.type)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

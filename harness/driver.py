@@ -3,7 +3,8 @@
 Invariants:
 
 - The time of an invoke is taken before the client is called, and the time of a completion after its answer.
-- No client can stop the run. An exception is an `info`, and so is an answer that is no outcome, or that JSON cannot represent.
+- No client can stop the run, but for an `InputError` at its construction: then the options allow no client at all. An
+  exception is an `info`, and so is an answer that is no outcome, or that JSON cannot represent.
 - A client that does not answer in time is abandoned: its operation is an `info`, and its task is cancelled without a wait.
 - After an `info`, the process never works again. Its client is closed, and another process takes its seat.
 
@@ -208,6 +209,8 @@ class Driver(ABC):
         outcome: Outcome
         try:
             client = seat.client or self._setting.clients(seat.process, seat.node)
+        except InputError:
+            raise  # the options allow no client, so no operation can ever be sent
         except Exception as error:  # noqa: BLE001 - no client can stop the run
             outcome = Fail(_described("no-client", error))  # without a client, no request was sent
         else:

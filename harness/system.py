@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.daemon import Daemon
     from harness.node import Node
+    from harness.promise import Promise
     from harness.service import NodeStatus
     from harness.verdict import Part
 
@@ -180,10 +181,35 @@ class System(abc.ABC):
             options: An object of `Options`.
             workload: The name of the workload.
             workload_options: An object of the workload's `Options`.
+
+        Raises:
+            InputError: The options cannot work together.
         """
         system = cls(cluster, options, workload)
         system.workload_options = workload_options
+        system.refuse_options()
         return system
+
+    @classmethod
+    def promises(cls, options: Any) -> Mapping[str, Promise]:  # noqa: ARG003 - for systems that promise something
+        """Returns what the system promises to the clients of each workload, with these options; see `harness.promise`.
+
+        The options of a workload default to its promise, and the report says which promise was tested. A workload without an
+        entry has its own defaults. The default says nothing.
+
+        Args:
+            options: An object of `Options`.
+        """
+        return {}
+
+    def refuse_options(self) -> None:  # noqa: B027 - few systems need it
+        """Refuses options of the system and of the workload that cannot work together; must not contact a node.
+
+        Labrys calls it before it opens a cluster.
+
+        Raises:
+            InputError: They cannot; the message has the options to give.
+        """
 
     @classmethod
     def build(cls, options: Any, say: Callable[[str], object]) -> Artifact | None:  # noqa: ARG003 - for systems with a build

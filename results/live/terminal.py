@@ -28,7 +28,8 @@ from results.page.formatting import (
     times,
     worst_gap,
 )
-from results.store.reading import phases_from, shown_from, verdict_from
+from results.store.forms import StoredPromise
+from results.store.reading import member, phases_from, shown_from, verdict_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +73,7 @@ def print_summary(console: Console, document: Mapping[str, Value], *, report: Pa
     console.print(
         Text.assemble((f"{sign} {shown.words}", style), "  ", sentence(f"{mended} {document['reason']}".strip()))
     )
-    for line in _circumstances(document["counterexample"]):
+    for line in [*_tested(document), *_circumstances(document["counterexample"])]:
         console.print(Text(f"  {sentence(line)}", style="dim"))
     console.print()
     # Tables are for terminals; in a pipe, one line for each row is easier to search.
@@ -149,6 +150,13 @@ def _functions(by_f: Mapping[str, Mapping[str, Value]]) -> str:
 def sentence(text: str) -> str:
     """Returns a foreign sentence as one line. A long sentence is cut, and its length is added."""
     return one_line(text) if len(text) <= MAX_SENTENCE else name(text, MAX_SENTENCE)
+
+
+def _tested(document: Mapping[str, Value]) -> list[str]:
+    """Returns which promise the run tested, and who makes it; nothing for a document of an earlier version."""
+    if document.get("promise") is None:
+        return []
+    return [f"Tested: {member(document, 'promise', StoredPromise).tested}"]
 
 
 def _circumstances(example: Value) -> list[str]:

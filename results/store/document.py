@@ -49,6 +49,7 @@ from results.store.forms import (
     StoredThreshold,
     StoredTrigger,
 )
+from results.store.record import promise_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -93,6 +94,7 @@ def build(record: RunRecord) -> dict[str, Value]:
         latency={f: Quantiles(**each) for f, each in quantiles.items()},
         versions=dict(test.versions),
         artifact=test.artifact,
+        promise=promise_document(test),
         timings=dict(record.timings),
         phases=phases_of(record.phases),
         problems=list(record.problems),

@@ -323,6 +323,22 @@ class Violations(Struct, frozen=True, kw_only=True):
     before_faults: Whole
 
 
+class StoredPromise(Struct, frozen=True, kw_only=True):
+    """Which promise a run tested, and who makes it.
+
+    Attributes:
+        tested: The sentences of the report's first lines.
+        sentence: The promise; null if the system does not say what it promises.
+        source: Who makes it; null likewise.
+        others: Options of the workload that ask for something else, as on the command line.
+    """
+
+    tested: str
+    sentence: str | None
+    source: str | None
+    others: list[str]
+
+
 class Results(Struct, frozen=True, kw_only=True):
     """The verdict of one run, why, what was done to the system, and how it bore it.
 
@@ -345,6 +361,7 @@ class Results(Struct, frozen=True, kw_only=True):
             from when each was wanted. Reads after healing are left out.
         versions: The versions of Labrys and of the system under test.
         artifact: What the system built for the run; null if it builds nothing. Missing in documents of earlier versions.
+        promise: Which promise the run tested, and who makes it. Missing in documents of earlier versions.
         timings: Stage of the run to seconds.
         phases: The phases of the run, in the order of their starts. Phases can overlap. Missing in documents of earlier
             versions.
@@ -384,6 +401,7 @@ class Results(Struct, frozen=True, kw_only=True):
     latency: dict[str, Quantiles]
     versions: dict[str, str]
     artifact: Provenance | UnsetType | None = UNSET
+    promise: StoredPromise | UnsetType | None = UNSET
     timings: dict[str, Duration]
     phases: list[Phase] | UnsetType = UNSET
     problems: list[str]

@@ -18,13 +18,14 @@ from harness.console.documents import shown
 from harness.console.members import Whole, instant, read
 from harness.errors import InputError
 from harness.faults import ROLE
+from harness.promise import Tested
 from harness.suites.expectation import Expectation, SuiteCase
 from harness.suites.thresholds import read_threshold
 from harness.verdict import Verdict
 from harness.watch import Positions
 from results.measure.op_outcomes import Codes
 from results.store.errors import BadRecord
-from results.store.forms import Defaults, LeftOut
+from results.store.forms import Defaults, LeftOut, StoredPromise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,6 +67,7 @@ class TestInfo:
         thresholds: The limits for numbers of the run.
         suite: The case of a suite, with the expectation of the suite; None if no suite runs the test.
         artifact: What the system has built for the test; None if it builds nothing.
+        tested: Which promise the run tests, and who makes it; None in a record of an earlier version.
     """
 
     __test__ = False  # not a test class of pytest
@@ -87,6 +89,12 @@ class TestInfo:
     thresholds: Sequence[Threshold] = ()
     suite: SuiteCase | None = None
     artifact: Provenance | None = None
+    tested: Tested | None = None
+
+    @property
+    def promise(self) -> str | None:
+        """Returns the sentences for the first lines of a report, about the promise that the run tests."""
+        return None if self.tested is None else self.tested.sentence(self.system, self.workload)
 
     @property
     def expectation(self) -> Expectation:
@@ -190,6 +198,7 @@ class StoredTest(Struct, frozen=True, kw_only=True):
     thresholds: list[str] = []
     suite: StoredCase | None = None
     artifact: Provenance | None = None
+    promise: StoredPromise | None = None
 
 
 def test_document(test: TestInfo) -> dict[str, Value]:
@@ -214,9 +223,22 @@ def test_document(test: TestInfo) -> dict[str, Value]:
         thresholds=[str(each) for each in test.thresholds],
         suite=None if test.suite is None else _stored_case(test.suite),
         artifact=test.artifact,
+        promise=promise_document(test),
     )
     document: dict[str, Value] = msgspec.to_builtins(stored)
     return document
+
+
+def promise_document(test: TestInfo) -> StoredPromise | None:
+    """Returns the promise that a run tests, for `test.json` and `results.json`."""
+    tested, sentence = test.tested, test.promise
+    if tested is None or sentence is None:
+        return None
+    return StoredPromise(tested=sentence, sentence=tested.promise, source=tested.source, others=list(tested.others))
+
+
+def _tested(stored: StoredPromise) -> Tested:
+    return Tested(promise=stored.sentence, source=stored.source, others=tuple(stored.others))
 
 
 def suite_case_document(case: SuiteCase) -> dict[str, Value]:
@@ -299,6 +321,7 @@ def test_from_document(document: Value, where: str) -> TestInfo:
             thresholds=_thresholds(stored.thresholds),
             suite=None if stored.suite is None else _case(stored.suite),
             artifact=stored.artifact,
+            tested=None if stored.promise is None else _tested(stored.promise),
         )
     except BadRecord as error:
         raise BadRecord(f"{where}: {error}") from error

@@ -58,6 +58,13 @@ class RegisterOptions:
         high=1_000_000_000,
     )
 
+    linearizable: bool = option(
+        default=True,
+        help="Each operation must fit into one order that real time allows; without it, only the changes and the final reads "
+        "must, and other reads may return any value that was written before.",
+        judges=True,
+    )
+
     @property
     def parts(self) -> tuple[float, float, float]:
         """Returns the ratio of reads, writes and compare-and-sets."""
@@ -118,9 +125,17 @@ class RegisterWorkload(BaseWorkload[RegisterOptions]):
         return on_update(seen.update, streamed)
 
     def parts(self, operations: Sequence[Operation], observed: Observed) -> list[Part]:
-        """Returns `linearizable` and `reads-saw-writes`. If operations have an order, there is also `order-agrees`."""
+        """Returns `linearizable` and `reads-saw-writes`. If operations have an order, there is also `order-agrees`.
+
+        If reads may be old, `settled` and `reads-were-written` are there instead of `linearizable`: whether the changes and the
+        final reads are linearizable, and each read returns a value that was written.
+        """
         from checker.linearizable import linearizability  # noqa: PLC0415 - `--help` needs no judge
 
+        if not self.options.linearizable:
+            from workloads.register.settled import settled  # noqa: PLC0415
+
+            return [*settled(self.model, operations, observed.faults), reads_saw_writes(operations)]
         return [*linearizability(self.model, operations, observed.faults), reads_saw_writes(operations)]
 
     def _mixed(self, stream: Stream, read: Source, write: Source, cas: Source) -> Generator:

@@ -22,6 +22,7 @@ from clusters.systems.bookkeeper.ledger_client import LedgerClient
 from clusters.systems.bookkeeper.log_client import LogClient
 from clusters.systems.bookkeeper.options import BookKeeperOptions
 from clusters.systems.bookkeeper.outcomes import REFUSALS
+from clusters.systems.bookkeeper.promises import promises
 from harness.errors import InputError
 from harness.system import LogLine
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from harness.client import Client
     from harness.cluster import Cluster
     from harness.node import Node
+    from harness.promise import Promise
     from harness.service import Service
     from harness.verdict import Part
 
@@ -124,6 +126,11 @@ class BookKeeperSystem(jvm.JvmInstallation):
         self._recovery = AutoRecovery(self, bookies[: options.auto_recovery])
         self._chains = Chains(options)
         self._fences = Fences(cluster, bookies)
+
+    @classmethod
+    def promises(cls, options: BookKeeperOptions) -> Mapping[str, Promise]:
+        """Returns what BookKeeper promises to each workload."""
+        return promises(options)
 
     def services(self) -> Sequence[Service]:
         """Returns ZooKeeper on the first nodes, bookies on all but the last ones, auto-recovery if wanted, and clients."""

@@ -11,6 +11,7 @@ from clusters.systems.dledger.client import DLedgerClient
 from clusters.systems.dledger.nodes import LINES, LOG, DLedgerNodes
 from clusters.systems.dledger.options import DLedgerOptions
 from clusters.systems.dledger.outcomes import ANSWERS
+from clusters.systems.dledger.promises import promises
 from clusters.systems.jvm import STATUS_TIMEOUT_S
 from harness.process_clock import asked
 from harness.service import first_status
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.process_clock import ClockReading
+    from harness.promise import Promise
     from harness.service import NodeStatus, ReplicaState
 
 
@@ -66,6 +68,11 @@ class DLedgerSystem(DLedgerNodes):
     def __init__(self, cluster: Cluster, options: DLedgerOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
         self._options = options
+
+    @classmethod
+    def promises(cls, options: DLedgerOptions) -> Mapping[str, Promise]:
+        """Returns what DLedger promises to each workload."""
+        return promises(options)
 
     def arguments(self) -> Sequence[str]:
         """Returns the arguments that turn on snapshots, if the options do."""

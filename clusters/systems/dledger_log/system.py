@@ -17,6 +17,7 @@ from clusters.systems.dledger.nodes import DLedgerNodes
 from clusters.systems.dledger_log.client import ANSWER_TIMEOUT_S, LogClient
 from clusters.systems.dledger_log.entries import BARRIER
 from clusters.systems.dledger_log.options import DLedgerLogOptions, LogRead
+from clusters.systems.dledger_log.promises import promises
 from clusters.systems.dledger_protocol import SUCCESS
 from harness.errors import InputError
 from harness.service import NodeStatus
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from clusters.systems.dledger_protocol import Peer
     from harness.cluster import Cluster
     from harness.node import Node
+    from harness.promise import Promise
 
 
 class DLedgerLogSystem(DLedgerNodes):
@@ -47,21 +49,31 @@ class DLedgerLogSystem(DLedgerNodes):
         super().__init__(cluster, options, workload)
         self._options = options
 
-    def arguments(self) -> Sequence[str]:
-        """Returns the arguments that turn off the state machine."""
-        return ("--state-machine", "none")
+    @classmethod
+    def promises(cls, options: DLedgerLogOptions) -> Mapping[str, Promise]:
+        """Returns what the log of DLedger promises to each workload."""
+        return promises(options)
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> LogClient:
-        """Returns the client of a process.
+    def refuse_options(self) -> None:
+        """Refuses reads that follow the log.
+
+        A client asks for many offsets at once, so a read can lack an entry that was committed a moment later, and have a higher
+        one.
 
         Raises:
-            InputError: Reads must follow the log. A client asks for many offsets at once, so a read can lack an entry that was
-                committed a moment later, and have a higher one.
+            InputError: Reads must follow the log.
         """
         if getattr(self.workload_options, "follow", False):
             raise InputError(
                 "a client of dledger-log does not read a range in the order of its offsets; leave out --follow"
             )
+
+    def arguments(self) -> Sequence[str]:
+        """Returns the arguments that turn off the state machine."""
+        return ("--state-machine", "none")
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> LogClient:
+        """Returns the client of a process."""
         return LogClient(
             group=self.group,
             node=node,

@@ -16,6 +16,7 @@ from clusters.systems.etcd.client import EtcdClient
 from clusters.systems.etcd.gateway import PORT, Gateway, Refused, encoded
 from clusters.systems.etcd.options import EtcdOptions
 from clusters.systems.etcd.outcomes import ANSWERS
+from clusters.systems.etcd.promises import promises
 from clusters.systems.etcd.releases import DEBIAN, PACKAGES, PROGRAM, built, go
 from clusters.systems.leading import move_leadership
 from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.node import Node
+    from harness.promise import Promise
 
     T = TypeVar("T")
 
@@ -123,6 +125,23 @@ class EtcdSystem(OneServiceSystem):
             return None
         return built(options.etcd_version, say)
 
+    @classmethod
+    def promises(cls, options: EtcdOptions) -> Mapping[str, Promise]:
+        """Returns what etcd promises to each workload."""
+        return promises(options)
+
+    def refuse_options(self) -> None:
+        """Refuses locks that end with the connection of their client: etcd frees them by their lease only.
+
+        Raises:
+            InputError: The workload has such locks.
+        """
+        if self.workload == "lock" and self.workload_options.sessions:
+            raise InputError(
+                "etcd frees the lock of a client that is gone only by its lease; give --no-sessions, and --lease-s or "
+                "--ops-per-lock"
+            )
+
     def versions(self) -> Mapping[str, str]:
         """Returns the version of the release, or of Debian's package."""
         return {"etcd": PACKAGES.versions()["etcd-server"] if self._is_debian else self._options.etcd_version}
@@ -166,19 +185,8 @@ class EtcdSystem(OneServiceSystem):
         )
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> EtcdClient:  # noqa: ARG002 - all stay at their node
-        """Returns the client of a process.
-
-        Raises:
-            InputError: The workload expects that etcd frees the locks of a client when its connection ends.
-        """
-        lease_s = None
-        if self.workload == "lock":
-            lease_s = self.workload_options.lease_s
-            if self.workload_options.sessions:
-                raise InputError(
-                    "etcd frees the lock of a client that is gone only by its lease; give --no-sessions, and --lease-s or "
-                    "--ops-per-lock"
-                )
+        """Returns the client of a process."""
+        lease_s = self.workload_options.lease_s if self.workload == "lock" else None
         return EtcdClient(
             node=node,
             workload=self.workload,

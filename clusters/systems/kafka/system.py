@@ -17,6 +17,7 @@ from clusters.systems.kafka.consumer import Members
 from clusters.systems.kafka.controllers import Controllers
 from clusters.systems.kafka.options import KafkaOptions
 from clusters.systems.kafka.outcomes import REFUSALS
+from clusters.systems.kafka.promises import promises
 from clusters.systems.kafka.queue import KafkaQueueClient
 from clusters.systems.kafka.settings import BROKER, CONTROLLER, REPLICAS, log_of
 from clusters.systems.kafka.wire import PORT
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from harness.client import Client
     from harness.cluster import Cluster
     from harness.node import Node
+    from harness.promise import Promise
     from harness.service import Service
 
 MODULE = Path(__file__).parent / "jars"
@@ -109,6 +111,11 @@ class KafkaSystem(jvm.JvmInstallation):
     def build(cls, options: KafkaOptions, say: Callable[[str], object]) -> Artifact:
         """Gets the released jars with Maven, if the cache does not have them."""
         return jvm.released_jars("kafka", options.kafka_version, MODULE, tools=(MAVEN,)).artifact(say)
+
+    @classmethod
+    def promises(cls, options: KafkaOptions) -> Mapping[str, Promise]:
+        """Returns what Kafka promises to each workload."""
+        return promises(options)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of Kafka."""

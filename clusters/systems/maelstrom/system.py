@@ -19,6 +19,7 @@ from clusters.systems.maelstrom.clients import Clients
 from clusters.systems.maelstrom.node import MaelstromNode
 from clusters.systems.maelstrom.options import MaelstromOptions
 from clusters.systems.maelstrom.outcomes import ANSWERS
+from clusters.systems.maelstrom.promises import promises
 from clusters.systems.maelstrom.services import Services
 from clusters.systems.maelstrom.violations import Ledger
 from harness.errors import CommandFailed, InfrastructureError, NotServing
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.daemon import Daemon
     from harness.node import Node
+    from harness.promise import Promise
     from harness.verdict import Part
 
 POLL_S: Final = 0.01
@@ -79,6 +81,11 @@ class MaelstromSystem(SimNodes):
         if options.latency >= 0:
             names, mean_ns = [node.name for node in cluster.nodes], int(options.latency * NS_PER_MS)
             self.world.use_links(GivenLinks(self.world.seed, names, mean_ns=mean_ns, dist=options.latency_dist))
+
+    @classmethod
+    def promises(cls, options: MaelstromOptions) -> Mapping[str, Promise]:  # noqa: ARG003 - they change no promise
+        """Returns what it promises to each workload."""
+        return promises()
 
     @property
     def _pipes(self) -> PipesCluster:

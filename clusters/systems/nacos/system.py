@@ -17,6 +17,7 @@ from clusters.systems.answers import NoAnswer, NotSent
 from clusters.systems.nacos.client import PREFIX, NacosClient
 from clusters.systems.nacos.naming import PORT, Naming, Refused
 from clusters.systems.nacos.options import Asks, NacosOptions
+from clusters.systems.nacos.promises import promises
 from harness.daemon import Daemon
 from harness.leaders import LEADER
 from harness.process_clock import LogClock
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.node import Node
+    from harness.promise import Promise
 
 VERSION = "0.8.0"
 MODULE = Path(__file__).parent / "jars"
@@ -86,6 +88,7 @@ class NacosSystem(jvm.JvmSystem):
     fatal = (r"Nacos failed to start",)
     ready_timeout_s = 120.0  # an election begins only 15 to 20 s after the start
     dumps_replicas = True
+    quiet_s = 2.0  # a follower has a write a moment after the leader
 
     def __init__(self, cluster: Cluster, options: NacosOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
@@ -95,6 +98,11 @@ class NacosSystem(jvm.JvmSystem):
     def build(cls, options: Any, say: Callable[[str], object]) -> Artifact:  # noqa: ARG003 - no option changes the build
         """Gets the released jars with Maven, if the cache does not have them; compiles nothing."""
         return jvm.released_jars("nacos", VERSION, MODULE, tools=(MAVEN,)).artifact(say)
+
+    @classmethod
+    def promises(cls, options: NacosOptions) -> Mapping[str, Promise]:
+        """Returns what Nacos promises to each workload."""
+        return promises(options)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of the release."""

@@ -20,6 +20,7 @@ from clusters.systems.postgres.client import CREATE, PostgresClient
 from clusters.systems.postgres.connection import PORT, USER, Connection, Refused, asked_once
 from clusters.systems.postgres.options import Asks, PostgresOptions
 from clusters.systems.postgres.outcomes import ANSWERS
+from clusters.systems.postgres.promises import promises
 from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
 from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from harness.cluster import Cluster
     from harness.node import Node
+    from harness.promise import Promise
 
 PACKAGES: Final = DebianPackages(
     name="postgres", packages=["postgresql-15", "postgresql-client-15", "libpq5", "libicu72", "libxslt1.1"]
@@ -101,6 +103,11 @@ class PostgresSystem(System):
     def services(self) -> Sequence[Service]:
         """Returns the primary on the first node, and the standbys on the others."""
         return self._services
+
+    @classmethod
+    def promises(cls, options: PostgresOptions) -> Mapping[str, Promise]:
+        """Returns what PostgreSQL promises to each workload."""
+        return promises(options)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the version of Debian's package."""

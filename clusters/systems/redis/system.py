@@ -22,6 +22,7 @@ from clusters.systems.redis.connection import (
 )
 from clusters.systems.redis.options import Asks, RedisOptions
 from clusters.systems.redis.outcomes import ANSWERS, REFUSALS
+from clusters.systems.redis.promises import promises
 from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
 from clusters.systems.waiting import wait_until_complete
 from harness.daemon import Daemon
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.node import Node
     from harness.process_clock import ClockReading
+    from harness.promise import Promise
 
 PACKAGES = DebianPackages(
     name="redis", packages=["redis-server", "redis-sentinel", "redis-tools", "libjemalloc2", "liblzf1", "libatomic1"]
@@ -99,6 +101,23 @@ class RedisSystem(System):
         """Returns the servers on all nodes, and the sentinels on the first three."""
         return self._services
 
+    @classmethod
+    def promises(cls, options: RedisOptions) -> Mapping[str, Promise]:
+        """Returns what Redis promises to each workload."""
+        return promises(options)
+
+    def refuse_options(self) -> None:
+        """Refuses locks that end with the connection of their client: Redis frees them by their lease only.
+
+        Raises:
+            InputError: The workload has such locks.
+        """
+        if self.workload == "lock" and self.workload_options.sessions:
+            raise InputError(
+                "Redis frees the lock of a client that is gone only by its lease; give --no-sessions, and --lease-s or "
+                "--ops-per-lock"
+            )
+
     def versions(self) -> Mapping[str, str]:
         """Returns the version of Debian's package."""
         return {"redis": PACKAGES.versions()["redis-server"]}
@@ -112,19 +131,8 @@ class RedisSystem(System):
         return FATAL
 
     def client(self, process: int, node: Node, *, pinned: bool = False) -> RedisClient:
-        """Returns the client of a process.
-
-        Raises:
-            InputError: The workload expects that Redis frees the locks of a client when its connection ends.
-        """
-        lease_s = None
-        if self.workload == "lock":
-            lease_s = self.workload_options.lease_s
-            if self.workload_options.sessions:
-                raise InputError(
-                    "Redis frees the lock of a client that is gone only by its lease; give --no-sessions, and --lease-s or "
-                    "--ops-per-lock"
-                )
+        """Returns the client of a process."""
+        lease_s = self.workload_options.lease_s if self.workload == "lock" else None
         follows = not pinned and self._options.asks is Asks.MASTER
         return RedisClient(
             node=node,

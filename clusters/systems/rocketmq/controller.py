@@ -17,6 +17,7 @@ from clusters.systems.rocketmq.client import ControllerClient, SplitClient
 from clusters.systems.rocketmq.controllers import GROUP, JRAFT_PORT, ControllerProcesses
 from clusters.systems.rocketmq.options import ControllerOptions
 from clusters.systems.rocketmq.outcomes import REFUSALS
+from clusters.systems.rocketmq.promises import of_controllers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from harness.cluster import Cluster
     from harness.daemon import Daemon
     from harness.node import Node
+    from harness.promise import Promise
     from harness.service import NodeStatus
     from harness.system import LogLine
 
@@ -68,6 +70,11 @@ class RocketMQController(jvm.LedJvmSystem):
         self.controllers = self.processes.controllers
         if self.processes.is_dledger:  # on jraft, no controller tells a term
             self.one_leader_per_term = ONE_LEADER
+
+    @classmethod
+    def promises(cls, options: ControllerOptions) -> Mapping[str, Promise]:  # noqa: ARG003 - they change no promise
+        """Returns what the controllers promise to each workload."""
+        return of_controllers()
 
     @classmethod
     def build(cls, options: ControllerOptions, say: Callable[[str], object]) -> Artifact:

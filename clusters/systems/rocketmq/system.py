@@ -22,6 +22,7 @@ from clusters.systems.rocketmq.dledger_brokers import DLedgerBrokers
 from clusters.systems.rocketmq.log_client import TOPIC, LogClient
 from clusters.systems.rocketmq.name_servers import NameServers
 from clusters.systems.rocketmq.producer import Producer
+from clusters.systems.rocketmq.promises import promises
 from clusters.systems.rocketmq.queue_client import Consumer, QueueClient, Topic
 from clusters.systems.rocketmq.routes import Routes
 from harness.system import LogLine
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from harness.client import Client
     from harness.cluster import Cluster
     from harness.node import Node
+    from harness.promise import Promise
     from harness.service import Service
 
 CONTROLLERS = 3
@@ -114,6 +116,11 @@ class RocketMQSystem(jvm.JvmInstallation):
     def build(cls, options: RocketMQOptions, say: Callable[[str], object]) -> Artifact:
         """Gets the released jars of a version with Maven, if the cache does not have them; compiles nothing."""
         return settings.jars(options.rocketmq_version, say)
+
+    @classmethod
+    def promises(cls, options: RocketMQOptions) -> Mapping[str, Promise]:
+        """Returns what RocketMQ promises to each workload."""
+        return promises(options)
 
     def versions(self) -> Mapping[str, str]:
         """Returns the versions of the release and of the consensus library of the controllers, or of the commit log."""

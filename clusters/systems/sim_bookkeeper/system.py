@@ -23,6 +23,7 @@ from clusters.systems.sim_bookkeeper.node import ROLE as CLIENT
 from clusters.systems.sim_bookkeeper.node import ClientNode
 from clusters.systems.sim_bookkeeper.options import Protocol, SimBookkeeperOptions
 from clusters.systems.sim_bookkeeper.outcomes import NOT_WRITER, outcome
+from clusters.systems.sim_bookkeeper.promises import promises
 from harness.console.documents import shown
 from harness.errors import InputError
 from harness.leaders import LEADER
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.node_states import NodeState
     from harness.op import Invocation, Outcome, Value
+    from harness.promise import Promise
     from harness.verdict import Part
 
 LEDGER: Final = "ledger"
@@ -84,6 +86,11 @@ class SimBookkeeper(SimSystem):
                 f"sim-bookkeeper has the workload ledger with --protocol ledgers only, found {options.protocol}: with the "
                 "others, a ledger never ends"
             )
+
+    @classmethod
+    def promises(cls, options: SimBookkeeperOptions) -> Mapping[str, Promise]:  # noqa: ARG003 - they change no promise
+        """Returns what it promises to each workload."""
+        return promises()
 
     def factory(self, node: Node) -> Factory:
         """Returns the function that makes the process of a node."""

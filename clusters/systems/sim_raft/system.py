@@ -14,6 +14,7 @@ from clusters.systems.sim_raft.client import SimRaftClient, outcome_of, request_
 from clusters.systems.sim_raft.node import RaftProcess
 from clusters.systems.sim_raft.options import Reads, SimRaftOptions
 from clusters.systems.sim_raft.outcomes import ANSWERS, REFUSALS
+from clusters.systems.sim_raft.promises import promises
 from harness.console.documents import shown
 from harness.errors import InputError
 from harness.leaders import leader_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from harness.node import Node
     from harness.node_states import NodeState
     from harness.op import Invocation, Outcome
+    from harness.promise import Promise
 
 TRANSFER_POLL_S: Final = 0.1
 STATUS_TIMEOUT_S: Final = 0.5
@@ -74,6 +76,11 @@ class SimRaft(SimSystem):
     def __init__(self, cluster: SimCluster, options: SimRaftOptions, workload: str) -> None:
         super().__init__(cluster, options, workload)
         self._options = options
+
+    @classmethod
+    def promises(cls, options: SimRaftOptions) -> Mapping[str, Promise]:  # noqa: ARG003 - they change no promise
+        """Returns what it promises to each workload."""
+        return promises()
 
     def factory(self, node: Node) -> Factory:  # noqa: ARG002 - the same on all nodes
         """Returns the function that makes the process of a node."""

@@ -19,6 +19,7 @@ from clusters.systems.zookeeper.client import ROOT, ZooKeeperClient
 from clusters.systems.zookeeper.connection import Connection
 from clusters.systems.zookeeper.options import ZooKeeperOptions
 from clusters.systems.zookeeper.outcomes import ANSWERS
+from clusters.systems.zookeeper.promises import promises
 from clusters.systems.zookeepers import LINES, SESSION_TICKS, TELLING, Settings, ZooKeeperServers
 from harness.errors import InputError
 from harness.service import ReplicaState
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from harness.builds import Artifact
     from harness.cluster import Cluster
     from harness.node import Node
+    from harness.promise import Promise
     from harness.system import LogLine
 
 MODULE = Path(__file__).parent / "jars"
@@ -79,35 +81,46 @@ class ZooKeeperSystem(ZooKeeperServers, jvm.JvmSystem):
         """Gets the released jars of a version with Maven, if the cache does not have them; compiles nothing."""
         return jvm.released_jars("zookeeper", options.zookeeper_version, MODULE, tools=(MAVEN,)).artifact(say)
 
-    def versions(self) -> Mapping[str, str]:
-        """Returns the version of the release."""
-        return {"zookeeper": self.artifact.provenance.version}
+    @classmethod
+    def promises(cls, options: ZooKeeperOptions) -> Mapping[str, Promise]:
+        """Returns what ZooKeeper promises to each workload."""
+        return promises(options)
 
-    def client(self, process: int, node: Node, *, pinned: bool = False) -> ZooKeeperClient:  # noqa: ARG002 - all stay at their node
-        """Returns the client of a process.
+    def refuse_options(self) -> None:
+        """Refuses locks that ZooKeeper does not have.
 
         Raises:
             InputError: The workload expects a session that ZooKeeper does not grant, or locks that outlive the session of a
                 client.
         """
-        session_ms = SESSION_TICKS * self._options.tick_ms
-        if self.workload == "lock":
-            if not self.workload_options.sessions:
-                raise InputError("ZooKeeper frees the locks of a client when its session ends; leave out --no-sessions")
-            least_s, most_s = LEAST_SESSION_TICKS * self._options.tick_ms / 1000, session_ms / 1000
-            lease_s = most_s if self.workload_options.lease_s is None else self.workload_options.lease_s
-            if not least_s <= lease_s <= most_s:
-                raise InputError(
-                    f"expected a lease from {least_s:g} to {most_s:g} seconds, as ZooKeeper grants sessions with --tick-ms "
-                    f"{self._options.tick_ms}, found {lease_s:g}"
-                )
-            session_ms = round(lease_s * 1000)
+        if self.workload != "lock":
+            return
+        if not self.workload_options.sessions:
+            raise InputError("ZooKeeper frees the locks of a client when its session ends; leave out --no-sessions")
+        least_s, most_s = (ticks * self._options.tick_ms / 1000 for ticks in (LEAST_SESSION_TICKS, SESSION_TICKS))
+        if not least_s <= self._lease_s() <= most_s:
+            raise InputError(
+                f"expected a lease from {least_s:g} to {most_s:g} seconds, as ZooKeeper grants sessions with --tick-ms "
+                f"{self._options.tick_ms}, found {self._lease_s():g}"
+            )
+
+    def _lease_s(self) -> float:
+        """Returns the session of a client, which is the lease of its locks."""
+        lease_s = getattr(self.workload_options, "lease_s", None)
+        return SESSION_TICKS * self._options.tick_ms / 1000 if lease_s is None else float(lease_s)
+
+    def versions(self) -> Mapping[str, str]:
+        """Returns the version of the release."""
+        return {"zookeeper": self.artifact.provenance.version}
+
+    def client(self, process: int, node: Node, *, pinned: bool = False) -> ZooKeeperClient:  # noqa: ARG002 - all stay at their node
+        """Returns the client of a process."""
         return ZooKeeperClient(
             node=node,
             workload=self.workload,
             reads=self._options.zookeeper_reads,
             fencing=self._options.fencing,
-            session_ms=session_ms,
+            session_ms=round(self._lease_s() * 1000),
             owner=f"{process}/{next(self._clients)}",
             tells_creations=not self._options.zookeeper_version.startswith(OLD),
             checks=self._options.zookeeper_checks,

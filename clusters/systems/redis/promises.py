@@ -1,0 +1,65 @@
+"""What Redis promises to the clients of each workload; docs/systems.md has the runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from clusters.systems.redis.options import Asks, QueueBy, RedisOptions, TransactionsBy
+from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
+from harness.promise import Promise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+REPLICATION: Final = (
+    "Redis documentation, Redis replication, https://redis.io/docs/latest/operate/oss_and_stack/management/replication/"
+)
+LOCKS: Final = (
+    "Redis documentation, Distributed locks, https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/"
+)
+FAILOVER: Final = "Replication is asynchronous: a failover may lose acknowledged writes."
+LEASE_S: Final = 5.0
+
+
+def promises(options: RedisOptions) -> Mapping[str, Promise]:
+    """Returns the promise to each workload."""
+    own = options.asks is Asks.OWN
+    one = (
+        "A replica answers reads from its own state, which may be old."
+        if own
+        else "A master carries out one command at a time."
+    )
+    once = "before the client has it" if options.queue_by is QueueBy.LIST else "after the client acknowledges it"
+    return {
+        "register": Promise(
+            sentence=f"{one} {FAILOVER}", source=REPLICATION, options={"linearizable": False} if own else {}
+        ),
+        "set": Promise(
+            sentence=f"{one} {FAILOVER}", source=REPLICATION, options={"linearizable": False} if own else {}
+        ),
+        "counter": Promise(sentence=f"{one} {FAILOVER}", source=REPLICATION),
+        "queue": Promise(
+            sentence=f"A value comes out once, unless a client is lost meanwhile; it is removed {once}. {FAILOVER}",
+            source=REPLICATION,
+        ),
+        "lock": Promise(
+            sentence=f"One client holds a lock until it releases it, or until the lease of the lock has ended. {FAILOVER}",
+            source=LOCKS,
+            options={"sessions": False, "lease_s": LEASE_S},
+        ),
+        **dict.fromkeys((LIST_APPEND, RW_REGISTER), _transactions(options)),
+    }
+
+
+def _transactions(options: RedisOptions) -> Promise:
+    if options.transactions_by is TransactionsBy.COMMANDS:
+        sentence = (
+            "Other commands run between the commands of a transaction, so it promises nothing: a negative control."
+        )
+        return Promise(sentence=sentence, source=REPLICATION)
+    level = "serializable" if options.asks is Asks.OWN else "strict-serializable"
+    return Promise(
+        sentence=f"A script runs alone on the master, so transactions are {level}. {FAILOVER}",
+        source=REPLICATION,
+        options={"consistency_model": level},
+    )
