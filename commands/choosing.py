@@ -176,7 +176,8 @@ class ChoosingCommand(opt.DefaultsCommand):
             except LabrysError:
                 ctx.chosen = ()
             return super().parse_args(ctx, args)
-        self._find_defaults(ctx, lambda: self._given(ctx, args), of_suite=_is_of_suite(args))
+        of_suite = _is_of_suite(args)
+        self._find_defaults(ctx, lambda: self._given(ctx, args), of_suite=of_suite)
         try:
             left = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -186,7 +187,7 @@ class ChoosingCommand(opt.DefaultsCommand):
             raise click.UsageError(
                 f"{plain_name(error.option_name)} is an option of {owner}, and this is {self._label(ctx)}.", ctx
             ) from None
-        self._follow_promise(ctx, of_suite=_is_of_suite(args))
+        self._follow_promise(ctx, of_suite=of_suite)
         return left
 
     def context_of(self, root: click.Context, given: Mapping[str, Any]) -> ChoosingContext:

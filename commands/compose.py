@@ -15,7 +15,7 @@ import clusters.options
 import harness.console.choices
 import nemesis.choices
 from commands import subjects
-from commands.promised import tested
+from commands.promised import promise_tested
 from commands.run_options import reproduce_line
 from commands.suite_case import SUITE_CASE
 from harness import phases as ph
@@ -264,7 +264,9 @@ def info_of(settled: Settled, test: Test, plan: Plan) -> TestInfo:
         defaults=settled.sources.defaults,
         thresholds=thresholds_of(options),
         suite=options.output.suite_case,
-        tested=tested(options.system.type, options.system.options, options.workload.type, options.workload.options),
+        tested=promise_tested(
+            options.system.type, options.system.options, options.workload.type, options.workload.options
+        ),
     )
 
 

@@ -17,7 +17,7 @@ from harness.console.plain import name as plain_name
 from harness.console.suggest import did_you_mean
 from harness.declare import build, click_options, option
 from harness.errors import InputError
-from harness.promise import Promise, Tested
+from harness.promise import Promise, PromiseTested
 from harness.system import System
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import click
 
 PROMISES: Final = "promises"
+NODES: Final = "nodes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +107,8 @@ def follow(ctx: click.Context, system: Any, workload: Any, *, of_suite: bool) ->
     for name in {**usual, **promised}:
         if ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
             ctx.params[name] = promised.get(name, own[name]) if follows else own[name]
+    if getattr(system, "usual_nodes", None) and ctx.get_parameter_source(NODES) is ParameterSource.DEFAULT:
+        ctx.params[NODES] = system.usual_nodes
     if PROMISES in ctx.params:
         # A command line can say any value but None. So only then the reproduce line needs `--no-promises`.
         unsaid = any(ctx.params[name] is None and value is not None for name, value in promised.items())
@@ -117,7 +120,7 @@ def kept(values: Mapping[str, Any], promised: Mapping[str, Any]) -> bool:
     return all(values.get(name) is not None or value is None for name, value in promised.items())
 
 
-def tested(system: Any, options: Any, workload: Any, own: Any) -> Tested:
+def promise_tested(system: Any, options: Any, workload: Any, own: Any) -> PromiseTested:
     """Returns which promise a test asks for.
 
     Args:
@@ -137,5 +140,5 @@ def tested(system: Any, options: Any, workload: Any, own: Any) -> Tested:
             continue
         others += opt.spelled_out([each], {name: value}) if value is not None else [f"no {each.opts[0]}"]
     if promise is None:
-        return Tested(others=others)
-    return Tested(promise=promise.sentence, source=promise.source, others=others)
+        return PromiseTested(others=others)
+    return PromiseTested(promise=promise.sentence, source=promise.source, others=others)

@@ -169,7 +169,11 @@ class Aftermath:
 
 
 class _Clients:
-    """The clients of a run after healing; see `harness.recovery.Clients`."""
+    """The clients of a run after healing; see `harness.recovery.Clients`.
+
+    Attributes:
+        worked: Whether a client got an answer during the workload.
+    """
 
     def __init__(self, run: Aftermath) -> None:
         self._run = run
@@ -184,6 +188,7 @@ class _Clients:
         self._codes = frozenset({*test.system.answers, *test.system.refusals})
         ends_ns = [fault.end_ns for fault in run.result.faults]
         self._healed_ns = max(ends_ns, default=None)
+        self.worked = bool(self._since(0).answering)
 
     @property
     def healed_s(self) -> float | None:

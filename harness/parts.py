@@ -189,9 +189,8 @@ def control_node(paces: Mapping[str, Pace]) -> Part:
 
 
 def _recovered(recovery: Recovery | None) -> Part:
-    name = RECOVERED
     if recovery is None:
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason="The run ended before its recovery was observed.")
+        return Part(name=RECOVERED, verdict=Verdict.UNKNOWN, reason="The run ended before its recovery was observed.")
     details = {
         "seconds": recovery.seconds,
         "from_s": recovery.from_s,
@@ -205,25 +204,33 @@ def _recovered(recovery: Recovery | None) -> Part:
         "out": dict(recovery.out),
         "unready": recovery.unready,
     }
+    verdict, reason = _outcome(recovery)
+    return Part(name=RECOVERED, verdict=verdict, reason=reason, details=details)
+
+
+def _outcome(recovery: Recovery) -> tuple[Verdict, str]:
+    """Returns whether a system recovered, and a sentence."""
     standing = _standing(recovery)
+    if recovery.error is not None and not recovery.worked:
+        why = f"No client got an answer during the workload, nor after it: {headline(recovery.error)}"
+        return Verdict.UNKNOWN, why
     if recovery.error is not None:
-        reason = f"The system did not work again after healing, nor after a restart of every node: {headline(recovery.error)}"
-        return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
+        why = f"The system did not work again after healing, nor after a restart of every node: {headline(recovery.error)}"
+        return Verdict.INVALID, why
     if recovery.restarted:
         why = headline(recovery.first_error or "it gave no reason")
-        reason = f"The system worked again only after a restart of every node: {why}"
-        return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details)
+        return Verdict.INVALID, f"The system worked again only after a restart of every node: {why}"
     if not recovery.asked:
-        reason = f"No operation of a client was sent after healing, so only the nodes say that they serve.{standing}"
-        return Part(name=name, verdict=Verdict.UNKNOWN, reason=reason, details=details)
+        why = f"No operation of a client was sent after healing, so only the nodes say that they serve.{standing}"
+        return Verdict.UNKNOWN, why
     after = "at the end of the workload; there was no fault to heal"
     if recovery.healed:
         after = f"again {recovery.seconds:.1f} s after everything was healed"
-    if recovery.quorum is None:  # a test of an earlier version
-        return Part(name=name, verdict=Verdict.VALID, reason=f"The system worked {after}.", details=details)
+    if recovery.quorum is None:  # a record of an earlier version
+        return Verdict.VALID, f"The system worked {after}."
     where = f"clients at {counted_of(len(recovery.served), recovery.nodes or 0, 'node')}"
-    reason = f"The system worked {after}: {where} got answers, and the quorum is {recovery.quorum}.{standing}"
-    return Part(name=name, verdict=Verdict.VALID, reason=reason, details=details)
+    why = f"The system worked {after}: {where} got answers, and the quorum is {recovery.quorum}.{standing}"
+    return Verdict.VALID, why
 
 
 def _standing(recovery: Recovery) -> str:

@@ -30,7 +30,7 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tested:
+class PromiseTested:
     """Which promise a run tested.
 
     Attributes:

@@ -46,6 +46,7 @@ class Recovery:
         from_s: The start of the first wait on the run's clock; None if it was not measured.
         restarted_s: The time of the restart on the run's clock; None if there was none.
         healed: Whether a fault had been healed.
+        worked: Whether a client ever got an answer before the wait.
         asked: Whether operations of clients could be sent after healing. If not, only the nodes say that the system works.
         served: The nodes whose clients were answered.
         quorum: At how many nodes clients had to be answered; None in a record of an earlier version.
@@ -61,6 +62,7 @@ class Recovery:
     from_s: float | None = None
     restarted_s: float | None = None
     healed: bool = True
+    worked: bool = True
     asked: bool = True
     served: Sequence[str] = ()
     quorum: int | None = None
@@ -75,6 +77,11 @@ class Clients(Protocol):
     @property
     def healed_s(self) -> float | None:
         """Returns when the last fault was healed, on the run's clock; None if there was no fault."""
+        ...
+
+    @property
+    def worked(self) -> bool:
+        """Returns whether a client got an answer during the workload."""
         ...
 
     def so_far(self) -> Served:
@@ -142,7 +149,7 @@ async def recover(
     start_s = clock.now_s()
     attempt = await _attempt(system, nodes, clients.so_far(), clients=clients, timeout_s=timeout_s, damaged=damaged)
     first_error, restarted_s = attempt.error, None
-    if first_error is not None:
+    if first_error is not None and clients.worked:  # what never worked is no finding of the faults
         restarted_s = clock.now_s()
 
         async def restart() -> None:
@@ -168,6 +175,7 @@ async def recover(
         from_s=start_s,
         restarted_s=restarted_s,
         healed=clients.healed_s is not None,
+        worked=clients.worked,
         asked=served.asked > 0,
         served=tuple(name for name in served.nodes if name in served.answering),
         quorum=served.quorum,

@@ -130,6 +130,7 @@ class System(abc.ABC):
         threaded: Whether it has threads that the simulator schedules, so that `--preempt`, `--page-faults` and `--stalls` have
             an effect.
         simulator_class: The class that runs the same software in the simulator, as `MODULE:CLASS`; empty if there is none.
+        usual_nodes: The number of nodes of a test that names none, if the system cannot work on the usual number.
         ready_timeout_s: The time limit in seconds for all services to serve after the start of a run, on nodes of normal speed.
         cluster: The cluster with the nodes.
         options: An object of `Options`.
@@ -158,6 +159,7 @@ class System(abc.ABC):
     workload_options: Any = None
     lacks: ClassVar[Mapping[str, str]] = {}
     simulator_class: ClassVar[str] = ""
+    usual_nodes: ClassVar[int | None] = None
     artifact: Artifact
 
     def __init__(self, cluster: Cluster, options: Any, workload: str) -> None:

@@ -18,7 +18,7 @@ from harness.console.documents import shown
 from harness.console.members import Whole, instant, read
 from harness.errors import InputError
 from harness.faults import ROLE
-from harness.promise import Tested
+from harness.promise import PromiseTested
 from harness.suites.expectation import Expectation, SuiteCase
 from harness.suites.thresholds import read_threshold
 from harness.verdict import Verdict
@@ -89,7 +89,7 @@ class TestInfo:
     thresholds: Sequence[Threshold] = ()
     suite: SuiteCase | None = None
     artifact: Provenance | None = None
-    tested: Tested | None = None
+    tested: PromiseTested | None = None
 
     @property
     def promise(self) -> str | None:
@@ -237,8 +237,8 @@ def promise_document(test: TestInfo) -> StoredPromise | None:
     return StoredPromise(tested=sentence, sentence=tested.promise, source=tested.source, others=list(tested.others))
 
 
-def _tested(stored: StoredPromise) -> Tested:
-    return Tested(promise=stored.sentence, source=stored.source, others=tuple(stored.others))
+def _tested(stored: StoredPromise) -> PromiseTested:
+    return PromiseTested(promise=stored.sentence, source=stored.source, others=tuple(stored.others))
 
 
 def suite_case_document(case: SuiteCase) -> dict[str, Value]:

@@ -10,8 +10,12 @@ from harness.promise import Promise
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-OWN_WORDS: Final = "Labrys, docs/systems.md#nacos, from the source of Nacos 0.8.0 (RaftCore); no document of Nacos promises anything about reads"
-CONTROL: Final = " Without a health check, the leader acknowledges what no follower has; the test asks for it, as a negative control."
+OWN_WORDS: Final = (
+    "Labrys, docs/systems.md#nacos, by the source of Nacos 0.8.0; no document of Nacos has a promise about reads"
+)
+CONTROL: Final = (
+    " Without a health check, the leader waits for no follower; the test asks for it, as a negative control."
+)
 
 
 def promises(options: NacosOptions) -> Mapping[str, Promise]:

@@ -21,7 +21,7 @@ from clusters.systems.sim_bookkeeper.metadata import ROLE as METADATA
 from clusters.systems.sim_bookkeeper.metadata import MetadataStore
 from clusters.systems.sim_bookkeeper.node import ROLE as CLIENT
 from clusters.systems.sim_bookkeeper.node import ClientNode
-from clusters.systems.sim_bookkeeper.options import Protocol, SimBookkeeperOptions
+from clusters.systems.sim_bookkeeper.options import LEAST_NODES, Protocol, SimBookkeeperOptions
 from clusters.systems.sim_bookkeeper.outcomes import NOT_WRITER, outcome
 from clusters.systems.sim_bookkeeper.promises import promises
 from harness.console.documents import shown
@@ -73,6 +73,7 @@ class SimBookkeeper(SimSystem):
         }
     )
     refusals = (NOT_WRITER,)
+    usual_nodes = LEAST_NODES
     every_node_returns = "A simulated bookie that starts again serves the entries on its disk."
 
     def __init__(self, cluster: SimCluster, options: SimBookkeeperOptions, workload: str) -> None:

@@ -13,6 +13,7 @@ from clusters.systems.sim_txn.client import SimTxnClient
 from clusters.systems.sim_txn.node import StoreNode
 from clusters.systems.sim_txn.options import SimTxnOptions
 from clusters.systems.sim_txn.outcomes import ANSWERS
+from clusters.systems.sim_txn.promises import promises
 from clusters.systems.transactions import LIST_APPEND, RW_REGISTER
 from harness.service import NodeStatus
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from clusters.sim.host import Factory, Host, Process
     from harness.node import Node
     from harness.node_states import NodeState
+    from harness.promise import Promise
 
 
 class SimTxn(SimSystem):
@@ -48,6 +50,11 @@ class SimTxn(SimSystem):
         super().__init__(cluster, options, workload)
         self._options = options
         self._clients = itertools.count()
+
+    @classmethod
+    def promises(cls, options: SimTxnOptions) -> Mapping[str, Promise]:
+        """Returns what Labrys' transactional store promises to each workload."""
+        return promises(options)
 
     def factory(self, node: Node) -> Factory:  # noqa: ARG002 - the same on all nodes
         """Returns the function that makes the process of a node."""

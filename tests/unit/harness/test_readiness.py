@@ -160,6 +160,7 @@ def test_recovery_and_restart_tell_the_same(folder: Path) -> None:
         """Clients that cannot be asked, so that only the nodes say whether they serve."""
 
         healed_s = None
+        worked = True
 
         def unasked(self) -> Served:
             """Returns that nothing is shown."""

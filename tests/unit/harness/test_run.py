@@ -660,6 +660,25 @@ def test_reads_alone_are_no_recovery(tmp_path: Path) -> None:
     assert "no change of a client succeeded" in part.reason
 
 
+def test_what_never_worked_is_not_accused(tmp_path: Path) -> None:
+    """No client was ever answered, e.g. because of a mistake in the client. Nothing shows whether the system works again."""
+
+    class Mute(Registers):
+        """Answers nothing."""
+
+        def is_dead(self, node: Node) -> bool:
+            """Is, from the beginning."""
+            return True
+
+    system = Mute()
+    result, _, _ = perform(system, tmp_path)
+
+    part = parts.recovered(result.recovery)
+    assert part.verdict is Verdict.UNKNOWN
+    assert part.reason.startswith("No client got an answer during the workload, nor after it")
+    assert not any(call.startswith("kill") for call in system.calls)
+
+
 def test_a_workload_that_is_over_asks_nobody(tmp_path: Path) -> None:
     """Then only the nodes say that they serve, which is no proof."""
 

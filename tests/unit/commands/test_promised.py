@@ -1,0 +1,273 @@
+"""Options of a workload follow what the system promises; the plain command of each system and workload is a fair test."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cli
+from commands.choosing import Chosen, installed
+from commands.promised import promise_of, promise_tested, values_of
+from commands.replay import recalled, replay_run
+from commands.run_options import RunOptions
+from commands.test import run_test
+from harness.console import plugins
+from harness.declare import click_options
+from harness.errors import ExitCode, InputError
+from harness.promise import Promise
+from harness.system import System
+from harness.verdict import Verdict
+from tests.trials import settled_by, trial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from commands.compose import Settled
+
+ROOT = Path(__file__).parents[3]
+# What a program of a user does is in these examples; counters promise their sum only after five seconds without adds.
+PROGRAMS = {
+    "echo": "echo.py",
+    "unique-ids": "unique_ids.py",
+    "broadcast": "broadcast.py",
+    "g-set": "g_set.py",
+    "g-counter": "counter.py",
+    "pn-counter": "counter.py",
+    "lin-kv": "lin_kv.py",
+    "kafka": "kafka.py",
+    "txn-list-append": "txn.py",
+    "txn-rw-register": "txn.py",
+}
+
+
+def systems() -> Iterator[Chosen]:
+    """Yields each installed system."""
+    for _, found in installed(plugins.SYSTEMS):
+        assert isinstance(found, Chosen), found
+        yield found
+
+
+WORKLOADS = {name: found.type for name, found in installed(plugins.WORKLOADS) if isinstance(found, Chosen)}
+SIMULATED = [(each.name, workload) for each in systems() if each.type.only_on == "sim" for workload in each.type.serves]
+
+
+def called(*arguments: str) -> int:
+    """Carries out a command; returns its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*arguments])
+    return int(ended.value.code or 0)
+
+
+def values(settled: Settled) -> dict[str, Any]:
+    """Returns the values of all options."""
+    return settled.options.values()
+
+
+@pytest.mark.parametrize(("system", "workload"), SIMULATED)
+def test_the_plain_command_of_a_simulated_system_is_a_fair_test(system: str, workload: str) -> None:
+    """Each workload of each simulated system, for some seconds: a correct system is valid."""
+    found = trial("--cluster", "sim", "--system", system, "--workload", workload, "--time-limit", "4", "--rate", "10")
+    assert found.outcome.verdict is Verdict.VALID, found.outcome.reason
+
+
+def test_the_examples_serve_each_workload_of_programs() -> None:
+    """The next test leaves none out."""
+    (maelstrom,) = (each for each in systems() if each.name == "maelstrom")
+    assert PROGRAMS.keys() == maelstrom.type.serves.keys()
+
+
+@pytest.mark.parametrize("workload", PROGRAMS)
+def test_the_plain_command_of_a_program_is_a_fair_test(
+    workload: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each workload of programs with pipes, in virtual time: a correct program is valid."""
+    monkeypatch.chdir(ROOT)
+    code = called(
+        "test", "--cluster", "pipes", "--virtual", "--system", "maelstrom", "--workload", workload, "--nodes", "3",
+        "--bin", f"examples/nodes/{PROGRAMS[workload]}", "--time-limit", "6", "--rate", "3", "--seed", "3",
+        "--store", str(tmp_path),
+    )  # fmt: skip
+    out = capsys.readouterr().out
+    assert code == ExitCode.VALID, out
+    first, second, *_ = out.splitlines()
+    assert "valid" in first
+    assert second.startswith("  Tested: ")
+    assert "By: Maelstrom, Workloads, https://" in second
+
+
+@pytest.mark.parametrize("chosen", [*systems()], ids=lambda each: each.name)
+def test_each_system_says_what_it_promises_to_each_workload(chosen: Chosen) -> None:
+    """A sentence, who makes the promise, and options that the workload has, with values that it takes."""
+    found = chosen.type.promises(chosen.type.Options())
+    assert found.keys() == chosen.type.serves.keys()
+    for name, promise in found.items():
+        assert promise.sentence.endswith(".")
+        assert "://" in promise.source or "docs/" in promise.source
+        workload = WORKLOADS[name]
+        promised = values_of(promise, workload)
+        for each in click_options(workload.Options):
+            if str(each.name) in promised:
+                kind = each.type
+                assert kind.convert(promised[str(each.name)], each, None) == promised[str(each.name)]
+
+
+@pytest.mark.parametrize("chosen", [*systems()], ids=lambda each: each.name)
+def test_the_plain_command_can_work(chosen: Chosen) -> None:
+    """No workload of a system is refused, and the reproduce line of the plain command has no option of the workload."""
+    cluster = ["--cluster", chosen.type.only_on] if chosen.type.only_on else []
+    program = ["--bin", "true"] if chosen.name == "maelstrom" else []
+    for workload in chosen.type.serves:
+        words = ["--system", chosen.name, "--workload", workload, "--seed", "1"]
+        with settled_by(*cluster, *program, *words) as settled:
+            assert promise_tested(
+                chosen.type, settled.options.system.options, settled.options.workload.type,
+                settled.options.workload.options,
+            ).others == []  # fmt: skip
+            flags = {each.opts[0] for each in click_options(WORKLOADS[workload].Options)}
+            assert not flags & set(shlex.split(settled.reproduce)), settled.reproduce
+
+
+def test_the_options_of_a_workload_follow_the_promise() -> None:
+    """Kafka promises no fresh reads, etcd frees a lock by its lease only, Nacos has no compare-and-set."""
+    with settled_by("--system", "kafka", "--workload", "log") as settled:
+        assert values(settled)["linearizable"] is False
+    with settled_by("--system", "rocketmq", "--workload", "log") as settled:
+        assert values(settled)["linearizable"] is False
+    with settled_by("--system", "etcd", "--workload", "lock") as settled:
+        assert (values(settled)["sessions"], values(settled)["lease_s"]) == (False, 5.0)
+    with settled_by("--system", "nacos", "--workload", "register") as settled:
+        assert values(settled)["mix"] == "2:1:0"
+    with settled_by("--system", "dledger-log", "--workload", "log") as settled:
+        assert values(settled)["linearizable"] is True
+
+
+def test_the_promise_depends_on_the_options_of_the_system() -> None:
+    """PostgreSQL promises the level of its transactions."""
+    for isolation, level in (("serializable", "serializable"), ("repeatable-read", "snapshot-isolation")):
+        words = ("--system", "postgres", "--workload", "list-append", "--isolation", isolation, "--seed", "1")
+        with settled_by(*words) as settled:
+            assert values(settled)["consistency_model"] == level
+            assert "--consistency-model" not in settled.reproduce
+        again = shlex.split(settled.reproduce)[2:]
+        with settled_by(*again) as repeated:
+            assert values(repeated) == values(settled)
+
+
+def test_an_option_of_the_user_counts_more_than_the_promise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the command line, in the environment and in labrys.toml; the reproduce line has it."""
+    plain = ("--system", "kafka", "--workload", "log", "--seed", "1")
+    with settled_by(*plain, "--linearizable") as settled:
+        assert values(settled)["linearizable"] is True
+        assert "--linearizable" in settled.reproduce
+        own = settled.options
+        found = promise_tested(own.system.type, own.system.options, own.workload.type, own.workload.options)
+        assert found.others == ["--linearizable"]
+        assert "The test asks for something else: --linearizable." in found.sentence("kafka", "log")
+    with settled_by(*shlex.split(settled.reproduce)[2:]) as repeated:
+        assert values(repeated) == values(settled)
+    monkeypatch.setenv("LABRYS_TEST_LINEARIZABLE", "true")
+    with settled_by(*plain) as settled:
+        assert values(settled)["linearizable"] is True
+    monkeypatch.delenv("LABRYS_TEST_LINEARIZABLE")
+    config = tmp_path / "labrys.toml"
+    config.write_text("[test]\nlinearizable = true\n", encoding="utf-8")
+    with cli.labrys.make_context("labrys", ["--config", str(config), "test"]) as root:
+        context = run_test.make_context("test", [*plain], parent=root)
+        assert RunOptions.of(context.params).values()["linearizable"] is True
+
+
+def test_without_promises_a_workload_has_its_own_defaults() -> None:
+    """`--no-promises`; the reproduce line says it only if nothing else can."""
+    words = ("--workload", "log", "--seed", "1", "--no-promises")
+    with settled_by("--system", "kafka", *words) as settled:
+        assert values(settled)["linearizable"] is True
+        assert settled.reproduce.endswith("--linearizable")
+    locks = ("--workload", "lock", "--seed", "1", "--no-sessions", "--ops-per-lock", "50", "--no-promises")
+    with settled_by("--system", "etcd", *locks) as settled:
+        assert values(settled)["lease_s"] is None
+        assert "--no-promises" in settled.reproduce
+    with settled_by(*shlex.split(settled.reproduce)[2:]) as repeated:
+        assert values(repeated) == values(settled)
+
+
+def test_a_case_of_a_suite_keeps_its_meaning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has the workload's own defaults, unless it asks for promises; so suites of before are the same tests."""
+    mark = json.dumps(
+        {
+            "name": "s", "case": "c", "line": "c", "expect": "valid", "expect_during_fault": False,
+            "known_failures": [], "expect_parts": [],
+        }
+    )  # fmt: skip
+    plain = ("--system", "kafka", "--workload", "log", "--seed", "1", "--suite-case", mark)
+    with settled_by(*plain) as settled:
+        assert values(settled)["linearizable"] is True
+    with settled_by(*plain, "--promises") as settled:
+        assert values(settled)["linearizable"] is False
+    file = tmp_path / "own.toml"
+    file.write_text(
+        '[defaults]\nsystem = "kafka"\nworkload = "log"\npromises = true\n[[test]]\nname = "a"\n', encoding="utf-8"
+    )
+    assert called("suite", str(file), "--dry-run") == ExitCode.VALID
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        ("--system etcd --workload lock --sessions", "give --no-sessions, and --lease-s or --ops-per-lock"),
+        ("--system redis --workload lock --sessions", "give --no-sessions, and --lease-s or --ops-per-lock"),
+        ("--system etcd --workload lock --no-promises", "give --no-sessions, and --lease-s or --ops-per-lock"),
+        ("--system zookeeper --workload lock --no-sessions", "leave out --no-sessions"),
+        ("--system zookeeper --workload lock --lease-s 60", "expected a lease from 0.4 to 4 seconds"),
+        ("--system dledger-log --workload log --follow", "leave out --follow"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_starts(words: str, advice: str) -> None:
+    """With the options to give; no cluster was opened."""
+    with pytest.raises(InputError, match=advice), settled_by(*words.split()):
+        pass
+
+
+def test_a_system_that_promises_nothing_has_the_defaults_of_the_workload() -> None:
+    """The report says so."""
+    with settled_by("--cluster", "sim", "--system", "tests.toy_register:ToyRegisters", "--seed", "1") as settled:
+        own = settled.options
+        found = promise_tested(own.system.type, own.system.options, own.workload.type, own.workload.options)
+    assert found.promise is None
+    assert found.sentence("toy-registers", "register") == (
+        "toy-registers does not say what it promises, so the test asks for the defaults of register."
+    )
+
+
+def test_a_promise_with_an_unknown_option_is_refused() -> None:
+    """With the nearest one."""
+    promise = Promise(sentence="Nothing.", source="docs/x.md", options={"linearisable": False})
+    with pytest.raises(InputError, match="Did you mean 'linearizable'"):
+        values_of(promise, WORKLOADS["log"])
+    assert promise_of(System, object(), "log") is None
+
+
+def test_the_verdict_names_the_promise_and_who_makes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On the terminal, in results.json, in test.json and in the report; a replay asks for the same."""
+    store = tmp_path / "store"
+    words = ("--cluster", "sim", "--system", "sim-txn", "--workload", "list-append", "--isolation", "snapshot")
+    assert called("test", *words, "--seed", "5", "--time-limit", "4", "--rate", "20", "--store", str(store)) == 0
+    assert "  Tested: Transactions of the level snapshot" in capsys.readouterr().out.splitlines()[1]
+    (results,) = store.glob("*/*/results.json")
+    document = json.loads(results.read_text(encoding="utf-8"))
+    assert document["promise"]["source"] == "Labrys, the specification of sim-txn, docs/sim-txn.md"
+    assert document["promise"]["others"] == []
+    assert json.loads(results.with_name("test.json").read_text(encoding="utf-8"))["promise"] == document["promise"]
+    page = results.with_name("report.html").read_text(encoding="utf-8")
+    assert 'id="promise">Tested: Transactions of the level snapshot' in page
+    with cli.labrys.make_context("labrys", ["replay"]) as root:
+        context = replay_run.make_context("replay", ["--store", str(store)], parent=root)
+        more = {name: value for name, value in context.params.items() if name not in {"run", "targets", "store_dir"}}
+        with context:
+            (options, _), _, _ = recalled(context, "latest", store_dir=store, targets="role", more=more)
+    assert options.values()["consistency_model"] == "snapshot-isolation"
+    assert options.values()["promises"] is True
