@@ -132,8 +132,11 @@ def promise_tested(system: Any, options: Any, workload: Any, own: Any) -> Promis
     promise = promise_of(system, options, workload.name)
     promised = values_of(promise, workload)
     others: list[str] = []
-    for each in click_options(workload.Options, judging=True):
+    judging = {str(each.name) for each in click_options(workload.Options, judging=True)}
+    for each in click_options(workload.Options):
         name = str(each.name)
+        if name not in judging | promised.keys():
+            continue
         value = getattr(own, name)
         value = str(value) if isinstance(value, Enum) else value
         if value == promised.get(name, each.default):

@@ -164,6 +164,27 @@ def _workloads() -> Rows:
     return rows
 
 
+def _promises() -> Rows:
+    """Returns what each system promises with its default options, and the options of the workload that follow."""
+    rows: Rows = [("system", "workloads", "it promises", "by", "so the workload has")]
+    for system, found in _own(plugins.SYSTEMS):
+        several: dict[tuple[str, str, str], list[str]] = {}
+        for workload, promise in found.promises(found.Options()).items():
+            options = ", ".join(
+                f"`{name.replace('_', '-')}` = `{_value(value)}`" for name, value in promise.options.items()
+            )
+            several.setdefault((promise.sentence, promise.source, options), []).append(f"`{workload}`")
+        rows += [
+            (f"`{system}`", ", ".join(names), sentence, source, options or "its own defaults")
+            for (sentence, source, options), names in several.items()
+        ]
+    return rows
+
+
+def _value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def kinds_of(judge: ModuleType) -> Mapping[str, str]:
     """Returns what a judge finds, by the word for it, from the list in its docstring."""
     items = re.findall(r"^- `([\w-]+)`: (.*(?:\n  .*)*)", judge.__doc__ or "", re.MULTILINE)
@@ -190,6 +211,7 @@ TABLES: Mapping[str, Callable[[], Rows]] = MappingProxyType(
         "consistency-models": _consistency_models,
         "anomalies-of-transactions": _anomalies_of_transactions,
         "workloads": _workloads,
+        "promises": _promises,
         "anomalies-of-logs": _found_by(of_logs),
         "anomalies-of-ledgers": _found_by(of_ledgers),
         "anomalies-of-queues": _found_by(of_queues),

@@ -62,7 +62,6 @@ class RegisterOptions:
         default=True,
         help="Each operation must fit into one order that real time allows; without it, only the changes and the final reads "
         "must, and other reads may return any value that was written before.",
-        judges=True,
     )
 
     @property

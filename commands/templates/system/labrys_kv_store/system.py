@@ -13,6 +13,7 @@ from harness.daemon import Daemon
 from harness.declare import option
 from harness.errors import InfrastructureError
 from harness.process_clock import asked, http_date_s
+from harness.promise import Promise
 from harness.system import OneServiceSystem
 from labrys_kv_store.client import KvStoreClient
 
@@ -46,6 +47,12 @@ class KvStoreSystem(OneServiceSystem):
     serves: ClassVar[Mapping[str, str]] = {"register": "read, write and cas are POST requests to the key's path"}
     answers = ("cas-mismatch",)
     role = "store"
+
+    @classmethod
+    def promises(cls, options: KvStoreOptions) -> Mapping[str, Promise]:
+        """CHANGE: what your system promises to each workload, and who says so; options of the workload can follow it."""
+        sentence = "Operations are linearizable, and an acknowledged write survives a kill."
+        return {"register": Promise(sentence=sentence, source="the README of labrys-kv-store")}
 
     def install(self, node: Node) -> None:
         """CHANGE: install the system on the node, e.g. a package or a jar."""
