@@ -1,0 +1,66 @@
+"""The plain command of each system and workload on real nodes, for some seconds: a healthy system is valid in each."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cli
+from commands.choosing import Chosen, installed
+from harness.console import plugins
+from harness.errors import ExitCode
+from tests.software import obtained
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.integration
+
+# These need no JVM. The lock of etcd failed in each acquire before its options followed the promise.
+CHEAP = {("etcd", "lock"), ("redis", "lock"), ("postgres", "rw-register")}
+NIGHT = pytest.mark.night
+
+
+def walk() -> Iterator[object]:
+    """Yields each system on machines with each of its workloads; those that are not cheap belong to the night."""
+    for name, found in installed(plugins.SYSTEMS):
+        assert isinstance(found, Chosen), found
+        for workload in found.type.serves if not found.type.only_on else ():
+            marks = () if (name, workload) in CHEAP else (NIGHT,)
+            yield pytest.param(name, workload, id=f"{name}-{workload}", marks=marks)
+
+
+def get(system: Any) -> None:
+    """Gets the software of a system with its default options."""
+    packages = getattr(sys.modules[system.__module__], "PACKAGES", None)
+    if packages is not None:
+        packages.fetch()
+    elif system.builds():
+        system.build(system.Options(), lambda _: None)
+
+
+def called(*arguments: str) -> int:
+    """Carries out a command; returns its exit code."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main([*arguments])
+    return int(ended.value.code or 0)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("system", "workload"), [*walk()])
+def test_the_plain_command_is_a_fair_test(
+    system: str, workload: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody disturbs the system, so it keeps what it promises."""
+    found = dict(installed(plugins.SYSTEMS))[system]
+    assert isinstance(found, Chosen), found
+    obtained(system, lambda: get(found.type))
+    code = called(
+        "test", "--system", system, "--workload", workload, "--seed", "7", "--time-limit", "8", "--store", str(tmp_path)
+    )
+    out = capsys.readouterr().out
+    assert code == ExitCode.VALID, out
+    assert out.splitlines()[1].startswith("  Tested: ")
