@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from harness.op import Operation
     from results.page.counterexample import Zone
 
-LEFT, RIGHT, ROW, BAR, BAND = 168, 34, 54, 26, 34
+LEFT, RIGHT, ROW, BAR, BAND = 196, 44, 54, 26, 34
 MIN_COLUMN, WIDTH = 58, 900
+LEAST_SCALE: Final = 0.66  # a picture that needs more room scrolls, because its texts would be too small
 CYCLE_ROW: Final = 92  # leaves room for arrows and their reasons
 _BEGIN: Final = 0.3  # where the reason of an arrow stands, from its beginning
 _CHARACTER: Final = 7.6  # the mean width of a character of a label
+MAX_WHO: Final = 22  # characters that fit beside the bands
 
 
 def diagram(example: Counterexample, zones: Sequence[Zone], faults: Sequence[FaultRecord] = ()) -> Markup:
@@ -44,15 +46,19 @@ def diagram(example: Counterexample, zones: Sequence[Zone], faults: Sequence[Fau
     columns = _columns(shown)
     last_x = max(columns.values())
     behind = fault_bands.bands(example, faults)
-    top = 16 + len(behind) * fault_bands.ROW
+    names_end = len(behind) * fault_bands.ROW
+    top = 16 + names_end
     tall = CYCLE_ROW if example.edges else ROW
     height = top + len(zones) * BAND + (len(shown) - 1) * tall + ROW
-    parts = fault_bands.drawn(behind, columns, height)
+    width = last_x + RIGHT
+    parts = fault_bands.drawn(behind, columns, top=names_end + 2, height=height, width=width)
     parts += [
-        Markup('<line class="tick" x1="{x:.1f}" y1="4" x2="{x:.1f}" y2="{y}"/>').format(x=x, y=height)
+        Markup('<line class="tick" x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{y}"/>').format(
+            x=x, top=names_end + 4, y=height
+        )
         for x in columns.values()
     ]
-    parts += [_zone(zone, columns, top - 4 + number * BAND) for number, zone in enumerate(zones)]
+    parts += [_zone(zone, columns, top - 4 + number * BAND, width) for number, zone in enumerate(zones)]
     top += len(zones) * BAND
     ordered = dict.fromkeys(each for first, second, _ in example.edges for each in (first, second))
     names = {each: f"T{number} · " for number, each in enumerate(ordered, 1)}
@@ -67,11 +73,18 @@ def diagram(example: Counterexample, zones: Sequence[Zone], faults: Sequence[Fau
             parts.append(_arrow(shown[a], shown[b], columns, top + a * tall, top + b * tall))
     parts += _axis(columns, height)
     return Markup(
-        '<svg class="example" viewBox="0 0 {width:.0f} {height}" role="img" aria-label="{label}">'
+        '<svg class="example" viewBox="0 0 {width:.0f} {height}" style="min-width:{least:.0f}px" role="img"'
+        ' aria-label="{label}">'
         '<defs><marker id="before" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0L8 4L0 8z"/></marker><linearGradient id="fade"><stop offset="0" class="f0"/>'
         '<stop offset="1" class="f1"/></linearGradient></defs>{parts}</svg>'
-    ).format(width=last_x + RIGHT, height=height + 44, label=example.explanation, parts=Markup("").join(parts))
+    ).format(
+        width=width,
+        least=width * LEAST_SCALE,
+        height=height + 44,
+        label=example.explanation,
+        parts=Markup("").join(parts),
+    )
 
 
 def _columns(operations: Sequence[Operation]) -> dict[int, float]:
@@ -80,25 +93,26 @@ def _columns(operations: Sequence[Operation]) -> dict[int, float]:
     return {instant: LEFT + number * room for number, instant in enumerate(instants)}
 
 
-def _zone(zone: Zone, columns: Mapping[int, float], y: float) -> Markup:
+def _zone(zone: Zone, columns: Mapping[int, float], y: float, width: float) -> Markup:
     x1, x2 = columns[zone.start_ns], columns[zone.end_ns]
     text = (
         f"the register must hold {short(zone.value)} throughout"
         if zone.forward
         else f"it must hold {short(zone.value)} somewhere in here"
     )
+    half = len(text) * _CHARACTER / 2  # a name without room beside its zone, or in it, stays within the picture
+    middle = (x1 + x2) / 2 if zone.forward or x1 - 2 * half < 10 else x1 - 6 - half
     return Markup(
         '<rect class="zone {kind}" x="{x:.1f}" y="{y}" width="{w:.1f}" height="{h}" rx="3"/>'
-        '<text class="zone-name" x="{tx:.1f}" y="{ty}" text-anchor="{anchor}">{text}</text>'
+        '<text class="zone-name" x="{tx:.1f}" y="{ty}" text-anchor="middle">{text}</text>'
     ).format(
         kind="forward" if zone.forward else "backward",
         x=x1,
         y=y,
         w=max(2.0, x2 - x1),
         h=BAND - 10,
-        tx=(x1 + x2) / 2 if zone.forward else x1 - 6,
+        tx=max(4 + half, min(middle, width - 4 - half)),
         ty=y + 16,
-        anchor="middle" if zone.forward else "end",
         text=text,
     )
 
@@ -145,7 +159,7 @@ def _bar(
         took = f"{op.type}, {span_text(op.end_ns - op.start_ns)}"
     tail: Markup | str = ""
     if op.type is OpType.INFO:
-        took = "info: may take effect at any time after its start"
+        took = "info: may still take effect"
         tail = Markup('<rect class="tail" x="{:.1f}" y="{}" width="{}" height="{}"/>').format(x2, y + 12, RIGHT, BAR)
     if name:  # it leaves no room for the node
         took += place_text(op.contact)
@@ -155,7 +169,7 @@ def _bar(
     half = len(text) * _CHARACTER / 2  # a label that is wider than its bar stays within the picture
     middle = max(LEFT - 4 + half, min((x1 + x2) / 2, last_x + RIGHT - 4 - half))
     return Markup(
-        '<g class="{kind}{bad}"><text class="who" x="{left}" y="{ty}">{where}</text>'
+        '<g class="{kind}{bad}"><text class="who" data-node="" x="{left}" y="{ty}">{where}<title>{whole}</title></text>'
         '<text class="took" x="{left}" y="{ty2}">{took}</text>'
         '<rect x="{x:.1f}" y="{y}" width="{w:.1f}" height="{h}" rx="4"/>{tail}'
         '<text class="label" x="{mx:.1f}" y="{my}">{text}</text></g>'
@@ -165,8 +179,9 @@ def _bar(
         left=4,
         ty=y + 23,
         ty2=y + 37,
-        where=where,
-        took=took,
+        where=cut(where, MAX_WHO),
+        whole=where,
+        took=cut(took, MAX_WHO + 3),
         x=x1,
         y=y + 12,
         w=max(3.0, x2 - x1),

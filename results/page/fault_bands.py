@@ -1,7 +1,8 @@
 """Draws the faults that were on during a counterexample, as bands behind its operations.
 
 The time axis of a counterexample shows ranks and not lengths. So an edge of a band lies between the two events that the fault's
-own edge lies between, and the name of the band has the true times.
+own edge lies between, and the name of the band has the true times. The names stand in rows above all bands, because a band may
+be narrower than its name, or lie behind the name of another one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from markupsafe import Markup
 
 from results.measure.circumstances import at, named, on_during
 from results.page.bounds import label
+from results.page.counterexample import cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,10 +22,11 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
 
-ROW: Final = 22  # the height of the name of a band
+ROW: Final = 18  # the height of the name of a band
+NAME_X: Final = 19
 OVER: Final = 24.0  # how far a band reaches beyond the operations if the fault was on before or after them
 MAX_BANDS: Final = 4
-_COLOURS: Final = 6
+_CHARACTER: Final = 6.4  # the mean width of a character of a name
 
 
 def bands(example: Counterexample, faults: Sequence[FaultRecord]) -> Sequence[FaultRecord]:
@@ -34,31 +37,39 @@ def bands(example: Counterexample, faults: Sequence[FaultRecord]) -> Sequence[Fa
     return sorted(on[:MAX_BANDS], key=lambda fault: fault.start_ns)
 
 
-def drawn(faults: Sequence[FaultRecord], columns: Mapping[int, float], height: float) -> list[Markup]:
-    """Draws bands from the top to the height; each has its name in a row of its own at the top.
+def drawn(
+    faults: Sequence[FaultRecord], columns: Mapping[int, float], *, top: float, height: float, width: float
+) -> list[Markup]:
+    """Draws a band for each fault, and above them, each in a row of its own, their names.
 
     Args:
-        faults: The faults.
+        faults: The faults, at most `MAX_BANDS`, so that no two have one colour.
         columns: The place of each instant, in nanoseconds, in the picture.
-        height: The lower end of the bands.
+        top: The upper end of the bands.
+        height: Their lower end.
+        width: The width of the picture.
     """
     instants = sorted(columns)
+    most = int((width - NAME_X) / _CHARACTER)
     parts = []
     for number, fault in enumerate(faults):
         left, right = (_place(edge, instants, columns) for edge in (fault.start_ns, fault.end_ns))
+        times = f", {at(fault.start_ns)} to {at(fault.end_ns)}"
         parts.append(
             Markup(
-                '<rect class="fault" style="fill:var(--fault-{colour})" x="{x:.1f}" y="{y}" width="{w:.1f}" height="{h}"/>'
-                '<text class="fault-name" x="{tx:.1f}" y="{ty}">{text}</text>'
+                '<rect class="fault" style="fill:var(--fault-{number})" x="{x:.1f}" y="{top}" width="{w:.1f}" height="{h}"/>'
+                '<rect class="fault-chip" style="fill:var(--fault-{number})" x="4" y="{cy}" width="9" height="9" rx="3"/>'
+                '<text class="fault-name" x="{tx}" y="{ty}">{text}</text>'
             ).format(
-                colour=fault.planned.id % _COLOURS,
+                number=number,
                 x=left,
-                y=number * ROW + 4,
+                top=top,
                 w=max(2.0, right - left),
-                h=height - number * ROW - 4,
-                tx=left + 4,
-                ty=number * ROW + 18,
-                text=f"{label(named(fault))}, {at(fault.start_ns)} to {at(fault.end_ns)}",
+                h=height - top,
+                cy=number * ROW + 5,
+                tx=NAME_X,
+                ty=number * ROW + 13,
+                text=f"{cut(label(named(fault)), most - len(times))}{times}",
             )
         )
     return parts

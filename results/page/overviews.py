@@ -13,13 +13,11 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 
 from harness.console.plain import counted, counted_of
 from results.page.formatting import percent
-from results.page.plots import FAINT, GRID, INK, OPERATION_COLOURS, STYLE, VERDICT_COLOURS, WIDTH_IN
+from results.page.plots import FAINT, GRID, INK, OPERATION_COLOURS, STYLE, VERDICT_COLOURS, WIDTH_IN, bars
 from results.page.rows import NOT_JUDGED, Cell, Strip, Trend, TrendRun, short
 
 if TYPE_CHECKING:
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW_IN = 0.17
+LINE_IN = 0.16  # a line of a cell
 RIGHT_IN = 0.16
 LEVELS = 5
 EM = 0.62  # the width of a letter, as a share of the font size
@@ -86,25 +85,17 @@ def _level(share: float) -> int:
 
 
 def _cells(axes: Axes, places: Sequence[tuple[int, int]], width_s: float, *, colour: str, alpha: float) -> None:
-    """Draws cells, given as sorted pairs of row and bucket, as one shape: much faster than one shape for each.
-
-    Adjacent cells become one bar.
-    """
-    bars: list[list[int]] = []
+    """Draws cells, given as sorted pairs of row and bucket; adjacent ones become one bar."""
+    joined: list[list[int]] = []
     for row, at in places:
-        if bars and bars[-1][0] == row and bars[-1][2] == at:
-            bars[-1][2] = at + 1
+        if joined and joined[-1][0] == row and joined[-1][2] == at:
+            joined[-1][2] = at + 1
         else:
-            bars.append([row, at, at + 1])
-    if not bars:
+            joined.append([row, at, at + 1])
+    if not joined:
         return
-    row, first, last = np.array(bars, float).T
-    low, high, left, right = row - 0.42, row + 0.42, first * width_s, last * width_s
-    corners = [(left, low), (left, high), (right, high), (right, low), (left, low)]
-    vertices = np.stack([np.stack(corner, axis=-1) for corner in corners], axis=1).reshape(-1, 2)
-    codes = np.tile([Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY], len(bars))
-    # Not added as a patch: that would compute the limits of the axes from it, which is slow, and they are known.
-    axes.add_artist(PathPatch(Path(vertices, codes), facecolor=colour, alpha=alpha, linewidth=0))
+    row, first, last = np.array(joined, float).T
+    bars(axes, first * width_s, last * width_s, row - 0.42, row + 0.42, facecolor=colour, alpha=alpha, linewidth=0)
 
 
 def matrix(cells: Sequence[Cell]) -> Figure:
@@ -113,8 +104,9 @@ def matrix(cells: Sequence[Cell]) -> Figure:
     columns = sorted({cell.column for cell in cells})
     with mpl.rc_context(STYLE):
         names = [short(name, 34) for name in rows]
+        most = max((len(cell.outcomes) for cell in cells), default=1) + 1
         figure, (axes,) = _figure(
-            "matrix", [0.6 * max(len(rows), 1)], left_in=_room_in(names, 9), top_in=0.3, bottom_in=0.05
+            "matrix", [LINE_IN * (most + 1) * max(len(rows), 1)], left_in=_room_in(names, 9), top_in=0.3, bottom_in=0.05
         )
         for cell in cells:
             x, y = columns.index(cell.column), rows.index(cell.row)
@@ -123,10 +115,9 @@ def matrix(cells: Sequence[Cell]) -> Figure:
             axes.broken_barh([(x + 0.03, 0.008)], (y + 0.06, 0.88), facecolor=colour, linewidth=0)
             worst, *others = _counted(cell.outcomes)
             answered = [] if cell.availability is None else [f"{percent(cell.availability, 1)} answered"]
-            below = [", ".join(others)] if others else []
-            texts = [(worst, 8.5, INK), *((text, 7.5, FAINT) for text in [*below, *answered])]
+            texts = [(worst, 8.5, INK), *((text, 7.5, FAINT) for text in [*others, *answered])]
             for line, (text, size, ink) in enumerate(texts):
-                at = y + 0.5 + 0.26 * (line - (len(texts) - 1) / 2)
+                at = y + 0.5 + (line - (len(texts) - 1) / 2) / (most + 1)
                 axes.text(x + 0.06, at, text, va="center", fontsize=size, color=ink)
         axes.set_xlim(0, max(len(columns), 1))
         axes.set_ylim(max(len(rows), 1), 0)

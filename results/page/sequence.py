@@ -82,6 +82,9 @@ class _Drawing:
     def svg(self) -> Markup:
         """Returns the picture."""
         parts = [*self._lifelines(), *self._bands(), *self._times()]
+        heads = Markup('<g class="heads"><rect class="behind" width="{w}" height="{h}"/>{names}</g>').format(
+            w=self._width, h=HEAD - 12, names=Markup("").join(self._heads(8))
+        )
         parts += [self._operation(number, each) for number, each in enumerate(self._of.operations)]
         parts += [self._message(number, each) for number, each in enumerate(self._of.messages)]
         return Markup(
@@ -97,30 +100,35 @@ class _Drawing:
                 ).format(kind=kind)
                 for kind in ("plain", "own", "bad")
             ),
-            parts=Markup("").join(parts),
+            parts=Markup("").join([*parts, *self._heads(HEAD + self._of.height), heads]),
         )
 
     def _y(self, row: Row) -> int:
         return HEAD + row.y
 
     def _lifelines(self) -> list[Markup]:
+        return [
+            Markup('<line class="life" x1="{x}" x2="{x}" y1="{y}" y2="{end}"/>').format(
+                x=x, y=HEAD - 12, end=HEAD + self._of.height
+            )
+            for x in self._x
+        ]
+
+    def _heads(self, y: int) -> list[Markup]:
+        """Draws the names of the lifelines in a row; at the top, they stay in view while the picture moves."""
         parts = []
-        bottom = HEAD + self._of.height
         for x, names in zip(self._x, self._of.lanes, strict=True):
             text = label(names[0]) if len(names) == 1 else "clients"
-            kind = "node" if names[0] in self._of.nodes else "other"
+            is_node = names[0] in self._of.nodes
             parts.append(
-                Markup('<line class="life" x1="{x}" x2="{x}" y1="{y}" y2="{end}"/>').format(
-                    x=x, y=HEAD - 12, end=bottom
+                Markup(
+                    '<rect class="head {kind}" x="{left}" y="{y}" width="92" height="26" rx="6"/>'
+                    '<text class="name"{mark} x="{x}" y="{ty}">{text}</text>'
+                ).format(
+                    kind="node" if is_node else "other", left=x - 46, y=y, x=x, ty=y + 17, text=_cut(text, 12),
+                    mark=Markup(' data-node=""') if is_node else "",
                 )
-            )
-            head = Markup(
-                '<rect class="head {kind}" x="{left}" y="{y}" width="{w}" height="26" rx="6"/>'
-                '<text class="name" x="{x}" y="{ty}">{text}</text>'
-            )
-            parts += [
-                head.format(kind=kind, left=x - 46, w=92, x=x, y=y, ty=y + 17, text=_cut(text, 14)) for y in (8, bottom)
-            ]
+            )  # fmt: skip
         return parts
 
     def _bands(self) -> list[Markup]:

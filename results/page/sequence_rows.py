@@ -65,7 +65,8 @@ class Diagram:
     """What a sequence diagram shows.
 
     Attributes:
-        lanes: The lifelines from the left: the names of clients that follow each other, of one node, or of one service.
+        lanes: The lifelines from the left, see `_lanes`: the names of clients that follow each other, of one node, or of one
+            service.
         lane_of: The lifeline of each name.
         nodes: The names of nodes among them.
         messages: The messages.
@@ -171,7 +172,10 @@ def _answered(operation: Operation, answer: Message | None) -> bool:
 def _lanes(
     messages: Sequence[Message], operations: Sequence[Operation], clients: Mapping[int, str], nodes: Sequence[str]
 ) -> list[tuple[str, ...]]:
-    """Returns the lifelines: clients, nodes, services. Clients that follow each other share one."""
+    """Returns the lifelines: clients of the violation, nodes, other clients, services. Clients after each other share one.
+
+    The nodes stand beside the violation, so that a picture of many clients opens with both in view.
+    """
     spans: dict[str, tuple[int, int]] = {}
 
     def seen(name: str, first_ns: int, last_ns: int) -> None:
@@ -196,7 +200,10 @@ def _lanes(
             free.append(name)
         elif len(lanes) < room:
             lanes.append([name])
-    return [*map(tuple, lanes), *((name,) for name in [*taking_part, *services])][:MAX_LANES]
+    first = [names for names in lanes if not own.isdisjoint(names)]
+    others = [names for names in lanes if own.isdisjoint(names)]
+    ordered = [*first, *([name] for name in taking_part), *others, *([name] for name in services)]
+    return [tuple(names) for names in ordered[:MAX_LANES]]
 
 
 def _is_free(names: Sequence[str], spans: Mapping[str, tuple[int, int]], name: str) -> bool:

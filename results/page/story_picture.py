@@ -7,7 +7,7 @@ knows to be committed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from results.page.story import Moment
 
 LEFT, TOP, ROW, COLUMN = 70, 34, 40, 62
+LEAST_SCALE: Final = 0.75  # a picture that needs more room scrolls, because its texts would be too small
 _COLOURS = {"leader": "var(--accent)", "candidate": "var(--info)", "follower": "var(--soft)"}
 
 
@@ -40,14 +41,14 @@ def picture(moments: Sequence[Moment], nodes: Sequence[str]) -> Markup:
     for number, moment in enumerate(moments):
         parts += _column(number, moment, rows, height)
     return Markup(
-        '<svg class="story" viewBox="0 0 {w} {h}" width="{w}" role="img" aria-label="The nodes at each moment">'
-        "{parts}</svg>"
-    ).format(w=width, h=height, parts=Markup("").join(parts))
+        '<svg class="story" viewBox="0 0 {w} {h}" style="min-width:{least:.0f}px;max-width:{w}px" role="img"'
+        ' aria-label="The nodes at each moment">{parts}</svg>'
+    ).format(w=width, h=height, least=width * LEAST_SCALE, parts=Markup("").join(parts))
 
 
 def _row(name: str, y: int, width: int) -> Markup:
     return Markup(
-        '<text x="4" y="{ty}" style="fill:var(--ink);font:600 12px system-ui">{name}</text>'
+        '<text data-node="" x="12" y="{ty}" style="fill:var(--ink);font:600 12px system-ui">{name}</text>'
         '<line x1="{left}" x2="{right}" y1="{y}" y2="{y}" style="stroke:var(--line)"/>'
     ).format(ty=y + 20, name=name, left=LEFT - 10, right=width, y=y + ROW - 2)
 

@@ -1,4 +1,5 @@
-// Zooms the sequence diagram, and moves it with the pointer. Without this the page shows it in full size.
+// Zooms the sequence diagram, and moves it with the pointer. It opens as wide as the page, or with the first node in view, and the
+// names of the lifelines stay at the top. Without this the page shows it in full size.
 (() => {
   "use strict";
   const scroller = document.getElementById("sequence");
@@ -13,6 +14,8 @@
     scroller.scrollLeft = (scroller.scrollLeft + x) * scale / before - x;
     scroller.scrollTop = (scroller.scrollTop + y) * scale / before - y;
   }
+  const heads = picture.querySelector(".heads");
+  scroller.addEventListener("scroll", () => heads.setAttribute("transform", `translate(0 ${scroller.scrollTop / scale})`), { passive: true });
   const fit = () => Math.min(scroller.clientWidth / own.width, scroller.clientHeight / own.height) / scale;
   const actions = { in: () => zoom(1.25), out: () => zoom(0.8), fit: () => zoom(fit()), own: () => zoom(1 / scale) };
   const bar = scroller.previousElementSibling;
@@ -30,6 +33,9 @@
     event.preventDefault();
     actions[key]();
   });
+  zoom(Math.min(1, Math.max(0.7, scroller.clientWidth / own.width)), 0, 0);
+  const node = heads.querySelector("[data-node]"), box = scroller.getBoundingClientRect();
+  if (node) scroller.scrollLeft = Math.max(0, node.getBoundingClientRect().right - box.left - 0.75 * box.width);
   let held = null;
   scroller.addEventListener("pointerdown", (event) => {
     if (event.pointerType !== "mouse" || event.button !== 0 || event.target.closest("text")) return;

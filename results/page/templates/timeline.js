@@ -5,7 +5,8 @@
   "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
   const TYPES = ["ok", "info", "fail", "refused"];
-  const GUTTER = 84, RULER = 20, GROUP = 18, GAP = 2;
+  const RULER = 20, GROUP = 18, GAP = 2, NAMES = "10.5px system-ui, sans-serif";
+  const LEAST_LANE = 4, MOST_HEIGHT = 1500; // of a timeline with many nodes; all of them are in view
   const STRIP = data.kinds.length > 6 ? 12 : 15;
   const count = data.s.length;
   const start = new Float64Array(count), end = new Float64Array(count);
@@ -18,13 +19,14 @@
   const marked = new Set(data.marked);
 
   // Rows: a header for each node, then its lanes. If there are many lanes, only lanes with an operation (of the selected key) in
-  // the window get a row, and the rows are as high as the space allows.
+  // the window get a row. The rows are as high as the space allows, so that no node is below the edge.
   const laneOps = data.lanes.map(() => []);
   for (let i = 0; i < count; i++) laneOps[data.l[i]].push(i);
   const crowded = data.lanes.length > 60;
   const rows = new Array(data.lanes.length).fill(-1);
   const groupTop = new Map();
-  let laneHeight = data.lanes.length <= 30 ? 18 : 15, contentHeight = 0;
+  const tallest = data.lanes.length <= 30 || crowded ? 18 : 15;
+  let laneHeight = tallest, contentHeight = 0;
   const groups = [...data.nodes.keys(), ...(data.lanes.includes(null) ? [null] : [])];
   const lanesOf = new Map(groups.map((node) => [node, []]));
   data.lanes.forEach((node, lane) => lanesOf.get(node).push(lane));
@@ -38,10 +40,8 @@
       return false;
     };
     const kept = data.lanes.map((_, lane) => !crowded || seen(lane));
-    if (crowded) {
-      const room = height - top - groups.length * GROUP - 6;
-      laneHeight = Math.max(4, Math.min(18, Math.floor(room / Math.max(1, kept.filter(Boolean).length))));
-    }
+    const room = height - top - groups.length * GROUP - 6;
+    laneHeight = Math.max(LEAST_LANE, Math.min(tallest, Math.floor(room / Math.max(1, kept.filter(Boolean).length))));
     contentHeight = 0;
     for (const node of groups) {
       groupTop.set(node, contentHeight);
@@ -66,6 +66,10 @@
   const valueInput = document.getElementById("value");
   const context = canvas.getContext("2d");
   const small = overview.getContext("2d");
+  context.font = NAMES;
+  const widest = Math.max(...["overview", ...data.kinds, ...data.leaders.map((each) => each.of)].map((name) => context.measureText(name).width));
+  const GUTTER = Math.round(Math.max(84, Math.min(150, widest + 12)));
+  scroller.dataset.gutter = GUTTER;
   let width = 0, height = 0, from = 0, to = total, chosen = null, colours = {}, hovered = -1, queued = false;
 
   // The user's selection: one key, one function, one value. A value of the verdict has a list of its operations. Any other value
@@ -105,9 +109,9 @@
 
   function resize() {
     readColours();
-    const whole = top + groups.length * GROUP + data.lanes.length * (crowded ? 18 : laneHeight) + 6;
-    const limit = Math.max(260, Math.min(innerHeight * 0.72, 760));
-    height = Math.min(whole, limit);
+    const whole = (lane) => top + groups.length * GROUP + data.lanes.length * lane + 6;
+    const limit = Math.max(260, Math.min(innerHeight * 0.72, 760), Math.min(whole(LEAST_LANE), MOST_HEIGHT));
+    height = Math.min(whole(tallest), limit);
     scroller.style.height = `${height}px`;
     width = scroller.clientWidth;
     fit(canvas, width, height);
@@ -162,6 +166,7 @@
     const drawn = drawOperations(scroll);
     context.restore();
     drawHeader();
+    drawHidden(scroll);
     scroller.dataset.drawn = drawn;
     scroller.dataset.window = `${Math.round(from)} ${Math.round(to)}`;
   }
@@ -200,7 +205,7 @@
       context.fillStyle = colours.line;
       context.fillRect(0, y, width, 1);
       context.fillStyle = colours.ink;
-      context.fillText(node === null ? "no node" : data.nodes[node], 4, y + GROUP / 2 + 1);
+      context.fillText(fitting(node === null ? "no node" : data.nodes[node], GUTTER - 10), 4, y + GROUP / 2 + 1);
       if (node !== null) drawRoles(node, y + GROUP / 2 + 1);
       if (node !== null) drawLogs(node, y + 1);
     }
@@ -260,7 +265,7 @@
       const last = Object.fromEntries(TYPES.map((type) => [type, -1]));
       context.fillStyle = colours.faint;
       context.font = "9.5px system-ui, sans-serif";
-      if (ops.length && laneHeight >= 9) context.fillText(`p ${data.p[ops[Math.min(first, ops.length - 1)]]}`, 40, y + laneHeight / 2);
+      if (ops.length && laneHeight >= 9) context.fillText(fitting(`p ${data.p[ops[Math.min(first, ops.length - 1)]]}`, GUTTER - 44), 40, y + laneHeight / 2);
       for (let n = first; n < ops.length; n++) {
         const i = ops[n];
         if (start[i] > to) break;
@@ -352,6 +357,7 @@
     context.fillRect(0, 0, GUTTER - 1, top);
     data.kinds.forEach((kind, n) => {
       const y = RULER + n * STRIP;
+      label(kind, y + STRIP / 2);
       const free = (left, right) => left > GUTTER && right < width
         && !data.faults.some((other) => other.kind === n && x(other.start) < right && x(other.end) > left);
       for (const fault of data.faults) {
@@ -363,7 +369,7 @@
         context.fillRect(x1, y + 2, Math.max(2, x2 - x1), STRIP - 4);
         context.globalAlpha = 1;
         context.font = "600 9.5px system-ui, sans-serif";
-        const text = `${kind}: ${fault.targets.map((t) => data.nodes[t]).join(" ")}${fault.effective ? "" : " (no effect seen)"}`;
+        const text = `${fault.targets.map((t) => data.nodes[t]).join(" ")}${fault.effective ? "" : " (no effect seen)"}`;
         const needed = context.measureText(text).width;
         const inside = x2 - x1 > needed + 8;
         context.fillStyle = inside && fault.effective ? colours.card : colours.ink;
@@ -372,7 +378,6 @@
         else if (free(x1 - needed - 6, x1 - 1)) context.fillText(text, x1 - needed - 4, y + STRIP / 2);
       }
     });
-    if (data.kinds.length) label("faults", RULER + STRIP / 2);
     data.leaders.forEach((each, n) => drawLeaders(each, RULER + (data.kinds.length + n) * STRIP));
     context.fillStyle = colours.line;
     context.fillRect(0, top - 1, width, 1);
@@ -381,8 +386,29 @@
 
   function label(text, y) {
     context.fillStyle = colours.faint;
-    context.font = "10.5px system-ui, sans-serif";
-    context.fillText(text, 4, y);
+    context.font = NAMES;
+    context.fillText(fitting(text, GUTTER - 8), 4, y);
+  }
+
+  // A text as far as it fits into a width, in the font that is set.
+  function fitting(text, room) {
+    if (context.measureText(text).width <= room) return text;
+    let kept = text.length - 1;
+    while (kept > 1 && context.measureText(`${text.slice(0, kept)}…`).width > room) kept--;
+    return `${text.slice(0, kept)}…`;
+  }
+
+  // The names of the nodes that are below the edge, because there are more lanes than the height has room for.
+  function drawHidden(scroll) {
+    const below = [...groupTop].filter(([, y]) => y + GROUP > scroll + height - top).map(([node]) => node === null ? "no node" : data.nodes[node]);
+    if (!below.length) return;
+    context.font = `600 ${NAMES}`;
+    const text = fitting(`▼ below: ${below.join(" ")}`, width - 20);
+    const needed = context.measureText(text).width + 12;
+    context.fillStyle = colours.accent;
+    context.fillRect(width - needed - 4, height - 20, needed, 16);
+    context.fillStyle = colours.card;
+    context.fillText(text, width - needed + 2, height - 11.5);
   }
 
   function drawLeaders(leaders, y) {

@@ -20,6 +20,7 @@ from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from results.measure.op_outcomes import OUTCOMES
 from results.measure.series import Line, Shade
+from results.page.bounds import shown_shades
 from results.page.drawing import Picture
 from results.page.rows import Cell, Strip, Trend, TrendRun, short
 from results.pipeline.measure.trends import FIGURES, LINE
@@ -35,9 +36,8 @@ SHOWN_RUNS: Final = 12
 SHOWN_LINES: Final = 8
 SHOWN_TRENDS: Final = 60
 SHOWN_FUNCTIONS: Final = 6
-SHOWN_FAULTS: Final = 200
 SHOWN_CELLS: Final = 120
-SHOWN_WORKLOADS: Final = 5  # side by side; a picture more has the next ones
+SHOWN_WORKLOADS: Final = 4  # side by side; a picture more has the next ones
 NO_FAULT: Final = "no fault"
 _QUANTILE_NAMES: Final = ("p50", "p95", "p99", "max")
 _TITLES: Final[Mapping[str, tuple[str, float]]] = {
@@ -103,19 +103,21 @@ def _of_run(prefix: str, tables: Mapping[str, Sequence[Any]]) -> list[Picture]:
         return []
     width_s = rates[0]["width_s"]
     last_s = max(row["time_s"] for row in rates) + width_s
-    shades = [
-        Shade(
-            kind=short(row["kind"], 40),
-            start_s=row["start_ns"] / NS_PER_S,
-            end_s=last_s if row["end_ns"] is None else row["end_ns"] / NS_PER_S,
-            effective=row["effective"] is not False,
-        )
-        for row in sorted(tables.get("faults", ()), key=lambda row: row["start_ns"])[:SHOWN_FAULTS]
-    ]
+    shades, of_faults = shown_shades(
+        [
+            Shade(
+                kind=short(row["kind"], 40),
+                start_s=row["start_ns"] / NS_PER_S,
+                end_s=last_s if row["end_ns"] is None else row["end_ns"] / NS_PER_S,
+                effective=row["effective"] is not False,
+            )
+            for row in tables.get("faults", ())
+        ]
+    )
     found = [
         Picture(
             name=f"{prefix}-rate",
-            title=f"Operations per second, each {width_s:g} s",
+            title=f"Operations per second, each {width_s:g} s{of_faults}",
             figure=partial(_figure, "plots:rate", _lines(rates, width_s, {None: "operations"}, per=width_s), shades),
         )
     ]
@@ -125,7 +127,7 @@ def _of_run(prefix: str, tables: Mapping[str, Sequence[Any]]) -> list[Picture]:
         found.append(
             Picture(
                 name=f"{prefix}-latency",
-                title=f"Latency quantiles of ok operations, each {width_s:g} s",
+                title=f"Latency quantiles of ok operations, each {width_s:g} s{of_faults}",
                 figure=partial(_figure, "plots:latency_quantiles", _lines(latencies, width_s, quantiles), shades),
             )
         )

@@ -12,15 +12,15 @@ from harness.node_clocks import Clocks, NodeClock
 from results.store.document import build
 from results.store.publish import draw
 from results.store.store import Store
-from tests.integration.results.browser import CHROMIUM, Browser
+from tests.integration.results.browser import CHROMIUM
 from tests.unit.results.stored import store_run
 from tests.unit.results.synthetic import STARTED, record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from results.store.record import RunRecord
+    from tests.integration.results.browser import Browser
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
 
@@ -37,13 +37,6 @@ def url(made: RunRecord, tmp_path_factory: pytest.TempPathFactory) -> str:
     return store_run(Store(tmp_path_factory.mktemp("store")), made).report_html.as_uri()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests; each opens the page anew."""
-    with Browser() as browser:
-        yield browser
-
-
 def lanes(browser: Browser) -> tuple[int, int, int]:
     """Returns the number of drawn operations, and the window in microseconds."""
     drawn, window = browser.evaluate(
@@ -51,6 +44,11 @@ def lanes(browser: Browser) -> tuple[int, int, int]:
     )
     start, end = window.split()
     return int(drawn), int(start), int(end)
+
+
+def gutter_of(browser: Browser) -> int:
+    """Returns the width of the names at the left of the timeline."""
+    return int(browser.evaluate("document.getElementById('lanes').dataset.gutter"))
 
 
 def canvas(browser: Browser) -> dict[str, Any]:
@@ -142,12 +140,13 @@ def test_the_overview_shares_the_axis_of_the_lanes(browser: Browser, url: str) -
     box = canvas(browser)
     strip = browser.evaluate("document.getElementById('overview').getBoundingClientRect().toJSON()")
     assert (strip["x"], strip["width"]) == (box["x"], box["width"])
+    gutter = gutter_of(browser)
     _, start, end = lanes(browser)
     browser.evaluate("document.getElementById('lanes').focus()")
     for _ in range(4):
         browser.key("+")
     for share in (0.3, 0.5, 0.8):
-        x, y = strip["x"] + 84 + share * (strip["width"] - 84), strip["y"] + 30
+        x, y = strip["x"] + gutter + share * (strip["width"] - gutter), strip["y"] + 30
         browser.mouse("Moved", x, y)
         browser.mouse("Pressed", x, y, down=True)
         browser.mouse("Released", x, y)
@@ -187,7 +186,8 @@ def test_the_violation_is_shown_and_named(browser: Browser, url: str, made: RunR
     example = made.parts[0].details["counterexample"]
     read = example["operations"][-1]
     assert closer < read["start_ns"] // 1000 < end
-    across = 84 + ((read["start_ns"] + read["end_ns"]) / 2000 - closer) / (end - closer) * (box["width"] - 84)
+    gutter = gutter_of(browser)
+    across = gutter + ((read["start_ns"] + read["end_ns"]) / 2000 - closer) / (end - closer) * (box["width"] - gutter)
     texts = []
     for down in range(60, int(box["height"]), 6):
         browser.mouse("Moved", box["x"] + across, box["y"] + down)
@@ -215,7 +215,8 @@ def test_a_line_of_a_log_is_a_tick_with_its_text(browser: Browser, made: RunReco
     browser.open(run.report_html.as_uri())
     box = canvas(browser)
     _, near, far = lanes(browser)
-    across = 84 + (30e6 - near) / (far - near) * (box["width"] - 84)
+    gutter = gutter_of(browser)
+    across = gutter + (30e6 - near) / (far - near) * (box["width"] - gutter)
     texts = set()
     for down in range(20, int(box["height"]), 5):
         browser.mouse("Moved", box["x"] + across, box["y"] + down)

@@ -9,9 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.console.terminal import open_console
 from results.live.terminal import print_summary
+from results.measure.series import Shade
+from results.measure.series import shades as shades_of
 from results.page import bounds
 from results.page.report import plots_of, render
 from results.page.timeline import timeline
@@ -81,7 +85,7 @@ def many_nodes(record: RunRecord) -> RunRecord:
             ["the 8 busiest of 3,000 functions", "the first 200 of 3,000 functions", "more functions"],
         ),
         (long_names, ["(500,000 characters)"]),
-        (many_faults, ["first 100 of 2,000 faults", "faults are shaded"]),
+        (many_faults, ["first 100 of 2,000 faults", "faults of the first 16 of 2,000 kinds are shaded"]),
         (many_nodes, ["nodes are too many for a picture", "lanes are left out"]),
     ],
 )
@@ -102,12 +106,79 @@ def test_what_is_not_too_much_is_shown_as_it_is(valid_record: RunRecord) -> None
     shown = text + printed + "".join(title for title, _ in drawn.values())
     sentences = (
         "busiest of",
-        "faults are shaded",
+        "kinds are shaded",
+        "shaded as one",
         "too many for a picture",
         "lanes are left out",
         "results.json has all",
     )
     assert [words for words in sentences if words in shown] == []
+
+
+stretches = st.lists(
+    st.builds(
+        lambda kind, effective, start_s, length_s: Shade(
+            kind=kind, start_s=start_s, end_s=start_s + length_s, effective=effective
+        ),
+        st.sampled_from("ab"), st.booleans(), st.floats(0, 1_000), st.floats(0.001, 5),
+    ),
+    min_size=1,
+    max_size=400,
+)  # fmt: skip
+
+
+@given(stretches)
+def test_every_fault_is_shaded(shades: list[Shade]) -> None:
+    """Each fault lies in a stretch of its kind. A stretch has nothing else but gaps of the length that the note names."""
+    shown, note = bounds.shown_shades(shades)
+    for shade in shades:
+        (whole,) = [
+            each
+            for each in shown
+            if (each.kind, each.effective) == (shade.kind, shade.effective)
+            and each.start_s <= shade.start_s
+            and shade.end_s <= each.end_s
+        ]
+        assert whole.end_s in {each.end_s for each in shades}
+    gap_s = max(shade.end_s for shade in shades) / bounds.PLACES
+    assert (f"faults less than {gap_s:.2g} s apart are shaded as one" in note) == (note != "")
+    for each in shown:
+        own = sorted(
+            (shade.start_s, shade.end_s)
+            for shade in shades
+            if (shade.kind, shade.effective) == (each.kind, each.effective)
+            and each.start_s <= shade.start_s <= each.end_s
+        )
+        end_s = own[0][1]
+        for start_s, until_s in own[1:]:
+            assert start_s - end_s <= (gap_s if note else 0)
+            end_s = max(end_s, until_s)
+
+
+def test_many_faults_are_shaded_to_the_end(valid_record: RunRecord) -> None:
+    """Of 395 faults in a row, the last one is shaded in each panel, as the first one is, without a note."""
+    fault, second = valid_record.faults[0], 10**9
+    faults = [
+        replace(
+            fault, planned=replace(fault.planned, id=number), start_ns=2 * number * second, end_ns=(2 * number + 1) * second
+        )
+        for number in range(395)
+    ]  # fmt: skip
+    shown, note = bounds.shown_shades(list(shades_of(faults)))
+    assert (len(shown), shown[-1].end_s, note) == (395, 789.0, "")
+    title, svg = plots_of(replace(valid_record, faults=faults))["rate"]
+    assert "faults" not in title
+    fills = [shape for shape in re.findall(r'<path d="([^"]*)"', svg) if shape.count("z") == 395]
+    assert len(fills) >= 4  # the lane, and a panel for each function
+
+
+def test_a_hundred_thousand_faults_are_shaded_in_few_stretches() -> None:
+    """The note tells how short a time between two faults is not drawn."""
+    crowd = [Shade(kind="kill", start_s=at / 10, end_s=at / 10 + 0.02) for at in range(100_000)]
+    shown, note = bounds.shown_shades(crowd)
+    assert len(shown) <= bounds.MAX_SHADES
+    assert (shown[0].start_s, shown[-1].end_s) == (0.0, crowd[-1].end_s)
+    assert note == "; faults less than 5 s apart are shaded as one"
 
 
 def test_a_timeline_has_as_many_operations_as_it_has_lanes_for(valid_record: RunRecord) -> None:

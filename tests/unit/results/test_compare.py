@@ -85,13 +85,13 @@ def test_differences_stand_first(stored_run: Run, store: Store) -> None:
     other = store_run(store, record(seed=7, operations=300))
     page = page_of([stored_run, other])
     differences, equal = page.split("<h2>Equal</h2>")
-    assert differences.index("<td>verdict</td>") < differences.index("<svg")
-    assert "<td>--seed</td>" not in equal
-    assert "<details" in equal[: equal.index("<table>")]
+    assert differences.index('<td class="whole">verdict</td>') < differences.index("<svg")
+    assert ">--seed</td>" not in equal
+    assert "<details" in equal[: equal.index("<table ")]
     rows = comparison([stored_run, other])["rows"]
     differing = {row["name"] for row in rows if row["differs"]}
-    assert set(re.findall(r"<tr><td>([^<]*)</td>", differences)) == differing
-    assert set(re.findall(r"<tr><td>([^<]*)</td>", equal)) == {row["name"] for row in rows} - differing
+    assert set(re.findall(r'<tr><td class="whole">([^<]*)</td>', differences)) == differing
+    assert set(re.findall(r'<tr><td class="whole">([^<]*)</td>', equal)) == {row["name"] for row in rows} - differing
     assert f"The runs differ in {len(differing)} of the {len(rows)} properties" in page
     assert page.count("<svg") == 1
     same = page_of([stored_run, stored_run])

@@ -86,7 +86,8 @@ def test_every_count_of_a_run_is_the_same(refused_record: RunRecord, tmp_path: P
     tail = Tail(tmp_path / "history.jsonl", CODES)
     tail.path.write_text(
         "".join(
-            f'{{"index": 1, "time": 1, "type": "{op.type}", "process": 1, "f": "r", "error": {quoted(op.error)}}}\n'
+            f'{{"index": 1, "time": 1, "type": "{op.type}", "process": 1, "f": "r", "value": null, '
+            f'"error": {quoted(op.error)}}}\n'
             for op in record.operations
         )
     )

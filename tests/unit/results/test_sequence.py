@@ -80,7 +80,22 @@ def test_each_message_has_its_place(found: list[Message]) -> None:
     assert shown.left_out + len(shown.messages) == len(found)
     drawn = sequence(nearby, NODES, None, ())
     assert drawn is not None
-    assert len(ET.fromstring(drawn[0]).findall(".//g")) == len(shown.messages)  # noqa: S314 - drawn by us
+    groups = ET.fromstring(drawn[0]).findall(".//g[@class]")  # noqa: S314 - drawn by us
+    assert sum(group.attrib["class"].startswith("msg") for group in groups) == len(shown.messages)
+
+
+def test_the_nodes_stand_beside_the_violation() -> None:
+    """Ten other clients do not stand between the clients of the violation and the nodes."""
+    others = [message(5, f"c{number}", "n1", "write", number=1) for number in range(10)]
+    asked = [message(1, "own", "n1", "read", number=1), message(2, "n1", "lin-kv", "read", number=2, between=False)]
+    read = read_of(1, 7, 0, 9)
+    example = counterexample_of([read], explanation="Old.", culprit=read)
+    shown = diagram_of(Nearby(messages=[*asked, *others]), NODES, example, ())
+    first, *_ = shown.lanes
+    assert first == (shown.clients[0],)
+    assert shown.lanes[1:2] == [("n1",)]
+    assert shown.lanes[-1] == ("lin-kv",)
+    assert len(shown.lanes) > 10
 
 
 def test_an_operation_belongs_to_the_request_that_fits_alone() -> None:
