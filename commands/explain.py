@@ -45,8 +45,9 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     from harness.errors import ExitCode
     from harness.leaders import rivals
     from harness.parts import ONE_LEADER
-    from harness.verdict import Verdict, reason_of, verdict_of
+    from harness.verdict import Verdict, verdict_of
     from results.measure.log_lines import spans_of
+    from results.measure.losses import reason as reason_of
     from results.measure.messages import messages_near
     from results.page.counterexample import counterexamples_of
     from results.page.evidence import evidence, logs_of
@@ -61,7 +62,7 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     console = open_console(stderr=False)
     found = Store(store_dir).open_run(run)
     record = load_record(found)
-    reason = reason_of(record.parts)
+    reason = reason_of(record)
     examples = counterexamples_of(record, reason)
     logs = logs_of(found, record)
     others = evidence(record, logs)

@@ -210,6 +210,7 @@ def _run_and_judge(
     return Session(
         outcome=RunOutcome.of(
             verdicts,
+            sentence=document["reason"],
             error=result.error,
             interrupted=result.interrupted,
             crossed=[each.crossed for each in numbers if each.crossed is not None],

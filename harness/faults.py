@@ -138,10 +138,12 @@ class Begun:
     Attributes:
         targets: The names of the nodes that it hit, in order.
         details: E.g. the grudge, or the pids that were killed.
+        effect: What happened to the nodes, as a clause in the past tense, e.g. `n1 and n2 lost power`; empty if nobody says it.
     """
 
     targets: Sequence[str]
     details: Mapping[str, Value] = field(default_factory=dict)
+    effect: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +187,7 @@ class FaultRecord:
         details: As in `Begun`.
         error: The errors of its wait, start, proof and end; None if there are none.
         fired: What fired its trigger; None if it has none, or the trigger never fired.
+        effect: As in `Begun`. It is true only if the proof is effective.
     """
 
     planned: PlannedFault
@@ -195,6 +198,18 @@ class FaultRecord:
     details: Mapping[str, Value] = field(default_factory=dict)
     error: str | None = None
     fired: Fired | None = None
+    effect: str = ""
+
+    @property
+    def is_proven(self) -> bool:
+        """Returns whether its effect was seen."""
+        return self.proof is not None and self.proof.effective
+
+    @property
+    def stopped(self) -> Sequence[str]:
+        """Returns the nodes whose process was seen to vanish; it starts again when the fault ends."""
+        vanished = None if self.proof is None else self.proof.measured.get("vanished")
+        return [node for node in self.targets if node in vanished] if isinstance(vanished, list) else []
 
 
 class Nemesis(Protocol):

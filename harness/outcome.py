@@ -53,12 +53,18 @@ class RunOutcome:
 
     @classmethod
     def of(
-        cls, parts: Sequence[Part], *, error: str | None = None, interrupted: bool = False, crossed: Sequence[str] = ()
+        cls,
+        parts: Sequence[Part],
+        *,
+        sentence: str | None = None,
+        error: str | None = None,
+        interrupted: bool = False,
+        crossed: Sequence[str] = (),
     ) -> RunOutcome:
-        """Returns the outcome of a run that was judged."""
+        """Returns the outcome of a run that was judged; the sentence is by default that of its first deciding part."""
         return cls(
             judged=verdict_of(parts),
-            sentence=reason_of(parts),
+            sentence=reason_of(parts) if sentence is None else sentence,
             parts=tuple(parts),
             error=error,
             interrupted=interrupted,

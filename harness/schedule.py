@@ -122,6 +122,7 @@ class _Performance:
         self._targets: Sequence[str] = () if isinstance(fault.target, str) else tuple(fault.target)
         self._fired: Fired | None = None
         self._details: Mapping[str, Value] = {}
+        self._effect = ""
         self._proof: Proof | None = None
         self._looking_s = 0.0  # the duration of the first look
         self._seen_s = 0.0  # the end of the first look
@@ -171,6 +172,7 @@ class _Performance:
             details=self._details,
             error="; ".join(self._errors) or None,
             fired=self._fired,
+            effect=self._effect,
         )
 
     async def _wait_for_trigger(self) -> None:
@@ -188,6 +190,7 @@ class _Performance:
     async def _after_begin(self, begun: Begun, start_ns: int) -> None:
         self._targets = tuple(begun.targets)
         self._details = begun.details
+        self._effect = begun.effect
         self._note({}, begins=True)
         self._proof = Proof(effective=False, reason="The effect was not measured before the fault ended.")
         if self._in_turn:

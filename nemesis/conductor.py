@@ -8,6 +8,7 @@ which records it and continues. `heal` does not depend on the state of this obje
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.capabilities import CLOCK, JAVA, SIMULATED_POWER
@@ -186,7 +187,8 @@ class Conductor:
         self._field.faults[fault.id] = made
         if self._world is not None and made.SIMULATED is not None:
             self._effects[fault.id] = made.SIMULATED(made, self._world)
-        return await self._actor(made).begin()
+        begun = await self._actor(made).begin()
+        return replace(begun, effect=made.effect(begun.targets))
 
     async def prove(self, fault: PlannedFault) -> Proof:
         """Measures the effect of a fault that began."""

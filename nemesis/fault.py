@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.capabilities import ROOT
+from harness.console.plain import listed
 from harness.errors import LabrysError
 from harness.faults import ROLE, Proof
 from nemesis import options as opt
@@ -44,6 +45,8 @@ CLOCK = "clock"
 EGRESS = "egress"
 INGRESS = "ingress"
 LEADERSHIP = "leadership"
+
+MOST_NAMED = 4  # nodes in the words for an effect
 
 _COMMAND = re.compile(r"`([^`]{60})[^`]+`")
 
@@ -140,6 +143,8 @@ class Fault(Actor):
     Attributes:
         SUMMARY: The effect, in one line.
         PROOF: The proof of its effect, in one line.
+        EFFECT: What happened to its targets, as a clause in the past tense, with the fields `nodes` and `were`; empty: reports
+            name the kind.
         NEEDS: The capabilities that it needs on every node.
         OF_SYSTEM: The capabilities of the system that it needs, beside a leader for a target that depends on it.
         INSTEAD: For a capability, an alternative one that suffices.
@@ -159,6 +164,7 @@ class Fault(Actor):
 
     SUMMARY: ClassVar[str]
     PROOF: ClassVar[str]
+    EFFECT: ClassVar[str] = ""
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT})
     OF_SYSTEM: ClassVar[frozenset[str]] = frozenset()
     INSTEAD: ClassVar[Mapping[str, str]] = {}
@@ -250,6 +256,23 @@ class Fault(Actor):
     def port(self) -> int:
         """Returns the TCP port for the probes of this fault."""
         return next(iter(self.field.system.ports(self.role)), FALLBACK_PORT)
+
+    def effect(self, hit: Sequence[str]) -> str:
+        """Returns what happened to nodes as a clause, e.g. `all nodes lost power`; empty if the kind has no words for it.
+
+        Args:
+            hit: The nodes that it hit.
+        """
+        struck = [name for name in hit if name not in self.problems]
+        if not struck or not self.EFFECT:
+            return ""
+        if len(struck) > 1 and set(struck) >= set(self.members):
+            nodes = "all nodes" if self.role is None else f"the {self.role} processes of all their nodes"
+        else:
+            few = listed(struck, "and") if len(struck) <= MOST_NAMED else f"{len(struck)} nodes"
+            of_role = f"the {self.role} process{'es' if len(struck) > 1 else ''} of "
+            nodes = few if self.role is None else f"{of_role}{few}"
+        return self.EFFECT.format(nodes=nodes, were="were" if len(struck) > 1 else "was")
 
     def cut(self) -> Grudge | None:
         """Returns the links that this fault cuts at the moment; None if it is not a partition."""

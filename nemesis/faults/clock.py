@@ -277,6 +277,7 @@ class ClockFault(Fault):
 class Skew(ClockFault):
     """`clock-skew`."""
 
+    EFFECT: ClassVar[str] = "{nodes} had a wrong clock"
     SUMMARY: ClassVar[str] = "Sets the target's wall clock forward or back."
     PROOF: ClassVar[str] = (
         "the clock of the machine, compared with its uptime; if only the process has another clock, what the process itself "
@@ -344,6 +345,7 @@ class Skew(ClockFault):
 class Strobe(ClockFault):
     """`clock-strobe`."""
 
+    EFFECT: ClassVar[str] = "{nodes} had a clock that jumped"
     SUMMARY: ClassVar[str] = "Makes the target's wall clock jump forward and back, again and again."
     PROOF: ClassVar[str] = (
         "many readings of the machine's clock, or answers of the process itself, show both the jump and the true time"

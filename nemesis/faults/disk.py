@@ -37,6 +37,7 @@ END_TIMEOUT_S = 20.0
 class Wipe(Kill):
     """`wipe`."""
 
+    EFFECT: ClassVar[str] = "{nodes} lost all files"
     SUMMARY: ClassVar[str] = "Kills the process, removes all its files, and starts it again, as on a new disk."
     PROOF: ClassVar[str] = "as for kill; how many files there were, and that none is left"
     GROUPS: ClassVar[frozenset[str]] = frozenset({PROCESS, DISK})
@@ -75,6 +76,7 @@ class Wipe(Kill):
 class PowerLoss(Kill):
     """`power-loss`."""
 
+    EFFECT: ClassVar[str] = "{nodes} lost power"
     SUMMARY: ClassVar[str] = "Kills the process and loses all data that it wrote but did not sync."
     PROOF: ClassVar[str] = (
         "as for kill; on the volume with the files of the process, a file written just before is lost, and one that was synced "
@@ -164,6 +166,7 @@ class PowerLoss(Kill):
 class DiskFull(Fault):
     """`disk-full`."""
 
+    EFFECT: ClassVar[str] = "{nodes} had a full disk"
     SUMMARY: ClassVar[str] = "Fills the volume of the data directory."
     PROOF: ClassVar[str] = (
         "on the volume with the files of the process, no byte is free, and writing a small file fails; at the end, it succeeds"

@@ -220,6 +220,7 @@ def _shown(sample: Sample) -> str:
 class Delay(Egress):
     """`packet-delay`."""
 
+    EFFECT: ClassVar[str] = "{nodes} sent packets late"
     SUMMARY: ClassVar[str] = "Delays the packets that the target sends, by a varying time."
     SIMULATED: ClassVar[type[Effect] | None] = network.Delay
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
@@ -243,6 +244,7 @@ class Delay(Egress):
 class Duplicate(Egress):
     """`packet-duplicate`."""
 
+    EFFECT: ClassVar[str] = "{nodes} sent packets twice"
     SUMMARY: ClassVar[str] = "Duplicates a random part of the packets that the target sends."
     SIMULATED: ClassVar[type[Effect] | None] = network.Duplicate
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
@@ -262,6 +264,7 @@ class Duplicate(Egress):
 class Corrupt(Egress):
     """`packet-corrupt`."""
 
+    EFFECT: ClassVar[str] = "{nodes} sent damaged packets"
     SUMMARY: ClassVar[str] = "Flips a bit in a part of the packets that the target sends."
     SIMULATED: ClassVar[type[Effect] | None] = network.Corrupt
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
@@ -283,6 +286,7 @@ class Corrupt(Egress):
 class Reorder(Egress):
     """`packet-reorder`."""
 
+    EFFECT: ClassVar[str] = "{nodes} sent packets out of order"
     SUMMARY: ClassVar[str] = "Delays most of the packets that the target sends, so that the rest overtake them."
     PROOF: ClassVar[str] = (
         "connection times before and during the fault, and packets that the discipline sent ahead of others"
@@ -311,6 +315,7 @@ class Reorder(Egress):
 class Rate(Egress):
     """`packet-rate`."""
 
+    EFFECT: ClassVar[str] = "{nodes} had little bandwidth"
     SUMMARY: ClassVar[str] = "Limits the target's sending rate and drops the packets beyond it."
     NEEDS: ClassVar[frozenset[str]] = frozenset({ROOT, TBF})
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {

@@ -171,6 +171,7 @@ class FileFault(Kill):
 class Truncate(FileFault):
     """`file-truncate`."""
 
+    EFFECT: ClassVar[str] = "{nodes} {were} killed and lost the end of a file"
     SUMMARY: ClassVar[str] = "Kills the process and cuts off the end of one of its data files."
     HOW: ClassVar[str] = "truncate"
     AMOUNT: ClassVar[str] = "drop_bytes"
@@ -189,6 +190,7 @@ class Truncate(FileFault):
 class BitFlip(FileFault):
     """`file-bitflip`."""
 
+    EFFECT: ClassVar[str] = "{nodes} {were} killed and had a damaged file"
     SUMMARY: ClassVar[str] = "Kills the process and flips some bits in one of its data files."
     HOW: ClassVar[str] = "flip"
     AMOUNT: ClassVar[str] = "flips"

@@ -24,6 +24,7 @@ PROVE_TIMEOUT_S = 5.0
 class Transfer(Fault):
     """`leadership-transfer`."""
 
+    EFFECT: ClassVar[str] = "{nodes} {were} asked to lead"
     SUMMARY: ClassVar[str] = "Asks the system to make the target the leader."
     PROOF: ClassVar[str] = (
         "another node reported before that it leads; the target reports that it leads, in a later term"

@@ -38,6 +38,7 @@ DISABLING = 0.5
 class Loss(RuleFault):
     """`packet-loss`."""
 
+    EFFECT: ClassVar[str] = "{nodes} lost packets"
     SUMMARY: ClassVar[str] = "Drops a random part of the packets that other nodes send to the target."
     PROOF: ClassVar[str] = (
         "datagrams that the other nodes send, compared with those that the kernel of the target counts; counters of the rules"

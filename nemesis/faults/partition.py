@@ -72,6 +72,7 @@ class Probed:
 class Partition(RuleFault):
     """The base class of partitions. A subclass defines the grudge."""
 
+    EFFECT: ClassVar[str] = "the network was split"
     WHOLE_NODE: ClassVar[str | None] = None
     SIMULATED: ClassVar[type[Effect] | None] = Cut
     PROOF: ClassVar[str] = (

@@ -30,6 +30,8 @@ SIDES = (ALONE, tgt.MINORITY, tgt.MAJORITY)
 class Split(Partition):
     """A cut between the target and the rest."""
 
+    EFFECT: ClassVar[str] = "{nodes} {were} cut off from the others"
+
     @classmethod
     def grudge_of(cls, nodes: Sequence[str], targets: tuple[str, ...], options: Mapping[str, Value]) -> Grudge:  # noqa: ARG003
         """Returns the cut between the target and the rest."""
@@ -120,6 +122,7 @@ class Bridge(_Ordered):
 class Leader(Partition):
     """`partition-leader`."""
 
+    EFFECT: ClassVar[str] = "{nodes} {were} cut off from other nodes"
     SUMMARY: ClassVar[str] = "Cuts the leader off: alone, with a minority, or with a majority."
     TARGETS: ClassVar[tuple[str, ...]] = (tgt.LEADER,)
     OPTIONS: ClassVar[Mapping[str, opt.Option]] = {
@@ -145,6 +148,7 @@ class Leader(Partition):
 class OneWay(Partition):
     """`partition-one-way`."""
 
+    EFFECT: ClassVar[str] = "{nodes} could not send to other nodes"
     SUMMARY: ClassVar[str] = "Drops all packets from the target; the target still receives packets."
 
     @classmethod

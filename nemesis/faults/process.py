@@ -130,6 +130,7 @@ class ProcessFault(Fault):
 class Kill(ProcessFault):
     """`kill`, and its variants by target."""
 
+    EFFECT: ClassVar[str] = "{nodes} {were} killed"
     SUMMARY: ClassVar[str] = "Kills the process (SIGKILL), and starts it again at the end."
     PROOF: ClassVar[str] = (
         "at the begin and at the end, no process of the system runs, and none listens on its ports; after the end, another pid "
@@ -246,6 +247,7 @@ class Kill(ProcessFault):
 class Crash(Kill):
     """`crash`."""
 
+    EFFECT: ClassVar[str] = "{nodes} {were} killed, with an empty page cache"
     SUMMARY: ClassVar[str] = (
         "Kills the process and drops its data from the node's page cache, so that the restart reads from disk."
     )
@@ -289,6 +291,7 @@ class Crash(Kill):
 class Pause(ProcessFault):
     """`pause`, and its variants by target."""
 
+    EFFECT: ClassVar[str] = "{nodes} {were} paused"
     SUMMARY: ClassVar[str] = "Stops the process (SIGSTOP), and continues it at the end (SIGCONT)."
     PROOF: ClassVar[str] = (
         "at the begin and at the end, the process with the pid and the ports of the system is in state T; between, it uses no "

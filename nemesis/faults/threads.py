@@ -33,6 +33,7 @@ MEASURED = 40  # the most threads in the measurements of a process
 class HoldThreads(Fault):
     """`thread-stall`."""
 
+    EFFECT: ClassVar[str] = "{nodes} had stalled threads"
     SUMMARY: ClassVar[str] = "Holds single threads of a JVM for up to 100 ms, each at a drawn line of the program."
     PROOF: ClassVar[str] = (
         "the JVM names each held thread with its line, and reports it as suspended; at the end, it reports none"

@@ -24,6 +24,7 @@ from harness.verdict import Part, Verdict, reason_of, verdict_of
 from results.measure.availability import around, overall
 from results.measure.circumstances import circumstances
 from results.measure.leadership import Elections
+from results.measure.losses import reason
 from results.measure.measures import measure, why_missing
 from results.measure.op_outcomes import OUTCOMES, error_code, outcome
 from results.measure.series import latency_points, latency_table, main_phase
@@ -82,7 +83,7 @@ def build(record: RunRecord) -> dict[str, Value]:
         format=FORMAT,
         version=VERSION,
         valid=verdict_of(record.parts).as_json,
-        reason=reason_of(record.parts),
+        reason=reason(record),
         test=test.name,
         seed=test.seed,
         reproduce=test.reproduce,
@@ -240,6 +241,7 @@ def _fault(fault: FaultRecord, availability: FaultAvailability | None, elections
         fired=None
         if fired is None
         else StoredFired(time_s=fired.time_ns / NS_PER_S, what=fired.what, measured=jsonable(fired.measured)),
+        effect=fault.effect,
         planned=StoredPlan(
             target=planned.target if isinstance(planned.target, str) else list(planned.target),
             start_s=planned.start_s,

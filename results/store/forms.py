@@ -169,6 +169,8 @@ class StoredFault(Struct, frozen=True, kw_only=True):
         error: What went wrong with beginning, proving or healing it.
         details: Its own data, e.g. the pids that were killed.
         fired: What fired its trigger; null if it has none, or if the trigger never fired. Files of earlier versions lack it.
+        effect: What happened to the nodes as a clause, if the effect was seen; empty if nobody says it. Files of earlier
+            versions lack it.
         planned: Its entry in the plan.
     """
 
@@ -184,6 +186,7 @@ class StoredFault(Struct, frozen=True, kw_only=True):
     error: str | None
     details: dict[str, Any]
     fired: StoredFired | UnsetType | None = UNSET
+    effect: str = ""
     planned: StoredPlan
 
 

@@ -109,6 +109,7 @@ def _fault(stored: StoredFault) -> FaultRecord:
         details=stored.details,
         error=stored.error,
         fired=_fired(stored),
+        effect=stored.effect,
     )
 
 

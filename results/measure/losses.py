@@ -1,0 +1,332 @@
+"""The first sentence of an invalid run: what a user lost, and after which faults, in the words of the system.
+
+It claims only what the operations and the proofs of the faults show. A read that returns a value which an acknowledged write
+had replaced *missed* this write. The write was *never seen again* if processes were stopped in between, and no later operation
+saw it. It is *gone* only if the state itself lacks it: besides, a compare-and-set took effect on the older value, or all reads
+after healing still return an older value. "After" means later in time, and claims no cause. A fault counts only if its effect
+was proven.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from checker.linearizable import PART
+from checker.models.registers import CasRegister, Register
+from harness.console.plain import counted, listed, name
+from harness.faults import called
+from harness.op import FINAL_PHASE, OpType
+from harness.parts import REPLICAS_EQUAL
+from harness.units import NS_PER_S
+from harness.verdict import Verdict, reason_of, verdict_of
+from results.measure.loss_words import words_of
+from results.page.counterexample import counterexamples_of, short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from harness.counterexample import Counterexample
+    from harness.faults import FaultRecord
+    from harness.op import Operation, Value
+    from harness.verdict import Part
+    from results.store.record import RunRecord
+
+MAX_CLAUSES: Final = 2
+MAX_TRIED: Final = 200  # acknowledged writes before a read that may be the one that it misses
+_REGISTERS: Final = frozenset(model.name for model in (Register, CasRegister))
+_WRITES: Final = frozenset({"write", "w", "put", "set"})
+_READS: Final = frozenset({"read", "r", "get"})
+_GAINED: Final = frozenset({"add", "append", "enqueue", "send"})
+
+
+class Lost(enum.IntEnum):
+    """How much a user lost in a register; each of them includes the one before."""
+
+    MISSED = 1
+    UNSEEN = 2
+    GONE = 3
+
+
+_OF_ONE: Final[Mapping[Lost, str]] = {
+    Lost.MISSED: "a read missed an acknowledged write",
+    Lost.UNSEEN: "an acknowledged write was never seen again",
+    Lost.GONE: "an acknowledged write is gone",
+}
+_OF_SEVERAL: Final[Mapping[Lost, str]] = {
+    Lost.MISSED: "reads missed acknowledged writes of {n} keys",
+    Lost.UNSEEN: "acknowledged writes of {n} keys were never seen again",
+    Lost.GONE: "acknowledged writes of {n} keys are gone",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What a violation of a register shows.
+
+    Attributes:
+        lost: How much is lost.
+        when: The clause about the faults; empty if the run had none.
+        last: The last acknowledged write that is lost; None if the violation itself shows it.
+    """
+
+    lost: Lost
+    when: str
+    last: Operation | None
+
+
+def reason(record: RunRecord) -> str:
+    """Returns the sentences of a run: what a user lost, if the run shows it, and the reason of the verdict."""
+    return f"{first_sentence(record)} {reason_of(record.parts)}".lstrip()
+
+
+def first_sentence(record: RunRecord) -> str:
+    """Returns what a user lost; empty if the run is not invalid, or if its own first sentence says it."""
+    if verdict_of(record.parts) is not Verdict.INVALID:
+        return ""
+    part = next(part for part in record.parts if part.verdict is Verdict.INVALID)
+    if part.name == REPLICAS_EQUAL and not part.details.get("counterexample"):
+        return _said("replicas hold different data", _when(record.faults, 0, None))
+    found = part.details.get("counterexample")
+    if not isinstance(found, dict):
+        return ""
+    examples = counterexamples_of(record, "")
+    if not examples:
+        return ""
+    of_key = _by_key(record.operations)
+    model = part.details.get("model")
+    if model in _REGISTERS or (model is None and part.name == PART):  # earlier versions had registers alone
+        losses = [_of_register(example, of_key.get(example.key, ()), record.faults) for example in examples]
+        if losses[0] is not None:
+            return _of_registers(losses[0], [loss for loss in losses if loss is not None])
+    return _of_kind(part, found, examples, record.faults)
+
+
+def _said(what: str, when: str) -> str:
+    return f"{what[:1].upper()}{what[1:]}{f' {when}' if when else ''}."
+
+
+def _by_key(operations: Sequence[Operation]) -> Mapping[str | None, list[Operation]]:
+    found: dict[str | None, list[Operation]] = {}
+    for operation in operations:
+        found.setdefault(operation.key, []).append(operation)
+    return found
+
+
+# -- registers -----------------------------------------------------------------------------------------------------------------
+
+
+def _of_registers(first: Loss, losses: Sequence[Loss]) -> str:
+    """Returns the sentence about the first violation, and about others that show the same, or more, after the same faults."""
+    alike = sum(loss.lost >= first.lost and loss.when == first.when for loss in losses)
+    said = _said(_OF_SEVERAL[first.lost].format(n=alike) if alike > 1 else _OF_ONE[first.lost], first.when)
+    if first.last is None:
+        return said
+    return (
+        f"{said} The last acknowledged write before is {_named(first.last)}, at {first.last.last_ns / NS_PER_S:.3f} s."
+    )
+
+
+def _of_register(
+    example: Counterexample, operations: Sequence[Operation], faults: Sequence[FaultRecord]
+) -> Loss | None:
+    """Returns what a read of an older value shows; None if the decisive operation is none, or if it may be no older value."""
+    culprit = example.culprit
+    saw = None if culprit is None else _observed(culprit)
+    if culprit is None or saw is None:
+        return None
+    makers = _makers(operations)
+    missed = _missed(culprit, saw, operations, makers)
+    if missed is None:
+        return None
+    stopped = any(
+        fault.is_proven and fault.stopped and missed.last_ns < fault.end_ns and fault.start_ns < culprit.start_ns
+        for fault in faults
+    )
+    lost = _lost(missed, operations, makers)
+    return Loss(
+        lost=Lost.MISSED if lost is Lost.UNSEEN and not stopped else lost,
+        when=_when(faults, missed.last_ns, culprit),
+        last=None if missed.invoke_index in {each.invoke_index for each in example.operations} else missed,
+    )
+
+
+def _observed(operation: Operation) -> str | None:
+    """Returns the value that a successful operation found in a register, as text that tells values apart; None if none."""
+    if operation.type is not OpType.OK:
+        return None
+    if operation.f in _READS:
+        return repr(operation.result)
+    return repr(operation.value[0]) if _is_cas(operation) else None
+
+
+def _written(operation: Operation) -> str | None:
+    """Returns the value that an operation wrote or may have written; None if it wrote none."""
+    if operation.type is OpType.FAIL:
+        return None
+    if operation.f in _WRITES:
+        return repr(operation.value)
+    return repr(operation.value[1]) if _is_cas(operation) else None
+
+
+def _is_cas(operation: Operation) -> bool:
+    return operation.f == "cas" and isinstance(operation.value, list | tuple) and len(operation.value) == 2
+
+
+def _makers(operations: Sequence[Operation]) -> Mapping[str, list[Operation]]:
+    """Returns the operations that wrote, or may have written, each value."""
+    found: dict[str, list[Operation]] = {}
+    for operation in operations:
+        value = _written(operation)
+        if value is not None:
+            found.setdefault(value, []).append(operation)
+    return found
+
+
+def _is_older(value: str, than: Operation, makers: Mapping[str, list[Operation]]) -> bool:
+    """Returns whether a value can only be from before a write: the initial one, or of writes that had all ended before it."""
+    made = makers.get(value, [])
+    if not made:
+        return value == repr(None)
+    return all(each.type is OpType.OK and each.last_ns < than.start_ns for each in made)
+
+
+def _missed(
+    culprit: Operation, saw: str, operations: Sequence[Operation], makers: Mapping[str, list[Operation]]
+) -> Operation | None:
+    """Returns the last write that was acknowledged before an operation began, and that it provably did not see."""
+    acknowledged = [
+        each
+        for each in operations
+        if each.type is OpType.OK and _written(each) not in {None, saw} and each.last_ns < culprit.start_ns
+    ]
+    acknowledged.sort(key=lambda each: each.last_ns, reverse=True)
+    return next((each for each in acknowledged[:MAX_TRIED] if _is_older(saw, each, makers)), None)
+
+
+def _lost(missed: Operation, operations: Sequence[Operation], makers: Mapping[str, list[Operation]]) -> Lost:
+    """Returns how much is lost of a write that an operation missed; see the module."""
+    wrote = _written(missed)
+    later = [each for each in operations if each.start_ns > missed.last_ns and _observed(each) is not None]
+    older = [each for each in later if _is_older(_observed(each) or "", missed, makers)]
+    seen = [each for each in later if _observed(each) == wrote and each.last_ns > older[0].start_ns]
+    if seen or len(makers[wrote or ""]) != 1:  # of several writes of one value, nobody knows which one was seen
+        return Lost.MISSED
+    final = [each for each in later if each.phase == FINAL_PHASE]
+    in_state = any(_is_cas(each) for each in older) or (bool(final) and all(each in older for each in final))
+    return Lost.GONE if in_state else Lost.UNSEEN
+
+
+def _named(operation: Operation) -> str:
+    what = "compare-and-set to" if _is_cas(operation) else f"{operation.f} of"
+    value: Value = operation.value[1] if _is_cas(operation) else operation.value
+    return f"process {operation.process}'s {what} {name(short(value))}"
+
+
+# -- judges and other models ---------------------------------------------------------------------------------------------------
+
+
+def _of_kind(
+    part: Part, found: Mapping[str, Value], examples: Sequence[Counterexample], faults: Sequence[FaultRecord]
+) -> str:
+    kind, model = found.get("kind"), part.details.get("model")
+    words = words_of(part.name, model if isinstance(model, str) else None, kind if isinstance(kind, str) else None)
+    if words is None:
+        return ""
+    counts = part.details.get("counts")
+    count = counts.get(kind, 1) if isinstance(counts, dict) else 1
+    documents = part.details.get("counterexamples")
+    listed_ones = documents if isinstance(documents, list) else []
+    alike = [
+        example
+        for example, each in zip(examples, listed_ones, strict=False)
+        if isinstance(each, dict) and each.get("kind") == kind
+    ] or [examples[0]]
+    whens = [_when(faults, 0 if words.by_then else _known_ns(each), each.culprit) for each in alike]
+    is_all = isinstance(count, int) and count == len(alike) and len(set(whens)) == 1
+    if not is_all:  # the faults are those around the violation that is shown; others may be of another time
+        several = isinstance(count, int) and count > 1 and words.several
+        which = f", the one below {whens[0]}" if several and whens[0] else f" {whens[0]}" if whens[0] else ""
+        return _said(f"{words.of(count if isinstance(count, int) else 1)}{which}", "")
+    last = max(alike, key=_known_ns)
+    gained = _gained(last)
+    more = ""
+    if words.gone and len(alike) > 1 and gained is not None and last.subject is not None:
+        more = f" The last of them is {name(short(last.subject))}, acknowledged at {gained.last_ns / NS_PER_S:.3f} s."
+    return f"{_said(words.of(len(alike)), whens[0])}{more}"
+
+
+def _gained(example: Counterexample) -> Operation | None:
+    """Returns the last acknowledged operation of an example that put something in, before the decisive one began."""
+    culprit = example.culprit
+    before = None if culprit is None else culprit.start_ns
+    known = [
+        each
+        for each in example.operations
+        if each.f in _GAINED and each.type is OpType.OK and (before is None or each.last_ns <= before)
+    ]
+    return max(known, key=lambda each: each.last_ns, default=None)
+
+
+def _known_ns(example: Counterexample) -> int:
+    """Returns the time from which on an example shows what must be there: the end of the operation that put it in."""
+    gained = _gained(example)
+    if gained is not None:
+        return gained.last_ns
+    return min(each.start_ns for each in example.operations)
+
+
+# -- faults --------------------------------------------------------------------------------------------------------------------
+
+
+def _when(faults: Sequence[FaultRecord], from_ns: int, culprit: Operation | None) -> str:
+    """Returns which faults were between a time and the decisive operation, as a clause; empty if the run had none.
+
+    Args:
+        faults: The faults of the run.
+        from_ns: The time from which on something must have been there.
+        culprit: The decisive operation; None: the end of the run.
+    """
+    proven = [fault for fault in faults if fault.is_proven and fault.end_ns > fault.start_ns]
+    if culprit is None:
+        return f"after {_clauses(proven)}" if proven else ""
+    between = [fault for fault in proven if fault.start_ns < culprit.last_ns and fault.end_ns > from_ns]
+    over = [fault for fault in between if fault.end_ns <= culprit.start_ns or _stopped_before(fault, culprit)]
+    on = [fault for fault in between if fault not in over]
+    if between:
+        return listed(
+            [*([f"after {_clauses(over)}"] if over else []), *([f"while {_clauses(on)}"] if on else [])], "and"
+        )
+    if not proven:
+        return ""
+    return "before any fault" if min(fault.start_ns for fault in proven) >= culprit.last_ns else "while no fault was on"
+
+
+def _stopped_before(fault: FaultRecord, culprit: Operation) -> bool:
+    """Returns whether a fault ended processes before an operation: that is over at once, though they start again later."""
+    return bool(fault.stopped) and fault.start_ns < culprit.start_ns
+
+
+def _clauses(faults: Sequence[FaultRecord]) -> str:
+    """Returns what happened, as clauses; of many faults, their number and their kinds."""
+    what = list(dict.fromkeys(happened(fault) for fault in faults))
+    if len(what) <= MAX_CLAUSES:
+        return listed(what, "and")
+    kinds = list(dict.fromkeys(called(fault.planned.kind, fault.planned.options) for fault in faults))
+    return f"{counted(len(faults), 'fault')} happened ({', '.join(_few(kinds))})"
+
+
+def _few(kinds: Sequence[str]) -> Iterator[str]:
+    yield from (name(kind) for kind in kinds[:4])
+    if len(kinds) > 4:
+        yield f"and {counted(len(kinds) - 4, 'more kind')}"
+
+
+def happened(fault: FaultRecord) -> str:
+    """Returns what a fault did, as a clause; a record of an earlier version, or of another package, has only its kind."""
+    if fault.effect:
+        return name(fault.effect)
+    return (
+        f"{name(called(fault.planned.kind, fault.planned.options))} hit {name(', '.join(fault.targets)) or 'no node'}"
+    )

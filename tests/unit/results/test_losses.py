@@ -1,0 +1,258 @@
+"""The first sentence of an invalid report says what a user lost, and claims no more than the operations and proofs show."""
+
+from __future__ import annotations
+
+import ast
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import escape
+from rich.console import Console
+
+from checker.linearizable import linearizability
+from checker.transactions.models import ANOMALIES
+from harness.faults import FaultRecord, PlannedFault, Proof
+from harness.op import FINAL_PHASE, Operation, OpType
+from harness.parts import replicas_equal
+from harness.units import NS_PER_S as S
+from harness.verdict import Verdict
+from harness.workload import Observed
+from results.live.terminal import print_summary
+from results.measure.loss_words import words_of
+from results.measure.losses import first_sentence, happened, reason
+from results.page.report import render
+from results.store.document import build
+from results.store.load import load_record
+from results.store.store import Store
+from tests.unit.results.stored import store_run
+from tests.unit.results.synthetic import record
+from tests.unit.results.test_evidence import DIFFERENCE
+from workloads.set.workload import SetOptions, SetWorkload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from results.store.record import RunRecord
+
+ALL = ("n1", "n2", "n3", "n4", "n5")
+
+
+def op(start_s: float, f: str, value: Any, result: Any = None, **more: Any) -> Operation:
+    """Returns a successful operation of half a second."""
+    return Operation(
+        process=int(start_s) % 7, f=f, value=value, result=value if result is None and f != "read" else result,
+        type=OpType.OK, start_ns=int(start_s * S), end_ns=int((start_s + 0.5) * S), invoke_index=0, complete_index=1,
+        **{"key": "x", **more},
+    )  # fmt: skip
+
+
+def placed(operations: Sequence[Operation], *faults: FaultRecord) -> list[Operation]:
+    """Returns operations with the indexes of their events in the history that they make, with the events of the faults."""
+    events = [(time_ns, place) for place, each in enumerate(operations) for time_ns in (each.start_ns, each.last_ns)]
+    events += [(time_ns, -1) for each in faults for time_ns in (each.start_ns, each.end_ns)]
+    indexes: dict[int, list[int]] = {}
+    for index, (_, place) in enumerate(sorted(events)):
+        indexes.setdefault(place, []).append(index)
+    return [
+        replace(each, invoke_index=indexes[place][0], complete_index=indexes[place][1])
+        for place, each in enumerate(operations)
+    ]
+
+
+def fault(
+    kind: str, start_s: float, end_s: float, nodes: Sequence[str], effect: str = "", **measured: Any
+) -> FaultRecord:
+    """Returns a fault with a proof."""
+    return FaultRecord(
+        planned=PlannedFault(id=int(start_s), kind=kind, target=tuple(nodes), start_s=start_s, end_s=end_s),
+        targets=tuple(nodes), start_ns=int(start_s * S), end_ns=int(end_s * S),
+        proof=Proof(effective=True, reason="Seen.", measured=measured), effect=effect,
+    )  # fmt: skip
+
+
+POWER = fault("power-loss", 5, 8, ALL, "all nodes lost power", vanished=list(ALL))
+CUT = fault("partition-leader", 5, 30, ["n1"], "n1 was cut off from other nodes")
+
+
+def judged(operations: Sequence[Operation], *faults: FaultRecord) -> RunRecord:
+    """Returns the record of a run of a register with these operations and faults."""
+    operations = placed(operations, *faults)
+    parts = linearizability("cas-register", operations, faults)
+    return replace(record(seed=1, operations=10), operations=operations, faults=faults, parts=parts)
+
+
+OLD = [op(1, "write", 1), op(2, "write", 2), op(3, "write", 3), op(10, "read", None, 1)]
+
+
+def test_a_read_of_an_old_value_misses_the_last_acknowledged_write() -> None:
+    """The contradiction may need only an earlier write; the sentence has the last one that was acknowledged."""
+    said = first_sentence(judged(OLD, CUT))
+    assert said.startswith("A read missed an acknowledged write while n1 was cut off from other nodes.")
+    assert "write of 3" in reason(judged(OLD, CUT))
+
+
+def test_a_write_that_nobody_saw_after_a_loss_of_power_is_never_seen_again() -> None:
+    """One read of an old value may be late. So the sentence says what was seen: the write was not, in any later answer."""
+    assert first_sentence(judged(OLD, POWER)).startswith(
+        "An acknowledged write was never seen again after all nodes lost power."
+    )
+    seen = [*OLD, op(12, "read", None, 3)]
+    assert first_sentence(judged(seen, POWER)).startswith(
+        "A read missed an acknowledged write after all nodes lost power."
+    )
+
+
+@pytest.mark.parametrize(
+    "proof", [op(12, "cas", [1, 9]), op(12, "read", None, 1, phase=FINAL_PHASE)], ids=["cas", "final-read"]
+)
+def test_a_write_is_gone_if_the_state_lacks_it(proof: Operation) -> None:
+    """A compare-and-set that took effect on the older value shows the state, and so do the reads after healing."""
+    found = judged([*OLD, proof], POWER)
+    assert first_sentence(found).startswith("An acknowledged write is gone after all nodes lost power.")
+
+
+def test_several_keys_are_counted_if_they_show_the_same() -> None:
+    """A key that shows less, or another fault, is not counted."""
+    other = [replace(each, key="y") for each in OLD]
+    assert first_sentence(judged([*OLD, *other], POWER)).startswith(
+        "Acknowledged writes of 2 keys were never seen again after all nodes lost power."
+    )
+
+
+def test_the_clause_about_the_faults_is_about_the_time_between(stale_record: RunRecord) -> None:
+    """Faults before the write was acknowledged, faults without a proof, and no fault at all."""
+    early = fault("kill", 0.1, 0.4, ["n2"], "n2 was killed", vanished=["n2"])
+    unproven = replace(POWER, proof=Proof(effective=False, reason="Not seen."))
+    late = replace(POWER, start_ns=50 * S, end_ns=60 * S)
+    assert first_sentence(judged(OLD, early)).startswith("A read missed an acknowledged write while no fault was on.")
+    assert first_sentence(judged(OLD, unproven)).startswith("A read missed an acknowledged write. ")
+    assert first_sentence(judged(OLD)).startswith("A read missed an acknowledged write. ")
+    assert first_sentence(judged(OLD, late)).startswith("A read missed an acknowledged write before any fault.")
+    assert "after all nodes lost power and while n1 was cut off from other nodes." in first_sentence(
+        judged(OLD, POWER, CUT)
+    )
+    many = [
+        replace(fault(kind, 5 + place / 10, 6, [node]), effect="")
+        for place, (kind, node) in enumerate([("kill", "n1"), ("pause", "n2"), ("kill", "n3")])
+    ]
+    assert "after 3 faults happened (kill, pause)." in first_sentence(judged(OLD, *many))
+    assert happened(many[0]) == "kill hit n1"
+    assert first_sentence(record(seed=1, operations=30)) == ""
+    assert first_sentence(stale_record) != ""
+
+
+@given(st.data())
+def test_a_late_read_never_proves_that_a_write_is_gone(data: st.DataObject) -> None:
+    """By a register that never loses anything, with reads that may be of any earlier time, except those after healing."""
+    operations: list[Operation] = []
+    values: list[int | None] = [None]
+    for place in range(data.draw(st.integers(4, 12))):
+        f = data.draw(st.sampled_from(["write", "read", "read", "cas"]))
+        at_s = 10 + place
+        if f == "write":
+            operations.append(op(at_s, f, place + 1))
+            values.append(place + 1)
+        elif f == "cas" and values[-1] is not None:
+            operations.append(op(at_s, f, [values[-1], place + 1]))
+            values.append(place + 1)
+        else:
+            late = data.draw(st.booleans())
+            operations.append(op(at_s, "read", None, data.draw(st.sampled_from(values)) if late else values[-1]))
+    operations.append(op(40, "read", None, values[-1], phase=FINAL_PHASE))
+    power = replace(POWER, start_ns=int(data.draw(st.integers(10, 20)) * S), end_ns=20 * S)
+    found = judged(operations, power)
+    said = first_sentence(found)
+    assert "gone" not in said
+    if not said:
+        assert found.parts[0].verdict is Verdict.VALID
+        return
+    violation = found.parts[0].counterexamples[0]
+    culprit = violation.culprit
+    assert culprit is not None
+    before = [each for each in operations if each.f != "read" and each.last_ns < culprit.start_ns]
+    last = before[-1].value[1] if before[-1].f == "cas" else before[-1].value
+    assert culprit.result != last  # the last acknowledged write is the one that it missed
+    assert f"{last}" in reason(found)
+    if "never seen again" in said:
+        assert not any(
+            each.result == last for each in operations if each.f == "read" and each.start_ns > culprit.start_ns
+        )
+
+
+def test_elements_that_are_gone_are_counted(stale_record: RunRecord) -> None:
+    """The number is that of the judge; the clause is there only if it holds for all of them, or for the one below."""
+    adds = [op(place, "add", place, key=None) for place in range(1, 5)]
+    operations = placed([*adds, *(op(10 + place, "read", None, [1, 2], key=None) for place in range(2))])
+    (part, *_) = SetWorkload(SetOptions()).check(operations, Observed(faults=[POWER]))
+    run = replace(stale_record, operations=operations, faults=[POWER], parts=[part])
+    assert first_sentence(run) == (
+        "2 elements of the set are gone after all nodes lost power. The last of them is 4, acknowledged at 4.500 s."
+    )
+    later = replace(POWER, start_ns=4 * S, end_ns=int(4.2 * S))
+    assert first_sentence(replace(run, faults=[later])) == (
+        "2 elements of the set are gone, the one below after all nodes lost power."
+    )
+    counted = replace(part, details={**part.details, "counts": {"lost": 7406}})
+    assert first_sentence(replace(run, parts=[counted])).startswith("7,406 elements of the set are gone, the one below")
+
+
+def test_replicas_that_differ_are_told_in_words(stale_record: RunRecord) -> None:
+    """A part without operations has the faults of the whole run."""
+    run = replace(stale_record, parts=[replicas_equal(DIFFERENCE)], faults=[POWER])
+    assert reason(run).startswith("Replicas hold different data after all nodes lost power. Replicas differ at")
+
+
+def test_terminal_results_and_page_begin_alike(tmp_path: Path) -> None:
+    """One function makes the sentence, also when a report is written again from the folder of the run."""
+    run = store_run(Store(tmp_path), judged(OLD, POWER))
+    made = build(judged(OLD, POWER))
+    again = load_record(run)
+    assert build(again)["reason"] == made["reason"] == reason(again)
+    out = io.StringIO()
+    print_summary(Console(file=out, width=4000), made, report=None)
+    assert out.getvalue().startswith(
+        "✗ invalid  An acknowledged write was never seen again after all nodes lost power."
+    )
+    assert escape(made["reason"]) in render(again, build(again), drawn={}, logs=[])
+
+
+MAKERS = {"_of_token", "_of_read", "_two", "_anomaly"}  # they take the kind as their first argument
+
+
+def kinds_of(folder: str) -> Iterator[str]:
+    """Yields each constant that the judges below a folder give to an anomaly as its kind."""
+    for path in sorted((Path(__file__).parents[3] / folder).rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        texts = {
+            node.target.id: node.value.value
+            for node in tree.body
+            if isinstance(node, ast.AnnAssign)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.target, ast.Name)
+        }
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            given = [
+                each.value for each in call.keywords if each.arg == "kind" and getattr(call.func, "id", "") == "Anomaly"
+            ]
+            given += call.args[:1] if getattr(call.func, "attr", "") in MAKERS else []
+            for value in [
+                part for each in given for part in ([each.body, each.orelse] if isinstance(each, ast.IfExp) else [each])
+            ]:
+                kind = texts.get(value.id) if isinstance(value, ast.Name) else getattr(value, "value", None)
+                if isinstance(kind, str):
+                    yield kind
+
+
+def test_each_kind_of_the_judges_has_words() -> None:
+    """A new kind of anomaly needs a clause; transactions take that of their anomaly."""
+    known = {"set", "log", "queue", "lock", "counter", "ledger", "kafka", "unique-ids", "echo"}
+    kinds = set(kinds_of("workloads"))
+    assert {"lost", "two-holders", "token-twice", "given-twice", "under-replicated", "out-of-bounds"} <= kinds
+    assert [kind for kind in kinds if not any(words_of(judge, None, kind) for judge in known)] == []
+    assert [kind for kind in ANOMALIES if words_of("list-append", None, kind) is None] == []
+    assert words_of("own", None, "own-kind") is None
