@@ -46,7 +46,7 @@ def test_the_first_line_tells_of_a_mended_build(valid_record: RunRecord) -> None
 def test_the_verdict_is_first_and_the_reproduce_line_last(stale_record: RunRecord, width: int) -> None:
     """The command can be copied whole at any width."""
     lines = printed(stale_record, width).strip().splitlines()
-    assert lines[0].startswith("✗ invalid  Process")
+    assert lines[0].startswith("✗ invalid  A read missed")
     assert lines[-1] == f"reproduce  {stale_record.test.reproduce}"
     assert lines[-2] == "report     store/x/report.html"
 
