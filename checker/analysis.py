@@ -175,7 +175,7 @@ def conclude(
     }
     if hints is not None:
         hints = hints.beside(verdict, outcome["analyzer"], operations)
-        fields |= {"order_agrees": hints.agrees, "order_reason": hints.reason}
+        fields |= {"order_agrees": hints.agrees, "order_reason": hints.reason, "order_against": hints.against}
     if verdict is Verdict.VALID and certificate and outcome["order"] is not None:
         order = tuple(known[i] for i in positions(outcome["order"]))
         replay(model, operations, order)

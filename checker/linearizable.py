@@ -12,6 +12,7 @@ from checker.explain.blaming import blaming
 from checker.explain.violations import When, count, counterexamples, of_keys, ranked
 from checker.independent import check_keys
 from checker.models import find_model, made
+from harness.about import MEMBER, about_operations
 from harness.console.plain import counted_of
 from harness.verdict import Part, Verdict
 
@@ -107,4 +108,5 @@ def order_part(found: KeyedAnalysis) -> Part | None:
     details: dict[str, Value] = {str(each): len(keys) for each, keys in by_verdict.items()}
     if agrees is not Verdict.VALID:
         details["keys"] = by_verdict[agrees][:MAX_NAMED_KEYS]
+        details[MEMBER] = about_operations(found.keys[by_verdict[agrees][0]].order_against)
     return Part(name=ORDER_PART, verdict=agrees, reason=found.order_reason, details=details, extra=True)

@@ -76,6 +76,7 @@ class Analysis:
         certificate: Valid, on request: the operations in the order of a linearization.
         order_agrees: Whether the system's own order is legal; None if no operation carries one. See `checker.search.hints`.
         order_reason: The reason, in one sentence; empty if no operation carries one.
+        order_against: The operations that show that it is not legal; empty if none do so by themselves.
     """
 
     valid: Verdict
@@ -97,6 +98,7 @@ class Analysis:
     certificate: tuple[Operation, ...] | None = None
     order_agrees: Verdict | None = None
     order_reason: str = ""
+    order_against: tuple[Operation, ...] = ()
 
     @property
     def rank(self) -> int | None:

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from harness.counterexample import Counterexample
+    from rich.console import Console
+
     from harness.node_states import ClusterState
+    from results.measure.log_lines import Logs
+    from results.measure.since_start import SinceStart
+    from results.page.evidence import Evidence
+    from results.page.story import Scene
     from results.store.record import RunRecord
     from results.store.store import Run
 
@@ -34,10 +39,12 @@ if TYPE_CHECKING:
 def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -> None:
     """Prints the violation of RUN in order: its operations, the faults around them, the leaders, and the state of the nodes.
 
-    Labrys repeats a simulated run from its seed, so the state of each node is exact. For a run on real nodes, it prints what it
-    recorded, and for programs with pipes the messages around the operations. A part without a counterexample, such as
-    recovered, has tables: how far each node was at each poll, who led, and which faults were on. The command also writes the
-    report again, with the same. The exit code is 0 if RUN is invalid, and 2 if there is no violation to explain.
+    Labrys repeats a simulated run from its seed, so the state of each node is exact. For a run on real nodes, it prints what
+    it recorded, and for programs with pipes the messages around the operations. A part without a counterexample has the same
+    around its time: faults, what the nodes reported, lines of their logs, and how far each node was at each poll. A run that
+    is unknown has the codes of its errors and the last reports of the nodes. In each case there are the first lines of each
+    node's last start, and its warnings and errors since then. The command also writes the report again, with the same. The
+    exit code is 0 if RUN is invalid, and 2 if there is no violation to explain.
     """
     from rich.text import Text
 
@@ -46,16 +53,15 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     from harness.leaders import rivals
     from harness.parts import ONE_LEADER
     from harness.verdict import Verdict, verdict_of
-    from results.measure.log_lines import spans_of
     from results.measure.losses import reason as reason_of
     from results.measure.messages import messages_near
+    from results.measure.since_start import since_start
     from results.page.counterexample import counterexamples_of
     from results.page.evidence import evidence, logs_of
-    from results.page.story import story
-    from results.page.story_text import print_evidence, print_messages, print_story
+    from results.page.story import scene_of, story
+    from results.page.story_text import print_messages, print_reason, print_since, print_story
     from results.store.document import build
     from results.store.load import load_record
-    from results.store.node_states import FILE, states_document
     from results.store.publish import draw
     from results.store.store import Store
 
@@ -66,21 +72,20 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
     examples = counterexamples_of(record, reason)
     logs = logs_of(found, record)
     others = evidence(record, logs)
+    scenes = [*map(scene_of, examples[:1]), *(each.scene for each in others if each.scene is not None)]
     if not examples and not others:
         console.print(f"{found.path} has no violation to explain. Its verdict: {reason}", soft_wrap=True)
         ctx.exit(ExitCode.UNKNOWN)
+    states = _states(ctx, found, record, scenes, logs, store_dir=store_dir, more=more) if scenes else ()
+    shown: Sequence[SinceStart] = ()
     if examples:
-        states: Sequence[ClusterState] = ()
-        if record.test.options.get("cluster_kind") == clusters.options.SIMULATED:
-            states = _states(ctx, found, record, examples[0], store_dir=store_dir, more=more)
-            if states:
-                found.write_json(found.path / FILE, states_document(states))
-        print_story(
-            console, examples[0], story(examples[0], record, states, logs.near(spans_of(examples[0]))), reason=reason
-        )
+        print_story(console, examples[0], story(scenes[0], record, states, logs.near(scenes[0].spans)), reason=reason)
+        shown = since_start(record, logs.since, scenes[0].to_ns)
+        print_since(console, shown)
+    else:
+        print_reason(console, verdict_of(record.parts), reason)
     print_messages(console, messages_near(found, record, examples[0] if examples else None))
-    for each in others:
-        print_evidence(console, each)
+    _print_others(console, record, others, logs=logs, states=states, shown=shown)
     for note in logs.notes:
         console.print(Text(one_line(note), style="dim"), soft_wrap=True)
     is_part = any(part.name == ONE_LEADER for part in record.parts)  # then its evidence has them
@@ -92,26 +97,51 @@ def explain_run(ctx: click.Context, /, run: str, store_dir: Path, **more: Any) -
         ctx.exit(ExitCode.UNKNOWN)
 
 
+def _print_others(
+    console: Console,
+    record: RunRecord,
+    others: Sequence[Evidence],
+    *,
+    logs: Logs,
+    states: Sequence[ClusterState],
+    shown: Sequence[SinceStart],
+) -> None:
+    """Prints the evidence of the parts without a counterexample, and the logs since the last starts if they are not `shown`."""
+    from results.page.story import story
+    from results.page.story_text import print_evidence, print_since
+
+    for each in others:
+        around = () if each.scene is None else story(each.scene, record, states, logs.near(each.scene.spans))
+        print_evidence(console, each, around)
+        if each.since != shown:
+            print_since(console, each.since)
+            shown = each.since
+
+
 def _states(
     ctx: click.Context,
     found: Run,
     record: RunRecord,
-    example: Counterexample,
+    scenes: Sequence[Scene],
+    logs: Logs,
     *,
     store_dir: Path,
     more: dict[str, Any],
 ) -> Sequence[ClusterState]:
-    """Returns the states of the nodes of a simulated run; prints a line and returns none if the run does not repeat itself."""
+    """Writes and returns the states of the nodes of a simulated run; prints a line if the run does not repeat itself."""
+    if record.test.options.get("cluster_kind") != clusters.options.SIMULATED:
+        return ()
     from commands.explaining import states_of
     from results.page.story import times_of
-    from results.store.node_states import MAX_STATES
+    from results.store.node_states import FILE, MAX_STATES, states_document
 
     (options, sources), _, _ = recalled(ctx, str(found.path), store_dir=store_dir, targets="role", more=more)
     settled = settle(options, sources)
-    times = times_of(example, record)
+    lines = [(scene, logs.near(scene.spans)) for scene in scenes]
+    times = list(dict.fromkeys(time for scene, near in lines for time in times_of(scene, record, near) if time >= 0))
     if len(times) > MAX_STATES:
         echo(f"Labrys shows the nodes at the first {MAX_STATES} of {len(times)} times", err=True)
-    states = states_of(settled, record.operations, times[:MAX_STATES], key=example.key)
+    states = states_of(settled, record.operations, times[:MAX_STATES], key=_key_of(scenes))
     if states is None:
         echo(
             f"{found.path} has another history when it runs again, so the state of its nodes is unknown; "
@@ -119,4 +149,10 @@ def _states(
             err=True,
         )
         return ()
+    found.write_json(found.path / FILE, states_document(states))
     return states
+
+
+def _key_of(scenes: Sequence[Scene]) -> str | None:
+    """Returns the key whose values the states show: that of the first operation."""
+    return next((operation.key for scene in scenes for operation in scene.operations), None)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from harness.about import MEMBER, About
 from harness.console.plain import counted
 from harness.units import NS_PER_S
 from harness.verdict import Part, Verdict
@@ -170,6 +171,8 @@ def raft_invariants(indexes: Indexes, promise: str, faults: Sequence[FaultRecord
     examples: list[Value] = [str(each) for each in found[:MAX_EXAMPLES]]
     details: dict[str, Value] = {"promise": promise, "reports": indexes.reports, "breaches": examples}
     if found:
+        nodes = tuple(dict.fromkeys(each.node for each in found if each.after_ns <= found[0].after_ns + NS_PER_S))
+        details[MEMBER] = About(from_ns=found[0].asked_ns, to_ns=found[0].after_ns, nodes=nodes).to_json()
         more = f" There are {len(found)} such cases." if len(found) > 1 else ""
         reason = f"{found[0]}, and no fault was on the node.{more} {promise}"
         return Part(name=RAFT_INVARIANTS, verdict=Verdict.INVALID, reason=reason, details=details, extra=True)

@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
+from harness.about import MEMBER, About
 from harness.console.plain import counted, counted_of
 from harness.errors import LabrysError, headline
 from harness.faults import called
@@ -115,6 +116,12 @@ def one_leader_per_term(sightings: Sequence[Sighting], promise: str, lane: str |
         ],
     }
     if found:
+        first = found[0].claims
+        details[MEMBER] = About(
+            from_ns=first[0].time_ns,
+            to_ns=max(claim.last_ns for claim in first),
+            nodes=tuple(dict.fromkeys(claim.node for claim in first)),
+        ).to_json()
         more = f" This is so in {len(found)} terms." if len(found) > 1 else ""
         reason = f"{found[0]}{more} {promise}"
         return Part(name=name, verdict=Verdict.INVALID, reason=reason, details=details, extra=True)
@@ -245,7 +252,7 @@ def replicas_equal(replicas: Replicas | None) -> Part:
     name = REPLICAS_EQUAL
     if replicas is None:
         return Part(name=name, verdict=Verdict.UNKNOWN, reason="The run ended before its replicas were compared.")
-    details = {
+    details: dict[str, Value] = {
         "applied": dict(replicas.applied),
         "compared": {
             AT_REST if index is None else str(index): list(nodes) for index, nodes in replicas.compared.items()
@@ -254,6 +261,13 @@ def replicas_equal(replicas: Replicas | None) -> Part:
         "differing": [asdict(difference) for difference in replicas.differing],
     }
     apart, stayed_out = _apart(replicas)
+    if replicas.from_ns is not None:
+        unlike = (node for each in replicas.differing for node in (*each.values, *each.lacking))
+        details[MEMBER] = About(
+            from_ns=replicas.from_ns,
+            to_ns=replicas.from_ns + round(replicas.seconds * NS_PER_S),
+            nodes=tuple(dict.fromkeys(node.partition(" (state")[0] for node in unlike)) or tuple(replicas.applied),
+        ).to_json()
     if replicas.differing:
         first = _difference(replicas.differing[0])
         where = f"after {replicas.seconds:.0f} s at rest" if replicas.unplaced else "at the same applied index"

@@ -61,6 +61,7 @@ class Replicas:
         differing_keys: The number of keys that differ, counted for each index.
         seconds: The duration of the comparison.
         out: The nodes that had stayed out, so that nobody waited for them.
+        from_ns: Its start, on the run's clock; None if it is not known.
     """
 
     applied: Mapping[str, int | None]
@@ -71,6 +72,7 @@ class Replicas:
     differing_keys: int = 0
     seconds: float = 0.0
     out: Sequence[str] = ()
+    from_ns: int | None = None
 
     @property
     def largest(self) -> int | None:
@@ -92,7 +94,7 @@ async def compare_replicas(service: Service, *, clock: Clock, without: Collectio
         clock: The run's clock.
         without: The names of nodes that stay out. Nobody waits for them.
     """
-    start_s = clock.now_s()
+    start_s, start_ns = clock.now_s(), clock.now_ns()
     dumps = Dumps()
     nodes = service.nodes
     names = [node.name for node in nodes]
@@ -104,7 +106,8 @@ async def compare_replicas(service: Service, *, clock: Clock, without: Collectio
                 dumps.add(state)
         elapsed_s = clock.now_s() - start_s
         if dumps.met(name for name in names if name not in without) or elapsed_s >= SETTLE_S:
-            return replace(dumps.compared(names, seconds=elapsed_s), out=[name for name in names if name in without])
+            compared = dumps.compared(names, seconds=elapsed_s)
+            return replace(compared, out=[name for name in names if name in without], from_ns=start_ns)
         await asyncio.sleep(POLL_S)
 
 

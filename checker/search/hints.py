@@ -68,12 +68,14 @@ class Hints:
         reason: One sentence.
         order: The positions of all operations that take effect, in the encoded history; None unless the order is legal.
         seconds: Wall time.
+        against: The operations that show that it is not legal; empty if none do so by themselves.
     """
 
     agrees: Verdict
     reason: str
     order: Sequence[int] | None = None
     seconds: float = 0.0
+    against: tuple[Operation, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
@@ -314,7 +316,7 @@ def _against_time(encoded: Encoded, steps: Sequence[Sequence[int]]) -> Hints | N
                     _NOT_LEGAL, "it puts ", *span(latest), f" at {latest.order} before ", *span(op), f" at {op.order}",
                     ", which ended before the first one began.",
                 )  # fmt: skip
-                return Hints(agrees=Verdict.INVALID, reason=text)
+                return Hints(agrees=Verdict.INVALID, reason=text, against=(op, latest))
         last = max((encoded.operations[i] for i in step), key=attrgetter("invoke_index"))
         if latest is None or last.invoke_index > latest.invoke_index:
             latest = last
@@ -350,7 +352,8 @@ def _hints(encoded: Encoded, placed: Placed, unhinted: int) -> Hints:
     if placed.exhausted:
         tried = f"{f', wherever the {unhinted} operations without an order stand' if unhinted else ''}."
         where = stuck or ("the operations cannot follow it",)
-        return Hints(agrees=Verdict.INVALID, reason=sentence(_NOT_LEGAL, *where, tried))
+        against = () if placed.refused is None else (encoded.operations[placed.refused],)
+        return Hints(agrees=Verdict.INVALID, reason=sentence(_NOT_LEGAL, *where, tried), against=against)
     text = sentence(
         "it is not known whether the system's own order is a legal one: the budget ended",
         *((f", with {unhinted} operations that have no order",) if unhinted else ()),

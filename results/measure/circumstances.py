@@ -98,13 +98,13 @@ def _answered_by(operation: Operation, sightings: Sequence[Sighting], positions:
             f"{contact.node} answered {what}."
             if contact.answered
             else f"{what[0].upper()}{what[1:]} was sent to {contact.node}.",
-            *_reported(contact.node, operation, sightings),
+            *_polled(contact.node, operation, sightings),
         ]
     )
     yield from _behind(contact.node, operation, positions)
 
 
-def _reported(node: str, operation: Operation, sightings: Sequence[Sighting]) -> Iterator[str]:
+def _polled(node: str, operation: Operation, sightings: Sequence[Sighting]) -> Iterator[str]:
     """Yields what a node reported about itself in the polls from before an operation until after it."""
     start_ns, end_ns = operation.start_ns, operation.last_ns
     own = sorted((seen for seen in sightings if seen.node == node), key=lambda seen: seen.time_ns)
@@ -116,17 +116,18 @@ def _reported(node: str, operation: Operation, sightings: Sequence[Sighting]) ->
         return
     seen = own[first : last + 1]
     if len(seen) == 1:
-        yield f"It {_role(seen[0])}, {in_polls(seen[0])}."
+        yield f"It {reported(seen[0])}, {in_polls(seen[0])}."
         return
-    reports = [f"until {at(seen[0].last_ns)} it {_role(seen[0])}"]
-    reports += [f"{in_polls(each)} it {_role(each)}" for each in seen[1:-1][:MAX_REPORTS]]
+    reports = [f"until {at(seen[0].last_ns)} it {reported(seen[0])}"]
+    reports += [f"{in_polls(each)} it {reported(each)}" for each in seen[1:-1][:MAX_REPORTS]]
     if len(seen) - 2 > MAX_REPORTS:
         reports.append(f"there are {len(seen) - 2 - MAX_REPORTS} more reports")
-    text = "; ".join([*reports, f"since {at(seen[-1].time_ns)} it {_role(seen[-1])}"])
+    text = "; ".join([*reports, f"since {at(seen[-1].time_ns)} it {reported(seen[-1])}"])
     yield f"{text[0].upper()}{text[1:]}."
 
 
-def _role(seen: Sighting) -> str:
+def reported(seen: Sighting) -> str:
+    """Returns what a node reported about itself in a poll, as a clause."""
     if seen.role is None:
         return "did not answer"
     role = f"{'an' if seen.role[:1] in 'aeiou' else 'a'} {seen.role}" if seen.role != LEADER else "the leader"

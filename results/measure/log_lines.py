@@ -2,8 +2,8 @@
 
 `results.measure.log_times` turns the time that a node wrote into the time of the run. If the system names telling texts, only
 lines with one of them are read; else all lines near the moments that a page is about. Three or more successive lines that
-differ only in their numbers become one. Logs are foreign: no link is followed, lines and files have limits, and what was not
-read is told.
+differ only in their numbers become one. The first lines of a start of a node, and its warnings and errors, are kept whatever
+their time. Logs are foreign: no link is followed, lines and files have limits, and what was not read is told.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from harness.console import below
 from harness.console.plain import counted, name
 from harness.units import NS_PER_S
 from results.measure.log_times import UNKNOWN, log_times
+from results.measure.since_start import MAX_FIRST, is_severe, starts_of
 from results.measure.transcripts import FILE as TRANSCRIPT
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class LogLine:
         more: How many similar lines follow.
         last_ns: The time of the last of them.
         last: The text of the last of them.
+        is_severe: Whether it is known to be a warning or an error.
+        is_first: Whether it is one of the first lines after a start of the node.
     """
 
     time_ns: int
@@ -65,6 +68,8 @@ class LogLine:
     more: int = 0
     last_ns: int = 0
     last: str = ""
+    is_severe: bool = False
+    is_first: bool = False
 
     @property
     def shown(self) -> str:
@@ -89,10 +94,12 @@ class Logs:
     Attributes:
         lines: The lines, in the order of time.
         notes: Sentences about what is missing or uncertain.
+        since: The first lines of starts, and all warnings and errors; `results.measure.since_start` chooses among them.
     """
 
     lines: Sequence[LogLine] = ()
     notes: Sequence[str] = ()
+    since: Sequence[LogLine] = ()
 
     def near(self, spans: Sequence[Span], most: int = MAX_NEAR) -> list[LogLine]:
         """Returns the lines within or nearest to some spans, at most `most`, in the order of time."""
@@ -119,6 +126,7 @@ def read_logs(run: Run, record: RunRecord, spans: Sequence[Span]) -> Logs:
     notes = list(times.notes)
     texts = [text.encode() for text in record.test.log_texts[:MAX_TEXTS] if text]
     lines: list[LogLine] = []
+    since: list[LogLine] = []
     left = MAX_TOTAL_BYTES
     for path in files:
         if not times.knows(path.parent.name):
@@ -126,7 +134,11 @@ def read_logs(run: Run, record: RunRecord, spans: Sequence[Span]) -> Logs:
         try:
             with below.open_file(run.path, path) as file:
                 room = min(left, MAX_BYTES)
-                lines += _lines(file, path.parent.name, times, texts=texts, spans=spans, room=room)
+                node = path.parent.name
+                starts_ns = [each.after_ns for each in starts_of(record, node)]
+                near, later = _lines(file, node, times, texts=texts, spans=spans, room=room, starts_ns=starts_ns)
+                lines += near
+                since += later
                 read = file.tell()
                 if file.read(1):
                     notes.append(
@@ -139,7 +151,10 @@ def read_logs(run: Run, record: RunRecord, spans: Sequence[Span]) -> Logs:
     if len(lines) > MAX_KEPT:
         notes.append(f"{len(lines) - MAX_KEPT:,} lines far from the violation are left out.")
         lines = sorted(sorted(lines, key=lambda line: _distance(line, spans))[:MAX_KEPT], key=lambda line: line.time_ns)
-    return Logs(lines=lines, notes=notes)
+    since.sort(key=lambda line: line.time_ns)
+    if len(since) > MAX_KEPT:
+        notes.append(f"{len(since) - MAX_KEPT:,} early warnings and errors are left out.")
+    return Logs(lines=lines, notes=notes, since=since[-MAX_KEPT:])
 
 
 def spans_of(example: Counterexample) -> list[Span]:
@@ -198,40 +213,81 @@ class _Alike:
 
 
 def _lines(
-    file: BinaryIO, node: str, times: LogTimes, *, texts: Sequence[bytes], spans: Sequence[Span], room: int
-) -> list[LogLine]:
-    """Returns the lines of one log, similar successive ones as one."""
+    file: BinaryIO,
+    node: str,
+    times: LogTimes,
+    *,
+    texts: Sequence[bytes],
+    spans: Sequence[Span],
+    room: int,
+    starts_ns: Sequence[int],
+) -> tuple[list[LogLine], list[LogLine]]:
+    """Returns the lines of one log near some spans or with a telling text, and those of `Logs.since`."""
 
     def read(raw: bytes) -> LogLine | None:
         text = raw.decode("utf-8", errors="replace")
         stamp = times.stamp(node, text)
         if stamp is None:
             return None
-        line = LogLine(
+        return LogLine(
             time_ns=stamp.time_ns,
             node=name(node),
             text=name(text[stamp.end :].strip(" \t\r\n]>,:-"), MAX_TEXT),
         )
-        return line if texts or _distance(line, spans) <= NEAR_NS else None
 
-    batch = BATCH if texts else 1  # without texts, each line may be too far from the spans
-    groups: dict[bytes, _Alike] = {}
+    def read_near(raw: bytes) -> LogLine | None:
+        line = read(raw)
+        return line if line is not None and (texts or _distance(line, spans) <= NEAR_NS) else None
+
+    def read_severe(raw: bytes) -> LogLine | None:
+        line = read(raw)
+        return None if line is None else replace(line, is_severe=True)
+
+    near = _Groups(read_near, BATCH if texts else 1)  # without texts, each line may be too far from the spans
+    severe = _Groups(read_severe, BATCH)
+    first: list[LogLine] = []
+    coming, left = sorted(starts_ns), 0
     while file.tell() < room and (raw := file.readline(MAX_LINE)):
-        if texts and not any(text in raw for text in texts):
-            continue
+        is_error = is_severe(raw)
+        line = read(raw) if coming or left else None
+        if line is not None and coming and line.time_ns > coming[0]:
+            coming, left = [each for each in coming if each >= line.time_ns], MAX_FIRST
+        if line is not None and left:
+            first.append(replace(line, is_first=True, is_severe=is_error))
+            left -= 1
+        elif is_error:
+            severe.add(raw)
+        if not texts or any(text in raw for text in texts):
+            near.add(raw)
+    return near.lines(), [*first, *severe.lines()]
+
+
+class _Groups:
+    """The lines of one log, similar successive ones as one."""
+
+    def __init__(self, read: Callable[[bytes], LogLine | None], batch: int) -> None:
+        self._read = read
+        self._batch = batch
+        self._groups: dict[bytes, _Alike] = {}
+
+    def add(self, raw: bytes) -> None:
+        """Adds a line."""
         alike = _NUMBER.sub(b"#", raw)
-        group = groups.get(alike)
+        group = self._groups.get(alike)
         if group is None:
-            line = read(raw)
+            line = self._read(raw)
             if line is not None:
-                groups[alike] = _Alike(lines=[line], waiting=[])
-            continue
+                self._groups[alike] = _Alike(lines=[line], waiting=[])
+            return
         group.waiting.append(raw)
-        if len(group.waiting) == batch:
-            group.settle(read)
-    for group in groups.values():
-        group.settle(read)
-    return [line for group in groups.values() for alike in group.lines for line in alike.apart()]
+        if len(group.waiting) == self._batch:
+            group.settle(self._read)
+
+    def lines(self) -> list[LogLine]:
+        """Returns all lines; two similar ones stay two."""
+        for group in self._groups.values():
+            group.settle(self._read)
+        return [line for group in self._groups.values() for alike in group.lines for line in alike.apart()]
 
 
 def _distance(line: LogLine, spans: Sequence[Span]) -> int:

@@ -1,66 +1,55 @@
 """What a run shows about its parts without a counterexample: tables and sentences for `labrys explain` and the report.
 
 A part such as `recovered` is about the whole system, and no single operation shows the violation. Its evidence is what Labrys
-recorded: how far each node had applied the log at each poll, who led, and which faults were on. For other parts, the evidence
-is the data behind their sentence. Everything is bounded, and says what it leaves out.
+recorded: how far each node had applied the log at each poll, who led, and which faults were on. A part that compares nodes has
+a scene: what happened at its time (`harness.about`). Besides, each part has the data behind its sentence, and a run that is
+unknown the codes of its errors and the last reports of the nodes. Everything is bounded, and says what it leaves out.
 """
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from harness.about import MEMBER, About, read_about
 from harness.console.plain import counted, name
 from harness.leaders import LEADER, rivals
-from harness.parts import ONE_LEADER, RECOVERED
+from harness.op import OpType
+from harness.parts import ONE_LEADER, RECOVERED, REPLICAS_EQUAL
 from harness.units import NS_PER_S
-from harness.verdict import Verdict
+from harness.verdict import Verdict, verdict_of
+from results.measure.circumstances import POLL_NS, reported
 from results.measure.log_lines import NO_LOGS, read_logs, spans_of
+from results.measure.op_outcomes import error_code
+from results.measure.since_start import since_start
 from results.page.bounds import MAX_NODES, label
-from results.page.counterexample import counterexamples_of
+from results.page.counterexample import by_index, counterexamples_of
+from results.page.evidence_tables import MAX_CELL, Table, bounded, tables_of
 from results.page.formatting import fired, in_term
+from results.page.story import Scene
 from results.store.document import workload_end_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from harness.op import Value
+    from harness.op import Operation, Value
     from harness.verdict import Part
     from harness.watch import Positions, Sighting
     from results.measure.log_lines import LogLine, Logs
+    from results.measure.since_start import SinceStart
     from results.store.record import RunRecord
     from results.store.store import Run
 
 MAX_POLLS: Final = 24
 MAX_LINES: Final = 40
-MAX_TABLES: Final = 8
-MAX_COLUMNS: Final = 8
-MAX_TABLE_ROWS: Final = 30
-MAX_CELL: Final = 200
-MAX_NAME: Final = 40
 MAX_EXAMPLES: Final = 10
 MAX_LOG_LINES: Final = 40
+MAX_WRITERS: Final = 6
+MAX_REPORTS: Final = 4  # of a node
 MAX_S: Final = 1e9
+WHOLE_RUN: Final = "run"  # the evidence about no part
 BEFORE_NS: Final = 10 * NS_PER_S
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """A table of texts.
-
-    Attributes:
-        title: What it shows.
-        heads: The names of its columns.
-        rows: Its rows, as long as `heads`.
-        left_out: How many rows it does not show.
-    """
-
-    title: str
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +65,9 @@ class Evidence:
         texts: Titles with longer texts, such as an error with the last lines of logs.
         from_ns: The start of the time that it is about; None if it is about no time.
         to_ns: The end of this time.
-        lines: Lines of the nodes' logs in this time.
+        lines: Lines of the nodes' logs in this time; with a scene, its story has them.
+        scene: What its story is about; None if there is none.
+        since: What the nodes logged since their last start.
     """
 
     part: str
@@ -88,6 +79,8 @@ class Evidence:
     from_ns: int | None = None
     to_ns: int | None = None
     lines: Sequence[LogLine] = ()
+    scene: Scene | None = None
+    since: Sequence[SinceStart] = ()
 
 
 def logs_of(run: Run, record: RunRecord) -> Logs:
@@ -109,25 +102,120 @@ def evidence(record: RunRecord, logs: Logs = NO_LOGS) -> list[Evidence]:
     ]
     parts.sort(key=lambda part: (part.verdict is not Verdict.INVALID, not part.decides))
     found = [_of(part, record) for part in parts]
-    return [replace(each, lines=logs.near(times_of([each]), MAX_LOG_LINES)) for each in found]
+    if verdict_of(record.parts) is Verdict.UNKNOWN and found:
+        found.append(_run(record))
+    end_ns = _end_ns(record)
+    return [
+        replace(
+            each,
+            lines=() if each.scene is not None else logs.near(times_of([each]), MAX_LOG_LINES),
+            since=since_start(record, logs.since, end_ns if each.to_ns is None else each.to_ns),
+        )
+        for each in found
+    ]
+
+
+def _end_ns(record: RunRecord) -> int:
+    """Returns the time of the last thing that the run recorded."""
+    ends_ns = [each.last_ns for each in record.operations[-1000:]]
+    ends_ns += [*(fault.end_ns for fault in record.faults), *(seen.last_ns for seen in record.sightings[-100:])]
+    return max([*ends_ns, *record.positions.time_ns[-1:]], default=0)
 
 
 def _of(part: Part, record: RunRecord) -> Evidence:
     if part.name == RECOVERED and part.verdict is Verdict.INVALID:
         return _recovered(part, record)
-    about = Evidence(part=part.name, verdict=part.verdict, reason=part.reason, tables=[*_tables(part.details)])
-    if part.name != ONE_LEADER:
-        return about
-    claims = [claim for found in rivals(record.sightings) for claim in found.claims]
-    rows = [(str(claim.term), label(claim.node), _at(claim.time_ns), _at(claim.last_ns)) for claim in claims]
-    return Evidence(
-        part=part.name,
-        verdict=part.verdict,
-        reason=part.reason,
-        tables=_bounded("The nodes that reported that they led", ("term", "node", "from", "to"), rows),
-        from_ns=min((claim.time_ns for claim in claims), default=None),
-        to_ns=max((claim.last_ns for claim in claims), default=None),
+    own = {key: value for key, value in part.details.items() if key != MEMBER}
+    found = Evidence(part=part.name, verdict=part.verdict, reason=part.reason, tables=[*tables_of(own)])
+    about = read_about(part.details)
+    if part.name == ONE_LEADER and part.verdict is Verdict.INVALID:
+        claims = [claim for each in rivals(record.sightings) for claim in each.claims]
+        rows = [(str(claim.term), label(claim.node), _at(claim.time_ns), _at(claim.last_ns)) for claim in claims]
+        found = replace(
+            found, tables=bounded("The nodes that reported that they led", ("term", "node", "from", "to"), rows)
+        )
+        if about is None and claims:  # a run of an earlier version
+            term = [claim for claim in claims if claim.term == claims[0].term]
+            nodes = tuple(dict.fromkeys(claim.node for claim in term))
+            about = About(from_ns=term[0].time_ns, to_ns=max(claim.last_ns for claim in term), nodes=nodes)
+    if about is None or part.verdict is not Verdict.INVALID:
+        return found
+    scene = _scene(part, about, record)
+    times_ns = record.positions.time_ns
+    near_ns = scene.from_ns - BEFORE_NS, scene.to_ns + POLL_NS
+    places = [place for place in range(len(times_ns)) if near_ns[0] <= times_ns[place] <= near_ns[1]]
+    polls = _progress(record, places, None, None)
+    return replace(found, tables=[*found.tables, *polls], scene=scene, from_ns=scene.from_ns, to_ns=scene.to_ns)
+
+
+def _scene(part: Part, about: About, record: RunRecord) -> Scene:
+    """Returns the scene of a part: its operations, or those on the keys that differ, and the polls of its nodes."""
+    by_number = by_index(record.operations)
+    operations = list({each: by_number[each] for each in about.events if each in by_number}.values())
+    if part.name == REPLICAS_EQUAL and not operations:
+        operations = _writers(part.details, record.operations)
+    before_ns = 0 if operations else POLL_NS  # what led to a report lies between it and the poll before
+    return Scene(
+        from_ns=max(0, min([about.from_ns - before_ns, *(each.start_ns for each in operations)])),
+        to_ns=max([about.to_ns, *(each.last_ns for each in operations)]),
+        operations=sorted(operations, key=lambda each: each.start_ns),
+        nodes=about.nodes,
     )
+
+
+def _writers(details: Mapping[str, Value], operations: Sequence[Operation]) -> list[Operation]:
+    """Returns the operations that wrote the values in which replicas differ, on the first of these keys."""
+    differing = details.get("differing")
+    first = differing[0] if isinstance(differing, list) and differing else None
+    if not isinstance(first, dict) or not isinstance(first.get("values"), dict):
+        return []
+    held = [_plainly(value) for value in first["values"].values()]
+    found = [
+        each
+        for each in operations
+        if each.type is not OpType.FAIL and each.key == first.get("key") and _plainly(_wrote(each)) in held
+    ]
+    return found[-MAX_WRITERS:]
+
+
+def _wrote(operation: Operation) -> Value:
+    """Returns the value that an operation leaves: the new one of a compare-and-set, else its argument."""
+    is_cas = operation.f == "cas" and isinstance(operation.value, list | tuple) and len(operation.value) == 2
+    return operation.value[1] if is_cas else operation.value
+
+
+def _plainly(value: Value) -> str | None:
+    return None if value is None else str(value)
+
+
+def _run(record: RunRecord) -> Evidence:
+    """Returns what clients and nodes said in a run that is unknown: the codes of the errors, and the last reports."""
+    codes: dict[tuple[str, str], list[Operation]] = {}
+    for each in record.operations:
+        if each.error is not None:
+            codes.setdefault((each.f, error_code(each.error) or ""), []).append(each)
+    rows = [
+        (
+            label(f),
+            label(code),
+            f"{len(failed):,}",
+            _at(failed[0].last_ns),
+            _at(failed[-1].last_ns),
+            name(failed[-1].error or "", MAX_CELL),
+        )
+        for (f, code), failed in sorted(codes.items(), key=lambda each: -len(each[1]))
+    ]
+    reports: list[tuple[str, str, str, str]] = []
+    for node in record.test.nodes[:MAX_NODES]:
+        own = [seen for seen in record.sightings if seen.node == node][-MAX_REPORTS:]
+        reports += [(label(node), reported(seen), _at(seen.time_ns), _at(seen.last_ns)) for seen in own]
+    tables = [
+        *bounded("The errors of the clients", ("function", "code", "number", "first", "last", "the last one"), rows),
+        *bounded("The last reports of the nodes", ("node", "it", "from", "to"), reports),
+    ]
+    asked = counted(len(record.operations), "operation")
+    said = f"{asked}; {counted(sum(map(len, codes.values())), 'error')} of the clients."
+    return Evidence(part=WHOLE_RUN, verdict=Verdict.UNKNOWN, reason=said, tables=tables)
 
 
 # -- recovered -----------------------------------------------------------------------------------------------------------------
@@ -254,70 +342,6 @@ def _cell(applied: int | None, seen: Sighting | None) -> str:
         odd = seen is not None and seen.role not in {LEADER, "follower", None}
         return f"{applied:,} {label(seen.role or '')}" if odd and seen is not None else f"{applied:,}"
     return "no answer" if seen is None or seen.role is None else label(seen.role)
-
-
-# -- other parts ---------------------------------------------------------------------------------------------------------------
-
-
-def _tables(details: Mapping[str, Value]) -> Iterator[Table]:
-    """Yields the data of a part as tables: one of all single values, and one for each list or object."""
-    single = [(label(key), _text(value)) for key, value in details.items() if _is_single(value)]
-    yield from _bounded("What was counted", ("figure", "value"), [row for row in single if row[1]])
-    several = [(key, value) for key, value in details.items() if not _is_single(value) and value]
-    for key, value in several[:MAX_TABLES]:
-        yield from _bounded(label(key), *_layout(value))
-    if len(several) > MAX_TABLES:
-        rest = [(label(key), "") for key, _ in several[MAX_TABLES:]]
-        yield from _bounded("Not shown here; results.json has it", ("member", ""), rest)
-
-
-def _bounded(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Table]:
-    left = max(0, len(rows) - MAX_TABLE_ROWS)
-    return [Table(title=title, heads=heads, rows=rows[:MAX_TABLE_ROWS], left_out=left)] if rows else []
-
-
-def _layout(value: Value) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Returns the heads and the rows of a list or an object."""
-    if isinstance(value, dict):
-        if all(isinstance(each, dict) for each in value.values()):
-            heads = _members(value.values())
-            return ("", *map(label, heads)), [
-                (label(str(key)), *(_text(each.get(head)) for head in heads)) for key, each in value.items()
-            ]
-        return ("", "value"), [(label(str(key)), _text(each)) for key, each in value.items()]
-    listed = value if isinstance(value, list | tuple) else [value]
-    if all(isinstance(each, dict) for each in listed):
-        heads = _members(listed)
-        return tuple(map(label, heads)), [tuple(_text(each.get(head)) for head in heads) for each in listed]
-    if all(map(_is_single, listed)) and not any(isinstance(each, str) and len(each) > MAX_NAME for each in listed):
-        return ("values",), [(_text(listed),)]
-    return ("value",), [(_text(each),) for each in listed]
-
-
-def _members(rows: object) -> list[str]:
-    found: dict[str, None] = {}
-    for row in list(rows)[:MAX_TABLE_ROWS]:  # type: ignore[call-overload]  # of dicts, as the callers have checked
-        found.update(dict.fromkeys(map(str, row)))
-    return list(found)[:MAX_COLUMNS]
-
-
-def _is_single(value: Value) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
-
-
-def _text(value: Value) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, list | tuple) and all(map(_is_single, value)):
-        shown = ", ".join(_text(each) for each in value[:MAX_TABLE_ROWS])
-        return name(
-            shown + (f", and {len(value) - MAX_TABLE_ROWS} more" if len(value) > MAX_TABLE_ROWS else ""), MAX_CELL
-        )
-    return name(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), MAX_CELL)
 
 
 def _lines(text: str) -> str:

@@ -27,6 +27,7 @@ from results.measure.leadership import leaders
 from results.measure.log_lines import NO_LOGS, log_files, spans_of
 from results.measure.messages import NO_MESSAGES
 from results.measure.series import bucket_s, latency_points, main_phase, quantile_lines, rate_lines, shades
+from results.measure.since_start import since_start
 from results.page import plots
 from results.page.bounds import (
     MAX_FAULTS,
@@ -49,7 +50,7 @@ from results.page.leading import led
 from results.page.marks import MAX_PICTURES, pictures
 from results.page.pages import environment
 from results.page.sequence import fault_text, sequence
-from results.page.story import HEADS, LOG, at, differences, held, story
+from results.page.story import HEADS, LOG, at, differences, held, scene_of, story
 from results.page.story_picture import picture as story_picture
 from results.page.timeline import embedded, timeline
 from results.page.topology import picture as cluster_picture
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from harness.op import Value
     from results.measure.log_lines import Logs
     from results.measure.messages import Nearby
+    from results.page.story import Scene
     from results.store.record import RunRecord
     from results.store.store import Run
 
@@ -190,10 +192,15 @@ def render(
             few=FEW,
             most_pages=MAX_KEY_PAGES,
             most_functions=MAX_FUNCTIONS_SHOWN,
-            story=None if example is None else _story(example, record, states, lines),
+            story=None if example is None else _story(scene_of(example), record, states, lines),
             sequence=_sequence(messages, record, example),
             notes=lines.notes,
-            evidence=[each for each in evidence(record, lines) if each.verdict is said.verdict],
+            evidence=[
+                (each, None if each.scene is None else _story(each.scene, record, states, lines))
+                for each in evidence(record, lines)
+                if each.verdict is said.verdict
+            ],
+            since=() if example is None else since_start(record, lines.since, scene_of(example).to_ns),
             violations=document["violations"],
             plots=[
                 {"title": title, "svg": Markup(plots.inlined(svg, prefix=name, title=title))}  # noqa: S704 - drawn by us
@@ -333,9 +340,9 @@ def _faults(record: RunRecord, document: Mapping[str, Value], kinds: Sequence[st
     return rows
 
 
-def _story(example: Counterexample, record: RunRecord, states: Sequence[ClusterState], lines: Logs) -> dict[str, Any]:
-    """Returns the violation in the order of time, for the page: a picture, the moments, and the states of the nodes."""
-    moments = story(example, record, states, lines.near(spans_of(example)))
+def _story(scene: Scene, record: RunRecord, states: Sequence[ClusterState], lines: Logs) -> dict[str, Any]:
+    """Returns a violation in the order of time, for the page: a picture, the moments, and the states of the nodes."""
+    moments = story(scene, record, states, lines.near(scene.spans))
     rows: list[dict[str, Any]] = []
     before: ClusterState | None = None
     for moment in moments:

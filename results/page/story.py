@@ -6,15 +6,18 @@ facts. Polls see the leaders of real nodes about once a second; in the simulator
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from harness.console.plain import listed
 from harness.faults import called
+from harness.leaders import LEADER as LEADING
 from harness.node_states import DEAD, RUNNING
 from harness.op import OpType
 from harness.units import NS_PER_S
+from results.measure.circumstances import POLL_NS, reported
 from results.measure.leadership import leaders
 from results.page.bounds import label
 from results.page.counterexample import operation_text
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from harness.faults import FaultRecord
     from harness.node_states import ClusterState, NodeState
+    from harness.op import Operation
     from results.measure.log_lines import LogLine
     from results.store.record import RunRecord
 
@@ -34,6 +38,7 @@ LEADER: Final = "leader"
 OPERATION: Final = "operation"
 OMISSION: Final = "omission"
 LOG: Final = "log"
+POLL: Final = "poll"
 MAX_MOMENTS: Final = 80
 MAX_LOST: Final = 3
 _EXACT_NS: Final = 1000  # the rounding error of times in the history; a nearer state belongs to an event
@@ -45,7 +50,7 @@ class Moment:
 
     Attributes:
         time_ns: Its time on the run's clock.
-        kind: `FAULT`, `LEADER`, `OPERATION`, `LOG` or `OMISSION`.
+        kind: `FAULT`, `LEADER`, `POLL`, `OPERATION`, `LOG` or `OMISSION`.
         text: A sentence without the time.
         nodes: The nodes that it is about.
         culprit: Whether it is the end of the operation that could not have happened.
@@ -60,50 +65,80 @@ class Moment:
     state: ClusterState | None = None
 
 
-def times_of(example: Counterexample, record: RunRecord) -> list[int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What a story is about: a counterexample, or a violation that no operations show.
+
+    Attributes:
+        from_ns: The start of its time.
+        to_ns: The end of its time.
+        operations: Its operations.
+        culprit: The operation that could not have happened; None if there is none.
+        nodes: The nodes whose polls the story has; empty if only the leader matters.
+    """
+
+    from_ns: int
+    to_ns: int
+    operations: Sequence[Operation] = ()
+    culprit: Operation | None = None
+    nodes: Sequence[str] = ()
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Returns the times near which lines of logs matter: those of the operations, else the whole."""
+        return [(each.start_ns, each.last_ns) for each in self.operations] or [(self.from_ns, self.to_ns)]
+
+
+def scene_of(example: Counterexample) -> Scene:
+    """Returns the scene of a counterexample."""
+    times = _own_times(example.operations)
+    return Scene(from_ns=times[0], to_ns=times[-1], operations=example.operations, culprit=example.culprit)
+
+
+def times_of(scene: Scene, record: RunRecord, lines: Sequence[LogLine] = ()) -> list[int]:
     """Returns the times for the states of the nodes: first those of the operations, then those of the events around them."""
-    own, beside = _own_times(example), [moment.time_ns for moment in story(example, record)]
+    own, beside = _own_times(scene.operations), [moment.time_ns for moment in story(scene, record, (), lines)]
     return [*dict.fromkeys([*own, *beside])]
 
 
 def story(
-    example: Counterexample,
+    scene: Scene,
     record: RunRecord,
     states: Sequence[ClusterState] = (),
     lines: Sequence[LogLine] = (),
 ) -> list[Moment]:
-    """Returns the events around a counterexample, in the order of time.
+    """Returns the events of a scene, in the order of time.
 
-    Besides the operations these are faults and leaders, at most `MAX_MOMENTS` together. A last event has the number of the
-    others.
+    Besides the operations these are faults, leaders and polls, at most `MAX_MOMENTS` together. A last event has the number of
+    the others.
 
     Args:
-        example: The counterexample.
+        scene: The scene.
         record: The run's record.
         states: The states of the nodes at some times.
         lines: Lines of the nodes' logs.
     """
-    times = _own_times(example)
-    operations = list(_operations(example))
+    operations = list(_operations(scene))
     logged = [Moment(time_ns=line.time_ns, kind=LOG, text=f"{line.shown}.", nodes=(line.node,)) for line in lines]
-    beside = [*_faults(record.faults, times[0], times[-1]), *_leaders(record, times[0], times[-1])]
+    polled = [*_polls(scene, record)] if scene.nodes else [*_leaders(record, scene.from_ns, scene.to_ns)]
+    beside = [*_faults(record.faults, scene.from_ns, scene.to_ns), *polled]
     room = max(0, MAX_MOMENTS - len(operations) - len(logged))
     beside.sort(key=lambda each: each.time_ns)
     kept = beside[:room]
     if left := len(beside) - len(kept):
         text = f"{left:,} later faults and changes of the leader are left out."
-        kept.append(Moment(time_ns=times[-1], kind=OMISSION, text=text))
+        kept.append(Moment(time_ns=scene.to_ns, kind=OMISSION, text=text))
     ordered = sorted([*operations, *kept, *logged], key=lambda each: each.time_ns)
     return [_with_state(moment, states) for moment in ordered]
 
 
-def _own_times(example: Counterexample) -> list[int]:
+def _own_times(operations: Sequence[Operation]) -> list[int]:
     """Returns the times of the starts and ends of the operations, in order."""
-    return sorted({time_ns for each in example.operations for time_ns in (each.start_ns, each.last_ns)})
+    return sorted({time_ns for each in operations for time_ns in (each.start_ns, each.last_ns)})
 
 
-def _operations(example: Counterexample) -> Iterator[Moment]:
-    for operation in example.operations:
+def _operations(scene: Scene) -> Iterator[Moment]:
+    for operation in scene.operations:
         who, contact = f"Process {operation.process}", operation.contact
         node = None if contact is None else label(contact.node)
         where = () if node is None else (node,)
@@ -122,7 +157,7 @@ def _operations(example: Counterexample) -> Iterator[Moment]:
             kind=OPERATION,
             text=f"{who}{at} {ends.get(operation.type, str(operation.type))}.",
             nodes=where,
-            culprit=example.culprit is not None and operation.invoke_index == example.culprit.invoke_index,
+            culprit=scene.culprit is not None and operation.invoke_index == scene.culprit.invoke_index,
         )
 
 
@@ -153,6 +188,20 @@ def _leaders(record: RunRecord, first_ns: int, last_ns: int) -> Iterator[Moment]
             text=f"{text} (polled once a second).",
             nodes=() if name is None else (label(name),),
         )
+
+
+def _polls(scene: Scene, record: RunRecord) -> Iterator[Moment]:
+    """Yields what the nodes of a scene, and each leader, reported: the last report before it, and each change until its end."""
+    for node in record.test.nodes:
+        own = [seen for seen in record.sightings if seen.node == node]
+        first = max(0, bisect_right(own, scene.from_ns, key=lambda seen: seen.time_ns) - 1)
+        for seen in own[first:]:
+            if seen.time_ns > scene.to_ns + POLL_NS:
+                break
+            if node in scene.nodes or seen.role == LEADING:
+                until = f" until {at(seen.last_ns)}" if seen.last_ns > seen.time_ns else ""
+                text = f"{label(node)} {reported(seen)} (in polls{until})."
+                yield Moment(time_ns=seen.time_ns, kind=POLL, text=text, nodes=(label(node),))
 
 
 def _with_state(moment: Moment, states: Sequence[ClusterState]) -> Moment:

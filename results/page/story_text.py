@@ -11,7 +11,7 @@ from harness.units import NS_PER_S
 from harness.verdict import Verdict
 from results.page.bounds import label
 from results.page.formatting import aligned, seconds
-from results.page.story import HEADS, OPERATION, at, differences, held
+from results.page.story import HEADS, LOG, OPERATION, POLL, at, differences, held
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +21,17 @@ if TYPE_CHECKING:
     from harness.counterexample import Counterexample
     from harness.node_states import ClusterState
     from results.measure.messages import Nearby
+    from results.measure.since_start import SinceStart
     from results.page.evidence import Evidence
     from results.page.story import Moment
 
 MAX_SENTENCE = 2_000
+
+
+def print_reason(console: Console, verdict: Verdict, reason: str) -> None:
+    """Prints the sentence of a run."""
+    sign, style = {Verdict.INVALID: ("✗", "bold red")}.get(verdict, ("?", "bold yellow"))
+    console.print(Text.assemble((f"{sign} {verdict}  ", style), one_line(reason)[:MAX_SENTENCE]), soft_wrap=True)
 
 
 def print_story(console: Console, example: Counterexample, moments: Sequence[Moment], *, reason: str) -> None:
@@ -36,12 +43,17 @@ def print_story(console: Console, example: Counterexample, moments: Sequence[Mom
         moments: The events, in the order of time.
         reason: The run's sentence.
     """
-    console.print(Text.assemble(("✗ invalid  ", "bold red"), one_line(reason)[:MAX_SENTENCE]), soft_wrap=True)
+    print_reason(console, Verdict.INVALID, reason)
     on = "" if example.key is None else f" on key {one_line(example.key)[:60]}"
     first_ns, last_ns = moments[0].time_ns, moments[-1].time_ns
     console.print()
     took = seconds((last_ns - first_ns) / NS_PER_S)
     console.print(f"{len(example.operations)} operations{on} show the violation. The events around them, in {took}:")
+    print_moments(console, moments)
+
+
+def print_moments(console: Console, moments: Sequence[Moment]) -> None:
+    """Prints events in the order of time, each with the states of the nodes where they are known."""
     before: ClusterState | None = None
     for number, moment in enumerate(moments, 1):
         sign = "✗" if moment.culprit else " "
@@ -55,7 +67,7 @@ def print_story(console: Console, example: Counterexample, moments: Sequence[Mom
             continue
         for difference in differences(before, moment.state):
             console.print(Text(f"{'':>21}{difference}", style="dim"), soft_wrap=True)
-        if moment.kind == OPERATION:
+        if moment.kind in {OPERATION, LOG, POLL} and (before is None or before.nodes != moment.state.nodes):
             _print_state(console, moment.state)
         before = moment.state
 
@@ -65,8 +77,8 @@ def _print_state(console: Console, state: ClusterState) -> None:
         console.print(Text(f"{'':>23}{line}", style="dim"), soft_wrap=True)
 
 
-def print_evidence(console: Console, found: Evidence) -> None:
-    """Prints what a run shows about a part without a counterexample."""
+def print_evidence(console: Console, found: Evidence, moments: Sequence[Moment] = ()) -> None:
+    """Prints what a run shows about a part without a counterexample, with the moments of its scene."""
     sign, style = {Verdict.INVALID: ("✗", "bold red")}.get(found.verdict, ("?", "bold yellow"))
     console.print()
     console.print(
@@ -81,6 +93,9 @@ def print_evidence(console: Console, found: Evidence) -> None:
             console.print(Text(f"    {plain(line)}", style="dim"), soft_wrap=True)
         if table.left_out:
             console.print(Text(f"    {counted(table.left_out, 'more row')}; results.json has all", style="dim"))
+    if moments:
+        console.print(Text("\n  What happened around it, in order:"))
+        print_moments(console, moments)
     if found.lines:
         console.print(Text("\n  Lines of the logs:"))
     for logged in found.lines:
@@ -89,6 +104,14 @@ def print_evidence(console: Console, found: Evidence) -> None:
         console.print(Text(f"\n  {title}:"))
         for line in text.splitlines():
             console.print(Text(f"    {plain(line)}", style="dim"), soft_wrap=True)
+
+
+def print_since(console: Console, since: Sequence[SinceStart]) -> None:
+    """Prints what the nodes logged since their last start before a violation; nothing if they logged nothing of note."""
+    for each in since:
+        console.print(Text(f"\n  {each.title}:"), soft_wrap=True)
+        for line in (*each.first, *each.severe):
+            console.print(Text(f"    {at(line.time_ns):>14} {one_line(line.shown)}", style="dim"), soft_wrap=True)
 
 
 def print_messages(console: Console, nearby: Nearby) -> None:

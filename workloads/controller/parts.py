@@ -6,6 +6,7 @@ from collections import defaultdict
 from math import inf
 from typing import TYPE_CHECKING
 
+from harness.about import MEMBER, about_operations
 from harness.op import OpType
 from harness.verdict import Part, Verdict
 from workloads.controller.group import (
@@ -108,7 +109,8 @@ def master_in_sync(operations: Sequence[Operation]) -> Part:
         )
     held = f"In each of {seen} answers the master is in the sync set."
     untested = None if seen else "No answer named a master and a sync set"
-    return _part("master-in-sync", details, broken=broken, held=held, untested=untested)
+    by = [operation for operation, _ in without[:1]]
+    return _part("master-in-sync", details, broken=broken, held=held, untested=untested, by=by)
 
 
 def epochs_grow(operations: Sequence[Operation]) -> Part:
@@ -144,9 +146,9 @@ def epochs_grow(operations: Sequence[Operation]) -> Part:
             f"{other.invoke_index}."
         )
     held = f"None of {seen} epochs in answers is smaller than one that was answered before."
-    return _part(
-        "epochs-grow", details, broken=broken, held=held, untested=None if seen else "No answer named an epoch"
-    )
+    untested = None if seen else "No answer named an epoch"
+    by = [each for _, (one, _), (other, _) in back[:1] for each in (one, other)]
+    return _part("epochs-grow", details, broken=broken, held=held, untested=untested, by=by)
 
 
 def _gone_back(
@@ -215,11 +217,18 @@ def _one_holder(name: str, claims: Iterable[tuple[Operation, int, str]], *, thin
         )
     held = f"Each of {len(seen)} {thing}s had one {holder}."
     untested = None if seen else f"No answer named the {holder} of an {thing}"
-    return _part(name, details, broken=broken, held=held, untested=untested)
+    of_first = [each for holders in list(shared.values())[:1] for each in holders.values()]
+    return _part(name, details, broken=broken, held=held, untested=untested, by=of_first)
 
 
 def _part(
-    name: str, details: Mapping[str, Value], *, held: str, untested: str | None, broken: str | None = None
+    name: str,
+    details: Mapping[str, Value],
+    *,
+    held: str,
+    untested: str | None,
+    broken: str | None = None,
+    by: Sequence[Operation] = (),
 ) -> Part:
     """Returns a part that is invalid if its rule is broken, unknown if nothing tested it, and otherwise valid.
 
@@ -229,9 +238,11 @@ def _part(
         held: The reason if the rule holds, as a sentence.
         untested: What was missing for a test, as the beginning of a sentence; None if the rule was tested.
         broken: How the rule is broken, as a sentence; None if it holds.
+        by: The operations of this sentence.
     """
     if broken is not None:
-        return Part(name=name, verdict=Verdict.INVALID, reason=broken, details=details)
+        about = {MEMBER: about_operations(by)}
+        return Part(name=name, verdict=Verdict.INVALID, reason=broken, details={**details, **about})
     if untested is not None:
         return Part(name=name, verdict=Verdict.UNKNOWN, reason=f"{untested}, so nothing was tested.", details=details)
     return Part(name=name, verdict=Verdict.VALID, reason=held, details=details)

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from checker.identity import same
+from harness.about import MEMBER, about_operations
 from harness.op import FINAL_PHASE, OpType
 from harness.verdict import Part, Verdict
 from workloads.controller.group import READS, SUCCESS, Group, Live, Replica, Sync
@@ -83,6 +84,7 @@ def replicas_equal(operations: Sequence[Operation], reads: FinalReads) -> Part:
         ],
     }  # fmt: skip
     if differing:
+        details[MEMBER] = about_operations([differing[0].one, differing[0].other])
         return Part(name=NAME, verdict=Verdict.INVALID, reason=_reason(differing), details=details)
     without = f" {len(pending)} groups with a change of unknown outcome are left out." if pending else ""
     if reads.missing is not None:

@@ -16,7 +16,7 @@ from results.measure.circumstances import circumstances
 from results.measure.op_outcomes import Codes
 from results.page.example_picture import diagram
 from results.page.report import key_pages, render
-from results.page.story import OPERATION, story
+from results.page.story import OPERATION, scene_of, story
 from results.page.timeline import timeline
 from results.store.document import build
 
@@ -84,11 +84,11 @@ def test_an_operation_whose_answer_has_no_name_is_said_to_be_sent(valid_record: 
 
 def test_the_story_marks_the_node_that_answered(valid_record: RunRecord) -> None:
     """The row of the node where the client began has no mark."""
-    moments = [each for each in story(EXAMPLE, recorded(valid_record, WRITE)) if each.kind == OPERATION]
+    moments = [each for each in story(scene_of(EXAMPLE), recorded(valid_record, WRITE)) if each.kind == OPERATION]
     assert [each.nodes for each in moments] == [("n2",), ("n2",)]
     assert moments[-1].text == "Process 4 at n2 ends ok: write 7."
     asked = replace(WRITE, via=None)
-    last = story(replace(EXAMPLE, operations=[asked]), recorded(valid_record, asked))[-1]
+    last = story(scene_of(replace(EXAMPLE, operations=[asked])), recorded(valid_record, asked))[-1]
     assert last.text == "Process 4, which asked n5, ends ok: write 7."
 
 

@@ -17,7 +17,7 @@ from results.measure.log_lines import read_logs, spans_of
 from results.measure.log_times import UNKNOWN
 from results.page.counterexample import counterexamples_of
 from results.page.report import render
-from results.page.story import LOG, story
+from results.page.story import LOG, scene_of, story
 from results.store.document import build
 from results.store.errors import BadRecord
 from results.store.load import load_record
@@ -183,7 +183,7 @@ def test_lines_stand_beside_the_operations(stale_record: RunRecord, tmp_path: Pa
     write(run.path, "n3", (first_s - 0.5, "<b>n3 became candidate"))
     record = load_record(run)
     logs = read_logs(run, record, spans_of(example))
-    moments = story(example, record, (), logs.near(spans_of(example)))
+    moments = story(scene_of(example), record, (), logs.near(spans_of(example)))
     (told,) = [moment for moment in moments if moment.kind == LOG]
     assert (told.text, told.nodes) == ("n3 logs: <b>n3 became candidate.", ("n3",))
     page = render(record, build(record), drawn={}, logs=[], lines=logs)

@@ -15,7 +15,7 @@ from harness.counterexample import counterexample_of
 from harness.faults import Fired, Trigger
 from harness.node_states import DEAD, RUNNING, ClusterState, HeldEntry, NodeState
 from results.live.terminal import print_summary
-from results.page.story import differences, held, story, times_of
+from results.page.story import differences, held, scene_of, story, times_of
 from results.page.story_picture import picture
 from results.page.story_text import print_story
 from results.store.errors import BadRecord
@@ -64,13 +64,13 @@ def test_the_story_is_in_the_order_of_time() -> None:
     """It has both ends of each operation, the active faults, and the leader. The culprit is marked once."""
     found = record(seed=7, operations=300)
     example = example_of(found)
-    moments = story(example, found)
+    moments = story(scene_of(example), found)
     assert [moment.time_ns for moment in moments] == sorted(moment.time_ns for moment in moments)
     assert sum(moment.culprit for moment in moments) == 1
     assert {moment.kind for moment in moments} >= {"operation", "fault", "leader"}
-    assert set(times_of(example, found)) == {moment.time_ns for moment in moments}
-    assert times_of(example, found)[: len(example.operations)] == sorted(
-        times_of(example, found)[: len(example.operations)]
+    assert set(times_of(scene_of(example), found)) == {moment.time_ns for moment in moments}
+    assert times_of(scene_of(example), found)[: len(example.operations)] == sorted(
+        times_of(scene_of(example), found)[: len(example.operations)]
     )
 
 
@@ -78,10 +78,10 @@ def test_a_story_says_what_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> Non
     """All operations are shown. The last sentence has the number of omitted events."""
     found = record(seed=7, operations=300)
     example = example_of(found)
-    whole = story(example, found)
+    whole = story(scene_of(example), found)
     own = [moment for moment in whole if moment.kind == "operation"]
     monkeypatch.setattr(results.page.story, "MAX_MOMENTS", len(own) + 1)
-    cut = story(example, found)
+    cut = story(scene_of(example), found)
     assert [moment for moment in cut if moment.kind == "operation"] == own
     assert cut[-1].text == f"{len(whole) - len(own) - 1} later faults and changes of the leader are left out."
 
@@ -150,8 +150,8 @@ def test_foreign_text_stays_text() -> None:
     found = record(seed=7, operations=300)
     example = example_of(found)
     node = NodeState(node=HOSTILE, process=HOSTILE, role=HOSTILE, value=HOSTILE, last=1)
-    states = [ClusterState(time_ns=time_ns, nodes=(node,)) for time_ns in times_of(example, found)]
-    moments = story(example, found, states)
+    states = [ClusterState(time_ns=time_ns, nodes=(node,)) for time_ns in times_of(scene_of(example), found)]
+    moments = story(scene_of(example), found, states)
     svg = picture(moments, [HOSTILE, *found.test.nodes])
     assert "<script>" not in svg
     out = io.StringIO()
@@ -173,7 +173,7 @@ def test_what_fired_a_trigger_is_shown(tmp_path: Path) -> None:
         for fault in found.faults
     )
     found = replace(found, faults=faults)
-    begins = next(moment.text for moment in story(example_of(found), found) if moment.kind == "fault")
+    begins = next(moment.text for moment in story(scene_of(example_of(found)), found) if moment.kind == "fault")
     assert ", with a log line of n1: 12:00:01 " in begins
     assert "\x1b" not in begins
     assert len(begins) < 600

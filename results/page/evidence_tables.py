@@ -1,0 +1,103 @@
+"""Tables of what a part of the verdict has in its details: one of all single values, and one for each list or object.
+
+Details may come from anyone, so tables, rows, columns and cells have limits, and say what they leave out.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from harness.console.plain import name
+from results.page.bounds import label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from harness.op import Value
+
+MAX_TABLES: Final = 8
+MAX_COLUMNS: Final = 8
+MAX_TABLE_ROWS: Final = 30
+MAX_CELL: Final = 200
+MAX_NAME: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table of texts.
+
+    Attributes:
+        title: What it shows.
+        heads: The names of its columns.
+        rows: Its rows, as long as `heads`.
+        left_out: How many rows it does not show.
+    """
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left_out: int = 0
+
+
+def tables_of(details: Mapping[str, Value]) -> Iterator[Table]:
+    """Yields the data of a part as tables: one of all single values, and one for each list or object."""
+    single = [(label(key), _text(value)) for key, value in details.items() if _is_single(value)]
+    yield from bounded("What was counted", ("figure", "value"), [row for row in single if row[1]])
+    several = [(key, value) for key, value in details.items() if not _is_single(value) and value]
+    for key, value in several[:MAX_TABLES]:
+        yield from bounded(label(key), *_layout(value))
+    if len(several) > MAX_TABLES:
+        rest = [(label(key), "") for key, _ in several[MAX_TABLES:]]
+        yield from bounded("Not shown here; results.json has it", ("member", ""), rest)
+
+
+def bounded(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Table]:
+    """Returns a table of rows, with the number of those that it leaves out; none without rows."""
+    left = max(0, len(rows) - MAX_TABLE_ROWS)
+    return [Table(title=title, heads=heads, rows=rows[:MAX_TABLE_ROWS], left_out=left)] if rows else []
+
+
+def _layout(value: Value) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """Returns the heads and the rows of a list or an object."""
+    if isinstance(value, dict):
+        if all(isinstance(each, dict) for each in value.values()):
+            heads = _members(value.values())
+            return ("", *map(label, heads)), [
+                (label(str(key)), *(_text(each.get(head)) for head in heads)) for key, each in value.items()
+            ]
+        return ("", "value"), [(label(str(key)), _text(each)) for key, each in value.items()]
+    listed = value if isinstance(value, list | tuple) else [value]
+    if all(isinstance(each, dict) for each in listed):
+        heads = _members(listed)
+        return tuple(map(label, heads)), [tuple(_text(each.get(head)) for head in heads) for each in listed]
+    if all(map(_is_single, listed)) and not any(isinstance(each, str) and len(each) > MAX_NAME for each in listed):
+        return ("values",), [(_text(listed),)]
+    return ("value",), [(_text(each),) for each in listed]
+
+
+def _members(rows: object) -> list[str]:
+    found: dict[str, None] = {}
+    for row in list(rows)[:MAX_TABLE_ROWS]:  # type: ignore[call-overload]  # of dicts, as the callers have checked
+        found.update(dict.fromkeys(map(str, row)))
+    return list(found)[:MAX_COLUMNS]
+
+
+def _is_single(value: Value) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _text(value: Value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, list | tuple) and all(map(_is_single, value)):
+        shown = ", ".join(_text(each) for each in value[:MAX_TABLE_ROWS])
+        return name(
+            shown + (f", and {len(value) - MAX_TABLE_ROWS} more" if len(value) > MAX_TABLE_ROWS else ""), MAX_CELL
+        )
+    return name(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str), MAX_CELL)
