@@ -46,11 +46,12 @@ REPLICAS_EQUAL = "replicas-equal"
 AT_REST = "at rest"
 RECOVERED = "recovered"
 ONE_LEADER = "one-leader-per-term"
+LOG_PATTERNS = "log-patterns"
 
 # The parts that do not depend on the workload, nor on the meaning of the operations on a key.
 OF_ANY_RUN = frozenset(
     {
-        REPLICAS_EQUAL, RECOVERED, "faults-effective", "progress", "client-errors", "log-patterns", "completed",
+        REPLICAS_EQUAL, RECOVERED, "faults-effective", "progress", "client-errors", LOG_PATTERNS, "completed",
         CONTROL_NODE, ONE_LEADER, RAFT_INVARIANTS, "protocol", "repeatable",
     }
 )  # fmt: skip
@@ -339,7 +340,7 @@ def log_patterns(logs: Mapping[str, Sequence[Path]], patterns: Sequence[str], no
         patterns: Regular expressions of such lines, at least one.
         nodes: All nodes.
     """
-    name = "log-patterns"
+    name = LOG_PATTERNS
     fatal = re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
     matches: list[dict[str, str | int]] = []
     files = 0
@@ -463,7 +464,7 @@ def of_run(
     if patterns:
         found.append(log_patterns(result.logs, patterns, names))
     else:
-        left_out["log-patterns"] = f"{test.system.name} defines no fatal log lines"
+        left_out[LOG_PATTERNS] = f"{test.system.name} defines no fatal log lines"
     world = world_of(test.cluster)
     if world is not None and not world.real_time:
         left_out[CONTROL_NODE] = "virtual time waits for the control node, so it cannot be late"

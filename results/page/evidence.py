@@ -16,7 +16,7 @@ from harness.about import MEMBER, About, read_about
 from harness.console.plain import counted, name
 from harness.leaders import LEADER, rivals
 from harness.op import OpType
-from harness.parts import ONE_LEADER, RECOVERED, REPLICAS_EQUAL
+from harness.parts import LOG_PATTERNS, ONE_LEADER, RECOVERED, REPLICAS_EQUAL
 from harness.units import NS_PER_S
 from harness.verdict import Verdict, verdict_of
 from results.measure.circumstances import POLL_NS, reported
@@ -101,7 +101,7 @@ def evidence(record: RunRecord, logs: Logs = NO_LOGS) -> list[Evidence]:
         part for part in record.parts if part.verdict is not Verdict.VALID and not part.details.get("counterexample")
     ]
     parts.sort(key=lambda part: (part.verdict is not Verdict.INVALID, not part.decides))
-    found = [_of(part, record) for part in parts]
+    found = [_of(part, record) if part.name != LOG_PATTERNS else _fatal(part, record, logs) for part in parts]
     if verdict_of(record.parts) is Verdict.UNKNOWN and found:
         found.append(_run(record))
     end_ns = _end_ns(record)
@@ -146,6 +146,18 @@ def _of(part: Part, record: RunRecord) -> Evidence:
     places = [place for place in range(len(times_ns)) if near_ns[0] <= times_ns[place] <= near_ns[1]]
     polls = _progress(record, places, None, None)
     return replace(found, tables=[*found.tables, *polls], scene=scene, from_ns=scene.from_ns, to_ns=scene.to_ns)
+
+
+def _fatal(part: Part, record: RunRecord, logs: Logs) -> Evidence:
+    """Returns the evidence of fatal lines: what happened around the first of them whose time is known."""
+    found, matches = _of(part, record), part.details.get("matches")
+    fatal = [(each.get("node"), str(each.get("text"))) for each in matches or () if isinstance(each, dict)]
+    for line in logs.since:
+        if any(line.node == node and line.text in text for node, text in fatal):
+            around = About(from_ns=max(0, line.time_ns), to_ns=max(0, line.time_ns), nodes=(line.node,))
+            scene = _scene(part, around, record)
+            return replace(found, scene=scene, from_ns=scene.from_ns, to_ns=scene.to_ns)
+    return found
 
 
 def _scene(part: Part, about: About, record: RunRecord) -> Scene:
