@@ -209,7 +209,8 @@ class FaultRecord:
     def stopped(self) -> Sequence[str]:
         """Returns the nodes whose process was seen to vanish; it starts again when the fault ends."""
         vanished = None if self.proof is None else self.proof.measured.get("vanished")
-        return [node for node in self.targets if node in vanished] if isinstance(vanished, list) else []
+        labels = vanished if isinstance(vanished, list) else []  # a node, or one of its processes: `n1 (broker)`
+        return [node for node in self.targets if any(str(each).partition(" (")[0] == node for each in labels)]
 
 
 class Nemesis(Protocol):

@@ -18,7 +18,7 @@ from harness.console import below
 from harness.console.plain import counted, name
 from harness.units import NS_PER_S
 from results.measure.log_times import UNKNOWN, log_times
-from results.measure.since_start import MAX_FIRST, is_severe, starts_of
+from results.measure.node_starts import MAX_FIRST, is_severe, starts_of
 from results.measure.transcripts import FILE as TRANSCRIPT
 
 if TYPE_CHECKING:

@@ -327,6 +327,5 @@ def happened(fault: FaultRecord) -> str:
     """Returns what a fault did, as a clause; a record of an earlier version, or of another package, has only its kind."""
     if fault.effect:
         return name(fault.effect)
-    return (
-        f"{name(called(fault.planned.kind, fault.planned.options))} hit {name(', '.join(fault.targets)) or 'no node'}"
-    )
+    kind = name(called(fault.planned.kind, fault.planned.options))
+    return f"the fault {kind} hit {name(', '.join(fault.targets)) or 'no node'}"

@@ -141,8 +141,10 @@ def test_the_clause_about_the_faults_is_about_the_time_between(stale_record: Run
         for place, (kind, node) in enumerate([("kill", "n1"), ("pause", "n2"), ("kill", "n3")])
     ]
     assert "after 3 faults happened (kill, pause)." in first_sentence(judged(OLD, *many))
-    assert happened(many[0]) == "kill hit n1"
+    assert happened(many[0]) == "the fault kill hit n1"
     assert first_sentence(record(seed=1, operations=30)) == ""
+    of_roles = fault("kill", 1, 2, ["n1", "n2"], vanished=["n1 (broker)", "n1 (controller)"])
+    assert of_roles.stopped == ["n1"]
     assert first_sentence(stale_record) != ""
 
 

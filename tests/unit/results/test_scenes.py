@@ -20,7 +20,8 @@ from harness.units import NS_PER_S as S
 from harness.verdict import Part, Verdict
 from harness.watch import Sighting
 from results.measure.log_lines import LogLine, Logs, read_logs
-from results.measure.since_start import is_severe, since_start, starts_of
+from results.measure.node_starts import is_severe, starts_of
+from results.measure.since_start import since_start
 from results.page.evidence import WHOLE_RUN, evidence
 from results.page.report import render
 from results.page.story import FAULT, LOG, OPERATION, POLL, story
