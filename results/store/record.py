@@ -11,7 +11,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from harness.builds import Provenance  # noqa: TC001 - members are read by their annotations
 from harness.console.documents import shown
@@ -198,7 +198,7 @@ class StoredTest(Struct, frozen=True, kw_only=True):
     thresholds: list[str] = []
     suite: StoredCase | None = None
     artifact: Provenance | None = None
-    promise: StoredPromise | None = None
+    promise: StoredPromise | UnsetType | None = UNSET
 
 
 def test_document(test: TestInfo) -> dict[str, Value]:
@@ -229,11 +229,11 @@ def test_document(test: TestInfo) -> dict[str, Value]:
     return document
 
 
-def promise_document(test: TestInfo) -> StoredPromise | None:
-    """Returns the promise that a run tests, for `test.json` and `results.json`."""
+def promise_document(test: TestInfo) -> StoredPromise | UnsetType:
+    """Returns the promise that a run tests, for `test.json` and `results.json`; unset for a record of an earlier version."""
     tested, sentence = test.tested, test.promise
     if tested is None or sentence is None:
-        return None
+        return UNSET
     return StoredPromise(tested=sentence, sentence=tested.promise, source=tested.source, others=list(tested.others))
 
 
@@ -321,7 +321,7 @@ def test_from_document(document: Value, where: str) -> TestInfo:
             thresholds=_thresholds(stored.thresholds),
             suite=None if stored.suite is None else _case(stored.suite),
             artifact=stored.artifact,
-            tested=None if stored.promise is None else _tested(stored.promise),
+            tested=_tested(stored.promise) if isinstance(stored.promise, StoredPromise) else None,
         )
     except BadRecord as error:
         raise BadRecord(f"{where}: {error}") from error
